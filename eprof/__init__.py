@@ -1,0 +1,22 @@
+"""eprof: where do this kernel's joules go, and what can I change?"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["EprofError", "Profile", "__version__", "load"]
+
+if TYPE_CHECKING:
+    from eprof.api import load
+    from eprof.errors import EprofError
+    from eprof.profile import Profile
+
+_HOMES = {"load": "eprof.api", "Profile": "eprof.profile", "EprofError": "eprof.errors"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `import eprof` loads neither pandas nor numpy."""
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'eprof' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,166 @@
+"""Definition files: TOML that people write, checked closely, with a small formula language.
+
+Formulas know `+ - * /`, parentheses, numbers and names. They are parsed with `ast` into a tree that is walked here; no
+text from a file is ever run as Python.
+"""
+
+import ast
+import operator
+import re
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from importlib.resources.abc import Traversable
+from typing import Any, Protocol, TypeVar
+
+from eprof.errors import DefinitionError
+
+
+class Arithmetic(Protocol):
+    """What a formula's names may stand for: floats, arrays, pandas columns."""
+
+    def __add__(self, other: Any, /) -> Any: ...
+    def __sub__(self, other: Any, /) -> Any: ...
+    def __mul__(self, other: Any, /) -> Any: ...
+    def __truediv__(self, other: Any, /) -> Any: ...
+
+
+Value = TypeVar("Value")
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_LONGEST_FORMULA = 2000
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A checked formula: its text, the names it uses, and its value for given names."""
+
+    text: str
+    names: frozenset[str] = field(compare=False)
+    _tree: ast.expr = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str) -> "Formula":
+        """Parse `text`. Raises ValueError with the reason if it is not a formula of this language."""
+        if len(text) > _LONGEST_FORMULA:
+            raise ValueError(f"the formula is longer than {_LONGEST_FORMULA} characters")
+        try:
+            tree = ast.parse(text, mode="eval").body
+            return cls(text, frozenset(_names(tree)), tree)
+        except (SyntaxError, RecursionError, MemoryError) as err:
+            raise ValueError(f"`{text}` is not a formula; use + - * / ( ), numbers and names") from err
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """The value, with `values` for the names; works element by element on arrays. A missing name: KeyError."""
+        return _value(self._tree, values)
+
+
+def _names(tree: ast.expr) -> set[str]:
+    match tree:
+        case ast.BinOp(left=left, right=right, op=op) if type(op) in _OPERATORS:
+            return _names(left) | _names(right)
+        case ast.Name(id=name):
+            return {name}
+        case ast.Constant(value=int() | float()) if not isinstance(tree.value, bool):
+            return set()
+        case _:
+            raise ValueError(f"`{ast.unparse(tree)}` is not allowed in a formula; use + - * / ( ), numbers and names")
+
+
+def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
+    match tree:
+        case ast.BinOp(left=left, right=right, op=op):
+            return _OPERATORS[type(op)](_value(left, values), _value(right, values))
+        case ast.Name(id=name):
+            return values[name]
+        case ast.Constant(value=number):
+            return number
+    raise AssertionError(f"unchecked formula {ast.dump(tree)}")
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A TOML file with the means to say where something in it is wrong."""
+
+    label: str
+    text: str
+    data: dict[str, Any]
+
+    @classmethod
+    def read(cls, source: Traversable) -> "Document":
+        """Read and parse `source`. Raises DefinitionError: cannot be read, not UTF-8, not TOML (with the line)."""
+        label = str(source)
+        try:
+            text = source.read_text(encoding="utf-8")
+        except UnicodeDecodeError as err:
+            raise DefinitionError(f"{label}: not UTF-8 text (byte {err.start}); save it as UTF-8.") from err
+        except OSError as err:
+            raise DefinitionError(f"{label}: cannot be read ({err.strerror or err}).") from err
+        return cls.parse(text, label)
+
+    @classmethod
+    def parse(cls, text: str, label: str) -> "Document":
+        """Parse `text`, named `label` in messages. Raises DefinitionError with the line if it is not TOML."""
+        try:
+            return cls(label, text, tomllib.loads(text))
+        except tomllib.TOMLDecodeError as err:
+            place = re.search(r" \(at line (\d+), column \d+\)$", str(err))
+            line = f":{place[1]}" if place else ""
+            reason = str(err)[: place.start()] if place else str(err)
+            raise DefinitionError(f"{label}{line}: not valid TOML: {reason}.") from err
+        except RecursionError as err:
+            raise DefinitionError(f"{label}: nested too deeply to be a definition.") from err
+
+    def error(self, message: str, *keys: str) -> DefinitionError:
+        """A DefinitionError that points at the line of the entry reached through `keys`."""
+        return DefinitionError(f"{self.label}:{line_of(self.text, *keys)}: {message}")
+
+    def check_keys(self, table: Mapping[str, Any], known: Collection[str], *path: str) -> None:
+        """Raise DefinitionError for the first key of `table` (reached through `path`) that is not in `known`."""
+        for key in table:
+            if key not in known:
+                words = ", ".join(sorted(known))
+                raise self.error(f"unknown key `{key}`; use one of: {words}.", *path, key)
+
+    def formula(self, text: Any, known: Collection[str], *path: str) -> Formula:
+        """The formula at `path`, whose names must be in `known`. Raises DefinitionError."""
+        if not isinstance(text, str):
+            raise self.error(f"a formula must be a string, not {text!r}.", *path)
+        try:
+            formula = Formula.parse(text)
+        except ValueError as err:
+            raise self.error(f"{err}.", *path) from err
+        for name in sorted(formula.names):
+            if name not in known:
+                words = ", ".join(sorted(known)) or "(none)"
+                raise self.error(f"the formula uses `{name}`, which is not defined here; known: {words}.", *path)
+        return formula
+
+
+def line_of(text: str, *keys: str) -> int:
+    """The line on which the entry reached through `keys` stands, or the nearest one above it (1 if none is found).
+
+    tomllib gives no lines after parsing. This looks for the table header that covers most of `keys`, then for the next
+    key below it; inline tables are searched on the line of their parent.
+    """
+    lines = text.splitlines()
+    place, used = 0, 0
+    for number, line in enumerate(lines):
+        header = re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?", line)
+        if header:
+            parts = [part.strip().strip("\"'") for part in header[1].split(".")]
+            if tuple(parts) == keys[: len(parts)] and len(parts) > used:
+                place, used = number, len(parts)
+    for key in keys[used:]:
+        pattern = re.compile(rf"(^|[\s{{,.])[\"']?{re.escape(key)}[\"']?\s*[=.]")
+        for number in range(place, len(lines)):
+            if number > place and lines[number].lstrip().startswith("["):
+                break
+            if pattern.search(lines[number]):
+                place = number
+                break
+    return place + 1

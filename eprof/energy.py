@@ -1,0 +1,90 @@
+"""Attribution: counts times costs, plus constant power times time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from eprof.costs import Costs
+from eprof.counts import Counts
+from eprof.marks import Mark
+from eprof.vocabulary import BYTES, CONSTANT, INSTRUCTIONS
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Energy in joules, one row a kernel, one column a priced count, and `constant`; NaN = not known. marks: same shape."""
+
+    table: pd.DataFrame
+    marks: pd.DataFrame
+
+    @property
+    def computation_j(self) -> pd.Series:
+        """Joules of instructions for each kernel; NaN where none is known."""
+        return self._sum(INSTRUCTIONS)
+
+    @property
+    def data_j(self) -> pd.Series:
+        """Joules of bytes for each kernel; NaN where none is known."""
+        return self._sum(BYTES)
+
+    @property
+    def constant_j(self) -> pd.Series:
+        """Constant power times time for each kernel; NaN where the time is not known."""
+        return self.table[CONSTANT]
+
+    @property
+    def total_j(self) -> pd.Series:
+        """Everything that is known, for each kernel: a lower bound where the row is marked MISSING."""
+        return self.table.sum(axis=1, min_count=1)
+
+    def _sum(self, names: tuple[str, ...]) -> pd.Series:
+        return self.table[[name for name in names if name in self.table]].sum(axis=1, min_count=1)
+
+    @property
+    def row_marks(self) -> pd.Series:
+        """The marks of each kernel: all those of its cells, joined."""
+        return join(self.marks, axis=1)
+
+
+def join(marks: pd.DataFrame, axis: int) -> pd.Series:
+    """Join marks with `|` along `axis` (1: a mark for each row; 0: one for each column)."""
+    values = marks.to_numpy(dtype=np.int64)
+    labels = marks.index if axis == 1 else marks.columns
+    return pd.Series(np.bitwise_or.reduce(values, axis=axis), index=labels, dtype="int64")
+
+
+def attribute(counts: Counts, costs: Costs) -> Split:
+    """Split each kernel's energy among its instructions, its bytes and constant power.
+
+    E = sum_k n_k eps_k + sum_l b_l eps_l + pi0 T        ([FMM] section II; model.md 2)
+    counts: (n_kernels, n_classes), instructions or bytes; time in s. costs: pJ per instruction or byte, W.
+    Returns joules, a column for each class that the costs charge or that was counted without a price, and `constant`.
+    A class that pays but was not counted, or was counted (not zero) but has no price, is NaN and marked MISSING: the row's
+    sum is then a lower bound of E. A class that the table says pays nothing is 0.
+    """
+    columns: dict[str, pd.Series] = {}
+    marks: dict[str, pd.Series] = {}
+    for name in counts.table.columns:
+        number = counts.table[name]
+        charge = costs.charges.get(name)
+        if charge is None:
+            if number.notna().any():
+                columns[name] = number.where(number == 0)
+                marks[name] = _unpriced_marks(number)
+        elif charge.pays:
+            columns[name] = number * (charge.pj * 1e-12)
+            marks[name] = counts.marks[name] | np.where(number == 0, 0, int(charge.marks))
+        else:
+            columns[name] = number * 0.0
+            marks[name] = pd.Series(0, index=number.index)
+    columns[CONSTANT] = counts.kernels["time_s"] * costs.constant_power_w
+    unknown_time = np.where(counts.kernels["time_s"].isna(), int(Mark.MISSING), 0)
+    marks[CONSTANT] = counts.kernels["time_marks"] | unknown_time | int(costs.constant_marks)
+    index = counts.table.index
+    return Split(pd.DataFrame(columns, index=index), pd.DataFrame(marks, index=index).astype("int64"))
+
+
+def _unpriced_marks(number: pd.Series) -> pd.Series:
+    """MISSING where something was counted that the table has no price for; a zero needs no price."""
+    return pd.Series(np.where(number.fillna(0) != 0, int(Mark.MISSING), 0), index=number.index)

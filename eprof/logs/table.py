@@ -1,0 +1,59 @@
+"""What a reader makes of a log: `Log`, its `Table`s, and `Launches`, which joins the tables of one or more logs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+# Units of a counter's values after reading. Only "count" is a count; the others are kept as what they are.
+COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "level", "other"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One kind of table of one log, the same kind of several runs put below each other.
+
+    rows: `device` ("Tesla K20c (0)", or NaN where the format does not tell), `kernel` (full name as printed, without a
+    launch id), `run` (0, 1, ... for appended runs and processes), `launches` (how many launches the row stands for: 1 in a
+    trace), `time_s` (their total time without counter collection; NaN where the table has none).
+    counters: float64, same index, a column a counter as the log names it; *totals* over the row's launches where the unit
+    is COUNT, else averages; NaN = not told, overflowed, invalid. units: counter -> one of the units above.
+    """
+
+    kind: str
+    rows: pd.DataFrame
+    counters: pd.DataFrame
+    units: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One file as it was read. `format` names the kinds of table in it; `notes` are sentences for the user."""
+
+    path: str
+    format: str
+    lines: int
+    skipped_lines: int
+    sha256: str
+    size_bytes: int
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()
+    command: str | None = None
+    example_skipped: str | None = None
+    processes: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Launches:
+    """The tables of one or more logs joined: one row for each device and kernel, summed over launches and runs.
+
+    kernels: `device` (None where no log tells), `kernel`, `launches`, `time_s` (total, NaN = not known), `time_marks`
+    (int, `Mark`). counters: float64, same index, NaN = not known. marks: same shape as counters, int8 `Mark` bits.
+    units: counter -> unit. warnings: sentences about what did not match.
+    """
+
+    kernels: pd.DataFrame
+    counters: pd.DataFrame
+    marks: pd.DataFrame
+    units: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()

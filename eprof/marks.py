@@ -1,0 +1,32 @@
+"""Marks: what must be said beside a number. They join by `|`, so a result carries the marks of all it was made of."""
+
+from enum import IntFlag
+
+
+class Mark(IntFlag):
+    """Why a number is not simply exact.
+
+    MISSING: something could not be counted or priced, so a total is a lower bound. ESTIMATED: derived by an approximate
+    formula. SIMULATED: counted on a simulated device. ASSUMED: rests on a choice that its source leaves open.
+    """
+
+    MISSING = 1
+    ESTIMATED = 2
+    SIMULATED = 4
+    ASSUMED = 8
+
+
+NONE = Mark(0)
+
+
+def names(mark: int) -> list[str]:
+    """The marks in `mark` as lower-case words, in a fixed order: `names(Mark.MISSING | Mark.ASSUMED)`."""
+    return [str(one.name).lower() for one in Mark if mark & one]
+
+
+def from_names(words: list[str]) -> Mark:
+    """The inverse of `names`. Raises KeyError for a word that is no mark."""
+    mark = NONE
+    for word in words:
+        mark |= Mark[word.upper()]
+    return mark

@@ -1,0 +1,94 @@
+"""The vocabulary of counts: every class of instruction and every kind of byte that eprof speaks of.
+
+An instruction is thread-level and predicated-on: one for each active thread. A fused multiply-add is one instruction and
+two flops. A byte is charged at a memory level; which level depends on the books that a cost table keeps (`model.md` 2):
+*served*, at the one level that served it, or *accessed*, at every level that it passed.
+"""
+
+from dataclasses import dataclass
+
+COMPUTATION, DATA, CONSTANT = "computation", "data", "constant"
+
+
+@dataclass(frozen=True)
+class Count:
+    """One word of the vocabulary. `group` is the part of the picture it belongs to (a colour in the report)."""
+
+    name: str
+    unit: str
+    family: str
+    group: str
+    label: str
+    flops: int = 0
+
+
+def _floats(bits: int) -> list[Count]:
+    kind = f"fp{bits}"
+    parts = [("fma", "multiply-add", 2), ("add", "add", 1), ("mul", "multiply", 1), ("other", "other", 0)]
+    entries = [
+        Count(f"{kind}_{part}", "instruction", COMPUTATION, kind, f"FP{bits} {words}", flops)
+        for part, words, flops in parts
+    ]
+    return [*entries, Count(kind, "instruction", COMPUTATION, kind, f"FP{bits} (kinds not told apart)")]
+
+
+def _plain(name: str, group: str, label: str) -> Count:
+    return Count(name, "instruction", COMPUTATION, group, label)
+
+
+def _bytes(name: str, group: str, label: str) -> list[Count]:
+    return [
+        Count(f"{name}_read", "byte", DATA, group, f"{label} read"),
+        Count(f"{name}_write", "byte", DATA, group, f"{label} write"),
+    ]
+
+
+_ALL = [
+    _plain("tensor", "tensor", "Tensor"),
+    *_floats(64),
+    *_floats(32),
+    *_floats(16),
+    _plain("integer", "int", "Integer"),
+    _plain("special", "sfu", "Special functions"),
+    _plain("conversion", "other", "Conversions"),
+    _plain("control", "other", "Control"),
+    _plain("load_store", "other", "Load and store"),
+    _plain("communication", "other", "Shuffles and votes"),
+    _plain("misc", "other", "Moves, barriers, other"),
+    _plain("warp_issue", "other", "Warp instructions issued"),
+    *_bytes("shared", "shared", "Shared memory"),
+    *_bytes("l1", "l1", "L1"),
+    *_bytes("l2", "l2", "L2"),
+    *_bytes("dram", "dram", "DRAM"),
+    *_bytes("system", "system", "Host memory"),
+    *_bytes("global", "requested", "Global, requested"),
+    *_bytes("local", "requested", "Local (spills)"),
+]
+
+COUNTS: dict[str, Count] = {count.name: count for count in _ALL}
+INSTRUCTIONS = tuple(name for name, count in COUNTS.items() if count.unit == "instruction")
+BYTES = tuple(name for name, count in COUNTS.items() if count.unit == "byte")
+BOOKS = ("served", "accessed")
+
+# A class total stands in for its parts where a profiler tells only the total: never both priced.
+PARTS: dict[str, tuple[str, ...]] = {
+    total: tuple(f"{total}_{part}" for part in ("fma", "add", "mul", "other")) for total in ("fp64", "fp32", "fp16")
+}
+
+# The groups of the report in stacking order (report-design.md 5), with their labels.
+GROUPS: dict[str, str] = {
+    "constant": "Constant power",
+    "tensor": "Tensor",
+    "fp64": "FP64",
+    "fp32": "FP32",
+    "fp16": "FP16",
+    "int": "Integer",
+    "sfu": "Special functions",
+    "other": "Other instructions",
+    "shared": "Shared memory",
+    "l1": "L1",
+    "l2": "L2",
+    "dram": "DRAM",
+    "system": "Host memory",
+    "requested": "Requested bytes",
+}
