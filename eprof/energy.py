@@ -74,7 +74,7 @@ def attribute(counts: Counts, costs: Costs) -> Split:
                 marks[name] = _unpriced_marks(number)
         elif charge.pays:
             columns[name] = number * (charge.pj * 1e-12)
-            marks[name] = counts.marks[name] | np.where(number == 0, 0, int(charge.marks))
+            marks[name] = counts.marks[name] | np.where(number.fillna(0) != 0, int(charge.marks), 0)
         else:
             columns[name] = number * 0.0
             marks[name] = pd.Series(0, index=number.index)
