@@ -115,18 +115,18 @@ class Document:
         except RecursionError as err:
             raise DefinitionError(f"{label}: nested too deeply to be a definition.") from err
 
-    def error(self, message: str, *keys: str) -> DefinitionError:
-        """A DefinitionError that points at the line of the entry reached through `keys`."""
+    def error(self, message: str, *keys: str | int) -> DefinitionError:
+        """A DefinitionError that points at the line of the entry reached through `keys` (a number: an entry of a list)."""
         return DefinitionError(f"{self.label}:{line_of(self.text, *keys)}: {message}")
 
-    def check_keys(self, table: Mapping[str, Any], known: Collection[str], *path: str) -> None:
+    def check_keys(self, table: Mapping[str, Any], known: Collection[str], *path: str | int) -> None:
         """Raise DefinitionError for the first key of `table` (reached through `path`) that is not in `known`."""
         for key in table:
             if key not in known:
                 words = ", ".join(sorted(known))
                 raise self.error(f"unknown key `{key}`; use one of: {words}.", *path, key)
 
-    def formula(self, text: Any, known: Collection[str], *path: str) -> Formula:
+    def formula(self, text: Any, known: Collection[str], *path: str | int) -> Formula:
         """The formula at `path`, whose names must be in `known`. Raises DefinitionError."""
         if not isinstance(text, str):
             raise self.error(f"a formula must be a string, not {text!r}.", *path)
@@ -141,13 +141,13 @@ class Document:
         return formula
 
 
-def line_of(text: str, *keys: str) -> int:
+def line_of(text: str, *keys: str | int) -> int:
     """The line on which the entry reached through `keys` stands, or the nearest one above it (1 if none is found).
 
     tomllib gives no lines after parsing. This looks for the table header that covers most of `keys`, then for the next
-    key below it; inline tables are searched on the line of their parent.
+    key below it; inline tables are searched on the line of their parent. A number among `keys` is an entry of a list.
     """
-    lines = text.splitlines()
+    lines = ["" if line.lstrip().startswith("#") else line for line in text.splitlines()]
     place, used = 0, 0
     for number, line in enumerate(lines):
         header = re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?", line)
@@ -156,11 +156,27 @@ def line_of(text: str, *keys: str) -> int:
             if tuple(parts) == keys[: len(parts)] and len(parts) > used:
                 place, used = number, len(parts)
     for key in keys[used:]:
-        pattern = re.compile(rf"(^|[\s{{,.])[\"']?{re.escape(key)}[\"']?\s*[=.]")
-        for number in range(place, len(lines)):
-            if number > place and lines[number].lstrip().startswith("["):
-                break
-            if pattern.search(lines[number]):
-                place = number
-                break
+        place = _entry_line(lines, place, key) if isinstance(key, int) else _key_line(lines, place, key)
     return place + 1
+
+
+def _key_line(lines: list[str], place: int, key: str) -> int:
+    """The first line from `place` on that sets `key`, up to the next table header; `place` if there is none."""
+    pattern = re.compile(rf"(^|[\s{{,.])[\"']?{re.escape(key)}[\"']?\s*[=.]")
+    for number in range(place, len(lines)):
+        if number > place and lines[number].lstrip().startswith("["):
+            break
+        if pattern.search(lines[number]):
+            return number
+    return place
+
+
+def _entry_line(lines: list[str], place: int, index: int) -> int:
+    """The line of entry `index` of the list that begins at `place`: its `[[header]]`, or its `{`."""
+    header = re.match(r"\s*(\[\[[^\]]*\]\])", lines[place])
+    opening, seen = header[1] if header else "{", 0
+    for number in range(place, len(lines)):
+        seen += lines[number].count(opening)
+        if seen > index:
+            return number
+    return place

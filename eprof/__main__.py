@@ -1,0 +1,5 @@
+"""`python -m eprof`."""
+
+from eprof.cli import main
+
+main()

@@ -1,0 +1,111 @@
+"""The door for Python: `eprof.load`."""
+
+import glob
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from eprof import counters, logs
+from eprof.errors import LogError, UsageError
+from eprof.logs.table import Launches, Log
+from eprof.profile import Profile, build
+
+
+def load(
+    *inputs: str | Path,
+    capability: str | None = None,
+    columns: str | Path | None = None,
+    time: Sequence[str] = (),
+    kernels: Sequence[str] = (),
+    command_line: Sequence[str] = (),
+) -> Profile:
+    """Read saved profiler logs, of one run or of several, and count what their kernels did.
+
+    inputs: files or glob patterns. capability: of the GPU, "3.5", if its name does not tell. columns: a file with the
+    column names of headerless rows. time: "SECONDS" or "KERNEL=SECONDS" for logs without times. kernels: names or
+    "regex:..." to keep. Raises LogError, DefinitionError, UsageError with one sentence each.
+    """
+    paths = _expand(inputs)
+    names = counters.descriptions()
+    keep = _wanted()
+    column_names = logs.read_columns(columns) if columns is not None else None
+    read, left_out = _read_all(paths, lambda path: logs.read(path, columns=column_names, names=names, keep=keep))
+    launches = logs.combine(read)
+    launches, notes = _select(launches, kernels)
+    notes = [*left_out, *(f"{Path(log.path).name}: {note}" for log in read for note in log.notes), *notes]
+    return build(
+        read, launches, capability=capability, time=time, warnings=notes, command_line=command_line or _call(paths)
+    )
+
+
+def _expand(inputs: Sequence[str | Path]) -> list[Path]:
+    """The files behind names and patterns, each once, in order. Raises UsageError if there is nothing to read."""
+    found: list[Path] = []
+    for one in inputs:
+        path = Path(one)
+        if not path.exists() and glob.has_magic(str(one)):
+            matches = sorted(Path(match) for match in glob.glob(str(one), recursive=True))
+            if not matches:
+                raise LogError(f"{one}: no file matches this pattern.")
+            found += [match for match in matches if not match.is_dir()]
+        else:
+            found.append(path)
+    if not found:
+        raise UsageError("Nothing to report on: name at least one log.")
+    return list({path.resolve(): path for path in found}.values())
+
+
+def _wanted() -> frozenset[str]:
+    """Every counter that some definition uses: the reader keeps no others, so that wide traces fit in memory."""
+    return frozenset().union(*(definition.wanted for definition in counters.definitions()))
+
+
+def _read_all(paths: Sequence[Path], read: Callable[[Path], Log]) -> tuple[list[Log], list[str]]:
+    """The logs that can be read. One unreadable log among several is left out with a warning; alone it is an error."""
+    found: list[Log] = []
+    left_out: list[str] = []
+    for path in paths:
+        try:
+            found.append(read(path))
+        except LogError as err:
+            if len(paths) == 1 or not path.exists():
+                raise
+            left_out.append(f"Left out: {err}")
+    if not found:
+        raise LogError(f"None of the {len(paths)} logs can be reported on. The first: {left_out[0].removeprefix('Left out: ')}")
+    return found, left_out
+
+
+def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[str]]:
+    """Keep the kernels whose full name, or name without arguments, is in `wanted` or matches its "regex:..."."""
+    if not wanted:
+        return launches, []
+    matchers = [_matcher(one) for one in wanted]
+    mine = launches.kernels["kernel"].astype(str).map(lambda name: any(match(name) for match in matchers)).astype(bool)
+    note = f"{int(mine.sum())} of {len(mine)} kernels are selected by -k/--kernel-name; totals are of these only."
+    chosen = replace(
+        launches, kernels=launches.kernels[mine], counters=launches.counters[mine], marks=launches.marks[mine]
+    )
+    return chosen, [note]
+
+
+def _matcher(wanted: str) -> Callable[[str], bool]:
+    if wanted.startswith("regex:"):
+        try:
+            pattern = re.compile(wanted.removeprefix("regex:"))
+        except re.error as err:
+            raise UsageError(f"-k {wanted}: not a regular expression ({err}).") from err
+        return lambda name: pattern.search(name) is not None
+    return lambda name: wanted in (name, short_name(name))
+
+
+def short_name(kernel: str) -> str:
+    """The function's name without return type, template arguments and parameters: what `ncu -k NAME` matches."""
+    bare = re.sub(r"^void ", "", kernel)
+    bare = re.split(r"[(<]", bare, maxsplit=1)[0]
+    return bare.rpartition("::")[2] or bare
+
+
+def _call(paths: Sequence[Path]) -> list[str]:
+    return ["eprof", "report", *map(str, paths)]

@@ -1,0 +1,277 @@
+"""The only door: parses arguments, prints, exits. Everything it calls is a function of values.
+
+Only the standard library is imported here; each command imports its rooms when it runs, so that `eprof --help` is quick.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from eprof import __version__
+from eprof.errors import EprofError, UsageError
+from eprof.plain import printable
+
+if TYPE_CHECKING:
+    from eprof.profile import Energy
+
+_SUFFIXES = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv", ".parquet": "parquet", ".md": "md", ".txt": "txt"}
+_CONFIG_KEYS = ("costs", "setting", "capability", "kernel_name", "columns", "time", "output", "format", "force", "quiet", "verbose", "no_color")
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit: 0 done, 1 bad input, 2 wrong usage, 130 interrupted. Our own bugs keep their traceback."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except UsageError as err:
+        code = _complain(f"eprof: {err}", 2)
+    except EprofError as err:
+        code = _complain(f"eprof: {err}", 1)
+    except BrokenPipeError:
+        # The reader of our output went away (`eprof report ... | head`): nothing is left to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except KeyboardInterrupt:
+        code = _complain("eprof: interrupted; nothing was written.", 130)
+    sys.exit(code)
+
+
+def _complain(message: str, code: int) -> int:
+    print(printable(message), file=sys.stderr)
+    return code
+
+
+def _run(words: list[str]) -> int:
+    parser = _parser()
+    options = parser.parse_args(words)
+    if options.config is not None:
+        parser = _parser(_config(options.config))
+        options = parser.parse_args(words)
+    if options.no_color:
+        os.environ["NO_COLOR"] = "1"
+    options.command_line = ["eprof", *words]
+    handler = {"report": _report, "costs": _costs, "counters": _counters}[options.command]
+    return handler(options)
+
+
+def _parser(defaults: dict[str, Any] | None = None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="eprof",
+        description="Where do this kernel's joules go, and what can I change?",
+        epilog="Example: eprof report metrics.csv trace.csv --costs jetson-tk1 -o report.html",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"eprof {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_add_report, _add_costs, _add_counters):
+        added = add(commands)
+        _add_common(added)
+        added.set_defaults(**(defaults or {}))
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    common = parser.add_argument_group("options of every command")
+    common.add_argument("-q", "--quiet", action="store_true", help="print no summary, only errors")
+    common.add_argument("-v", "--verbose", action="store_true", help="print every note about the input, and all kernels")
+    common.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR; FORCE_COLOR forces them)")
+    common.add_argument("--config", metavar="FILE", help="TOML file with defaults for these options, e.g. costs = \"gtx680\"")
+
+
+_Commands = Any  # argparse does not name the type of its subparsers in public
+
+
+def _add_report(commands: _Commands) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "report",
+        help="energy report from saved profiler logs; needs no GPU",
+        description="Read what nvprof wrote, count instructions by class and bytes by memory level, price them with a cost "
+        "table, and show where the energy went. Logs of one run (metrics, events, trace) are joined by device and kernel.",
+        epilog="Examples:\n  eprof report metrics.csv --costs gtx680 -o report.html\n"
+        "  eprof report metrics.csv trace.csv.gz --costs jetson-tk1 --setting 852/924\n"
+        "  eprof report 'logs/*.csv' --costs my-gpu.toml --format json > energy.json",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="nvprof CSV or text logs, .nvvp exports, gzip of these, or 'globs'")
+    parser.add_argument("--costs", metavar="NAME|FILE", help="cost table (default: the one made for this GPU; see `eprof costs`)")
+    parser.add_argument("--setting", metavar="CORE/MEMORY", help="DVFS setting in MHz, e.g. 852/924 (default: the table's)")
+    parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
+    parser.add_argument("--time", action="append", default=[], metavar="[KERNEL=]SECONDS",
+                        help="time without counters, for logs that have none; total, or of one kernel (repeatable)")
+    parser.add_argument("--columns", metavar="FILE", help="column names (one CSV line) of headerless rows")
+    parser.add_argument("-k", "--kernel-name", action="append", default=[], metavar="NAME|regex:...", help="only these kernels (repeatable)")
+    parser.add_argument("-o", "--output", action="append", default=[], metavar="PATH", help="write .html .json .csv .parquet .md or .txt (repeatable)")
+    parser.add_argument("--format", choices=sorted(set(_SUFFIXES.values())), help="format of --output, or of standard output")
+    parser.add_argument("-f", "--force", action="store_true", help="overwrite existing output files")
+    parser.add_argument("--open", action="store_true", help="open the HTML report in a browser")
+    return parser
+
+
+def _add_costs(commands: _Commands) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "costs",
+        help="list, show and check cost tables",
+        description="Without a name: the tables at hand. With one: what every count pays at a setting, and why.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME|FILE", help="a table, or a file of your own to check and show")
+    parser.add_argument("--setting", metavar="CORE/MEMORY", help="DVFS setting in MHz (default: the table's)")
+    parser.add_argument("--format", choices=("txt", "json"), default="txt", help="of standard output")
+    return parser
+
+
+def _add_counters(commands: _Commands) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "counters",
+        help="list, show and check counter definitions",
+        description="Without a name: the definitions at hand. With one: how every count is made from the profiler's counters.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME|CAPABILITY|FILE", help="a definition, a compute capability (3.5), a GPU's name, or a file")
+    parser.add_argument("--find", metavar="WORD", help="where a counter or a word of the vocabulary is used")
+    parser.add_argument("--format", choices=("txt", "json"), default="txt", help="of standard output")
+    return parser
+
+
+def _config(path: str) -> dict[str, Any]:
+    """Defaults from a TOML file. Raises DefinitionError with the line for an option that does not exist."""
+    from eprof.definition import Document
+
+    document = Document.read(Path(path))
+    document.check_keys(document.data, _CONFIG_KEYS)
+    lists = ("time", "output", "kernel_name")
+    for key, value in document.data.items():
+        wanted = bool if key in ("force", "quiet", "verbose", "no_color") else list if key in lists else str
+        if not isinstance(value, wanted):
+            raise document.error(f"`{key}` must be a {wanted.__name__}.", key)
+    return dict(document.data)
+
+
+def _outputs(options: argparse.Namespace) -> list[tuple[Path, str]]:
+    """The files to write with their formats; checked before any log is read, so that no long work is done for nothing."""
+    from eprof.writing import refuse_existing
+
+    found = []
+    for name in options.output:
+        path = Path(name)
+        kind = options.format or _SUFFIXES.get(path.suffix.lower())
+        if kind is None:
+            raise UsageError(f"-o {name}: cannot tell the format from the suffix; use {' '.join(_SUFFIXES)} or --format.")
+        refuse_existing(path, options.force)
+        found.append((path, kind))
+    if options.open and not any(kind == "html" for _, kind in found):
+        path = Path(Path(options.inputs[0]).stem + ".html")
+        refuse_existing(path, options.force)
+        found.append((path, "html"))
+    return found
+
+
+def _report(options: argparse.Namespace) -> int:
+    outputs = _outputs(options)
+    from eprof import api
+
+    profile = api.load(
+        *options.inputs,
+        capability=options.capability,
+        columns=options.columns,
+        time=options.time,
+        kernels=options.kernel_name,
+        command_line=options.command_line,
+    )
+    energy = profile.energy(options.costs, setting=options.setting)
+    return _deliver(energy, outputs, options)
+
+
+def _deliver(energy: "Energy", outputs: list[tuple[Path, str]], options: argparse.Namespace) -> int:
+    """Write the files, then the result on standard output: in `--format` if no file takes it, else the summary."""
+    from eprof import console
+    from eprof.writing import write
+
+    document = energy.document()
+    for path, kind in outputs:
+        write(path, _render(kind, energy, document, options.verbose), options.force)
+        print(f"eprof: wrote {printable(str(path))}", file=sys.stderr)
+    if options.format and not outputs:
+        _print_bytes(_render(options.format, energy, document, options.verbose), options.format)
+    elif not options.quiet:
+        console.show(document, verbose=options.verbose)
+    if options.open:
+        _open(next(path for path, kind in outputs if kind == "html"))
+    return 0
+
+
+def _render(kind: str, energy: "Energy", document: dict[str, Any], verbose: bool) -> bytes:
+    from eprof import console, export, report
+
+    match kind:
+        case "html":
+            return report.html(document).encode("utf-8", "backslashreplace")
+        case "json":
+            return export.to_json(document)
+        case "md":
+            return export.to_markdown(document)
+        case "csv":
+            return export.to_csv(energy.to_frame())
+        case "parquet":
+            return export.to_parquet(energy.to_frame())
+    return console.text(document, verbose=verbose).encode("utf-8", "backslashreplace")
+
+
+def _print_bytes(content: bytes, kind: str) -> None:
+    if kind == "parquet" and sys.stdout.isatty():
+        raise UsageError("Parquet is not for a terminal; name a file with -o, or redirect.")
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def _open(path: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(path.resolve().as_uri()):
+        print(f"eprof: no browser could be started; open {printable(str(path))} yourself.", file=sys.stderr)
+
+
+def _costs(options: argparse.Namespace) -> int:
+    import json
+
+    from eprof import console, costs
+
+    if options.name is None:
+        tables = [costs.load(name) for name in costs.tables()]
+        listing = [
+            {"name": one.name, "device": one.device, "settings": len(one.settings), "books": one.books, "source": one.source}
+            for one in tables
+        ]
+        print(json.dumps(listing, indent=1)) if options.format == "json" else console.show_tables(listing)
+        return 0
+    explained = costs.load(options.name).explain(options.setting)
+    print(json.dumps(explained, indent=1)) if options.format == "json" else console.show_costs(explained)
+    return 0
+
+
+def _counters(options: argparse.Namespace) -> int:
+    import json
+
+    from eprof import console, counters
+
+    if options.find is not None:
+        found = counters.search(options.find)
+        if not found:
+            raise EprofError(f"No definition uses `{options.find}`; `eprof counters` lists the definitions.")
+        print(json.dumps(found, indent=1)) if options.format == "json" else console.show_found(options.find, found)
+        return 0
+    if options.name is None:
+        listing = [one.summary() for one in counters.definitions()]
+        print(json.dumps(listing, indent=1)) if options.format == "json" else console.show_definitions(listing)
+        return 0
+    definition = counters.named(options.name)
+    if options.format == "json":
+        print(json.dumps({**definition.summary(), "counts": definition.explain()}, indent=1))
+    else:
+        console.show_definition(definition.summary(), definition.explain())
+    return 0

@@ -1,0 +1,80 @@
+"""The same result as a table: CSV, Parquet, Markdown, JSON."""
+
+import io
+import json
+from typing import Any
+
+import pandas as pd
+
+from eprof.report.numbers import quantity
+
+FORMATS = ("html", "json", "csv", "parquet", "md", "txt")
+
+
+def to_json(document: dict[str, Any]) -> bytes:
+    """The document as JSON, UTF-8, one line a kernel so that text tools and diffs stay usable."""
+    kernels = document["kernels"]
+    head = json.dumps({**document, "kernels": []}, indent=1, ensure_ascii=False, allow_nan=False)
+    rows = ",\n  ".join(json.dumps(kernel, ensure_ascii=False, allow_nan=False) for kernel in kernels)
+    body = head.removesuffix('"kernels": []\n}') + f'"kernels": [\n  {rows}\n ]\n}}\n' if kernels else head + "\n"
+    return body.encode("utf-8", "backslashreplace")
+
+
+def to_csv(frame: pd.DataFrame) -> bytes:
+    """One row a kernel, every text quoted; a text that a spreadsheet would run as a formula gets a leading quote mark."""
+    safe = frame.copy()
+    for name in safe.columns:
+        if not pd.api.types.is_numeric_dtype(safe[name]):
+            safe[name] = [_harmless(value) for value in safe[name]]
+    buffer = io.StringIO()
+    safe.to_csv(buffer, index=False, quoting=2, lineterminator="\n")
+    return buffer.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _harmless(value: Any) -> str:
+    text = "" if pd.isna(value) else str(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def to_parquet(frame: pd.DataFrame) -> bytes:
+    """The same columns as `to_csv`, typed."""
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def to_markdown(document: dict[str, Any], limit: int = 50) -> bytes:
+    """A summary for a pull request or a notebook: the headline, the split, the kernels, the warnings."""
+    from eprof.report.headline import headline
+
+    sentence, consequence = headline(document)
+    lines = [f"## {_cell(document['title'])}", "", f"**{_cell(sentence)}** {_cell(consequence)}".rstrip(), ""]
+    lines += ["| part | energy | marks |", "|---|---:|---|"]
+    for part in ("computation", "data", "constant", "total"):
+        joules = quantity(document["energy_j"][part], "J")
+        lines.append(f"| {part} | {joules} | {', '.join(document['energy_marks'][part])} |")
+    lines += ["", "| kernel | launches | time | energy | computation | data | constant | marks |"]
+    lines += ["|---|---:|---:|---:|---:|---:|---:|---|"]
+    lines += [_markdown_row(kernel) for kernel in document["kernels"][:limit]]
+    rest = len(document["kernels"]) - limit
+    lines += [f"| {rest} other kernels | | | | | | | |"] if rest > 0 else []
+    lines += ["", *(f"- {_cell(warning)}" for warning in document["warnings"])]
+    return ("\n".join(lines).rstrip() + "\n").encode("utf-8", "backslashreplace")
+
+
+def _markdown_row(kernel: dict[str, Any]) -> str:
+    joules = kernel["energy_j"]
+    cells = [
+        f"`{_cell(kernel['name'].replace('`', ''))}`",
+        f"{kernel['launches']}",
+        quantity(kernel["time_s"], "s"),
+        *(quantity(joules[part], "J") for part in ("total", "computation", "data", "constant")),
+        ", ".join(kernel["marks"]),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    """Text that cannot end a table cell, start markup or hide control characters."""
+    flat = "".join(char if char.isprintable() else " " for char in text)
+    return flat.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,350 @@
+"""`Profile`: what a program did, counted. `Energy`: a profile with prices on it, and its document `eprof.profile/1`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from eprof import checks, counters, counts, times
+from eprof.costs import Costs, CostTable, for_device
+from eprof.costs import load as load_costs
+from eprof.counters import Definition
+from eprof.counts import Counts
+from eprof.energy import Split, attribute, join
+from eprof.errors import DefinitionError, LogError
+from eprof.logs.table import Launches, Log
+from eprof.marks import Mark, names
+from eprof.vocabulary import BYTES, COMPUTATION, CONSTANT, COUNTS, DATA, INSTRUCTIONS, PARTS
+
+SCHEMA = "eprof.profile/1"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known."""
+
+    label: str | None
+    name: str | None
+    index: int | None
+    capability: str | None
+    capability_from: str
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """One device's launches with the definition that reads them."""
+
+    device: Device
+    launches: Launches
+    definition: Definition
+    time_from: str | None
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Counts and times of one program, from one or more logs. `energy` puts prices on it."""
+
+    title: str
+    logs: tuple[Log, ...]
+    counted: tuple[Counted, ...]
+    warnings: tuple[str, ...] = ()
+    command_line: tuple[str, ...] = ()
+    _books: dict[str, Counts] = field(default_factory=dict, repr=False)
+
+    def counts(self, books: str = "served") -> Counts:
+        """Instructions by class and bytes by level, (n_kernels, n_classes), in the books "served" or "accessed"."""
+        if books not in self._books:
+            parts = [counts.count(one.launches, one.definition, books) for one in self.counted]
+            self._books[books] = counts.concat(parts)
+        return self._books[books]
+
+    def energy(self, costs: str | CostTable | None = None, setting: str | None = None) -> "Energy":
+        """The profile priced with a cost table (a name, a file or a loaded one) at a DVFS setting ("852/924", MHz).
+
+        Without `costs`, the table that is made for the profiled GPU is taken; if there is none, nothing is priced and
+        every energy is unknown. Raises CostError: no such table, no such setting.
+        """
+        table = self._table(costs)
+        if table is None:
+            return Energy(self, None, self.counts(), None)
+        priced = table.at(setting)
+        foreign = self._foreign(table)
+        if foreign:
+            priced = replace(
+                priced,
+                marks=priced.marks | Mark.ASSUMED,
+                constant_marks=priced.constant_marks | Mark.ASSUMED,
+                charges={name: _assumed(charge) for name, charge in priced.charges.items()},
+                notes=(*priced.notes, foreign),
+            )
+        counted = self.counts(priced.books)
+        return Energy(self, priced, counted, attribute(counted, priced))
+
+    def _table(self, costs: str | CostTable | None) -> CostTable | None:
+        if isinstance(costs, CostTable):
+            return costs
+        if costs is not None:
+            return load_costs(costs)
+        tables = {one.device.name: for_device(one.device.name) for one in self.counted if one.device.name}
+        found = {table.name: table for table in tables.values() if table is not None}
+        return next(iter(found.values())) if len(found) == 1 and None not in tables.values() else None
+
+    def _foreign(self, table: CostTable) -> str | None:
+        """A sentence if the table was made for another GPU than the one that was profiled, else None."""
+        others = sorted({one.device.name for one in self.counted if one.device.name and not table.is_for(one.device.name)})
+        if not others:
+            return None
+        return (
+            f"The costs are those of {table.device}, the counts are from {_list(others)}: "
+            "every energy rests on the assumption that the two cost the same."
+        )
+
+    def _repr_html_(self) -> str:
+        return self.energy().to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
+
+
+def _assumed(charge: Any) -> Any:
+    return replace(charge, marks=charge.marks | Mark.ASSUMED) if charge.pays else charge
+
+
+def build(
+    logs: Sequence[Log],
+    launches: Launches,
+    *,
+    capability: str | None = None,
+    time: Sequence[str] = (),
+    profiler: str = "nvprof",
+    warnings: Sequence[str] = (),
+    command_line: Sequence[str] = (),
+) -> Profile:
+    """Count what the launches did, device by device.
+
+    capability: overrides what the device names say ("3.5"). time: `--time` values, "SECONDS" or "KERNEL=SECONDS".
+    Raises DefinitionError if a device's capability is not known or has no definition, LogError if there is no kernel.
+    """
+    if launches.kernels.empty:
+        raise LogError("No kernel is left to report on: the logs hold none, or -k/--kernel-name matches none.")
+    launches = times.given(launches, list(time)) if time else launches
+    labels = [None if pd.isna(label) else str(label) for label in launches.kernels["device"].unique()]
+    counted = tuple(_counted(_of_device(launches, label), label, capability, profiler) for label in labels)
+    return Profile(
+        title=_title(logs),
+        logs=tuple(logs),
+        counted=counted,
+        warnings=tuple(dict.fromkeys([*warnings, *launches.warnings])),
+        command_line=tuple(command_line),
+    )
+
+
+def _title(logs: Sequence[Log]) -> str:
+    commands = list(dict.fromkeys(log.command for log in logs if log.command))
+    if len(commands) == 1:
+        return commands[0]
+    if commands:
+        return f"{commands[0]} and {len(commands) - 1} more"
+    return ", ".join(log.path.rpartition("/")[2] for log in logs[:3]) + (" ..." if len(logs) > 3 else "")
+
+
+def _of_device(launches: Launches, label: str | None) -> Launches:
+    device = launches.kernels["device"]
+    mine = device.isna() if label is None else device == label
+    return replace(
+        launches, kernels=launches.kernels[mine], counters=launches.counters[mine], marks=launches.marks[mine]
+    )
+
+
+def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str) -> Counted:
+    device = identify(label, capability, [str(name) for name in launches.counters.columns])
+    definition = counters.find(profiler, device.capability or "")
+    timed, time_from, warnings = times.recover(launches, definition)
+    found = [*warnings, *checks.check(timed, definition)]
+    return Counted(device, timed, definition, time_from, tuple(found))
+
+
+def identify(label: str | None, capability: str | None, counter_names: Sequence[str]) -> Device:
+    """The device behind a log's label. The capability comes from `capability`, the name, or the counters, in this order.
+
+    Raises DefinitionError, naming the candidates, if it stays open.
+    """
+    name, index = _split_label(label)
+    if capability is not None:
+        return Device(label, name, index, capability, "--capability")
+    by_name = counters.capability_of(name) if name else ()
+    if len(by_name) == 1:
+        return Device(label, name, index, by_name[0], "device name")
+    by_counters = counters.guess_capability(counter_names)
+    both = [one for one in by_counters if one in by_name] if by_name else list(by_counters)
+    if both and (by_name or len({counters.find("nvprof", one).name for one in both}) == 1):
+        return Device(label, name, index, both[0], "counters present")
+    if by_name and not both:
+        both = list(by_name)
+    asked = f"; it may be {_list(both, 'or')}" if both else ""
+    raise DefinitionError(
+        f"The compute capability of {name or 'the GPU'} is not known{asked}. Say it with --capability (for example --capability 3.5)."
+    )
+
+
+def _split_label(label: str | None) -> tuple[str | None, int | None]:
+    if label is None:
+        return None, None
+    name, found, index = label.rpartition(" (")
+    if found and index.endswith(")") and index[:-1].isdigit():
+        return name, int(index[:-1])
+    return label, None
+
+
+def _list(words: Sequence[str], last: str = "and") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Energy:
+    """A profile priced at one setting. `costs` and `split` are None where no cost table is in force."""
+
+    profile: Profile
+    costs: Costs | None
+    counts: Counts
+    split: Split | None
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """Everything the user should know, once each: from the logs, the counts, the checks and the costs."""
+        found = [*self.profile.warnings]
+        for one in self.profile.counted:
+            found += one.warnings
+        found += [*self.counts.warnings]
+        if self.costs is None:
+            found.append(self._no_costs())
+        else:
+            found += [*self.costs.notes, *self._unpriced()]
+        if self.counts.kernels["time_s"].isna().any():
+            found.append(self._no_time())
+        return list(dict.fromkeys(found))
+
+    def _no_costs(self) -> str:
+        known = {one.device.name for one in self.profile.counted if one.device.name}
+        whose = f"No cost table is made for {_list(sorted(known))}" if known else "The logs do not name the GPU"
+        return f"{whose}, so no energy is shown; choose one with --costs (`eprof costs` lists them)."
+
+    def _no_time(self) -> str:
+        unknown = int(self.counts.kernels["time_s"].isna().sum())
+        return (
+            f"The time of {unknown} of {len(self.counts.kernels)} kernels is not known, so their constant energy is not either; "
+            "give a trace (nvprof --print-gpu-trace --csv) along with the log, or --time."
+        )
+
+    def _unpriced(self) -> list[str]:
+        """One sentence for the classes that were counted without a price and one for those priced but not counted."""
+        assert self.split is not None
+        costs = self.costs
+        assert costs is not None
+        table, found = self.counts.table, []
+        unpriced = [n for n in table.columns if n not in costs.charges and (table[n].fillna(0) != 0).any()]
+        if unpriced:
+            found.append(
+                f"{costs.name} has no price for {_labels(unpriced)}: their energy is missing and totals are lower bounds."
+            )
+        uncounted = [
+            n for n, c in costs.charges.items() if c.pays and n in table and (self.split.marks[n] & Mark.MISSING).any()
+        ]
+        if uncounted:
+            found.append(
+                f"Not counted in these logs, though {costs.name} prices them: {_labels(uncounted)}; totals are lower bounds."
+            )
+        return found
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a kernel, largest energy first; columns carry units: `time_s`, `total_j`, `fp64_fma` (instructions), ...
+
+        `X` is the count (instructions or bytes), `X_j` its energy; `marks` are words joined by spaces. NaN = not known.
+        """
+        kernels = self.counts.kernels
+        frame = kernels[["device", "kernel", "launches", "time_s"]].copy()
+        nothing = pd.Series(np.nan, index=kernels.index)
+        frame["computation_j"] = self.split.computation_j if self.split else nothing
+        frame["data_j"] = self.split.data_j if self.split else nothing
+        frame["constant_j"] = self.split.constant_j if self.split else nothing
+        frame["total_j"] = self.split.total_j if self.split else nothing
+        frame["power_w"] = frame["total_j"] / frame["time_s"].where(frame["time_s"] > 0)
+        frame["intensity_flop_per_byte"] = intensity(self.counts.table)
+        frame["marks"] = [" ".join(names(int(mark))) for mark in self._row_marks()]
+        columns: dict[str, pd.Series] = {}
+        for name in self._listed():
+            columns[name] = self.counts.table[name]
+            if self.split is not None and name in self.split.table:
+                columns[f"{name}_j"] = self.split.table[name]
+        wide = pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis=1)
+        return wide.loc[self._order(frame)].reset_index(drop=True)
+
+    def _row_marks(self) -> pd.Series:
+        return self.split.row_marks if self.split else self.counts.kernels["time_marks"].astype("int64")
+
+    @staticmethod
+    def _order(frame: pd.DataFrame) -> pd.Index:
+        return frame.sort_values(
+            ["total_j", "time_s", "kernel", "device"], ascending=[False, False, True, True], kind="stable"
+        ).index
+
+    def _listed(self) -> list[str]:
+        """The words that stand in the document: counted in some kernel, or priced but missing."""
+        table = self.counts.table
+        charges = self.costs.charges if self.costs else {}
+        missing = (self.counts.marks & Mark.MISSING).any()
+        return [
+            name
+            for name in table.columns
+            if table[name].notna().any() or (name in charges and charges[name].pays and bool(missing[name]))
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """The profile as the plain data of `docs/profile-json.md`: what is saved, and what every report is made of."""
+        from eprof.document import document
+
+        return document(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
+
+
+def _labels(words: Sequence[str]) -> str:
+    """The words in the user's terms, a whole group named once: "FP64", "integer", "L2 read"."""
+    seen: list[str] = []
+    for word in words:
+        total = next((whole for whole, parts in PARTS.items() if word == whole or word in parts), None)
+        seen.append(total.upper() if total else COUNTS[word].label)
+    return _list(list(dict.fromkeys(seen)))
+
+
+def flops(table: pd.DataFrame) -> pd.Series:
+    """Useful floating-point operations: add + mul + 2 fma over all widths; NaN where one of them is not known."""
+    parts = [count for count in COUNTS.values() if count.flops]
+    total = pd.Series(0.0, index=table.index)
+    for count in parts:
+        total = total + table[count.name] * count.flops
+    return total
+
+
+def intensity(table: pd.DataFrame) -> pd.Series:
+    """Arithmetic intensity I = W/Q, flop per DRAM byte ([R] II; model.md 1); NaN where W or Q is not known or Q is 0."""
+    traffic = table["dram_read"] + table["dram_write"]
+    return flops(table) / traffic.where(traffic > 0)
+
+
+FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: INSTRUCTIONS, DATA: BYTES, CONSTANT: (CONSTANT,)}
+
+
+def family_marks(split: Split) -> pd.DataFrame:
+    """The marks of each kernel's computation, data and constant energy, and of their total: int, (n_kernels, 4)."""
+    found = {
+        family: join(split.marks[[name for name in members if name in split.marks]], axis=1)
+        for family, members in FAMILIES.items()
+    }
+    frame = pd.DataFrame(found, index=split.marks.index).astype("int64")
+    frame["total"] = join(frame, axis=1)
+    return frame
+
+

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Set up .venv with everything the tests need, then run them: linters, types, and the suite on all cores.
+set -eu
+cd "$(dirname "$0")/.."
+sh samples/setup.sh dev
+.venv/bin/ruff check eprof tests benchmarks
+.venv/bin/ruff format --check eprof tests benchmarks
+.venv/bin/mypy
+exec .venv/bin/python -m pytest -n auto "$@"
