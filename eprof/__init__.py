@@ -1,10 +1,10 @@
 """eprof: where do this kernel's joules go, and what can I change?"""
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 __all__ = ["EprofError", "Profile", "__version__", "load"]
 
+# Importing `typing` would take longer than all the rest of `import eprof`; type checkers know this name as it is.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from eprof.api import load
     from eprof.errors import EprofError
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _HOMES = {"load": "eprof.api", "Profile": "eprof.profile", "EprofError": "eprof.errors"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a public name when it is first used, so that `import eprof` loads neither pandas nor numpy."""
     from importlib import import_module
 

@@ -73,7 +73,9 @@ def _read_all(paths: Sequence[Path], read: Callable[[Path], Log]) -> tuple[list[
                 raise
             left_out.append(f"Left out: {err}")
     if not found:
-        raise LogError(f"None of the {len(paths)} logs can be reported on. The first: {left_out[0].removeprefix('Left out: ')}")
+        raise LogError(
+            f"None of the {len(paths)} logs can be reported on. The first: {left_out[0].removeprefix('Left out: ')}"
+        )
     return found, left_out
 
 

@@ -1,6 +1,6 @@
 """The only door: parses arguments, prints, exits. Everything it calls is a function of values.
 
-Only the standard library is imported here; each command imports its rooms when it runs, so that `eprof --help` is quick.
+Only the standard library is imported here; each command imports its rooms when it runs: `eprof --help` is quick.
 """
 
 import argparse
@@ -17,12 +17,33 @@ from eprof.plain import printable
 if TYPE_CHECKING:
     from eprof.profile import Energy
 
-_SUFFIXES = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv", ".parquet": "parquet", ".md": "md", ".txt": "txt"}
-_CONFIG_KEYS = ("costs", "setting", "capability", "kernel_name", "columns", "time", "output", "format", "force", "quiet", "verbose", "no_color")
+_SUFFIXES = {
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".md": "md",
+    ".txt": "txt",
+}
+_CONFIG_KEYS = (
+    "costs",
+    "setting",
+    "capability",
+    "kernel_name",
+    "columns",
+    "time",
+    "output",
+    "format",
+    "force",
+    "quiet",
+    "verbose",
+    "no_color",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command and exit: 0 done, 1 bad input, 2 wrong usage, 130 interrupted. Our own bugs keep their traceback."""
+    """Run one command and exit: 0 done, 1 bad input, 2 wrong usage, 130 interrupted. Our bugs keep their traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(words)
@@ -77,9 +98,13 @@ def _parser(defaults: dict[str, Any] | None = None) -> argparse.ArgumentParser:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     common = parser.add_argument_group("options of every command")
     common.add_argument("-q", "--quiet", action="store_true", help="print no summary, only errors")
-    common.add_argument("-v", "--verbose", action="store_true", help="print every note about the input, and all kernels")
+    common.add_argument(
+        "-v", "--verbose", action="store_true", help="print every note about the input, and all kernels"
+    )
     common.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR; FORCE_COLOR forces them)")
-    common.add_argument("--config", metavar="FILE", help="TOML file with defaults for these options, e.g. costs = \"gtx680\"")
+    common.add_argument(
+        "--config", metavar="FILE", help='TOML file with defaults for these options, e.g. costs = "gtx680"'
+    )
 
 
 _Commands = Any  # argparse does not name the type of its subparsers in public
@@ -89,24 +114,51 @@ def _add_report(commands: _Commands) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "report",
         help="energy report from saved profiler logs; needs no GPU",
-        description="Read what nvprof wrote, count instructions by class and bytes by memory level, price them with a cost "
-        "table, and show where the energy went. Logs of one run (metrics, events, trace) are joined by device and kernel.",
+        description="Read what nvprof wrote, count instructions by class and bytes by memory level, price them with a "
+        "cost table, and show where the energy went. Logs of one run are joined by device and kernel.",
         epilog="Examples:\n  eprof report metrics.csv --costs gtx680 -o report.html\n"
         "  eprof report metrics.csv trace.csv.gz --costs jetson-tk1 --setting 852/924\n"
         "  eprof report 'logs/*.csv' --costs my-gpu.toml --format json > energy.json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="nvprof CSV or text logs, .nvvp exports, gzip of these, or 'globs'")
-    parser.add_argument("--costs", metavar="NAME|FILE", help="cost table (default: the one made for this GPU; see `eprof costs`)")
-    parser.add_argument("--setting", metavar="CORE/MEMORY", help="DVFS setting in MHz, e.g. 852/924 (default: the table's)")
+    parser.add_argument(
+        "inputs", nargs="+", metavar="INPUT", help="nvprof CSV or text logs, .nvvp exports, gzip of these, or 'globs'"
+    )
+    parser.add_argument(
+        "--costs", metavar="NAME|FILE", help="cost table (default: the one made for this GPU; see `eprof costs`)"
+    )
+    parser.add_argument(
+        "--setting", metavar="CORE/MEMORY", help="DVFS setting in MHz, e.g. 852/924 (default: the table's)"
+    )
     parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
-    parser.add_argument("--time", action="append", default=[], metavar="[KERNEL=]SECONDS",
-                        help="time without counters, for logs that have none; total, or of one kernel (repeatable)")
+    parser.add_argument(
+        "--time",
+        action="append",
+        default=[],
+        metavar="[KERNEL=]SECONDS",
+        help="time without counters, for logs that have none; total, or of one kernel (repeatable)",
+    )
     parser.add_argument("--columns", metavar="FILE", help="column names (one CSV line) of headerless rows")
-    parser.add_argument("-k", "--kernel-name", action="append", default=[], metavar="NAME|regex:...", help="only these kernels (repeatable)")
-    parser.add_argument("-o", "--output", action="append", default=[], metavar="PATH", help="write .html .json .csv .parquet .md or .txt (repeatable)")
-    parser.add_argument("--format", choices=sorted(set(_SUFFIXES.values())), help="format of --output, or of standard output")
+    parser.add_argument(
+        "-k",
+        "--kernel-name",
+        action="append",
+        default=[],
+        metavar="NAME|regex:...",
+        help="only these kernels (repeatable)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="write .html .json .csv .parquet .md or .txt (repeatable)",
+    )
+    parser.add_argument(
+        "--format", choices=sorted(set(_SUFFIXES.values())), help="format of --output, or of standard output"
+    )
     parser.add_argument("-f", "--force", action="store_true", help="overwrite existing output files")
     parser.add_argument("--open", action="store_true", help="open the HTML report in a browser")
     return parser
@@ -129,10 +181,15 @@ def _add_counters(commands: _Commands) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "counters",
         help="list, show and check counter definitions",
-        description="Without a name: the definitions at hand. With one: how every count is made from the profiler's counters.",
+        description="Without a name: the definitions at hand. With one: how each count is made from the counters.",
         allow_abbrev=False,
     )
-    parser.add_argument("name", nargs="?", metavar="NAME|CAPABILITY|FILE", help="a definition, a compute capability (3.5), a GPU's name, or a file")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME|CAPABILITY|FILE",
+        help="a definition, a compute capability (3.5), a GPU's name, or a file",
+    )
     parser.add_argument("--find", metavar="WORD", help="where a counter or a word of the vocabulary is used")
     parser.add_argument("--format", choices=("txt", "json"), default="txt", help="of standard output")
     return parser
@@ -153,7 +210,7 @@ def _config(path: str) -> dict[str, Any]:
 
 
 def _outputs(options: argparse.Namespace) -> list[tuple[Path, str]]:
-    """The files to write with their formats; checked before any log is read, so that no long work is done for nothing."""
+    """The files to write with their formats; checked before any log is read: no long work for nothing."""
     from eprof.writing import refuse_existing
 
     found = []
@@ -161,7 +218,9 @@ def _outputs(options: argparse.Namespace) -> list[tuple[Path, str]]:
         path = Path(name)
         kind = options.format or _SUFFIXES.get(path.suffix.lower())
         if kind is None:
-            raise UsageError(f"-o {name}: cannot tell the format from the suffix; use {' '.join(_SUFFIXES)} or --format.")
+            raise UsageError(
+                f"-o {name}: cannot tell the format from the suffix; use {' '.join(_SUFFIXES)} or --format."
+            )
         refuse_existing(path, options.force)
         found.append((path, kind))
     if options.open and not any(kind == "html" for _, kind in found):
@@ -239,39 +298,45 @@ def _open(path: Path) -> None:
 def _costs(options: argparse.Namespace) -> int:
     import json
 
-    from eprof import console, costs
+    from eprof import costs, listing
 
     if options.name is None:
         tables = [costs.load(name) for name in costs.tables()]
-        listing = [
-            {"name": one.name, "device": one.device, "settings": len(one.settings), "books": one.books, "source": one.source}
+        rows = [
+            {
+                "name": one.name,
+                "device": one.device,
+                "settings": len(one.settings),
+                "books": one.books,
+                "source": one.source,
+            }
             for one in tables
         ]
-        print(json.dumps(listing, indent=1)) if options.format == "json" else console.show_tables(listing)
+        print(json.dumps(rows, indent=1)) if options.format == "json" else listing.show_tables(rows)
         return 0
     explained = costs.load(options.name).explain(options.setting)
-    print(json.dumps(explained, indent=1)) if options.format == "json" else console.show_costs(explained)
+    print(json.dumps(explained, indent=1)) if options.format == "json" else listing.show_costs(explained)
     return 0
 
 
 def _counters(options: argparse.Namespace) -> int:
     import json
 
-    from eprof import console, counters
+    from eprof import counters, listing
 
     if options.find is not None:
         found = counters.search(options.find)
         if not found:
             raise EprofError(f"No definition uses `{options.find}`; `eprof counters` lists the definitions.")
-        print(json.dumps(found, indent=1)) if options.format == "json" else console.show_found(options.find, found)
+        print(json.dumps(found, indent=1)) if options.format == "json" else listing.show_found(options.find, found)
         return 0
     if options.name is None:
-        listing = [one.summary() for one in counters.definitions()]
-        print(json.dumps(listing, indent=1)) if options.format == "json" else console.show_definitions(listing)
+        rows = [one.summary() for one in counters.definitions()]
+        print(json.dumps(rows, indent=1)) if options.format == "json" else listing.show_definitions(rows)
         return 0
     definition = counters.named(options.name)
     if options.format == "json":
         print(json.dumps({**definition.summary(), "counts": definition.explain()}, indent=1))
     else:
-        console.show_definition(definition.summary(), definition.explain())
+        listing.show_definition(definition.summary(), definition.explain())
     return 0

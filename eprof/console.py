@@ -10,9 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from eprof.export import marked
 from eprof.plain import printable
 from eprof.report.headline import headline
-from eprof.report.numbers import quantity
+from eprof.report.view import View
 from eprof.vocabulary import COUNTS, GROUPS
 
 _KERNELS = 10
@@ -33,7 +34,6 @@ _STYLES = {
     "system": "color(60)",
     "requested": "color(109)",
 }
-_SYMBOLS = {"estimated": "~", "assumed": "?", "simulated": "s"}
 _LEGEND = {
     "missing": "≥ at least: something could not be counted or priced",
     "estimated": "~ estimated",
@@ -60,11 +60,11 @@ def _print(parts: Iterable[RenderableType], console: Console) -> None:
 
 
 def _summary(document: dict[str, Any], verbose: bool) -> Iterable[RenderableType]:
-    sentence, consequence = headline(document)
+    head = headline(View(document))
     yield Text(_subject(document), style="dim")
-    yield Text(printable(sentence), style="bold")
-    if consequence:
-        yield Text(printable(consequence))
+    yield Text(printable(head.sentence), style="bold")
+    if head.consequence:
+        yield Text(printable(head.consequence))
     if document["costs"] is not None:
         yield from _split(document)
     yield _kernels(document, None if verbose else _KERNELS)
@@ -93,16 +93,8 @@ def _clock(value: float | None) -> str:
     return "?" if value is None else f"{value:g}"
 
 
-def marked(value: float | None, unit: str, marks: Sequence[str]) -> str:
-    """A quantity with its marks: "≥ ~12.3 J"; "?" alone never stands for a number: an unknown one is "unknown"."""
-    if value is None:
-        return "unknown"
-    before = "≥ " if "missing" in marks else ""
-    return before + "".join(_SYMBOLS[mark] for mark in marks if mark in _SYMBOLS) + quantity(value, unit)
-
-
 def groups(document: dict[str, Any]) -> dict[str, float]:
-    """Joules by group of the picture (constant, fp64, ..., dram), those that are known and not zero, in stacking order."""
+    """Joules by group (constant, fp64, ..., dram), those that are known and not zero, in stacking order."""
     sums = dict.fromkeys(GROUPS, 0.0)
     sums["constant"] = document["energy_j"]["constant"] or 0.0
     for name, count in document["counts"].items():

@@ -225,7 +225,9 @@ def _column(energy: Energy, name: str, order: pd.Index) -> list[dict[str, Any] |
     values = energy.counts.table[name].loc[order].tolist()
     marks = _cell_marks(energy, name).loc[order].tolist()
     split = energy.split
-    joules = split.table[name].loc[order].tolist() if split is not None and name in split.table else [math.nan] * len(values)
+    joules = (
+        split.table[name].loc[order].tolist() if split is not None and name in split.table else [math.nan] * len(values)
+    )
     unit = COUNTS[name].unit
     charge = energy.costs.charges.get(name) if energy.costs is not None else None
     wanted = charge is not None and charge.pays

@@ -2,13 +2,24 @@
 
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
+from eprof.report.headline import headline
 from eprof.report.numbers import quantity
+from eprof.report.view import View
 
-FORMATS = ("html", "json", "csv", "parquet", "md", "txt")
+_SYMBOLS = {"estimated": "~", "assumed": "?", "simulated": "s"}
+
+
+def marked(value: float | None, unit: str, marks: Sequence[str]) -> str:
+    """A quantity with its marks: "≥ ~12.3 J"; "?" alone never stands for a number: an unknown one is "unknown"."""
+    if value is None:
+        return "unknown"
+    before = "≥ " if "missing" in marks else ""
+    return before + "".join(_SYMBOLS[mark] for mark in marks if mark in _SYMBOLS) + quantity(value, unit)
 
 
 def to_json(document: dict[str, Any]) -> bytes:
@@ -21,7 +32,7 @@ def to_json(document: dict[str, Any]) -> bytes:
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:
-    """One row a kernel, every text quoted; a text that a spreadsheet would run as a formula gets a leading quote mark."""
+    """One row a kernel, texts quoted; one that a spreadsheet would run as a formula gets a leading quote mark."""
     safe = frame.copy()
     for name in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[name]):
@@ -45,14 +56,12 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
 
 def to_markdown(document: dict[str, Any], limit: int = 50) -> bytes:
     """A summary for a pull request or a notebook: the headline, the split, the kernels, the warnings."""
-    from eprof.report.headline import headline
-
-    sentence, consequence = headline(document)
-    lines = [f"## {_cell(document['title'])}", "", f"**{_cell(sentence)}** {_cell(consequence)}".rstrip(), ""]
+    head = headline(View(document))
+    lines = [f"## {_cell(document['title'])}", "", f"**{_cell(head.sentence)}** {_cell(head.consequence)}".rstrip(), ""]
     lines += ["| part | energy | marks |", "|---|---:|---|"]
     for part in ("computation", "data", "constant", "total"):
-        joules = quantity(document["energy_j"][part], "J")
-        lines.append(f"| {part} | {joules} | {', '.join(document['energy_marks'][part])} |")
+        marks = document["energy_marks"][part]
+        lines.append(f"| {part} | {marked(document['energy_j'][part], 'J', marks)} | {', '.join(marks)} |")
     lines += ["", "| kernel | launches | time | energy | computation | data | constant | marks |"]
     lines += ["|---|---:|---:|---:|---:|---:|---:|---|"]
     lines += [_markdown_row(kernel) for kernel in document["kernels"][:limit]]
@@ -63,12 +72,12 @@ def to_markdown(document: dict[str, Any], limit: int = 50) -> bytes:
 
 
 def _markdown_row(kernel: dict[str, Any]) -> str:
-    joules = kernel["energy_j"]
+    joules, marks = kernel["energy_j"], kernel["energy_marks"]
     cells = [
         f"`{_cell(kernel['name'].replace('`', ''))}`",
         f"{kernel['launches']}",
-        quantity(kernel["time_s"], "s"),
-        *(quantity(joules[part], "J") for part in ("total", "computation", "data", "constant")),
+        marked(kernel["time_s"], "s", []),
+        *(marked(joules[part], "J", marks[part]) for part in ("total", "computation", "data", "constant")),
         ", ".join(kernel["marks"]),
     ]
     return f"| {' | '.join(cells)} |"

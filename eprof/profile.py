@@ -95,7 +95,9 @@ class Profile:
 
     def _foreign(self, table: CostTable) -> str | None:
         """A sentence if the table was made for another GPU than the one that was profiled, else None."""
-        others = sorted({one.device.name for one in self.counted if one.device.name and not table.is_for(one.device.name)})
+        others = sorted(
+            {one.device.name for one in self.counted if one.device.name and not table.is_for(one.device.name)}
+        )
         if not others:
             return None
         return (
@@ -166,7 +168,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
 
 
 def identify(label: str | None, capability: str | None, counter_names: Sequence[str]) -> Device:
-    """The device behind a log's label. The capability comes from `capability`, the name, or the counters, in this order.
+    """The device behind a log's label; its capability is told by `capability`, the name, or the counters, in this order.
 
     Raises DefinitionError, naming the candidates, if it stays open.
     """
@@ -184,7 +186,8 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
         both = list(by_name)
     asked = f"; it may be {_list(both, 'or')}" if both else ""
     raise DefinitionError(
-        f"The compute capability of {name or 'the GPU'} is not known{asked}. Say it with --capability (for example --capability 3.5)."
+        f"The compute capability of {name or 'the GPU'} is not known{asked}. "
+        "Say it with --capability (for example --capability 3.5)."
     )
 
 
@@ -233,7 +236,7 @@ class Energy:
     def _no_time(self) -> str:
         unknown = int(self.counts.kernels["time_s"].isna().sum())
         return (
-            f"The time of {unknown} of {len(self.counts.kernels)} kernels is not known, so their constant energy is not either; "
+            f"The time of {unknown} of {len(self.counts.kernels)} kernels is not known, nor is their constant energy; "
             "give a trace (nvprof --print-gpu-trace --csv) along with the log, or --time."
         )
 
@@ -246,19 +249,19 @@ class Energy:
         unpriced = [n for n in table.columns if n not in costs.charges and (table[n].fillna(0) != 0).any()]
         if unpriced:
             found.append(
-                f"{costs.name} has no price for {_labels(unpriced)}: their energy is missing and totals are lower bounds."
+                f"{costs.name} has no price for {_labels(unpriced)}: their energy is missing, totals are lower bounds."
             )
         uncounted = [
             n for n, c in costs.charges.items() if c.pays and n in table and (self.split.marks[n] & Mark.MISSING).any()
         ]
         if uncounted:
             found.append(
-                f"Not counted in these logs, though {costs.name} prices them: {_labels(uncounted)}; totals are lower bounds."
+                f"Not counted here, though {costs.name} prices them: {_labels(uncounted)}; totals are lower bounds."
             )
         return found
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a kernel, largest energy first; columns carry units: `time_s`, `total_j`, `fp64_fma` (instructions), ...
+        """A row a kernel, largest energy first; columns carry units: `time_s`, `total_j`, `fp64_fma` (instructions)...
 
         `X` is the count (instructions or bytes), `X_j` its energy; `marks` are words joined by spaces. NaN = not known.
         """
@@ -329,7 +332,7 @@ def flops(table: pd.DataFrame) -> pd.Series:
 
 
 def intensity(table: pd.DataFrame) -> pd.Series:
-    """Arithmetic intensity I = W/Q, flop per DRAM byte ([R] II; model.md 1); NaN where W or Q is not known or Q is 0."""
+    """Arithmetic intensity I = W/Q, flop per DRAM byte ([R] II; model.md 1); NaN where W or Q is unknown or Q is 0."""
     traffic = table["dram_read"] + table["dram_write"]
     return flops(table) / traffic.where(traffic > 0)
 
@@ -346,5 +349,3 @@ def family_marks(split: Split) -> pd.DataFrame:
     frame = pd.DataFrame(found, index=split.marks.index).astype("int64")
     frame["total"] = join(frame, axis=1)
     return frame
-
-

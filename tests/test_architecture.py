@@ -17,7 +17,7 @@ ROOMS = [
     ["counters", "counts", "times", "checks"],
     ["costs", "energy"],
     ["profile", "document"],
-    ["report", "console", "export"],
+    ["report", "console", "export", "listing"],
     ["api", "cli", "__main__", "writing"],
 ]
 HALL = {"errors", "marks", "vocabulary", "definition", "resources", "plain", ""}

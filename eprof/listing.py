@@ -1,0 +1,119 @@
+"""`eprof costs` and `eprof counters` in a terminal: what stands in the cellar, and why."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from eprof.plain import printable
+
+Row = Mapping[str, Any]
+_BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "step": "step"}
+
+
+def show_tables(tables: Sequence[Row]) -> None:
+    """List the cost tables."""
+    table = _table("name", "made for", "settings", "source")
+    for one in tables:
+        table.add_row(one["name"], one["device"], str(max(1, one["settings"])), one["source"])
+    _print([table, Text("`eprof costs NAME` shows what every count pays, and why.", style="dim")])
+
+
+def show_costs(explained: Row) -> None:
+    """Show one cost table at one setting."""
+    _print(_costs(explained))
+
+
+def _costs(explained: Row) -> Iterable[RenderableType]:
+    setting, constant, peaks = explained["setting"], explained["constant"], explained["peaks"]
+    yield Text(printable(f"{explained['name']}: {explained['device']}"), style="bold")
+    yield Text(printable(f"Source: {explained['source']}"))
+    yield Text(printable(f"Setting: {_setting(setting)} ({explained['setting_from']}). Books: {explained['books']}."))
+    marks = _marks(constant["marks"])
+    yield Text(
+        printable(f"Constant power: {constant['power_w']:.3f} W = {constant['formula']}{marks}: {constant['why']}.")
+    )
+    known = [
+        f"{peaks[key]:g} {unit}"
+        for key, unit in (("sp_gflops", "Gflop/s SP"), ("dp_gflops", "Gflop/s DP"), ("dram_gb_per_s", "GB/s"))
+        if peaks[key] is not None
+    ]
+    if known:
+        yield Text(printable(f"Peaks: {', '.join(known)} ({peaks['why']})."))
+    yield _charges(explained["charges"])
+    yield from (Text(printable(note)) for note in explained["notes"])
+    labels = [f"{one['label']}{' (default)' if one['default'] else ''}" for one in explained["settings"]]
+    if len(labels) > 1:
+        yield Text(f"Settings, core/memory MHz: {', '.join(labels)}.")
+
+
+def _setting(setting: Row) -> str:
+    volts = [f"{name} {setting[key]:g} V" for name, key in (("core", "core_v"), ("memory", "memory_v")) if setting[key]]
+    where = f"{setting['label']} MHz" if "/" in setting["label"] else "fixed"
+    return ", ".join([where, *volts])
+
+
+def _charges(charges: Sequence[Row]) -> Table:
+    table = _table("count", "pays", "how", "why")
+    for one in charges:
+        pays = {"pays": f"{one['pj'] or 0:.4g} pJ", "nothing": "nothing"}.get(one["status"], "no price")
+        how = f"{one['formula']} = {one['numbers']}" if one["formula"] else ""
+        table.add_row(
+            one["label"], pays, how, printable(one["why"]) + _marks(one["marks"]), style=_style(one["status"])
+        )
+    return table
+
+
+def _style(status: str) -> str:
+    return "" if status == "pays" else "dim"
+
+
+def _marks(marks: Sequence[str]) -> str:
+    return f" [{', '.join(marks)}]" if marks else ""
+
+
+def show_definitions(definitions: Sequence[Row]) -> None:
+    """List the counter definitions."""
+    table = _table("name", "profiler", "capability", "counters", "source")
+    for one in definitions:
+        table.add_row(one["name"], one["profiler"], ", ".join(one["capabilities"]), str(one["counters"]), one["source"])
+    _print([table, Text("`eprof counters NAME` shows how every count is made.", style="dim")])
+
+
+def show_definition(summary: Row, counts: Sequence[Row]) -> None:
+    """Show how one definition makes every count: ways in order of preference."""
+    table = _table("count", "books", "way", "formula of counters", "note")
+    last = None
+    for row in counts:
+        label = row["label"] if row["word"] != last else ""
+        last = row["word"]
+        note = printable(row["note"] or "") + _marks(row["marks"])
+        way = str(row["rank"]) if row["rank"] else ""
+        table.add_row(label, _BOOKS[row["books"]], way, printable(row["expanded"] or "not countable"), note)
+    head = f"{summary['name']}: {summary['profiler']}, compute capability {', '.join(summary['capabilities'])}"
+    _print([Text(head, style="bold"), Text(printable(f"Source: {summary['source']}")), table])
+
+
+def show_found(wanted: str, found: Sequence[Row]) -> None:
+    """Show where a counter is used."""
+    table = _table("definition", "counter", "helps to count")
+    for one in found:
+        table.add_row(one["definition"], printable(one["counter"]), ", ".join(one["words"]))
+    _print([Text(f"Counters that match `{printable(wanted)}`:"), table])
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    for name in columns:
+        narrow = name in ("way", "pays", "settings", "count", "name", "books", "profiler")
+        table.add_column(name, no_wrap=narrow, overflow="fold")
+    return table
+
+
+def _print(parts: Iterable[RenderableType]) -> None:
+    console = Console(highlight=False)
+    for part in parts:
+        console.print(part, markup=False)
