@@ -1,4 +1,5 @@
-"""Cost tables: what an instruction or a byte costs on one GPU, and what each word of the vocabulary pays.
+"""
+Cost tables: what an instruction or a byte costs on one GPU, and what each word of the vocabulary pays.
 
 A table is a file of `costs/` (docs/costs.md). `load` reads and checks it, `CostTable.at` evaluates it once at a DVFS
 setting: eps = c V^2 for each price, pi0 = c1_core V_core + c1_mem V_mem + P_misc ([FMM] eqs. 6-8; model.md 3).
@@ -82,7 +83,8 @@ class Peaks:
 
 @dataclass(frozen=True)
 class Costs:
-    """A cost table at one setting.
+    """
+    A cost table at one setting.
 
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
@@ -225,7 +227,8 @@ class CostTable:
     _peak: _Peak = field(repr=False)
 
     def at(self, setting: str | None = None) -> Costs:
-        """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
+        """
+        The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
 
         A pair of clocks that the table does not list is computed: voltage belongs to the clock of its domain, so any
         listed core clock goes with any listed memory clock; between listed clocks the voltage is interpolated linearly
@@ -416,7 +419,8 @@ def tables() -> list[str]:
 
 
 def load(name_or_path: str) -> CostTable:
-    """Load and check a table: one that comes with eprof by its name, or a file of yours by its path (`.toml`).
+    """
+    Load and check a table: one that comes with eprof by its name, or a file of yours by its path (`.toml`).
 
     Raises CostError: no table of that name. DefinitionError: the file cannot be read or is not right (with the line).
     """
@@ -427,8 +431,8 @@ def load(name_or_path: str) -> CostTable:
         close = difflib.get_close_matches(name_or_path.lower(), tables(), n=1, cutoff=0.5)
         meant = f"Did you mean {close[0]}? " if close else ""
         raise CostError(
-            f"There is no cost table `{name_or_path}`. {meant}There are {known}; a file of your own is given by its path, "
-            "such as ./my-gpu.toml."
+            f"There is no cost table `{name_or_path}`. {meant}There are {known}; "
+            "a file of your own is given by its path, such as ./my-gpu.toml."
         )
     return _load_shipped(name_or_path)
 
@@ -468,7 +472,7 @@ def _parsed(document: Document) -> CostTable:
 
 _HEAD = ("schema", "name", "device", "devices", "source", "year", "books", "notes")
 _KEYS = (*_HEAD, "setting", "pj", "pj_per_v2", "constant_power", "peak", "charge")
-_CONSTANT_TERMS: Mapping[str, str | None] = {"w": None, "core_w_per_v": CORE, "memory_w_per_v": MEMORY}
+_CONSTANT_TERMS: Mapping[str, str | None] = {"core_w_per_v": CORE, "memory_w_per_v": MEMORY, "w": None}
 _PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
     "sp_gflops": ("sp_gflops", None),
     "dp_gflops": ("dp_gflops", None),
@@ -523,7 +527,8 @@ def _read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
         _peak=peak,
     )
     for whole in (_voltages_suffice, _clocks_suffice, _all_prices_used, _charges_are_numbers, _totals_agree):
-        reader.attempt(whole, table)
+        if not reader.errors:
+            reader.attempt(whole, table)
     return (None if reader.errors else table), reader.errors
 
 
@@ -658,7 +663,7 @@ def _settings(document: Document) -> tuple[tuple[Setting, ...], Setting]:
 
 def _setting(document: Document, entry: Any, *path: str | int) -> Setting:
     if not isinstance(entry, dict):
-        raise document.error(f"a setting must be {{ core_mhz = ..., memory_mhz = ..., ... }}, not {entry!r}.", *path)
+        raise document.error(f"a setting must be {{ core_mhz = ..., memory_mhz = ..., ... }}, not {entry!r}.", path[0])
     document.check_keys(entry, ("core_mhz", "core_mv", "memory_mhz", "memory_mv", "default"), *path)
     if not isinstance(entry.get("default", True), bool):
         raise document.error(f"`default` must be true or false, not {entry['default']!r}.", *path, "default")
@@ -778,8 +783,8 @@ def _no_charges(document: Document) -> None:
 def _statement(document: Document, word: str, entry: Any, known: Collection[str] | None) -> _Statement:
     path = ("charge", word)
     if word not in COUNTS:
-        close = difflib.get_close_matches(word, COUNTS, n=3)
-        meant = f"did you mean {' or '.join(close)}?" if close else f"use one of: {', '.join(COUNTS)}."
+        close = difflib.get_close_matches(word, COUNTS, n=1)
+        meant = f"did you mean `{close[0]}`?" if close else f"use one of: {', '.join(COUNTS)}."
         raise document.error(f"`{word}` is not a word of the vocabulary; {meant}", *path)
     table = _table(document, entry, *path)
     document.check_keys(table, (*_STATEMENT_KINDS, "why", "mark"), *path)

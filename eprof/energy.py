@@ -7,13 +7,14 @@ import pandas as pd
 
 from eprof.costs import Costs
 from eprof.counts import Counts
+from eprof.errors import CostError
 from eprof.marks import Mark
 from eprof.vocabulary import BYTES, CONSTANT, INSTRUCTIONS
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Energy in joules, one row a kernel, one column a priced count, and `constant`; NaN = not known. marks: same shape."""
+    """Energy in joules: a row a kernel, a column a priced count, and `constant`; NaN = not known. marks: same shape."""
 
     table: pd.DataFrame
     marks: pd.DataFrame
@@ -61,8 +62,11 @@ def attribute(counts: Counts, costs: Costs) -> Split:
     counts: (n_kernels, n_classes), instructions or bytes; time in s. costs: pJ per instruction or byte, W.
     Returns joules, a column for each class that the costs charge or that was counted without a price, and `constant`.
     A class that pays but was not counted, or was counted (not zero) but has no price, is NaN and marked MISSING: the row's
-    sum is then a lower bound of E. A class that the table says pays nothing is 0.
+    sum is then a lower bound of E. A class that the table says pays nothing is 0 where it was counted. Raises CostError if
+    the counts keep other books than the costs are for.
     """
+    if counts.books != costs.books:
+        raise CostError(f"{costs.name} prices bytes as {costs.books}, but these are counted as {counts.books}.")
     columns: dict[str, pd.Series] = {}
     marks: dict[str, pd.Series] = {}
     for name in counts.table.columns:
