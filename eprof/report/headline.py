@@ -1,0 +1,174 @@
+"""The one thing to know, as a sentence chosen by rule (report-design.md 6), and what follows from it."""
+
+from dataclasses import dataclass
+
+from eprof.marks import NONE, Mark
+from eprof.report.badges import Amount
+from eprof.report.names import short
+from eprof.report.numbers import percent, quantity, whole
+from eprof.report.view import DRAM, View
+from eprof.vocabulary import COUNTS, DATA, GROUPS
+
+_VERBS = {"sfu": "Special functions take", "other": "Other instructions take"}
+_LEVER = {
+    "tensor": "Fewer tensor instructions save",
+    "int": "Fewer integer instructions save",
+    "sfu": "Fewer special functions save",
+    "other": "Fewer instructions that are not arithmetic save",
+}
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The sentence, what follows from it, and the marks that both carry."""
+
+    sentence: str
+    consequence: str
+    marks: Mark
+
+
+def headline(view: View) -> Headline:
+    """Choose the sentence for a document."""
+    if not view.has_energy:
+        return _counts(view)
+    total, above, constant = view.energy("total"), view.above, view.energy("constant")
+    if not total.value:
+        return Headline("Nothing that was counted costs energy.", "All counts and the time are zero.", total.marks)
+    if above.value is None:
+        return _constant_alone(view, constant)
+    if (constant.value or 0) >= 0.5 * total.value:
+        return _constant(view, constant, above)
+    if (view.energy(DATA).value or 0) >= 0.5 * above.value:
+        return _data(view, above)
+    return _computation(view, above)
+
+
+def at_least(amount: Amount, unit: str) -> str:
+    """An amount in a sentence: "12.4 J" or "at least 12.4 J"."""
+    text = quantity(amount.value or 0, unit)
+    return f"at least {text}" if amount.lower else text
+
+
+def _whole(view: View, amount: Amount, share: str, where: str = "") -> str:
+    """Open a sentence about a share: of the predicted total, or of what is known of it."""
+    text = quantity(amount.value or 0, "J")
+    if amount.marks & Mark.MISSING:
+        return f"At least {text} predicted{where}; {share[0].lower() + share[1:]} of what is known"
+    return f"{share} of the predicted {text}{where}"
+
+
+def _constant(view: View, constant: Amount, above: Amount) -> Headline:
+    total = view.energy("total")
+    start = _whole(view, total, percent((constant.value or 0) / (total.value or 1)))
+    power = (view.costs or {}).get("constant_power_w")
+    draws = f": the board draws {quantity(power, 'W')} for {at_least(view.time, 's')} whatever the GPU does" if power else ""
+    return Headline(
+        f"{start} is constant power{draws}.",
+        _join("Finishing sooner saves the most.", _above(view, above), _largest(view)),
+        total.marks,
+    )
+
+
+def _above(view: View, above: Amount) -> str:
+    data = view.energy(DATA)
+    if not above.value:
+        return "Nothing else that was counted costs energy."
+    if data.value is None:
+        return f"Computation adds {at_least(above, 'J')}; what data movement adds is not known."
+    return f"Of the {at_least(above, 'J')} above constant power, {percent(data.value / above.value)} is data movement."
+
+
+def _constant_alone(view: View, constant: Amount) -> Headline:
+    return Headline(
+        f"Constant power alone takes {at_least(constant, 'J')}, predicted over {at_least(view.time, 's')}.",
+        "What computation and data movement add is not known: no count that has a price is in the logs.",
+        constant.marks | Mark.MISSING,
+    )
+
+
+def _data(view: View, above: Amount) -> Headline:
+    data = view.energy(DATA)
+    levels = {group: view.groups[group] for group in view.groups if _family(group) == DATA}
+    top = max(levels, key=lambda group: levels[group].value or 0)
+    most = (levels[top].value or 0) >= 0.5 * (data.value or 1)
+    start = _whole(view, above, f"Moving data takes {percent((data.value or 0) / (above.value or 1))}")
+    which = f"most of it {GROUPS[top]}" if most else f"{GROUPS[top]} more than any other level"
+    return Headline(
+        f"{start} above constant power, {which}.",
+        _join(f"Fewer bytes at this level ({GROUPS[top]}) save the most above constant power.", _rest(view), _largest(view)),
+        above.marks,
+    )
+
+
+def _computation(view: View, above: Amount) -> Headline:
+    classes = {group: view.groups[group] for group in view.groups if _family(group) == "computation"}
+    top = max(classes, key=lambda group: classes[group].value or 0)
+    verb = _VERBS.get(top, f"{GROUPS[top]} arithmetic takes")
+    start = _whole(view, above, f"{verb} {percent((classes[top].value or 0) / (above.value or 1))}")
+    lever = _LEVER.get(top, "Fewer or narrower operations save")
+    return Headline(
+        f"{start} above constant power.",
+        _join(f"{lever} the most above constant power.", _rest(view), _largest(view)),
+        above.marks,
+    )
+
+
+def _family(group: str) -> str:
+    return next((count.family for count in COUNTS.values() if count.group == group), group)
+
+
+def _rest(view: View) -> str:
+    constant, total = view.energy("constant"), view.energy("total")
+    if constant.value is None:
+        return "Constant power is not known, because the time is not."
+    share = percent(constant.value / (total.value or 1))
+    return f"Constant power adds {at_least(constant, 'J')}, {share} of {'all that is known' if total.lower else 'the whole'}."
+
+
+def _largest(view: View) -> str:
+    whole_amount = view.ranked(view.document)
+    if len(view.kernels) < 2 or not whole_amount.value:
+        return ""
+    first = view.kernels[view.order[0]]
+    share = percent((view.ranked(first).value or 0) / whole_amount.value)
+    what = {"total": "energy", "time": "time", "instructions": "instructions"}[view.measure]
+    known = "all known" if whole_amount.lower else "all"
+    return f"The largest of {whole(len(view.kernels))} kernels is {short(first['name'], 40)} with {share} of {known} {what}."
+
+
+def _join(*sentences: str) -> str:
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _counts(view: View) -> Headline:
+    """No energy is known: what was executed and moved."""
+    did = _did(view)
+    ran = f" in {at_least(view.time, 's')}" if view.time.value is not None else ""
+    kernels = "One kernel" if len(view.kernels) == 1 else f"{whole(len(view.kernels))} kernels"
+    one = len(view.kernels) == 1
+    if did:
+        sentence = f"{kernels} {_and(did, one)}{ran}."
+    elif ran:
+        sentence = f"{kernels} {'takes' if one else 'take'} {ran.removeprefix(' in ')}; nothing else was counted."
+    else:
+        sentence = f"{kernels} {'was' if one else 'were'} profiled, but nothing that eprof knows was counted."
+    why = (
+        "No energy is predicted, because no cost table is chosen: choose one with --costs (eprof costs lists them)."
+        if view.costs is None
+        else f"No energy is predicted: the cost table {view.costs.get('name')} has no price for what was counted."
+    )
+    return Headline(sentence, _join(why, _largest(view)), view.time.marks if ran else NONE)
+
+
+def _did(view: View) -> list[tuple[str, str]]:
+    instructions, dram = view.instructions(view.document), view.summed(view.document, DRAM)
+    found = []
+    if instructions.value is not None:
+        found.append(("execute", f"{at_least(instructions, '')} instructions"))
+    if dram.value is not None:
+        found.append(("move", f"{at_least(dram, 'B')} from and to DRAM"))
+    return found
+
+
+def _and(did: list[tuple[str, str]], one: bool) -> str:
+    return " and ".join(f"{verb}{'s' if one else ''} {what}" for verb, what in did)

@@ -1,0 +1,88 @@
+"""Numbers as people read them: three significant digits, SI prefixes, narrow no-break spaces, a real minus.
+
+`reports/report.js` formats the same way, digit for digit (tests/test_report_browser.py compares the two).
+"""
+
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+NARROW = "\u202f"
+MINUS = "\u2212"
+_PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
+_THREE = Context(prec=3, rounding=ROUND_HALF_UP)
+
+
+def digits(value: float) -> tuple[str, int]:
+    """Three significant digits and the power of ten of the first: 0.01225 -> ("123", -2). `value` is above 0."""
+    rounded = _THREE.create_decimal_from_float(float(value))
+    return "".join(map(str, rounded.as_tuple().digits)).ljust(3, "0"), rounded.adjusted()
+
+
+def grouped(whole: str) -> str:
+    """Digits with a narrow space between thousands, from five digits on: "12345" -> "12 345"."""
+    if len(whole) < 5:
+        return whole
+    head = len(whole) % 3 or 3
+    return NARROW.join([whole[:head], *(whole[at : at + 3] for at in range(head, len(whole), 3))])
+
+
+def placed(figures: str, power: int) -> str:
+    """Write digits with their decimal point: ("123", 1) -> "12.3"."""
+    if power >= 2:
+        return grouped(figures + "0" * (power - 2))
+    if power >= 0:
+        return f"{figures[: power + 1]}.{figures[power + 1 :]}"
+    return "0." + "0" * (-power - 1) + figures
+
+
+def quantity(value: float, unit: str) -> str:
+    """A number with its unit and the SI prefix that fits: 0.689, "J" -> "689 mJ". Seconds take no prefix above 1."""
+    if value == 0:
+        return f"0{NARROW}{unit}".rstrip(NARROW)
+    sign = MINUS if value < 0 else ""
+    if unit in ("", "B", "flop") and float(value).is_integer() and abs(value) < 1000:
+        return f"{sign}{int(abs(value))}{NARROW}{unit}".rstrip(NARROW)
+    figures, power = digits(abs(value))
+    highest = 0 if unit == "s" else 18
+    prefix = max(-15, min(highest, 3 * (power // 3)))
+    return f"{sign}{placed(figures, power - prefix)}{NARROW}{_PREFIXES[prefix]}{unit}".rstrip(NARROW)
+
+
+def plain(value: float) -> str:
+    """Three significant digits without a unit; a prefix only for what would be unreadable: 57.4, 0.0123, 1.20 M."""
+    if value == 0:
+        return "0"
+    figures, power = digits(abs(value))
+    if not -4 <= power <= 5:
+        return quantity(value, "")
+    return (MINUS if value < 0 else "") + placed(figures, power)
+
+
+def whole(value: float) -> str:
+    """A count of things: 4980 -> "4980", 12345 -> "12 345"."""
+    return grouped(str(round(value)))
+
+
+def percent(share: float) -> str:
+    """A share: 0.0861 -> "8.6 %", 0.83 -> "83 %"; what is not quite nothing or not quite all says so."""
+    size = abs(share) * 100
+    sign = MINUS if share < 0 else ""
+    if size == 0:
+        text = "0"
+    elif size < 0.05:
+        text = f"<{NARROW}0.1"
+    elif 99.95 <= size < 99.9999:
+        text = f">{NARROW}99.9"
+    elif size < 9.95 or 99 < size < 99.95:
+        text = _fixed(size, "0.1")
+    else:
+        text = grouped(_fixed(size, "1"))
+    return f"{sign}{text}{NARROW}%"
+
+
+def _fixed(value: float, step: str) -> str:
+    return str(Decimal(value).quantize(Decimal(step), rounding=ROUND_HALF_UP))
+
+
+def signed_percent(share: float) -> str:
+    """A difference: 0.031 -> "+3.1 %"."""
+    return ("+" if share > 0 else "") + percent(share)

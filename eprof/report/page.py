@@ -1,0 +1,87 @@
+"""The page: everything in one file, with a policy that runs and loads nothing but what was hashed here."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from eprof.marks import Mark
+from eprof.report import badges, packed
+from eprof.report.figures import figures
+from eprof.report.headline import headline
+from eprof.report.numbers import NARROW
+from eprof.report.sections import sections
+from eprof.report.sections.method import setting, utc
+from eprof.report.view import View
+from eprof.resources import folder
+
+
+def html(document: Mapping[str, Any]) -> str:
+    """One self-contained HTML file from a document `eprof.profile/1`."""
+    view = View(document)
+    style, script = _asset("report.css"), _asset("report.js")
+    cards = sections(view)
+    entries = {key: text for card in cards for key, text in card.data.items()}
+    entries["meanings"] = packed.text({letter: badges.title(mark) for mark, letter in badges.LETTERS.items()})
+    page = _templates().get_template("page.html").render(
+        policy=_policy(style, script),
+        style=Markup(style),  # noqa: S704  our own file, and hashed
+        script=Markup(script),  # noqa: S704
+        data=Markup(packed.joined(entries)),  # noqa: S704  escaped for script tags in `packed`
+        title=document.get("title") or "profile",
+        subtitle=_subtitle(view),
+        headline=headline(view),
+        figures=figures(view),
+        legend=badges.legend(view.marks),
+        warnings=len(document.get("warnings") or []),
+        sections=cards,
+        MISSING=Mark.MISSING,
+        pills=badges.pills,
+        letters=badges.letters,
+    )
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; script-src '{_sha256(script)}'; style-src '{_sha256(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _sha256(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@lru_cache
+def _asset(name: str) -> str:
+    """A file of `reports/`. Browsers hash what they parsed, so line ends are those that they see."""
+    return (folder("reports") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+@lru_cache
+def _templates() -> Environment:
+    return Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _subtitle(view: View) -> str:
+    """Device, clocks and time of the header."""
+    devices = view.document.get("devices") or []
+    names = list(dict.fromkeys(device.get("name") or "unnamed GPU" for device in devices))
+    if len(devices) > 1 and len(names) == 1:
+        names = [f"{len(devices)} × {names[0]}"]
+    clocks = [piece.partition(" at ")[0] for piece in setting(view.costs).split(", ")] if view.costs else []
+    table = view.costs.get("name") if view.costs else None
+    costs = f"costs of {table}" if table else ""
+    parts = [", ".join(names[:3]) + (" …" if len(names) > 3 else ""), costs, *clocks, utc(view.document.get("created_utc"))[:16]]
+    return " · ".join(part for part in parts if part) + (f"{NARROW}UTC" if view.document.get("created_utc") else "")

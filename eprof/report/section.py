@@ -1,0 +1,20 @@
+"""What every section hands to the page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Section:
+    """One card: its anchor, its name in the row of links, its heading, its template in `reports/` and what goes there.
+
+    `data` goes, as JSON, to the script.
+    """
+
+    anchor: str
+    link: str
+    heading: str
+    template: str
+    content: Mapping[str, Any]
+    data: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,24 @@
+"""The sections of the page, one module a question. Each makes its `Section` from the view, or None if it has no data.
+
+To add one, write a module with `section(view) -> Section | None` and a template in `reports/`, and list it here.
+"""
+
+from collections.abc import Callable
+
+from eprof.report.section import Section
+from eprof.report.sections import kernel, kernels, method, table, where
+from eprof.report.view import View
+
+SECTIONS: tuple[Callable[[View], Section | None], ...] = (
+    where.section,
+    kernels.section,
+    table.section,
+    kernel.section,
+    method.section,
+)
+
+
+def sections(view: View) -> list[Section]:
+    """All sections that have something to say about this document, in reading order."""
+    made = [make(view) for make in SECTIONS]
+    return [one for one in made if one is not None]

@@ -1,0 +1,146 @@
+"""Where the energy goes: one bar of everything, and below it the part above constant power enlarged."""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from eprof.marks import Mark
+from eprof.report import svg
+from eprof.report.badges import Amount, written
+from eprof.report.headline import at_least
+from eprof.report.numbers import percent, quantity
+from eprof.report.section import Section
+from eprof.report.view import View, ratio
+from eprof.vocabulary import COUNTS, DATA, GROUPS
+
+
+@dataclass(frozen=True)
+class Part:
+    """A line of the key below the bars."""
+
+    group: str
+    label: str
+    energy: Markup
+    share: Markup
+
+
+def section(view: View) -> Section | None:
+    """The section, or None if no energy above 0 is known."""
+    if not view.has_energy or not view.energy("total").value:
+        return None
+    known = {group: amount for group, amount in view.groups.items() if amount.value}
+    content = {
+        "sentence": _sentence(view),
+        "all": _all(view, known) if "constant" in known else None,
+        "above": _above(view, known) if view.above.value else None,
+        "parts": _parts(view),
+        "unknown": _unknown(view),
+    }
+    return Section("where", "Where it goes", "Where the energy goes", "where.html", content)
+
+
+def _sentence(view: View) -> Markup:
+    pieces = []
+    for part, name in (("computation", "Computation"), ("data", "data movement"), ("constant", "constant power")):
+        amount = view.energy(part)
+        text = None if amount.value is None else quantity(amount.value, "J")
+        verb = "takes " if not pieces else ""
+        known = Markup("{}{}").format(verb, written(text, amount.marks)) if text else f"is{' ' if verb else ': '}not known"
+        pieces.append(Markup("{} {}").format(name, known) if text or verb else Markup("{} is not known").format(name))
+    return Markup("{}, {}, {}.").format(*pieces)
+
+
+def _segments(parts: dict[str, Amount], whole: float) -> list[svg.Segment]:
+    """Segments with labels: name and share; constant power says its joules too."""
+    laid = svg.laid(((group, amount.value or 0.0) for group, amount in parts.items()), whole)
+    return [
+        svg.Segment(
+            one.group,
+            one.start,
+            one.width,
+            GROUPS[one.group],
+            _value(one, parts[one.group]),
+            parts[one.group].marks & ~Mark.MISSING,
+        )
+        for one in laid
+    ]
+
+
+def _value(segment: svg.Segment, amount: Amount) -> str:
+    share = percent(segment.width / 100)
+    return f"{share} · {quantity(amount.value or 0, 'J')}" if segment.width > 22 else share
+
+
+def _all(view: View, known: dict[str, Amount]) -> dict[str, Markup | str]:
+    total = view.energy("total")
+    segments = _segments(known, total.value or 1.0)
+    # Only constant power is named here: the rest is named in the enlarged bar, where there is room.
+    bare = [one if one.group == "constant" else svg.Segment(one.group, one.start, one.width) for one in segments]
+    spoken = ", ".join(f"{GROUPS[one.group]} {percent(one.width / 100)}" for one in segments)
+    return {
+        "caption": Markup("All {}").format(written(quantity(total.value or 0, "J"), total.marks)),
+        "bar": svg.labelled(bare, f"{at_least(total, 'J')}: {spoken}"),
+    }
+
+
+def _above(view: View, known: dict[str, Amount]) -> dict[str, object]:
+    parts = {group: amount for group, amount in known.items() if group != "constant"}
+    whole = view.above.value or 1.0
+    segments = _segments(parts, whole)
+    spoken = ", ".join(f"{GROUPS[one.group]} {percent(one.width / 100)}" for one in segments)
+    constant = (view.energy("constant").value or 0.0) / (view.energy("total").value or 1.0)
+    boundary = 100 - sum(one.width for one in segments if _is_data(one.group))
+    enlarged = ", enlarged" if constant > 0 else ""
+    return {
+        "caption": Markup("The {} above constant power{}").format(
+            written(quantity(whole, "J"), view.above.marks), enlarged
+        ),
+        "wedge": svg.wedge(100 * constant) if constant > 0 else None,
+        "bar": svg.labelled(segments, f"{at_least(view.above, 'J')} above constant power: {spoken}"),
+        "braces": svg.braces(boundary),
+        "computation": _brace(view, "computation", "Computation"),
+        "data": _brace(view, DATA, "Data movement"),
+    }
+
+
+def _brace(view: View, part: str, name: str) -> Markup | None:
+    amount = view.energy(part)
+    if amount.value is None:
+        return Markup("{} is not known").format(name)
+    share = percent(amount.value / (view.above.value or 1.0))
+    return Markup("{} {} · {}").format(name, share, written(quantity(amount.value, "J"), amount.marks))
+
+
+def _is_data(group: str) -> bool:
+    return any(count.group == group and count.family == DATA for count in COUNTS.values())
+
+
+def _parts(view: View) -> list[Part]:
+    total = view.energy("total")
+    return [
+        Part(group, GROUPS[group], _joules(amount), _share(amount, total)) for group, amount in view.groups.items()
+    ]
+
+
+def _joules(amount: Amount) -> Markup:
+    return written(None if amount.value is None else quantity(amount.value, "J"), amount.marks)
+
+
+def _share(amount: Amount, whole: Amount) -> Markup:
+    share = ratio(amount, whole)
+    return written(None if share.value is None else percent(share.value), share.marks, bound=False)
+
+
+def _unknown(view: View) -> list[str]:
+    """Counts whose energy is not in the picture, with the reason."""
+    found = []
+    for word in view.words.values():
+        if word.energy.value is None and word.energy.marks & Mark.MISSING:
+            found.append(f"{word.label} ({'not counted' if word.value.value is None else 'no price'})")
+        elif word.energy.lower:
+            found.append(f"{word.label} (not known for every kernel)")
+    if view.energy("constant").value is None:
+        found.insert(0, "constant power (the time is not known)")
+    elif view.energy("constant").lower:
+        found.insert(0, "constant power of the kernels whose time is not known")
+    return found

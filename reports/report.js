@@ -1,0 +1,451 @@
+(function () {
+  "use strict";
+  // Theme first, before anything is painted.
+  const root = document.documentElement, store = "eprof-theme", ROW = 28, NARROW = "\u202f";
+  try { if (/^(dark|light)$/.test(localStorage.getItem(store))) root.dataset.theme = localStorage.getItem(store); } catch (e) { /* some file pages */ }
+  document.addEventListener("DOMContentLoaded", start);
+
+  // ---- numbers, digit for digit as eprof/report/numbers.py writes them
+  let PREFIX = { "-15": "f", "-12": "p", "-9": "n", "-6": "µ", "-3": "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E" };
+  function digits(x) { let p = x.toExponential(2).split("e"); return [p[0].replace(".", ""), +p[1]]; }
+  function grouped(s) { return s.length < 5 ? s : s.replace(/\B(?=(\d{3})+$)/g, NARROW); }
+  function placed(d, p) {
+    if (p >= 2) return grouped(d + "0".repeat(p - 2));
+    return p >= 0 ? d.slice(0, p + 1) + "." + d.slice(p + 1) : "0." + "0".repeat(-p - 1) + d;
+  }
+  function quantity(x, unit) {
+    if (x === 0) return unit ? "0" + NARROW + unit : "0";
+    let sign = x < 0 ? "−" : "", a = Math.abs(x), tail = unit ? NARROW + unit : "";
+    if ((unit === "" || unit === "B") && a === Math.floor(a) && a < 1000) return sign + a + tail;
+    let d = digits(a), p = Math.max(-15, Math.min(unit === "s" ? 0 : 18, 3 * Math.floor(d[1] / 3))), u = PREFIX[p] + unit;
+    return sign + placed(d[0], d[1] - p) + (u ? NARROW + u : "");
+  }
+  function plain(x) {
+    if (x === 0) return "0";
+    let d = digits(Math.abs(x));
+    return d[1] < -4 || d[1] > 5 ? quantity(x, "") : (x < 0 ? "−" : "") + placed(d[0], d[1]);
+  }
+  function percent(x) {
+    let s = Math.abs(x) * 100, t;
+    if (s === 0) t = "0";
+    else if (s < 0.05) t = "<" + NARROW + "0.1";
+    else if (s >= 99.95 && s < 99.9999) t = ">" + NARROW + "99.9";
+    else t = s < 9.95 || (s > 99 && s < 99.95) ? s.toFixed(1) : grouped(s.toFixed(0));
+    return (x < 0 ? "−" : "") + t + NARROW + "%";
+  }
+  function written(kind, unit, x) {
+    return kind === "whole" ? grouped(String(Math.round(x))) : kind === "plain" ? plain(x) : kind === "share" ? percent(x) : quantity(x, unit);
+  }
+
+  // ---- small tools
+  function heads() { return document.querySelectorAll("#kernels-table thead th"); }
+  function id(name) { return document.getElementById(name); }
+  function el(tag, cls, text) {
+    let e = document.createElement(tag);
+    if (cls) e.className = cls;
+    if (text !== undefined) e.textContent = text;
+    return e;
+  }
+  function svg(tag, attributes) {
+    let e = document.createElementNS(document.querySelector("svg").namespaceURI, tag);
+    for (let key in attributes) e.setAttribute(key, attributes[key]);
+    return e;
+  }
+  function cut(text, length) {
+    let all = Array.from(text);
+    if (all.length <= length) return text;
+    let tail = Math.floor((length - 1) * 2 / 5);
+    return all.slice(0, length - 1 - tail).join("") + "…" + all.slice(all.length - tail).join("");
+  }
+
+  let D, count, measure, order, shown, chosen = 0, sortKey, sortUp = false, leave = false, query = "";
+  let box, body, from = -1, scale = 1, running = [], pieces = {};
+
+  function start() {
+    D = JSON.parse(id("data").textContent);
+    setUpTheme();
+    if (D.names) setUpTable();
+    requestAnimationFrame(() => { requestAnimationFrame(() => { root.dataset.ready = "1"; }); });
+  }
+
+  // ---- theme
+  function isDark() {
+    return root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+  function setUpTheme() {
+    let button = id("theme");
+    function label() { button.textContent = isDark() ? "Light" : "Dark"; button.setAttribute("aria-label", (isDark() ? "Light" : "Dark") + " theme"); }
+    button.hidden = false;
+    label();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
+    button.addEventListener("click", () => {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      try { localStorage.setItem(store, root.dataset.theme); } catch (e) { /* only for this view then */ }
+      label();
+    });
+  }
+
+  // ---- numbers of a kernel
+  function mark(column, k) { let m = D.marks[column]; return typeof m === "number" ? m : m[k]; }
+  function main() { return leave ? "above" : measure; }
+  function wholeAmount() { return D.whole[main()]; }
+  function value(key, k) {
+    let n = D.numbers;
+    if (key === measure) return n[main()][k];
+    if (key === "share") return wholeAmount()[0] && n[main()][k] !== null ? n[main()][k] / wholeAmount()[0] : null;
+    if (leave && key === "power") return n.above[k] === null || !n.time[k] ? null : n.above[k] / n.time[k];
+    if (leave && key === "perflop") return n.perflop[k] === null || !n.total[k] ? null : n.perflop[k] * n.above[k] / n.total[k];
+    return n[key] ? n[key][k] : null;
+  }
+  function marksOf(key, k) {
+    if (key === measure) return mark(main(), k);
+    if (key === "share") return mark(main(), k) | wholeAmount()[1];
+    if (key === "sum") return wholeAmount()[1];
+    return mark(key, k);
+  }
+  function spoken(bits) {
+    return ["m", "e", "s", "a"].filter((letter, i) => bits & (1 << i)).map(letter => D.meanings[letter]).join("; ");
+  }
+  // Text with its marks, as badges.written does.
+  function fill(node, text, bits, bound) {
+    if (text === null) {
+      let unknown = el("span", "unknown", "–");
+      unknown.title = spoken(bits) || "not known";
+      node.appendChild(unknown);
+      return node;
+    }
+    if (bound && bits & 1) {
+      let least = el("span", "", "≥" + NARROW);
+      least.title = "at least: something is missing";
+      node.appendChild(least);
+      bits &= ~1;
+    }
+    node.appendChild(document.createTextNode(text));
+    if (bits) {
+      let sup = el("sup", "m", ["m", "e", "s", "a"].filter((letter, i) => bits & (1 << i)).join(""));
+      sup.title = spoken(bits);
+      node.appendChild(sup);
+    }
+    return node;
+  }
+  function full(k) { return D.names[k] + (D.devices ? " on " + D.devices[D.device[k]] : ""); }
+  function pick(column, k) { return typeof column === "number" ? column : column[k]; }
+  function shortName(k, length) {
+    let end = pick(D.to, k);
+    return cut(D.names[k].slice(pick(D.from, k), end < 0 ? undefined : end), length);
+  }
+  function countOf(word, k) { return D.counts[word.name][k]; }
+  function energyOf(word, k) {
+    if (D.energies[word.name]) return D.energies[word.name][k];
+    let n = countOf(word, k);
+    return n === 0 ? 0 : n === null || word.price === null ? null : n * word.price;
+  }
+  function wordMarks(word, k) { let m = D.countMarks[word.name]; return typeof m === "number" ? m : m[k]; }
+  function groupsOf(k) {
+    let sums = {};
+    if (measure !== "total") return [["plain", value(measure, k) || 0]];
+    D.words.forEach(word => { sums[word.group] = (sums[word.group] || 0) + (energyOf(word, k) || 0); });
+    if (!leave) sums.constant = D.numbers.constant[k] || 0;
+    return D.groups.filter(group => sums[group] > 0).map(group => [group, sums[group]]);
+  }
+
+  // ---- the table: a window of rows between two spacers
+  function setUpTable() {
+    count = D.names.length; measure = sortKey = D.measure;
+    order = D.order || Array.from({ length: count }, (_, i) => i);
+    chosen = order[0];
+    box = id("scroll"); body = document.querySelector("#kernels-table tbody");
+    heads().forEach(th => {
+      let button = el("button", "", th.textContent), key = th.dataset.key;
+      button.type = "button";
+      if (key === "sum") return;
+      th.textContent = "";
+      th.appendChild(button);
+      button.addEventListener("click", () => {
+        sortUp = sortKey === key ? !sortUp : key === "name" || key === "device";
+        sortKey = key;
+        refresh(true);
+      });
+    });
+    setUpTools();
+    box.addEventListener("scroll", () => { draw(false); });
+    box.addEventListener("keydown", onKey);
+    document.addEventListener("click", onClick);
+    addEventListener("hashchange", followLink);
+    addEventListener("beforeprint", () => { box.scrollTop = 0; draw(true); });
+    addEventListener("resize", () => { draw(false); });
+    refresh(false);
+    markChosen();
+    followLink();
+  }
+  function setUpTools() {
+    if (!id("tools")) return;
+    id("tools").hidden = false;
+    let timer = 0;
+    id("filter").addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => { query = id("filter").value.toLowerCase(); refresh(true); }, 60);
+    });
+    if (id("leave")) id("leave").addEventListener("change", () => { leave = id("leave").checked; refresh(true); if (D.whole.total) show(chosen); });
+    id("copy").addEventListener("click", copy);
+  }
+  function sortable(key, k) { return key === "name" ? D.names[k] : key === "device" ? D.devices[D.device[k]] : value(key, k); }
+  function refresh(rewind) {
+    let keys = {}, up = sortUp ? 1 : -1;
+    shown = order.filter(k => !query || D.names[k].toLowerCase().indexOf(query) >= 0);
+    shown.forEach(k => { keys[k] = sortable(sortKey, k); });
+    shown.sort((a, b) => {
+      let x = keys[a], y = keys[b];
+      if (x === null || y === null) return (x === null) - (y === null) || a - b;
+      return x < y ? -up : x > y ? up : a - b;
+    });
+    let sum = 0;
+    scale = 0;
+    running = shown.map(k => { sum += D.numbers[main()][k] || 0; return sum; });
+    order.forEach(k => { scale = Math.max(scale, D.numbers[main()][k] || 0); });
+    heads().forEach(th => {
+      if (th.dataset.key === sortKey) th.setAttribute("aria-sort", sortUp ? "ascending" : "descending");
+      else th.removeAttribute("aria-sort");
+    });
+    id("kernels-table").setAttribute("aria-rowcount", shown.length + 1);
+    if (rewind) box.scrollTop = 0;
+    status(sum);
+    draw(true);
+  }
+  function status(sum) {
+    let node = id("count"), all = wholeAmount(), unit = { total: "J", time: "s", instructions: "" }[measure];
+    if (!node) return;
+    node.textContent = grouped(String(shown.length)) + " of " + grouped(String(count)) + " kernels";
+    if (all[0] === null) return;
+    let bits = shown.reduce((bits, k) => bits | mark(main(), k), 0);
+    if (shown.length === count) { sum = all[0]; bits |= all[1]; }
+    node.appendChild(document.createTextNode(", "));
+    fill(node, quantity(sum, unit), bits, true);
+    node.appendChild(document.createTextNode((measure === "instructions" ? " instructions" : "") + " (" + percent(all[0] ? sum / all[0] : 0) + ")"));
+  }
+  function spacer(rows) {
+    let tr = el("tr", "gap"), td = tr.appendChild(el("td"));
+    tr.setAttribute("aria-hidden", "true");
+    td.colSpan = D.columns.length;
+    td.style.height = rows * ROW + "px";
+    return tr;
+  }
+  function draw(anew) {
+    let first = Math.max(0, Math.min(Math.floor(box.scrollTop / ROW) - 10, shown.length - 40));
+    if (!anew && first === from) return;
+    from = first;
+    let rows = document.createDocumentFragment(), last = Math.min(shown.length, first + 40), held = body.contains(document.activeElement);
+    if (first > 0) rows.appendChild(spacer(first));
+    for (let i = first; i < last; i++) rows.appendChild(row(i));
+    if (last < shown.length) rows.appendChild(spacer(shown.length - last));
+    if (!shown.length) {
+      let none = rows.appendChild(el("tr")).appendChild(el("td", "k-name muted", "No kernel has this in its name."));
+      none.colSpan = D.columns.length;
+    }
+    body.textContent = "";
+    body.appendChild(rows);
+    if (held) focusChosen();
+  }
+  function row(i) {
+    let k = shown[i], tr = el("tr");
+    tr.setAttribute("aria-rowindex", i + 2);
+    if (k === chosen) tr.setAttribute("aria-current", "true");
+    D.columns.forEach(column => {
+      if (column.kind === "name") {
+        let th = el("th", "k-name"), button = th.appendChild(el("button", "name", shortName(k, 44)));
+        th.scope = "row"; button.type = "button"; button.title = full(k); button.dataset.kernel = k;
+        button.tabIndex = k === chosen ? 0 : -1;
+        tr.appendChild(th);
+      } else tr.appendChild(cell(column, k, i));
+    });
+    return tr;
+  }
+  function cell(column, k, i) {
+    let td = el("td", "k-" + column.kind), key = column.key, share = column.kind === "share" || column.kind === "sum";
+    if (column.kind === "device") { td.textContent = D.devices[D.device[k]]; return td; }
+    let x = key === "sum" ? (wholeAmount()[0] ? running[i] / wholeAmount()[0] : null) : value(key, k);
+    fill(td, x === null ? null : written(share ? "share" : column.kind, column.unit, x), marksOf(key, k), !share && column.bound);
+    if (column.kind === "main") td.appendChild(mini(k));
+    return td;
+  }
+  function mini(k) {
+    let node = svg("svg", { "class": "mini", width: 60, height: 8, "aria-hidden": "true" }), at = 0;
+    groupsOf(k).forEach(part => {
+      let width = scale ? 100 * part[1] / scale : 0;
+      node.appendChild(svg("rect", { "class": "c-" + part[0] + (width > 1.2 ? " g" : ""), x: at.toFixed(3) + "%", width: width.toFixed(3) + "%", height: 8 }));
+      at += width;
+    });
+    return node;
+  }
+
+  // ---- choosing a kernel
+  function onClick(event) {
+    let button = event.target.closest && event.target.closest("[data-kernel],[data-filter]");
+    let tr = !button && event.target.closest && event.target.closest("#kernels-table tbody tr");
+    if (tr) button = tr.querySelector("[data-kernel]");
+    if (!button) return;
+    if (button.dataset.filter !== undefined) return filterFor(button.dataset.filter);
+    choose(+button.dataset.kernel);
+    if (!box.contains(button)) id("kernel").scrollIntoView();
+  }
+  function filterFor(text) {
+    id("filter").value = text;
+    query = text.toLowerCase();
+    refresh(true);
+    id("table").scrollIntoView();
+    id("filter").focus({ preventScroll: true });
+  }
+  function onKey(event) {
+    let step = { ArrowDown: 1, ArrowUp: -1, PageDown: 14, PageUp: -14, Home: -count, End: count }[event.key];
+    if (!step || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("thead") || !shown.length) return;
+    event.preventDefault();
+    let at = shown.indexOf(chosen);
+    at = at < 0 ? 0 : Math.max(0, Math.min(shown.length - 1, at + step));
+    choose(shown[at]);
+    let above = at * ROW, below = above + 2 * ROW - box.clientHeight;
+    if (box.scrollTop > above) box.scrollTop = above;
+    else if (box.scrollTop < below) box.scrollTop = below;
+    draw(true);
+    focusChosen();
+  }
+  function focusChosen() {
+    let button = body.querySelector("[aria-current] button");
+    if (button) button.focus({ preventScroll: true }); else box.focus({ preventScroll: true });
+  }
+  function choose(k) {
+    chosen = k;
+    show(k);
+    draw(true);
+    markChosen();
+    let link = "#kernel=" + encodeURIComponent(D.names[k]) + (D.devices ? "&device=" + encodeURIComponent(D.devices[D.device[k]]) : "");
+    try { history.replaceState(null, "", link); } catch (e) { /* the page still works without a link */ }
+  }
+  function markChosen() {
+    document.querySelectorAll(".row [data-kernel]").forEach(button => {
+      if (+button.dataset.kernel === chosen) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    });
+  }
+  function followLink() {
+    let found = /^#kernel=([^&]*)(?:&device=(.*))?$/.exec(location.hash), name, device;
+    if (!found) return;
+    try { name = decodeURIComponent(found[1]); device = found[2] && decodeURIComponent(found[2]); } catch (e) { return; }
+    for (let k = 0; k < count; k++) {
+      if (D.names[k] === name && (!device || !D.devices || D.devices[D.device[k]] === device)) {
+        choose(k);
+        id("kernel").scrollIntoView();
+        return;
+      }
+    }
+  }
+
+  // ---- one kernel
+  let FAMILIES = [["computation", "Instructions", "instruction", "instructions"], ["data", "Bytes", "byte", "bytes"]];
+  function show(k) {
+    id("one-name").textContent = D.names[k];
+    id("one-device").textContent = D.devices ? D.devices[D.device[k]] : "";
+    let facts = id("one-facts"), panels = id("one-panels"), best = [0.05, ""], n = D.numbers;
+    facts.textContent = panels.textContent = "";
+    function number(key) { return n[key] ? n[key][k] : null; }
+    function fact(label, key, kind, unit, bound, x) {
+      if (x === undefined) x = number(key);
+      if (x === null) return;
+      let div = facts.appendChild(el("div")), bits = key === "constant" ? mark(key, k) | mark("total", k) : mark(key, k);
+      div.appendChild(el("dt", "", label));
+      fill(div.appendChild(el("dd")), written(kind, unit, x), bits, bound);
+    }
+    fact("Energy", "total", "q", "J", true);
+    fact("Constant power", "constant", "share", "", false, number("constant") === null || !number("total") ? null : n.constant[k] / n.total[k]);
+    fact("Time", "time", "q", "s", true);
+    fact("Calls", "launches", "whole", "", true);
+    fact("Mean power", "power", "q", "W", true);
+    fact("Energy per flop", "perflop", "q", "J", true, number("perflop") === null ? null : n.perflop[k] / 1e12);
+    fact("Flop per DRAM byte", "intensity", "plain", "", false);
+    FAMILIES.forEach(family => { let panel = drawPanel(k, family, best); if (panel) panels.appendChild(panel); });
+    id("one-message").textContent = best[1];
+  }
+  function linesOf(k, family) {
+    let whole = 0, energy = D.numbers[family[0]] ? D.numbers[family[0]][k] : null, found = [];
+    D.words.forEach(word => { if (word.counted && word.unit === family[2]) whole += countOf(word, k) || 0; });
+    D.words.forEach(word => {
+      if (word.family !== family[0] || wordMarks(word, k) < 0) return;
+      let n = countOf(word, k), e = energyOf(word, k), bits = wordMarks(word, k);
+      found.push({
+        word: word, n: n, e: e, bits: n === 0 ? 0 : bits,
+        ofCount: word.counted && n !== null && whole ? n / whole : null,
+        ofEnergy: e !== null && energy ? e / energy : null
+      });
+    });
+    return found;
+  }
+  function drawPanel(k, family, best) {
+    let lines = linesOf(k, family), some = lines.filter(l => l.n !== 0 || l.e), top = 0.0001;
+    if (!lines.length) return null;
+    some.forEach(l => {
+      top = Math.max(top, l.ofCount || 0, l.ofEnergy || 0);
+      let gap = (l.ofEnergy || 0) - (l.ofCount === null ? 1 : l.ofCount);
+      if (gap >= best[0]) {
+        best[0] = gap;
+        best[1] = l.word.label + ": " + percent(l.ofCount) + " of the " + family[3] + ", " + percent(l.ofEnergy) + " of their energy.";
+      }
+    });
+    let panel = el("div", "panel"), head = panel.appendChild(el("h3", "", family[1])), energy = D.numbers[family[0]] ? D.numbers[family[0]][k] : null;
+    let bits = energy === null ? 0 : mark(family[0], k);
+    if (energy !== null) { head.appendChild(document.createTextNode(" – ")); fill(head, quantity(energy, "J"), bits, true); }
+    some.forEach(l => { panel.appendChild(meter(l, top, family, bits)); });
+    let none = lines.filter(l => some.indexOf(l) < 0).map(l => l.word.label);
+    if (none.length) panel.appendChild(el("p", "none", "Counted, and none: " + none.join(", ") + "."));
+    return panel;
+  }
+  function meter(l, top, family, bits) {
+    let line = el("div", "meter"), label = line.appendChild(el("span", "label", l.word.label)), small = label.appendChild(el("small"));
+    if (l.n === null) small.textContent = "not counted";
+    else {
+      fill(small, quantity(l.n, l.word.unit === "byte" ? "B" : ""), l.bits & l.word.mask & ~1, true);
+      let more = l.ofCount === null ? "" : " · " + percent(l.ofCount) + " of the " + family[3];
+      if (l.e === null && l.bits & 1) more += " · no price";
+      small.appendChild(document.createTextNode(more));
+    }
+    let share = l.ofEnergy === null ? null : percent(l.ofEnergy);
+    let node = svg("svg", { "class": "bar", width: "100%", height: 18, role: "img", "aria-label": l.word.label + ": " + (share || "an unknown share") + " of the energy, " + percent(l.ofCount || 0) + " of the " + family[3] });
+    if (l.ofEnergy) node.appendChild(svg("rect", { "class": "c-" + l.word.group + " edge", y: 3, height: 12, width: (100 * l.ofEnergy / top).toFixed(3) + "%" }));
+    if (l.ofCount) node.appendChild(svg("rect", { "class": "outline", y: 0.5, height: 17, width: (100 * l.ofCount / top).toFixed(3) + "%" }));
+    line.appendChild(node);
+    let own = l.e === null || l.e || l.bits & 1 ? l.bits : 0;
+    fill(line.appendChild(el("span", "num")), l.e === null ? null : quantity(l.e, "J"), own, true);
+    fill(line.appendChild(el("span", "num share")), share, own | (share ? bits : 0), false);
+    return line;
+  }
+
+  // ---- copy
+  function quoted(x) {
+    let text = x === null || x === undefined ? "" : String(x);
+    if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text;
+    return '"' + text.replace(/"/g, '""') + '"';
+  }
+  function csv() {
+    let head = D.columns.map(c => quoted(c.label + (c.unit ? " (" + c.unit + ")" : ""))).concat(quoted("Marks"));
+    let lines = shown.map((k, i) => {
+      return D.columns.map(c => {
+        if (c.kind === "sum") return quoted(wholeAmount()[0] ? +(running[i] / wholeAmount()[0]).toPrecision(4) : null);
+        if (c.kind === "share") { let x = value("share", k); return quoted(x === null ? null : +x.toPrecision(4)); }
+        return quoted(sortable(c.key, k));
+      }).concat(quoted(["missing", "estimated", "simulated", "assumed"].filter((w, i) => mark(main(), k) & (1 << i)).join(" "))).join(",");
+    });
+    return [head.join(",")].concat(lines).join("\r\n") + "\r\n";
+  }
+  function copy() {
+    let text = csv(), button = id("copy");
+    function said(words) { button.textContent = words; setTimeout(() => { button.textContent = "Copy as CSV"; }, 1600); }
+    function byHand() {
+      let area = id("csv");
+      area.hidden = false;
+      area.value = text;
+      area.focus();
+      area.select();
+      said("Press Ctrl+C");
+    }
+    if (navigator.clipboard && navigator.clipboard.writeText) navigator.clipboard.writeText(text).then(() => { said("Copied"); }, byHand);
+    else byHand();
+  }
+}());
