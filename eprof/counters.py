@@ -1,0 +1,716 @@
+"""
+Counter definitions: what a profiler's counters mean on a GPU generation. Loads and checks `counters/**/*.toml`.
+
+`docs/counters.md` explains the format. A file says once how every word of the vocabulary is counted; counting
+(`counts.py`), the profiler's shopping list (`Definition.wanted`) and the explanation (`Definition.explain`) are all made
+from that one text.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from eprof import resources
+from eprof.definition import Document, Formula
+from eprof.errors import DefinitionError
+from eprof.marks import NONE, Mark, names
+from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS, PARTS
+
+SCHEMA = 1
+UNITS = ("count", "percent", "byte_per_s")
+SECTIONS = {"instruction": INSTRUCTIONS, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
+WORDS_OF = {"served": ("instruction", "bytes", "served"), "accessed": ("instruction", "bytes", "accessed")}
+_TABLES = ("counter", "parameter", "quantity", *SECTIONS, "absent", "uncountable")
+_LISTS = ("check", "time_pair")
+_TOP = ("schema", "name", "applies", "source", "extends", *_TABLES, *_LISTS)
+_NOT_DEFINITIONS = ("devices.toml", "descriptions.toml")
+_PARTS_FOLDER = "parts"
+_MOST_SLICES = 16  # slices looked for in a log, well above the 8 of any GPU that nvprof knows
+
+
+@dataclass(frozen=True)
+class Counter:
+    """
+    A short name for a profiler's counter: the first of `names` that is known, or the sum of `slices`.
+
+    slices: names of the parts; complete only if at least the first `expect` are known. partial: the mean of those that
+    are known, times `expect`. unit: what the log must say it is; only "count" adds up over launches.
+    """
+
+    name: str
+    names: tuple[str, ...] = ()
+    slices: tuple[str, ...] = ()
+    expect: int = 0
+    partial: bool = False
+    unit: str = "count"
+    text: str = ""
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Every name that it may have in a log."""
+        return self.names or self.slices
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One way to count something, with what must be said about it."""
+
+    formula: Formula
+    mark: Mark
+    note: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """A relation that healthy counters obey within a relative tolerance (`averaged`: where averages over launches enter)."""
+
+    left: Formula
+    right: Formula
+    relation: str
+    tolerance: float
+    averaged: float
+    note: str
+
+
+@dataclass(frozen=True)
+class TimePair:
+    """Bytes moved and the rate at which the profiler says they moved: their quotient is the kernel's time."""
+
+    bytes: Formula
+    rate: Formula
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """What the counters of one profiler mean on some compute capabilities."""
+
+    name: str
+    profiler: str
+    capabilities: tuple[str, ...]
+    source: str
+    counters: Mapping[str, Counter]
+    parameters: Mapping[str, float]
+    reasons: Mapping[str, str]
+    quantities: Mapping[str, tuple[Entry, ...]]
+    words: Mapping[str, Mapping[str, tuple[Entry, ...]]]
+    absent: Mapping[str, str]
+    uncountable: Mapping[str, str]
+    checks: tuple[Check, ...] = ()
+    time_pairs: tuple[TimePair, ...] = ()
+    label: str = field(default="", repr=False)
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The profiler names that a log should have (slices: all that may exist); the rest of a log is not needed."""
+        used = self._used()
+        return frozenset(name for counter in self.counters.values() if counter.name in used for name in counter.wanted)
+
+    def entries(self, word: str, books: str) -> tuple[Entry, ...]:
+        """The ways to count `word` in these books, best first; empty where it is absent or uncountable."""
+        return next((self.words[one][word] for one in WORDS_OF[books] if word in self.words[one]), ())
+
+    def expand(self, formula: Formula, known: Mapping[str, str] | None = None) -> str:
+        """The formula with the profiler's names for ours. `known`: texts for some of the names."""
+        return re.sub(r"[A-Za-z_]\w*", lambda match: self._text(match[0], known or {}), formula.text)
+
+    def _text(self, name: str, known: Mapping[str, str]) -> str:
+        if name in known:
+            return known[name]
+        if name in self.counters:
+            return self.counters[name].text
+        if name in self.parameters:
+            return f"{self.parameters[name]:g}"
+        return bracketed(self.expand(self.quantities[name][0].formula)) if name in self.quantities else name
+
+    def counters_of(self, formula: Formula) -> list[str]:
+        """The profiler's names behind a formula, through all ways of its quantities, sorted."""
+        found: set[str] = set()
+        for name in self._closure(formula.names):
+            if name in self.counters:
+                counter = self.counters[name]
+                found.update(counter.names or counter.slices[: counter.expect])
+        return sorted(found)
+
+    def _closure(self, start: Iterable[str]) -> set[str]:
+        found: set[str] = set()
+        waiting = list(start)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += [one for entry in self.quantities.get(name, ()) for one in entry.formula.names]
+        return found
+
+    def _formulas(self) -> Iterator[Formula]:
+        for section in self.words.values():
+            for entries in section.values():
+                yield from (entry.formula for entry in entries)
+        for check in self.checks:
+            yield from (check.left, check.right)
+        for pair in self.time_pairs:
+            yield from (pair.bytes, pair.rate)
+
+    def _used(self) -> set[str]:
+        return self._closure(name for formula in self._formulas() for name in formula.names)
+
+    def summary(self) -> dict[str, Any]:
+        """Name, profiler, capabilities, source, and how many counters and words it has: for a listing."""
+        return {
+            "name": self.name,
+            "profiler": self.profiler,
+            "capabilities": list(self.capabilities),
+            "source": self.source,
+            "counters": len(self._used() & set(self.counters)),
+            "absent": sorted(self.absent),
+            "uncountable": sorted(self.uncountable),
+        }
+
+    def explain(self) -> list[dict[str, Any]]:
+        """
+        One row for each way to count each word, best first, then the steps (quantities) that formulas name.
+
+        Keys: word, label, unit, books ("both", "served", "accessed", "step"), rank (1 = preferred; 0: no way), formula
+        (our names), expanded (the profiler's names, preferred steps put in), counters, marks, note.
+        """
+        rows = [row for word in COUNTS for row in self._explain_word(word)]
+        for name, entries in self.quantities.items():
+            rows += self._rows(name, name.replace("_", " "), "", "step", entries)
+        return rows
+
+    def _explain_word(self, word: str) -> list[dict[str, Any]]:
+        about = COUNTS[word]
+        rows: list[dict[str, Any]] = []
+        for section, words in self.words.items():
+            books = section if section in WORDS_OF else "both"
+            rows += self._rows(word, about.label, about.unit, books, words.get(word, ()))
+        reason = self.absent.get(word) or self.uncountable.get(word)
+        if reason:
+            missing = [] if word in self.absent else ["missing"]
+            books = "both" if not rows else "other"
+            blank = {
+                "rank": 0,
+                "formula": None if missing else "0",
+                "expanded": None if missing else "0",
+                "counters": [],
+            }
+            rows.append(
+                {
+                    "word": word,
+                    "label": about.label,
+                    "unit": about.unit,
+                    "books": books,
+                    **blank,
+                    "marks": missing,
+                    "note": reason,
+                }
+            )
+        return rows
+
+    def _rows(self, word: str, label: str, unit: str, books: str, entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
+        return [
+            {
+                "word": word,
+                "label": label,
+                "unit": unit,
+                "books": books,
+                "rank": rank,
+                "formula": entry.formula.text,
+                "expanded": self.expand(entry.formula),
+                "counters": self.counters_of(entry.formula),
+                "marks": names(entry.mark),
+                "note": entry.note,
+            }
+            for rank, entry in enumerate(entries, 1)
+        ]
+
+
+def bracketed(text: str) -> str:
+    """`text` as an operand of a larger formula."""
+    return text if re.fullmatch(r"[\w.]+(\([^()]*\))?", text) else f"({text})"
+
+
+# ---------------------------------------------------------------------------------------------------- finding
+
+
+def definitions(extra: Path | None = None) -> list[Definition]:
+    """All definitions at hand: those of `extra` (a file or a folder) first, then the built-in ones. Raises DefinitionError."""
+    return [*_extra(extra), *_builtin()]
+
+
+def _extra(extra: Path | None) -> list[Definition]:
+    if extra is None:
+        return []
+    if not extra.exists():
+        raise DefinitionError(f"{extra}: no such file or folder of counter definitions.")
+    return [load(path) for path in (sorted(extra.rglob("*.toml")) if extra.is_dir() else [extra])]
+
+
+@cache
+def _builtin() -> tuple[Definition, ...]:
+    found = tuple(load(path) for path in definition_files())
+    seen: dict[tuple[str, str], str] = {}
+    for definition in found:
+        for capability in definition.capabilities:
+            other = seen.setdefault((definition.profiler, capability), definition.label)
+            if other != definition.label:
+                raise DefinitionError(
+                    f"{definition.label}:1: {definition.profiler} {capability} is already defined in {other}."
+                )
+    return found
+
+
+def definition_files() -> list[Traversable]:
+    """The built-in definition files, without the parts that they extend and without the lists beside them."""
+    found = []
+    for folder in resources.folder("counters").iterdir():
+        if folder.is_dir():
+            found += [
+                one for one in folder.iterdir() if one.name.endswith(".toml") and one.name not in _NOT_DEFINITIONS
+            ]
+    return sorted(found, key=str)
+
+
+def find(profiler: str, capability: str, extra: Path | None = None) -> Definition:
+    """The definition for a profiler and a compute capability ("3.5"). Raises DefinitionError, naming the known ones."""
+    known = definitions(extra)
+    for definition in known:
+        if definition.profiler == profiler and capability in definition.capabilities:
+            return definition
+    listed = ", ".join(
+        one for definition in known if definition.profiler == profiler for one in definition.capabilities
+    )
+    reason = f"definitions exist for {listed}" if listed else f"no definition is for `{profiler}`"
+    raise DefinitionError(
+        f"No counter definition for {profiler} on compute capability {capability or '(unknown)'}; {reason}. "
+        "docs/counters.md tells how to write one."
+    )
+
+
+def named(name: str, extra: Path | None = None) -> Definition:
+    """
+    The definition called `name` ("nvprof/kepler-3.5", "kepler-3.5"), or that of a capability ("3.5").
+
+    Raises DefinitionError, naming the known ones.
+    """
+    known = definitions(extra)
+    for definition in known:
+        if name in (definition.name, definition.name.rpartition("/")[2]) or name in definition.capabilities:
+            return definition
+    raise DefinitionError(f"No counter definition `{name}`; known: {', '.join(one.name for one in known)}.")
+
+
+def search(text: str, extra: Path | None = None) -> list[dict[str, Any]]:
+    """Where a profiler's counter is used: rows of definition, counter (its full name), words (that it helps to count)."""
+    found = []
+    for definition in definitions(extra):
+        words: dict[str, list[str]] = {}
+        for row in definition.explain():
+            for counter in row["counters"]:
+                if text.lower() in counter.lower():
+                    words.setdefault(counter, []).append(row["word"])
+        found += [
+            {"definition": definition.name, "counter": counter, "words": list(dict.fromkeys(used))}
+            for counter, used in sorted(words.items())
+        ]
+    return found
+
+
+def capability_of(device_name: str) -> tuple[str, ...]:
+    """The compute capabilities that a GPU of this name may have, as far as known; several where names were reused."""
+    known = _devices()
+    name = normal_name(device_name)
+    while name:
+        if name in known:
+            return known[name]
+        shorter = re.sub(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*|pcie|sxm\d?|nvl))$", "", name)
+        if shorter == name:
+            return ()
+        name = shorter
+    return ()
+
+
+def normal_name(device_name: str) -> str:
+    """A GPU's name for matching: lower case, without "NVIDIA " before and " (0)" behind, single blanks."""
+    name = re.sub(r"\s*\(\d+\)\s*$", "", " ".join(device_name.split()).lower())
+    return name.removeprefix("nvidia ").strip()
+
+
+@cache
+def _devices() -> dict[str, tuple[str, ...]]:
+    document = Document.read(resources.folder("counters") / "devices.toml")
+    found: dict[str, tuple[str, ...]] = {}
+    for capability, listed in document.data["device"].items():
+        for name in listed:
+            key = normal_name(name)
+            found[key] = (*found.get(key, ()), capability)
+    return found
+
+
+def guess_capability(counter_names: Iterable[str]) -> tuple[str, ...]:
+    """The capabilities whose definitions know most of these counters: several where the counters do not decide, or none."""
+    present = set(counter_names)
+    scores = {definition: len(definition.wanted & present) for definition in _builtin()}
+    best = max(scores.values(), default=0)
+    return tuple(one for definition, score in scores.items() if score == best > 0 for one in definition.capabilities)
+
+
+@cache
+def descriptions() -> dict[str, str]:
+    """Metric description -> metric name: old wide traces are headed by descriptions."""
+    document = Document.read(resources.folder("counters") / "nvprof" / "descriptions.toml")
+    return {str(text): str(name) for text, name in document.data["description"].items()}
+
+
+# ---------------------------------------------------------------------------------------------------- loading
+
+
+def load(source: Traversable | str) -> Definition:
+    """Load and check a definition: a file, or its text (a string of several lines). Raises DefinitionError with the line."""
+    if isinstance(source, str) and "\n" in source:
+        return _define(_Stack.of(Document.parse(source, "<text>"), None))
+    place = Path(source) if isinstance(source, str) else source
+    return _define(_Stack.of(Document.read(place), place))
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """A document laid over those that it extends: tables joined key by key, each entry with the document it stands in."""
+
+    top: Document
+    documents: tuple[Document, ...]
+    tables: Mapping[str, dict[str, Any]]
+    origin: Mapping[tuple[str, str], Document]
+
+    @classmethod
+    def of(cls, document: Document, place: Traversable | None) -> "_Stack":
+        documents = _chain(document, place, ())
+        tables: dict[str, dict[str, Any]] = {name: {} for name in _TABLES}
+        origin: dict[tuple[str, str], Document] = {}
+        for one in documents:
+            for section in _TABLES:
+                for key, value in _table(one, section).items():
+                    _forget(tables, section, key)
+                    tables[section][key] = value
+                    origin[section, key] = one
+        return cls(document, documents, tables, origin)
+
+    def error(self, message: str, section: str, key: str, *path: str | int) -> DefinitionError:
+        return self.origin[section, key].error(message, section, key, *path)
+
+
+def _forget(tables: dict[str, dict[str, Any]], section: str, word: str) -> None:
+    """A later document's word about a count replaces the earlier ones': counted, absent or uncountable, not two at once."""
+    if section in ("absent", "uncountable"):
+        for other in (*SECTIONS, "absent", "uncountable"):
+            tables[other].pop(word, None)
+    elif section in SECTIONS:
+        for other in ("absent", "uncountable"):
+            tables[other].pop(word, None)
+
+
+def _table(document: Document, section: str) -> Mapping[str, Any]:
+    table = document.data.get(section, {})
+    if not isinstance(table, dict):
+        raise document.error(f"`{section}` must be a table.", section)
+    return table
+
+
+def _chain(document: Document, place: Traversable | None, above: tuple[str, ...]) -> tuple[Document, ...]:
+    """The documents that `document` extends, deepest first, each once, and itself."""
+    document.check_keys(document.data, _TOP)
+    if document.data.get("schema") != SCHEMA:
+        raise document.error(f"`schema` must be {SCHEMA}, not {document.data.get('schema')!r}.", "schema")
+    bases = document.data.get("extends", [])
+    bases = [bases] if isinstance(bases, str) else bases
+    found: list[Document] = []
+    for base in bases:
+        path = _base(document, place, base)
+        if str(path) in above:
+            raise document.error(f"`{base}` extends itself.", "extends")
+        for one in _chain(Document.read(path), path, (*above, str(path))):
+            if one.label not in (other.label for other in found):
+                found.append(one)
+    return (*found, document)
+
+
+def _base(document: Document, place: Traversable | None, name: Any) -> Traversable:
+    if not isinstance(name, str):
+        raise document.error(f"`extends` names files, not {name!r}.", "extends")
+    beside = place.parent / name if isinstance(place, Path) else None
+    path = (
+        beside if beside is not None and beside.is_file() else resources.folder("counters").joinpath(*name.split("/"))
+    )
+    if not path.is_file():
+        raise document.error(f"`{name}` is neither beside this file nor in the built-in counters folder.", "extends")
+    return path
+
+
+def _define(stack: _Stack) -> Definition:
+    top = stack.top
+    profiler, capabilities = _applies(top)
+    counters = {name: _counter(stack, name, value) for name, value in stack.tables["counter"].items()}
+    parameters, reasons = _parameters(stack)
+    _check_names(stack, counters)
+    partial = {name for name, counter in counters.items() if counter.partial}
+    read = _Entries(stack, (*counters, *parameters, *stack.tables["quantity"]), partial)
+    quantities = {name: read.list("quantity", name) for name in stack.tables["quantity"]}
+    words = {section: {word: read.list(section, word) for word in stack.tables[section]} for section in SECTIONS}
+    definition = Definition(
+        name=str(top.data.get("name", f"{profiler}/{Path(top.label).stem}")),
+        profiler=profiler,
+        capabilities=capabilities,
+        source=_text(top, top.data.get("source"), "source"),
+        counters=counters,
+        parameters=parameters,
+        reasons=reasons,
+        quantities=quantities,
+        words=words,
+        absent=_reasons(stack, "absent"),
+        uncountable=_reasons(stack, "uncountable"),
+        checks=tuple(read.checks()),
+        time_pairs=tuple(read.time_pairs()),
+        label=top.label,
+    )
+    _check_cycles(stack, definition)
+    _check_unused(stack, definition)
+    _check_complete(stack, definition)
+    return definition
+
+
+def _applies(document: Document) -> tuple[str, tuple[str, ...]]:
+    applies = document.data.get("applies")
+    if not isinstance(applies, dict):
+        raise document.error(
+            '`applies` is missing: say applies = { profiler = "nvprof", capability = ["3.5"] }.', "applies"
+        )
+    document.check_keys(applies, ("profiler", "capability"), "applies")
+    profiler, capability = applies.get("profiler"), applies.get("capability")
+    if not isinstance(profiler, str) or not profiler:
+        raise document.error("`applies.profiler` must be a name.", "applies")
+    if not isinstance(capability, list) or not capability or not all(_is_capability(one) for one in capability):
+        raise document.error('`applies.capability` must be a list such as ["3.5", "3.7"].', "applies")
+    return profiler, tuple(capability)
+
+
+def _is_capability(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"\d+\.\d+", value) is not None
+
+
+def _text(document: Document, value: Any, *path: str | int) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise document.error(f"`{path[-1]}` must say something in words.", *path)
+    return value
+
+
+def _counter(stack: _Stack, name: str, value: Any) -> Counter:
+    about = {"name": value} if isinstance(value, str | list) else value
+    document = stack.origin["counter", name]
+    if not isinstance(about, dict) or ("name" in about) == ("slices" in about):
+        raise stack.error("a counter is a name, a list of names, or { slices = ..., expect = ... }.", "counter", name)
+    document.check_keys(about, ("name", "slices", "expect", "partial", "unit"), "counter", name)
+    unit = about.get("unit", "count")
+    if unit not in UNITS:
+        raise stack.error(f"`{name}` has unit {unit!r}; use one of: {', '.join(UNITS)}.", "counter", name)
+    if "slices" in about:
+        return _sliced(stack, name, about, unit)
+    listed = about["name"] if isinstance(about["name"], list) else [about["name"]]
+    if not listed or not all(isinstance(one, str) and one for one in listed):
+        raise stack.error("a counter's names must be strings.", "counter", name)
+    return Counter(name, names=tuple(listed), unit=unit, text=listed[0])
+
+
+def _sliced(stack: _Stack, name: str, about: Mapping[str, Any], unit: str) -> Counter:
+    slices, partial = about["slices"], about.get("partial", False)
+    if (
+        isinstance(slices, str)
+        and slices.count("{}") == 1
+        and isinstance(about.get("expect"), int)
+        and about["expect"] > 0
+    ):
+        expect = about["expect"]
+        listed = tuple(slices.replace("{}", str(number)) for number in range(_MOST_SLICES))
+        text = slices.replace("{}", f"{{0..{expect - 1}}}")
+    elif isinstance(slices, list) and slices and all(isinstance(one, str) for one in slices) and "expect" not in about:
+        listed, expect, text = tuple(slices), len(slices), ", ".join(slices)
+    else:
+        raise stack.error(
+            "`slices` is a name with one {} in it and `expect` the number of slices, or a list of names.",
+            "counter",
+            name,
+        )
+    text = f"{expect} * mean({text})" if partial else f"sum({text})"
+    return Counter(name, slices=listed, expect=expect, partial=bool(partial), unit=unit, text=text)
+
+
+def _parameters(stack: _Stack) -> tuple[dict[str, float], dict[str, str]]:
+    values: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    for name, about in stack.tables["parameter"].items():
+        if not isinstance(about, dict) or type(about.get("value")) not in (int, float):
+            raise stack.error("a parameter is { value = NUMBER, why = REASON }.", "parameter", name)
+        stack.origin["parameter", name].check_keys(about, ("value", "why"), "parameter", name)
+        values[name] = float(about["value"])
+        reasons[name] = _text(stack.origin["parameter", name], about.get("why"), "parameter", name, "why")
+    return values, reasons
+
+
+def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:
+    """A short name means one thing, can stand in a formula, and has a counter of its own behind it."""
+    seen: dict[str, str] = {}
+    for section in ("counter", "parameter", "quantity"):
+        for name in stack.tables[section]:
+            if not re.fullmatch(r"[A-Za-z_]\w*", name):
+                raise stack.error(f"`{name}` cannot be used in a formula; use letters, digits and _.", section, name)
+            if name in seen:
+                raise stack.error(f"`{name}` is already a {seen[name]}.", section, name)
+            seen[name] = section
+    for section, known in SECTIONS.items():
+        for word in stack.tables[section]:
+            if word not in known:
+                raise stack.error(f"`{word}` is no word for {section}; use one of: {', '.join(known)}.", section, word)
+    whole: dict[tuple[Any, ...], str] = {}
+    for name, counter in counters.items():
+        same = (stack.origin["counter", name].label, counter.names, counter.slices, counter.expect, counter.partial)
+        other = whole.setdefault(same, name)
+        if other != name:
+            raise stack.error(f"`{name}` is the same counter as `{other}`.", "counter", name)
+
+
+def _reasons(stack: _Stack, section: str) -> dict[str, str]:
+    """The words of `absent` or `uncountable`; an absent class total stands for all its parts."""
+    found: dict[str, str] = {}
+    for word, reason in stack.tables[section].items():
+        if word not in COUNTS:
+            raise stack.error(f"`{word}` is no word of the vocabulary.", section, word)
+        text = _text(stack.origin[section, word], reason, section, word)
+        for one in (word, *PARTS.get(word, ())):
+            found.setdefault(one, text)
+    return found
+
+
+class _Entries:
+    """Reads the formulas of a stack: their names must be known, and whatever is not exact must say so."""
+
+    def __init__(self, stack: _Stack, known: Collection[str], partial: Collection[str]) -> None:
+        self.stack, self.known, self.partial = stack, known, partial
+
+    def list(self, section: str, key: str) -> tuple[Entry, ...]:
+        value = self.stack.tables[section][key]
+        if not isinstance(value, list) or not value:
+            raise self.stack.error("give a list of { formula = ..., mark = ..., note = ... }.", section, key)
+        return tuple(self._entry(section, key, index, about) for index, about in enumerate(value))
+
+    def _entry(self, section: str, key: str, index: int, about: Any) -> Entry:
+        document, path = self.stack.origin[section, key], (section, key, index)
+        if not isinstance(about, dict):
+            raise document.error(f"an entry is {{ formula = ..., mark = ..., note = ... }}, not {about!r}.", *path)
+        document.check_keys(about, ("formula", "mark", "note"), *path)
+        formula = document.formula(about.get("formula"), self.known, *path)
+        mark = _mark(document, about.get("mark"), path)
+        if mark or "note" in about:
+            _text(document, about.get("note"), *path, "note")
+        if not mark and formula.names & set(self.partial):
+            raise document.error("a sum over some of the slices is not exact; give it a mark and a note.", *path)
+        return Entry(formula, mark, about.get("note", ""))
+
+    def checks(self) -> Iterator[Check]:
+        for document, index, about in self._tables(
+            "check", ("left", "right", "relation", "tolerance", "averaged", "note")
+        ):
+            if about.get("relation") not in ("==", "<="):
+                raise document.error('`relation` must be "==" or "<=".', "check", index)
+            tolerance = self._number(document, about, "tolerance", index)
+            averaged = self._number(document, about, "averaged", index) if "averaged" in about else tolerance
+            left, right = (
+                document.formula(about.get(side), self.known, "check", index, side) for side in ("left", "right")
+            )
+            note = _text(document, about.get("note"), "check", index, "note")
+            yield Check(left, right, about["relation"], tolerance, averaged, note)
+
+    @staticmethod
+    def _number(document: Document, about: Mapping[str, Any], key: str, index: int) -> float:
+        value = about.get(key)
+        if type(value) not in (int, float) or not 0 <= value < 1:  # type: ignore[operator]
+            raise document.error(f"`{key}` must be a fraction from 0 to 1.", "check", index, key)
+        return float(value)  # type: ignore[arg-type]
+
+    def time_pairs(self) -> Iterator[TimePair]:
+        for document, index, about in self._tables("time_pair", ("bytes", "rate", "note")):
+            both = [
+                document.formula(about.get(side), self.known, "time_pair", index, side) for side in ("bytes", "rate")
+            ]
+            yield TimePair(both[0], both[1], str(about.get("note", "")))
+
+    def _tables(self, section: str, known: Collection[str]) -> Iterator[tuple[Document, int, Mapping[str, Any]]]:
+        for document in self.stack.documents:
+            listed = document.data.get(section, [])
+            if not isinstance(listed, list):
+                raise document.error(f"write [[{section}]], not [{section}].", section)
+            for index, about in enumerate(listed):
+                document.check_keys(about, known, section, index)
+                yield document, index, about
+
+
+def _mark(document: Document, word: Any, path: tuple[str | int, ...]) -> Mark:
+    if word is None:
+        return NONE
+    if word not in ("estimated", "assumed"):
+        raise document.error(f"`mark` must be estimated or assumed, not {word!r}.", *path)
+    return Mark[word.upper()]
+
+
+def _check_cycles(stack: _Stack, definition: Definition) -> None:
+    for name, entries in definition.quantities.items():
+        if name in definition._closure(one for entry in entries for one in entry.formula.names):
+            raise stack.error(f"`{name}` is made of itself.", "quantity", name)
+
+
+def _check_unused(stack: _Stack, definition: Definition) -> None:
+    """Every declared name must stand in a formula of its own file or of one that is laid over it or under it."""
+    said: set[str] = set()
+    for document in stack.documents:
+        for key in (*_LISTS, *_TABLES[2:]):
+            said.update(re.findall(r"[A-Za-z_]\w*", " ".join(_formula_texts(document.data.get(key)))))
+    for section in ("counter", "parameter", "quantity"):
+        for name in stack.tables[section]:
+            if name not in said:
+                raise stack.error(f"`{name}` is declared but no formula uses it.", section, name)
+
+
+def _formula_texts(value: Any) -> Iterator[str]:
+    """Every formula somewhere in a table of a definition file."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if key in ("formula", "left", "right", "bytes", "rate") and isinstance(one, str):
+                yield one
+            else:
+                yield from _formula_texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _formula_texts(one)
+
+
+def _check_complete(stack: _Stack, definition: Definition) -> None:
+    """Every word is counted, or absent, or uncountable, in both books: silence would read as zero or as an oversight."""
+    for section, other in (("bytes", "served"), ("bytes", "accessed")):
+        for word in definition.words[section]:
+            if word in definition.words[other]:
+                raise stack.error(f"`{word}` stands in [{section}] and in [{other}].", other, word)
+    for word in COUNTS:
+        told = word in definition.absent or word in definition.uncountable
+        for books in WORDS_OF:
+            if not told and not definition.entries(word, books):
+                raise stack.top.error(
+                    f"`{word}` is not counted ({books} bytes), nor said to be absent or uncountable."
+                    if word in BYTES
+                    else f"`{word}` is neither counted nor said to be absent or uncountable.",
+                    "instruction" if word in INSTRUCTIONS else books,
+                )
+    for word in definition.absent:
+        if any(definition.entries(word, books) for books in WORDS_OF):
+            raise stack.top.error(f"`{word}` is both counted and absent.", "absent", word)

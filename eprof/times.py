@@ -1,0 +1,190 @@
+"""Times of kernels whose log has none: recovered from pairs of counters, or said by the user."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from eprof.counters import Definition, TimePair
+from eprof.counts import Sheet
+from eprof.errors import UsageError
+from eprof.logs.table import Launches
+from eprof.marks import Mark
+
+Floats = npt.NDArray[np.float64]
+SECTOR_BYTES = 32
+_GOOD, _FEW = 1000, 16  # sectors a launch: from here rounding is below 0.1 %, and from here below 5 %
+_SPREAD = 0.05
+
+
+def recover(launches: Launches, definition: Definition) -> tuple[Launches, str | None, tuple[str, ...]]:
+    """Give kernels without a time the one that their counters imply: bytes moved over the rate at which they moved.
+
+    T = bytes / rate, rates in 1e9 B/s where a log says GB/s (counters.md 1.3: gives a K20c its 705 MHz). Bytes are totals
+    over a kernel's launches and rates their averages, so T is the total too. Of several pairs the weighted median is
+    taken; pairs of few bytes are left out where better ones exist. Marked ESTIMATED.
+    Returns the launches, a phrase that says where the times come from (None if none was recovered), and warnings.
+    """
+    need = launches.kernels["time_s"].isna().to_numpy()
+    if not need.any() or not definition.time_pairs:
+        return launches, None, ()
+    times, weights = _pairs(Sheet(launches, definition), definition.time_pairs)
+    times[:, ~need] = np.nan
+    found, number, spread = _medians(times, weights)
+    got = ~np.isnan(found)
+    if not got.any():
+        return launches, None, ()
+    kernels = launches.kernels.copy()
+    kernels.loc[got, "time_s"] = found[got]
+    kernels.loc[got, "time_marks"] = kernels["time_marks"][got].astype("int64") | int(Mark.ESTIMATED)
+    timed = replace(launches, kernels=kernels)
+    return timed, _phrase(number[got], spread[got], need.size), _warnings(launches, found, spread)
+
+
+def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats]:
+    """Times in s and their weights, each (n_pairs, n_kernels); NaN and 0 where a pair says nothing.
+
+    A pair's weight grows with its sectors a launch up to `_GOOD`: fewer are rounded too much.
+    """
+    times = np.full((len(pairs), sheet.length), np.nan)
+    weights = np.zeros_like(times)
+    launches = sheet.launches.kernels["launches"].to_numpy(dtype=np.float64)
+    for row, pair in enumerate(pairs):
+        moved, rate = sheet.evaluate(pair.bytes), sheet.evaluate(pair.rate)
+        if moved is None or rate is None:
+            continue
+        with np.errstate(all="ignore"):
+            time, sectors = moved.values / rate.values, moved.values / launches / SECTOR_BYTES
+        usable = np.isfinite(time) & (rate.values > 0) & (sectors >= _FEW)
+        times[row] = np.where(usable, time, np.nan)
+        weights[row] = np.where(usable, np.minimum(sectors / _GOOD, 1.0), 0.0)
+    good = (weights == 1.0).any(axis=0)
+    weak = good & (weights < 1.0)
+    return np.where(weak, np.nan, times), np.where(weak, 0.0, weights)
+
+
+def _medians(times: Floats, weights: Floats) -> tuple[Floats, npt.NDArray[np.int64], Floats]:
+    """Weighted median, number of pairs and spread (largest less smallest over the median), each (n_kernels,)."""
+    number = (~np.isnan(times)).sum(axis=0)
+    order = np.argsort(times, axis=0)  # NaN last
+    ranked, weight = np.take_along_axis(times, order, axis=0), np.take_along_axis(weights, order, axis=0)
+    below = np.cumsum(weight, axis=0)
+    middle = (below >= below[-1] / 2).argmax(axis=0)
+    median = np.where(number > 0, np.take_along_axis(ranked, middle[None], axis=0)[0], np.nan)
+    last = np.take_along_axis(ranked, np.maximum(number - 1, 0)[None], axis=0)[0]
+    with np.errstate(invalid="ignore"):
+        return median, number, (last - ranked[0]) / median
+
+
+def _phrase(number: npt.NDArray[np.int64], spread: Floats, kernels: int) -> str:
+    low, high = int(number.min()), int(number.max())
+    pairs = f"{high}" if low == high else f"{low} to {high}"
+    whose = f" for {number.size} of {kernels} kernels" if number.size < kernels else ""
+    agree = f", which agree within {spread.max():.2%}" if high > 1 else ""
+    return f"recovered from {pairs} pair{'s' if high > 1 else ''} of counters (bytes over rate){whose}{agree}"
+
+
+def _warnings(launches: Launches, found: Floats, spread: Floats) -> tuple[str, ...]:
+    apart = np.where(np.isnan(found), 0.0, spread)
+    if not (apart > _SPREAD).any():
+        return ()
+    worst = int(np.argmax(apart))
+    kernel = str(launches.kernels["kernel"].iloc[worst]).partition("(")[0]
+    which = f"for {int((apart > _SPREAD).sum())} kernels, most" if (apart > _SPREAD).sum() > 1 else ""
+    return (
+        f"The times that pairs of counters imply lie more than {_SPREAD:.0%} apart {which} in `{kernel}` "
+        f"({apart[worst]:.0%}); the median is used. A trace (nvprof --print-gpu-trace --csv) or --time is better.".replace(
+            "  ", " "
+        ),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- said by the user
+
+
+def given(launches: Launches, specs: Sequence[str]) -> Launches:
+    """Put in the times that a user gave with `--time`: "KERNEL=SECONDS" (a name or "regex:...") or "SECONDS" for all.
+
+    Seconds are the total over a kernel's launches, without counter collection; they replace what the log says and are
+    exact. "SECONDS" alone is the total time of all kernels: exact for a single kernel. Among several it is shared in the
+    proportion of the times known so far and marked ESTIMATED, if every kernel has one; `share` does the same after
+    `recover`. Otherwise UsageError: a split would be invented. UsageError also for no number and for unknown kernels.
+    """
+    kernels = launches.kernels.copy()
+    totals = []
+    for spec in specs:
+        name, equals, number = spec.rpartition("=")
+        seconds = _seconds(number, spec)
+        if not equals:
+            totals.append(seconds)
+            continue
+        chosen = _chosen(kernels["kernel"], name, spec)
+        kernels = _spread(kernels, chosen, seconds)
+    if len(totals) > 1:
+        raise UsageError(f"--time gives two total times, {totals[0]:g} s and {totals[1]:g} s; give one.")
+    timed = replace(launches, kernels=kernels)
+    return share(timed, totals[0]) if totals else timed
+
+
+def share(launches: Launches, total_s: float) -> Launches:
+    """Scale the kernels' times so that they add up to `total_s`: ESTIMATED, or exact for a single kernel.
+
+    Raises UsageError if there are several kernels and the time of one is not known: no split would be honest.
+    """
+    kernels = launches.kernels.copy()
+    if len(kernels) == 1:
+        kernels["time_s"], kernels["time_marks"] = total_s, 0
+        return replace(launches, kernels=kernels)
+    known = kernels["time_s"]
+    if known.isna().any() or not known.sum() > 0:
+        raise UsageError(
+            f"--time {total_s:g} is the time of {len(kernels)} kernels, and nothing tells how they share it: "
+            f"{int(known.isna().sum())} have no time of their own. Give --time KERNEL=SECONDS for each, or a trace."
+        )
+    kernels["time_s"] = known * (total_s / known.sum())
+    kernels["time_marks"] = kernels["time_marks"].astype("int64") | int(Mark.ESTIMATED)
+    return replace(launches, kernels=kernels)
+
+
+def _seconds(text: str, spec: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = float("nan")
+    if not 0 < seconds < float("inf"):
+        raise UsageError(f"--time {spec}: `{text}` is no number of seconds; write SECONDS or KERNEL=SECONDS.")
+    return seconds
+
+
+def _chosen(names: "pd.Series[str]", name: str, spec: str) -> "pd.Series[bool]":
+    """Which kernels a `--time` value is about: the full name, the name before the arguments, or a regular expression."""
+    if name.startswith("regex:"):
+        try:
+            pattern = re.compile(name.removeprefix("regex:"))
+        except re.error as err:
+            raise UsageError(f"--time {spec}: not a regular expression ({err}).") from err
+        chosen = names.map(lambda one: pattern.search(str(one)) is not None)
+    else:
+        chosen = names == name
+        if not chosen.any():
+            chosen = names.str.partition("(")[0].str.strip() == name
+    if not chosen.any():
+        known = ", ".join(dict.fromkeys(str(one).partition("(")[0] for one in names.head(5)))
+        raise UsageError(
+            f"--time {spec}: no kernel is called `{name}`; the log has {known}{' ...' if len(names) > 5 else ''}."
+        )
+    return chosen.astype(bool)
+
+
+def _spread(kernels: pd.DataFrame, chosen: "pd.Series[bool]", seconds: float) -> pd.DataFrame:
+    """The time of one kernel. Where several rows match, they share it by their known times, else by launches: ESTIMATED."""
+    kernels = kernels.copy()
+    shares = kernels.loc[chosen, "time_s"]
+    if shares.isna().any() or not shares.sum() > 0:
+        shares = kernels.loc[chosen, "launches"].astype(float)
+    kernels.loc[chosen, "time_s"] = seconds * shares / shares.sum()
+    kernels.loc[chosen, "time_marks"] = 0 if chosen.sum() == 1 else int(Mark.ESTIMATED)
+    return kernels
