@@ -1,0 +1,48 @@
+"""Profiler logs: one reader a format, and what several logs say together.
+
+`read(path)` makes a `Log` of a file; `combine([log, ...])` joins logs to one `Launches`. Importing this package is cheap:
+pandas and pyarrow are imported when something is read.
+"""
+
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eprof.logs.sniff import FORMATS
+
+if TYPE_CHECKING:
+    from eprof.logs.table import Launches, Log
+
+__all__ = ["FORMATS", "combine", "read", "read_columns"]
+
+
+def read(
+    path: str | Path,
+    *,
+    columns: Sequence[str] | None = None,
+    names: Mapping[str, str] | None = None,
+    keep: Container[str] | None = None,
+) -> "Log":
+    """Read one log, whatever kind of nvprof log it is.
+
+    columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric name, for
+    tables headed by descriptions. keep: the counters to hold, by name; None for all.
+    Raises LogError, one sentence, if the file cannot be read or holds no kernels.
+    """
+    from eprof.logs.reading import read as read_now
+
+    return read_now(path, columns=columns, names=names, keep=keep)
+
+
+def read_columns(path: str | Path) -> list[str]:
+    """The column names in a file of one CSV line, for rows without header. Raises LogError if there is no such line."""
+    from eprof.logs.reading import read_columns as read_now
+
+    return read_now(path)
+
+
+def combine(logs: Sequence["Log"]) -> "Launches":
+    """Join logs to one row for each device and kernel. See `eprof.logs.combining.combine` for the rules."""
+    from eprof.logs.combining import combine as combine_now
+
+    return combine_now(logs)

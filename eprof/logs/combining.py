@@ -1,0 +1,243 @@
+"""Several logs of one program joined: a row for each device and kernel.
+
+The rules. Rows of the same device and kernel are launches of the same thing. A counter met again is a further run: totals and
+launches add up. Different counters stand side by side; where they saw different numbers of launches, all are brought to the
+largest by their averages over launches, and marked ESTIMATED. A launch of a trace whose cell holds no value makes the total a
+lower bound, marked MISSING. Times of one kind of table add up over runs; a kernel timed by several kinds has the time of the
+best: trace, then SQLite export, then summary, because these mostly tell of the same run.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from eprof.logs.header import SUMMARY, TRACE, WIDE
+from eprof.logs.table import COUNT, Launches, Log, Table
+from eprof.marks import Mark
+
+Array = np.ndarray[Any, Any]
+_TIME_KINDS = (TRACE, "nvprof-sqlite", SUMMARY)
+_EXAMPLES = 3
+
+
+def combine(logs: Sequence[Log]) -> Launches:
+    """Join the tables of one or more logs: see the rules at the head of this module.
+
+    Counters are totals over a row's launches where their unit is COUNT, else averages weighted by launches. Raises nothing:
+    what does not match is said in `warnings`.
+    """
+    warnings = list(_same_twice(logs))
+    kernels = _Kernels()
+    placed = list(_place([table for log in logs for table in log.tables], kernels, warnings))
+    size = len(kernels.rows)
+    units = _units(placed, warnings)
+    sums = {label: _Sum(size, unit == COUNT) for label, unit in units.items()}
+    times = {kind: _Sum(size, True) for kind in _TIME_KINDS}
+    for table, row in placed:
+        _add_counters(table, row, sums, units)
+        if table.kind in times:
+            times[table.kind].add(row, table, table.rows["time_s"].to_numpy())
+    launches = np.max([one.launches for one in sums.values()], axis=0) if sums else np.zeros(size)
+    names = [kernel for _, kernel in kernels.rows]
+    if sums:
+        warnings += _disagreements(sums, launches, names)
+    time_s, timed = _best_time(times, names, warnings)
+    if sums and (timed > 0).any():
+        warnings += _unmatched(launches, time_s, timed, names)
+    time_s, time_marks = _to_launches(time_s, timed, launches, names, warnings)
+    return Launches(
+        pd.DataFrame(
+            {
+                "device": pd.Series([device for device, _ in kernels.rows], dtype=object),
+                "kernel": pd.Series(names, dtype=object),
+                "launches": np.where(launches > 0, launches, timed).astype(np.int64),
+                "time_s": time_s,
+                "time_marks": time_marks,
+            }
+        ),
+        pd.DataFrame({label: one.value(launches) for label, one in sums.items()}, index=range(size), dtype=np.float64),
+        pd.DataFrame({label: one.marks(launches) for label, one in sums.items()}, index=range(size), dtype=np.int8),
+        units,
+        tuple(warnings),
+    )
+
+
+@dataclass
+class _Kernels:
+    """The rows to be: a number for each device and kernel, as they come."""
+
+    devices: dict[str, str] = field(default_factory=dict)
+    rows: dict[tuple[str | None, str], int] = field(default_factory=dict)
+
+    def device(self, name: str) -> str:
+        """The name a device goes by. Newer drivers write "NVIDIA GeForce ..." where older ones wrote "GeForce ..."."""
+        return self.devices.setdefault(name.strip().removeprefix("NVIDIA "), name.strip())
+
+    def numbers(self, table: Table, alone: str | None) -> Array:
+        """The row that each row of `table` belongs to. `alone`: the device of rows that do not tell theirs."""
+        device, kernel = table.rows["device"].astype("category").cat, table.rows["kernel"].astype("category").cat
+        devices = [alone, *(self.device(str(name)) for name in device.categories)]
+        kernels = [str(name) for name in kernel.categories]
+        pair = (device.codes.to_numpy().astype(np.int64) + 1) * len(kernels) + kernel.codes.to_numpy()
+        codes, pairs = pd.factorize(pair)
+        own = [(devices[one // len(kernels)], kernels[one % len(kernels)]) for one in pairs]
+        return np.array([self.rows.setdefault(one, len(self.rows)) for one in own], dtype=np.int64)[codes]
+
+
+class _Sum:
+    """One counter or one kind of time, by row: its sum, and how many launches that is of."""
+
+    def __init__(self, size: int, is_total: bool) -> None:
+        self.is_total = is_total
+        self.sum, self.launches = np.zeros(size), np.zeros(size)
+        self.has_holes = np.zeros(size, dtype=bool)
+
+    def add(self, row: Array, table: Table, values: Array) -> None:
+        """Add the values of a table whose rows belong to rows `row`."""
+        known, launches, size = ~np.isnan(values), table.rows["launches"].to_numpy(), len(self.sum)
+        if known.all():
+            self._add(row, launches, values)
+            return
+        self._add(row[known], launches[known], values[known])
+        if self.is_total and table.kind == WIDE:
+            run = table.rows["run"].to_numpy()
+            part = pd.factorize(row * (run.max() + 1) + run)[0]
+            holes = ~known & (np.bincount(part, known) > 0)[part]
+            self.launches += np.bincount(row[holes], launches[holes], size)
+            self.has_holes[row[holes]] = True
+
+    def _add(self, row: Array, launches: Array, values: Array) -> None:
+        self.sum += np.bincount(row, values if self.is_total else values * launches, len(self.sum))
+        self.launches += np.bincount(row, launches, len(self.sum))
+
+    def value(self, launches: Array) -> Array:
+        """Totals brought to so many launches, or averages; NaN where there is nothing."""
+        known = self.launches > 0
+        average = np.divide(self.sum, self.launches, out=np.full(len(self.sum), np.nan), where=known)
+        same = self.launches == launches
+        return np.where(same & known, self.sum, average * launches) if self.is_total else average
+
+    def estimated(self, launches: Array) -> Array:
+        """Rows whose value stands for other launches than were seen."""
+        return (self.launches > 0) & (self.launches != launches)
+
+    def marks(self, launches: Array) -> Array:
+        """`Mark` bits of `value`."""
+        marks = np.where(self.has_holes | (self.launches == 0), int(Mark.MISSING), 0)
+        return np.asarray(marks | np.where(self.estimated(launches), int(Mark.ESTIMATED), 0), dtype=np.int8)
+
+
+def _same_twice(logs: Sequence[Log]) -> Iterable[str]:
+    first: dict[str, str] = {}
+    for log in logs:
+        if log.sha256 in first:
+            yield f"{log.path} is the same file as {first[log.sha256]}; it was added as if it were a further run"
+        first.setdefault(log.sha256, log.path)
+
+
+def _place(tables: Sequence[Table], kernels: _Kernels, warnings: list[str]) -> Iterable[tuple[Table, Array]]:
+    """Tables with the row of the result that each of their rows belongs to."""
+    for table in tables:
+        for name in table.rows["device"].dropna().unique():
+            kernels.device(str(name))
+    known = list(kernels.devices.values())
+    for table in tables:
+        nowhere = table.rows["device"].isna().to_numpy()
+        if len(known) > 1 and nowhere.any():
+            warnings.append(
+                f"{int(nowhere.sum())} rows of {table.kind} do not tell their device, and there are {len(known)} "
+                f"({', '.join(known[:_EXAMPLES])}), so they were not used; make a log with --print-gpu-trace"
+            )
+            table = Table(table.kind, table.rows[~nowhere], table.counters[~nowhere], table.units)
+        if len(table.rows):
+            yield table, kernels.numbers(table, known[0] if len(known) == 1 else None)
+
+
+def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[str, str]:
+    """The unit of each counter: that of the first table that has a value of it."""
+    units: dict[str, str] = {}
+    for table, _ in placed:
+        for label, unit in table.units.items():
+            if table.counters[label].notna().any() and units.setdefault(label, unit) != unit:
+                warnings.append(
+                    f"`{label}` is a {units[label]} in one table and a {unit} in another, which was not used"
+                )
+    labels = dict.fromkeys(label for table, _ in placed for label in table.units)
+    return {label: units.get(label, COUNT) for label in labels}
+
+
+def _add_counters(table: Table, row: Array, sums: dict[str, _Sum], units: dict[str, str]) -> None:
+    for label, unit in table.units.items():
+        if unit == units[label]:
+            sums[label].add(row, table, table.counters[label].to_numpy())
+
+
+def _best_time(times: dict[str, _Sum], names: Sequence[str], warnings: list[str]) -> tuple[Array, Array]:
+    """Seconds (NaN = not known) and the launches that they are of."""
+    time_s, timed = np.full(len(names), np.nan), np.zeros(len(names))
+    for kind, one in times.items():
+        known, new = one.launches > 0, np.isnan(time_s)
+        if (known & ~new).any():
+            warnings.append(
+                f"{_these(known & ~new, names)}: timed by a better table too, so the times of {kind} were not used"
+            )
+        time_s = np.where(new & known, one.sum, time_s)
+        timed = np.where(new & known, one.launches, timed)
+    return time_s, timed
+
+
+def _to_launches(
+    time_s: Array, timed: Array, launches: Array, names: Sequence[str], warnings: list[str]
+) -> tuple[Array, Array]:
+    """Times brought to the launches that the counters are of, and their marks."""
+    other = (timed > 0) & (launches > 0) & (timed != launches)
+    if other.any():
+        one = int(np.flatnonzero(other)[0])
+        warnings.append(
+            f"{_these(other, names)}: times are of {timed[one]:.0f} launches, counters of {launches[one]:.0f}"
+            f"{' (first kernel)' if other.sum() > 1 else ''}; times were brought to the counters' launches, so they are estimated"
+        )
+    scaled = np.where(other, time_s * np.divide(launches, timed, out=np.ones(len(names)), where=timed > 0), time_s)
+    marks = np.where(np.isnan(time_s), int(Mark.MISSING), np.where(other, int(Mark.ESTIMATED), 0))
+    return scaled, marks
+
+
+def _disagreements(sums: dict[str, _Sum], launches: Array, names: Sequence[str]) -> Iterable[str]:
+    """One sentence for counters that saw the same smaller number of launches of the same kernels."""
+    groups: dict[tuple[bytes, bytes], list[str]] = {}
+    for label, one in sums.items():
+        fewer = one.estimated(launches)
+        if fewer.any():
+            groups.setdefault((fewer.tobytes(), one.launches[fewer].tobytes()), []).append(label)
+    for labels in groups.values():
+        one = sums[labels[0]]
+        fewer = one.estimated(launches)
+        first = int(np.flatnonzero(fewer)[0])
+        more = f" and {len(labels) - _EXAMPLES} more counters" if len(labels) > _EXAMPLES else ""
+        yield (
+            f"{_these(fewer, names)}: {', '.join(f'`{label}`' for label in labels[:_EXAMPLES])}{more} saw "
+            f"{one.launches[first]:.0f} launches, other counters {launches[first]:.0f}"
+            f"{' (first kernel)' if fewer.sum() > 1 else ''}; brought to the larger number by averages, so estimated"
+        )
+
+
+def _unmatched(launches: Array, time_s: Array, timed: Array, names: Sequence[str]) -> Iterable[str]:
+    """Kernels with a time but no counters, and the other way round."""
+    no_counters, no_time = (timed > 0) & (launches == 0), (launches > 0) & (timed == 0)
+    if no_counters.any():
+        yield f"{_these(no_counters, names)}: no counters, {float(np.nansum(time_s[no_counters])):.6g} s"
+    if no_time.any():
+        yield f"{_these(no_time, names)}: counters but no time, though other kernels have one"
+    mangled = [{names[i].startswith("_Z") for i in np.flatnonzero(some)} for some in (no_counters, no_time)]
+    if True in mangled[0] ^ mangled[1] and False in mangled[0] | mangled[1]:
+        yield "some logs have mangled kernel names (_Z...) and others not, so they do not match; use the same --demangling"
+
+
+def _these(which: Array, names: Sequence[str]) -> str:
+    """The kernels where `which` is true, the first of them by name."""
+    chosen = [names[i] for i in np.flatnonzero(which)]
+    first = ", ".join(f"`{name if len(name) <= 60 else name[:57] + '...'}`" for name in chosen[:_EXAMPLES])
+    return first + (f" and {len(chosen) - _EXAMPLES} more kernels" if len(chosen) > _EXAMPLES else "")

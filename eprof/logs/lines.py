@@ -1,0 +1,226 @@
+"""Walk over a log's lines: what opens a table, what belongs to it, what ends it, what is program output."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from eprof.logs import header as headers
+from eprof.logs import text
+from eprof.logs.header import Header
+from eprof.logs.messages import PROFILER_LINE, Messages, is_chatter
+from eprof.logs.section import ColumnSection, Ignored, Section
+from eprof.logs.store import Store
+from eprof.logs.stream import Tuning
+from eprof.logs.summary import SummarySection
+from eprof.logs.text import TextSection
+from eprof.logs.trace import TraceSection, UsageSection
+from eprof.logs.wide import WideSection
+
+_SECTIONS: dict[str, type[Section]] = {
+    headers.METRICS: SummarySection,
+    headers.EVENTS: SummarySection,
+    headers.WIDE: WideSection,
+    headers.TRACE: TraceSection,
+    headers.SUMMARY: UsageSection,
+    headers.IGNORED: Ignored,
+}
+# Where the rows of a table may end, as bytes that are quick to find.
+_LANDMARKS = (b"\n\n", b"\n==", b'\n"Device",', b'\n"Start",', b'\n"Time(%)"', b'\n"Type",')
+_LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
+_EXAMPLE = 120
+
+
+@dataclass
+class Outcome:
+    """What was met besides the tables themselves."""
+
+    messages: Messages = field(default_factory=Messages)
+    lines: int = 0
+    rows: int = 0
+    tables: int = 0
+    skipped_lines: int = 0
+    example_skipped: str | None = None
+    pids: set[str] = field(default_factory=set)
+    foreign: tuple[str, int] | None = None
+    headerless: tuple[int, str] | None = None
+    lost_rows: list[int] = field(default_factory=list)
+    cut_off: bool = False
+    ends_in_row: bool = False
+
+
+class Walk:
+    """The state of reading: feed it blocks of whole lines, then `close` it. `given`: headers for rows that have none."""
+
+    def __init__(self, store: Store, tuning: Tuning, given: Sequence[Header] = ()) -> None:
+        self.seen = Outcome()
+        self._store, self._tuning = store, tuning
+        self._given = [_SECTIONS[header.kind](header, 0, store) for header in given]
+        self._section: Section | TextSection | None = None
+        self._before: Section | None = None
+        self._topic = ""
+        self._pid = ""
+        self._runs: dict[str, int] = {}
+        self._opened: set[tuple[int, object]] = set()
+        self._next_run = 0
+        self._last_skipped = False
+
+    def feed(self, block: bytes) -> None:
+        """Read a block of whole lines."""
+        marks, place, slow_until = _Marks(block), 0, 0
+        while place < len(block):
+            if place >= slow_until and len(block) - place >= self._tuning.fast_from and self._is_fast():
+                slow_until = marks.after(place)
+                if slow_until - place >= self._tuning.fast_from and self._body(block[place:slow_until]):
+                    place = slow_until
+                    continue
+            end = block.find(b"\n", place)
+            end = len(block) if end < 0 else end
+            self._line(block[place:end].decode())
+            place = end + 1
+
+    def close(self, whole: bool) -> None:
+        """The log ends; `whole` if it ends with a line end."""
+        self.seen.cut_off = not whole and self._last_skipped and (self._section is not None or bool(self._given))
+        self.seen.ends_in_row = not self._last_skipped and (self._section is not None or bool(self._given))
+        self._end_table()
+        for section in self._given:
+            section.close()
+
+    def _is_fast(self) -> bool:
+        section = self._section
+        return isinstance(section, ColumnSection) and section.fast and not section.units_pending
+
+    def _body(self, body: bytes) -> bool:
+        """Give the open table many lines at once. False if they must be looked at one by one."""
+        section = self._section
+        odd = section.add_body(body, self._is_output) if isinstance(section, ColumnSection) else None
+        if odd is None:
+            return False
+        lines = body.count(b"\n") + (not body.endswith(b"\n"))
+        self.seen.lines += lines
+        self.seen.rows += lines - odd
+        self.seen.skipped_lines += odd
+        self._last_skipped = False
+        return True
+
+    def _is_output(self, line: str) -> bool:
+        """Whether a line is program output and nothing else (and not the first, which is kept as an example)."""
+        return self.seen.example_skipped is not None and not (
+            not line.strip()
+            or PROFILER_LINE.fullmatch(line)
+            or is_chatter(line)
+            or text.is_header(line)
+            or headers.find(line)
+        )
+
+    def _line(self, line: str) -> None:
+        self.seen.lines += 1
+        self._last_skipped = False
+        said = PROFILER_LINE.fullmatch(line)
+        if not line.strip():
+            self._end_table()
+        elif said:
+            self._profiler_line(said)
+        elif is_chatter(line):
+            self._chatter(line)
+        elif text.is_header(line):
+            self._open_text(line)
+        elif header := headers.find(line):
+            self._open(header)
+        elif not self._row(line):
+            self._skip(line)
+
+    def _chatter(self, line: str) -> None:
+        if isinstance(self._section, TextSection):
+            self._section.accepts(line)
+        self.seen.messages.hear(self.seen.lines, line)
+
+    def _profiler_line(self, said: re.Match[str]) -> None:
+        self._end_table()
+        pid, words = said["pid"] or "", said["text"]
+        if pid in ("PROF", "WARNING", "ERROR"):
+            self.seen.foreign = self.seen.foreign or (headers.FOREIGN_NCU, self.seen.lines)
+        elif pid.isdigit():
+            self._pid = pid
+            self.seen.pids.add(pid)
+        if words.strip().endswith(("result:", "calls:")):
+            self._topic = words.strip()
+        self.seen.messages.hear(self.seen.lines, words)
+
+    def _row(self, line: str) -> bool:
+        """Give a line to the open table, or to those without header."""
+        section = self._section
+        if isinstance(section, TextSection):
+            taken = section.accepts(line)
+        else:
+            fields = headers.split(line)
+            tables = self._given if section is None else [section]
+            taken = any(table.accepts(fields) for table in tables)
+        self.seen.rows += taken
+        return taken
+
+    def _skip(self, line: str) -> None:
+        """Program output: counted, one example kept; and said if it looks like rows that were cut off from their header."""
+        self.seen.skipped_lines += 1
+        self._last_skipped = True
+        self.seen.example_skipped = self.seen.example_skipped or line[:_EXAMPLE]
+        if self._section is not None:
+            return
+        if self._before is not None:
+            fields = headers.split(line)
+            if len(fields) == self._before.header.width and self._before.fits(fields):
+                self.seen.lost_rows.append(self.seen.lines)
+        elif not self.seen.tables and not self.seen.headerless and _LIKE_A_ROW.match(line):
+            self.seen.headerless = self.seen.lines, line[:_EXAMPLE]
+
+    def _open(self, header: Header) -> None:
+        self._end_table()
+        if header.kind in (headers.FOREIGN_NCU, headers.FOREIGN_NSYS):
+            self.seen.foreign = header.kind, self.seen.lines
+            return
+        self.seen.tables += 1
+        kind = headers.IGNORED if header.kind == headers.SUMMARY and self._of_api() else header.kind
+        run = 0 if kind == headers.IGNORED else self._run(header)
+        self._section = _SECTIONS[kind](header, run, self._store)
+
+    def _open_text(self, line: str) -> None:
+        self._end_table()
+        self.seen.tables += 1
+        run = 0 if self._of_api() else self._run(line)
+        self._section = text.open_table(line, run, self._store, self._of_api())
+
+    def _of_api(self) -> bool:
+        return self._topic == "API calls:"
+
+    def _run(self, header: object) -> int:
+        """The number of the run that a table belongs to: a process, and within it each further table of the same header."""
+        run = self._runs.get(self._pid)
+        if run is None or (run, header) in self._opened:
+            run = self._runs[self._pid] = self._next_run
+            self._next_run += 1
+        self._opened.add((run, header))
+        return run
+
+    def _end_table(self) -> None:
+        if self._section is None:
+            return
+        self._section.close()
+        ignored = isinstance(self._section, TextSection | Ignored)
+        self._before = None if ignored else self._section  # type: ignore[assignment]
+        self._section = None
+
+
+class _Marks:
+    """Where landmarks are in a block; each is searched once only, from one place on."""
+
+    def __init__(self, block: bytes) -> None:
+        self._block = block
+        self._next = dict.fromkeys(_LANDMARKS, -1)
+
+    def after(self, place: int) -> int:
+        """The start of the first line after the one at `place` that may end the rows."""
+        for mark, known in self._next.items():
+            if known < place:
+                found = self._block.find(mark, max(place - 1, 0))
+                self._next[mark] = len(self._block) if found < 0 else found
+        return min(min(self._next.values()) + 1, len(self._block))

@@ -1,0 +1,203 @@
+"""What nvprof says around its tables: why there is none, or why its counts are not complete."""
+
+import re
+from dataclasses import dataclass, field
+
+PROFILER_LINE = re.compile(r'(?:[^,"=]{1,40},){0,3}(?:==(?P<pid>\w+)==|={8}) (?P<text>.*)')
+_COMMAND = re.compile(r"NVPROF is profiling process (\d+), command: (.*)")
+_NEW_NUMBERS = "; counts may be incomplete"
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A message to recognise. `cause` and `cure` make the sentence if the log has no table; `note` is said if it has one."""
+
+    pattern: re.Pattern[str]
+    cause: str
+    cure: str
+    note: str | None = None
+
+
+def _sign(pattern: str, cause: str, cure: str, note: str | None = None) -> Sign:
+    return Sign(re.compile(pattern), cause, cure, note)
+
+
+_AGAIN = "profile again"
+# The first that occurs in a log without a table explains it: causes before consequences.
+SIGNS = (
+    _sign(
+        "ERR_NVGPUCTRPERM|does not have permission to profile",
+        "nvprof had no permission to read the GPU's counters",
+        "load the NVIDIA kernel module with NVreg_RestrictProfilingToAdminUsers=0, or run nvprof as root",
+        "nvprof had no permission to read the GPU's counters; set NVreg_RestrictProfilingToAdminUsers=0 or run it as root",
+    ),
+    _sign(
+        r"not supported on devices with compute capability 8\.0",
+        "nvprof does not support GPUs of compute capability 8.0 and higher",
+        "profile with Nsight Compute (ncu) there",
+    ),
+    _sign(
+        r"not supported on devices with compute capability (?P<detail>[\d.]+)",
+        "nvprof collects no counters on GPUs of this compute capability",
+        "profile with Nsight Compute (ncu) there",
+        "nvprof skipped a device that it cannot profile",
+    ),
+    _sign("ERR_NVCMPGPU", "counters of a mining GPU cannot be read", "profile on another GPU"),
+    _sign("active SLI group", "a GPU of an active SLI group cannot be profiled", "switch SLI off"),
+    _sign("Windows Subsystem for Linux", "this GPU cannot be profiled under WSL", "profile on the host or on Linux"),
+    _sign(
+        "Unable to import nvprof generated profile data",
+        "nvprof could not read back the data that it had collected",
+        f"see that the folder for temporary files has space and is writable, and {_AGAIN}",
+    ),
+    _sign(
+        r"Application received signal (?P<detail>\d+)",
+        "the program was stopped by signal {detail}",
+        f"mend the program so that it ends by itself, and {_AGAIN}",
+        "a profiled program was stopped by signal {detail}; kernels that it would have run later are missing",
+    ),
+    _sign(
+        r"Application returned non-zero code (?P<detail>\d+)",
+        "the program failed with code {detail}",
+        f"mend the program, and {_AGAIN}",
+        "a profiled program failed with code {detail}; kernels that it would have run later are missing",
+    ),
+    _sign(
+        "unable to locate cuda driver|CUDA device error|GPU profiling skipped|incompatible CUDA driver",
+        "nvprof could not use the GPU's driver",
+        "see that `nvidia-smi` works and that the driver fits this CUDA version",
+    ),
+    _sign(
+        r"Internal profil(?:ing|er) error",
+        "nvprof failed with an internal error",
+        "profile again with fewer counters, or with another version of nvprof",
+        "nvprof failed with an internal error" + _NEW_NUMBERS,
+    ),
+    _sign(
+        r"Generated result file: (?P<detail>.*\S)",
+        "the log holds no table, because nvprof wrote its result to {detail}",
+        "run `nvprof -i {detail} --csv --print-gpu-trace --log-file out.csv` where nvprof is, and give out.csv",
+    ),
+    _sign(
+        r"No events/metrics were profiled",
+        "nvprof ran, but counted no events or metrics",
+        "see that the program launches kernels, and what --kernels, --devices, --events and --metrics ask for",
+    ),
+    _sign(
+        r"No kernels were profiled",
+        "nvprof ran, but met no kernel",
+        "see that the program launches kernels on this GPU; for child processes add --profile-child-processes",
+        "a run in this log had no kernels",
+    ),
+    _sign(
+        r"No CUDA application was profiled|No profile data collected",
+        "nvprof saw no CUDA program",
+        "see that the program uses the GPU; for child processes add --profile-child-processes",
+    ),
+    _sign(
+        r"Some profiling data are not recorded|profile data not recorded|replay.*not recorded",
+        "nvprof could not write all its data",
+        f"call cudaDeviceReset() or cudaProfilerStop() before the program ends, and {_AGAIN}",
+        "nvprof says that some profiling data were not recorded" + _NEW_NUMBERS,
+    ),
+    _sign(
+        r"[Ee]vents? or metrics overflowed|overflowed",
+        "counters overflowed",
+        'profile again with "--print-gpu-trace"',
+        "nvprof says that counters overflowed, so totals are too low or missing; profile again with --print-gpu-trace",
+    ),
+    _sign(
+        r"can't be profiled",
+        "nvprof could not collect what was asked for",
+        "ask for fewer counters, or for those that `nvprof --query-metrics --query-events` lists",
+        "nvprof says that some events or metrics can't be profiled, so they are missing",
+    ),
+    _sign(
+        r"can't be associated with any kernel",
+        "nvprof could not tell which kernel its counts belong to",
+        _AGAIN,
+        "nvprof says that some counts can't be associated with any kernel" + _NEW_NUMBERS,
+    ),
+    _sign(
+        r"(?P<detail>\d+) records have invalid timestamps",
+        "the times of kernels were lost",
+        "profile again with a larger --device-buffer-size",
+        "nvprof says that {detail} records have invalid timestamps, so times and launches are incomplete",
+    ),
+    _sign(
+        r"Found (?P<detail>\d+) invalid records",
+        "nvprof's data are damaged",
+        _AGAIN,
+        "nvprof says that {detail} records are invalid" + _NEW_NUMBERS,
+    ),
+    _sign(
+        r"extrapolated from limited profile data",
+        "nvprof counted only a part",
+        _AGAIN,
+        "nvprof extrapolated some event values from a part of the GPU: usable, but less exact",
+    ),
+    _sign(
+        r'(?:Event|Metric) "(?P<detail>[^"]*)" cannot be found',
+        "this GPU has none of the counters that were asked for (`{detail}` is one)",
+        "ask for those that `nvprof --query-metrics --query-events` lists",
+        "this GPU does not have all counters that were asked for (`{detail}` is one)",
+    ),
+    _sign(
+        r"results might be incorrect",
+        "nvprof doubts its results",
+        _AGAIN,
+        "nvprof warns that results might be incorrect with the compiler that was used",
+    ),
+)
+# Lines of nvprof that carry no `==PID==` and say nothing about counts: not program output.
+_CHATTER = re.compile(
+    r'(?:[^,"=]{1,40},){0,3}\s*(?:No API activities were profiled\.|Total CPU (?:Page faults|thrashes|throttles).*: \d+|Device "[^"]+"'
+    r"|(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|Src Dev|Dst Dev|Src Ctx|Dst Ctx): .*"
+    r"|No (?:kernels|events/metrics) were profiled\.|Internal profil(?:er|ing) error.*)"
+)
+
+
+def is_chatter(line: str) -> bool:
+    """Whether a line without `==PID==` is nvprof's all the same."""
+    return _CHATTER.fullmatch(line) is not None
+
+
+@dataclass
+class Messages:
+    """What was said in a log: for each sign the first line that shows it."""
+
+    hits: dict[Sign, tuple[int, str, str]] = field(default_factory=dict)
+    counts: dict[Sign, int] = field(default_factory=dict)
+    command: str | None = None
+    profiled: bool = False
+
+    def hear(self, number: int, text: str) -> None:
+        """Look at the text of line `number`."""
+        command = _COMMAND.match(text)
+        if command:
+            self.profiled = True
+            self.command = self.command or command[2].strip() or None
+            return
+        for sign in SIGNS:
+            found = sign.pattern.search(text)
+            if found:
+                self.counts[sign] = self.counts.get(sign, 0) + 1
+                self.hits.setdefault(sign, (number, text.strip(), found.groupdict().get("detail") or ""))
+                return
+
+    def notes(self) -> list[str]:
+        """Sentences for a log that has tables."""
+        return [
+            f"{sign.note.format(detail=detail)} (line {number})"
+            for sign, (number, _, detail) in self.hits.items()
+            if sign.note
+        ]
+
+    def why_no_table(self) -> str | None:
+        """One sentence on why the log has no table, or None if it does not say."""
+        for sign in SIGNS:
+            if sign in self.hits:
+                number, text, detail = self.hits[sign]
+                said = text if len(text) <= 160 else text[:157] + "..."
+                return f"{sign.cause.format(detail=detail)} (line {number} says: {said}); {sign.cure.format(detail=detail)}"
+        return None

@@ -1,0 +1,174 @@
+"""From a file to a `Log`, or to one sentence on why there is none."""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from eprof.errors import LogError
+from eprof.logs import header as headers
+from eprof.logs.header import Header
+from eprof.logs.lines import Outcome, Walk
+from eprof.logs.sniff import NCU_NOT_YET, SQLITE, refuse_foreign
+from eprof.logs.sqlite import read_sqlite
+from eprof.logs.store import Store
+from eprof.logs.stream import Source, Tuning, blocks, open_source, unpack
+from eprof.logs.table import Log
+
+_NSYS_NOT_YET = "Nsight Systems statistics are not read yet; make a log with nvprof --csv"
+
+
+def read(
+    path: str | Path,
+    *,
+    columns: Sequence[str] | None = None,
+    names: Mapping[str, str] | None = None,
+    keep: Container[str] | None = None,
+) -> Log:
+    """Read one log, whatever kind of nvprof log it is.
+
+    columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric name, for
+    tables headed by descriptions. keep: the counters to hold, by name; None for all.
+    Raises LogError, one sentence, if the file cannot be read or holds no kernels.
+    """
+    return read_tuned(path, Tuning(), columns=columns, names=names, keep=keep)
+
+
+def read_tuned(
+    path: str | Path,
+    tuning: Tuning,
+    *,
+    columns: Sequence[str] | None = None,
+    names: Mapping[str, str] | None = None,
+    keep: Container[str] | None = None,
+) -> Log:
+    """As `read`, holding as much at once as `tuning` says."""
+    source = open_source(path)
+    with source.handle:
+        head = _unpacked_head(source)
+        if head.startswith(SQLITE):
+            return read_sqlite(source)
+        refuse_foreign(source.path, head)
+        store = Store(names or {}, keep)
+        walk = Walk(store, tuning, _given(columns))
+        for block in blocks(source, tuning):
+            walk.feed(block)
+        walk.close(source.ends_with_newline)
+    return _log(source, store, walk.seen, columns is not None)
+
+
+def _unpacked_head(source: Source) -> bytes:
+    """The first bytes, unpacked if the file is packed. Raises LogError if they cannot be."""
+    if not source.head.startswith(b"\x1f\x8b"):
+        return source.head
+    head = b"".join(unpack([source.head], Source(source.path, source.handle, b""), 1 << 16))
+    if not head:
+        raise LogError(
+            f"{source.path}: the gzip data are damaged or cut off before the first line; copy the file again"
+        )
+    return head
+
+
+def _given(columns: Sequence[str] | None) -> list[Header]:
+    """The headers that a list of columns may stand for: with the columns of a script in front, and without.
+
+    Raises LogError if these are not the columns of a table.
+    """
+    if columns is None:
+        return []
+    found = headers.of_fields(list(columns))
+    if found is None or found.kind in (headers.FOREIGN_NCU, headers.FOREIGN_NSYS, headers.IGNORED):
+        raise LogError(
+            "the list of columns does not name those of an nvprof table; it needs at least Device, Context, Stream, Kernel "
+            "and the counters in the order of the log"
+        )
+    return [found, *([Header(found.kind, found.columns)] if found.prefix else [])]
+
+
+def read_columns(path: str | Path) -> list[str]:
+    """The column names in a file of one CSV line, for rows without header. Raises LogError if there is no such line."""
+    source = open_source(path)
+    with source.handle:
+        text = b"".join(blocks(source, Tuning())).decode()
+    lines = [line for line in text.split("\n") if line.strip()]
+    names = [name.strip() for name in headers.split(lines[0])] if lines else []
+    if len(lines) != 1 or len(names) < 2:
+        raise LogError(f"{path}: this must be one line with the names of the columns, separated by commas")
+    return names
+
+
+def _log(source: Source, store: Store, seen: Outcome, has_columns: bool) -> Log:
+    tables = store.tables()
+    if not tables:
+        raise LogError(f"{source.path}: {_why_nothing(seen, store, has_columns)}")
+    notes = [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)]
+    return Log(
+        path=source.path,
+        format="+".join(table.kind for table in tables),
+        lines=seen.lines,
+        skipped_lines=seen.skipped_lines,
+        sha256=source.sha256,
+        size_bytes=source.size_bytes,
+        tables=tables,
+        notes=tuple(notes),
+        command=seen.messages.command,
+        example_skipped=seen.example_skipped,
+        processes=max(1, len(seen.pids)),
+    )
+
+
+def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
+    """Sentences on lines that were not read."""
+    if seen.skipped_lines:
+        what = "1 line is" if seen.skipped_lines == 1 else f"{seen.skipped_lines} lines are"
+        yield f"{what} no part of a table and skipped, for example: {seen.example_skipped}"
+    if seen.lost_rows:
+        number = len(seen.lost_rows)
+        yield (
+            f"{number} of them look{'s' if number == 1 else ''} like rows of a table that an empty line or a `==` line had "
+            f"ended (the first is line {seen.lost_rows[0]}); they were not read"
+        )
+    if seen.cut_off:
+        yield f"the log looks cut off: its last line ({seen.lines}) is no whole row; collect the log again"
+    elif not source.ends_with_newline and seen.ends_in_row:
+        yield f"the last row (line {seen.lines}) has no line end; if the log was cut off there, its last field is not whole"
+    if seen.foreign:
+        yield f"a table of another profiler (line {seen.foreign[1]}) was not read"
+
+
+def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
+    """What happened and what to do, for a log without kernels."""
+    if seen.foreign:
+        return NCU_NOT_YET if seen.foreign[0] == headers.FOREIGN_NCU else _NSYS_NOT_YET
+    said = seen.messages.why_no_table()
+    if said:
+        return said
+    if seen.headerless and not has_columns:
+        return (
+            f"the rows have no header line (line {seen.headerless[0]} says: {seen.headerless[1]}); pass --columns FILE with "
+            "one line of column names"
+        )
+    if has_columns and not seen.tables:
+        return "no row has as many fields as the list of columns; give the list that belongs to this log"
+    return _why_no_kernels(seen, store)
+
+
+def _why_no_kernels(seen: Outcome, store: Store) -> str:
+    if store.others:
+        return (
+            f"the log holds copies and memsets ({', '.join(list(store.others)[:3])}) but no kernels; see that the program "
+            "launches kernels on the GPU"
+        )
+    if seen.tables and seen.rows:
+        return "the tables in the log hold no kernels and no wanted counters; profile with --metrics, --events or a GPU trace"
+    if seen.tables:
+        return (
+            f"a table begins but has no rows (the log has {seen.lines} lines); the log looks cut off, so profile again"
+        )
+    if seen.messages.profiled:
+        return (
+            f"nvprof started but wrote no result (the log ends at line {seen.lines}); see that the program ends by itself, and "
+            "profile again"
+        )
+    example = f" (one says: {seen.example_skipped})" if seen.example_skipped else ""
+    return (
+        f"no nvprof table was found in {seen.lines} lines{example}; give a log made with `nvprof --csv --log-file FILE`"
+    )

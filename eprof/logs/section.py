@@ -1,0 +1,175 @@
+"""An open table: takes its lines one by one, or a whole body at once; both end in the same columns of strings."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from eprof.logs.header import Header
+from eprof.logs.store import Store
+
+Columns = Mapping[int, pa.Array]
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+DEVICE = re.compile(r"\(\d+\)\s*$")
+WHOLE = re.compile(r"\s*\d{1,18}\s*")
+_FLUSH = 20_000
+
+
+class Section(ABC):
+    """One open table, from its header line on; takes the lines that are its rows."""
+
+    fast = False
+    has_units = False
+
+    def __init__(self, header: Header, run: int, store: Store) -> None:
+        self.header, self.run, self.store = header, run, store
+        self.rows = 0
+        self.units_pending = self.has_units
+
+    def accepts(self, fields: list[str]) -> bool:
+        """Take the fields of a line if they are a row of this table, or its row of units."""
+        if len(fields) != self.header.width:
+            return False
+        if self.units_pending and self.takes_units(fields):
+            self.units_pending = False
+            return True
+        if not self.fits(fields):
+            return False
+        self.units_pending = False
+        self.rows += 1
+        self.take(fields)
+        return True
+
+    def takes_units(self, fields: list[str]) -> bool:
+        """Take the row of units below the header, if these fields are one."""
+        return False
+
+    @abstractmethod
+    def fits(self, fields: list[str]) -> bool:
+        """Whether fields, as many as the header has, are a row of this table and not program output."""
+
+    @abstractmethod
+    def take(self, fields: list[str]) -> None:
+        """Take the fields of a row."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The table ends here: hand what was taken to the store."""
+
+
+class Ignored(Section):
+    """A table whose rows are known but of no use here: API calls, Unified Memory totals."""
+
+    def fits(self, fields: list[str]) -> bool:
+        """Every line with the header's number of fields."""
+        return True
+
+    def take(self, fields: list[str]) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing was kept."""
+
+
+class ColumnSection(Section):
+    """A table that may be long. `wanted`: positions in a line (prefix included) of the columns that are read."""
+
+    fast = True
+
+    def __init__(self, header: Header, run: int, store: Store) -> None:
+        super().__init__(header, run, store)
+        self.fast = not header.prefix
+        self.wanted: tuple[int, ...] = ()
+        self._pending: list[list[str]] = []
+
+    @abstractmethod
+    def all_fit(self, columns: Columns) -> bool:
+        """Whether `fits` is true of every row."""
+
+    @abstractmethod
+    def add(self, columns: Columns) -> None:
+        """Take rows that fit: position -> strings."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Hand what was added to the store."""
+
+    def take(self, fields: list[str]) -> None:
+        """Hold the row until there are some more."""
+        self._pending.append([fields[i] for i in self.wanted])
+        if len(self._pending) >= _FLUSH:
+            self._flush()
+
+    def close(self) -> None:
+        """The table ends here."""
+        self._flush()
+        self.finish()
+
+    def _flush(self) -> None:
+        if self._pending:
+            columns = zip(*self._pending, strict=True)
+            self.add({i: pa.array(column, pa.string()) for i, column in zip(self.wanted, columns, strict=True)})
+            self._pending = []
+
+    def column_types(self) -> Mapping[int, pa.DataType]:
+        """Types to parse wanted columns to where it is not string."""
+        return {}
+
+    def add_body(self, body: bytes, is_output: Callable[[str], bool]) -> int | None:
+        """Take many lines at once; says how many of them were program output. None: not possible, and nothing taken.
+
+        It is not possible if a row does not fit, if lines and rows are not one to one (a quote left open), or if a line with
+        another number of fields is not program output.
+        """
+        parsed = self._parse(body)
+        if parsed is None:
+            return None
+        columns, odd = parsed
+        rows = len(next(iter(columns.values())))
+        lines = body.count(b"\n") + (not body.endswith(b"\n"))
+        if rows + len(odd) != lines or not all(map(is_output, odd)) or not self.all_fit(columns):
+            return None
+        self._flush()
+        self.rows += rows
+        self.add(columns)
+        return len(odd)
+
+    def _parse(self, body: bytes) -> tuple[Columns, list[str]] | None:
+        try:
+            return parse(body, self.header.width, self.wanted, self.column_types())
+        except pa.ArrowInvalid:
+            return None
+
+
+def parse(
+    body: bytes, width: int, wanted: tuple[int, ...], types: Mapping[int, pa.DataType]
+) -> tuple[Columns, list[str]]:
+    """The wanted columns of CSV lines of `width` fields, and the lines that have another number of fields.
+
+    Raises pyarrow.ArrowInvalid where a cell is not of the type asked for.
+    """
+    odd: list[str] = []
+
+    def skip(row: arrow_csv.InvalidRow) -> str:
+        odd.append(row.text)
+        return "skip"
+
+    table = arrow_csv.read_csv(
+        pa.BufferReader(body),
+        read_options=arrow_csv.ReadOptions(column_names=[str(i) for i in range(width)]),
+        parse_options=arrow_csv.ParseOptions(invalid_row_handler=skip),
+        convert_options=arrow_csv.ConvertOptions(
+            include_columns=[str(i) for i in wanted],
+            column_types={str(i): types.get(i, pa.string()) for i in wanted},
+            null_values=[""],
+            strings_can_be_null=False,
+        ),
+    ).unify_dictionaries()
+    return {i: _one(table.column(k)) for k, i in enumerate(wanted)}, odd
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole

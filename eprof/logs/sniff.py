@@ -1,0 +1,42 @@
+"""Which kinds of file are told apart by their first bytes, before any line is read."""
+
+from eprof.errors import LogError
+from eprof.logs.stream import utf16
+
+FORMATS = (
+    "nvprof-metrics-summary",
+    "nvprof-events-summary",
+    "nvprof-wide-trace",
+    "nvprof-gpu-trace",
+    "nvprof-gpu-summary",
+    "nvprof-sqlite",
+)
+SQLITE = b"SQLite format 3\0"
+NCU_NOT_YET = (
+    "Nsight Compute logs are not read yet; give a log of nvprof (made with --csv), or wait for a later version of eprof"
+)
+_FOREIGN = {
+    b"NVR\0": NCU_NOT_YET,
+    b"\x7fELF": "this is a program, not a log; run it under nvprof and give the log",
+    b"MZ": "this is a Windows program, not a log; run it under nvprof and give the log",
+    b"PK\x03\x04": "this is a zip archive; unpack it and give the logs in it",
+    b"BZh": "this is packed with bzip2; unpack it first (gzip is read as it is)",
+    b"\xfd7zXZ": "this is packed with xz; unpack it first (gzip is read as it is)",
+    b"\x28\xb5\x2f\xfd": "this is packed with zstd; unpack it first (gzip is read as it is)",
+    b"7z\xbc\xaf": "this is a 7z archive; unpack it and give the logs in it",
+    b"\x89PNG": "this is a picture; give the log as text",
+    b"\xff\xd8\xff": "this is a picture; give the log as text",
+    b"%PDF": "this is a PDF; give the log as text",
+    b"PAR1": "this is a Parquet file; give the log as nvprof wrote it",
+}
+
+
+def refuse_foreign(path: str, head: bytes) -> None:
+    """Raises LogError if a file that starts with `head` (unpacked) cannot be a log; says what it is instead."""
+    if not head:
+        raise LogError(f"{path}: the file is empty; was the profiler stopped before it wrote its result?")
+    for magic, sentence in _FOREIGN.items():
+        if head.startswith(magic) and (magic != b"MZ" or b"\0" in head):
+            raise LogError(f"{path}: {sentence}")
+    if b"\0" in head and not utf16(head) and head.strip(b"\0"):
+        raise LogError(f"{path}: this is a binary file of an unknown kind; give the log as nvprof wrote it")

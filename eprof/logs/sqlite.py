@@ -1,0 +1,126 @@
+"""nvprof -o: a SQLite database. It tells kernels and their times; counters are in it by number only, without names."""
+
+import gzip
+import sqlite3
+import tempfile
+import zlib
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+
+from eprof.errors import LogError
+from eprof.logs.store import NO_DEVICE, Piece, Store
+from eprof.logs.stream import Source
+from eprof.logs.table import Log
+
+_KIND = "nvprof-sqlite"
+_CHUNK = 1 << 20
+_KERNEL_TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL")
+_COUNTER_TABLES = ("CUPTI_ACTIVITY_KIND_METRIC", "CUPTI_ACTIVITY_KIND_EVENT", "CUPTI_ACTIVITY_KIND_EVENT_INSTANCE")
+_COPY_TABLES = {
+    "CUPTI_ACTIVITY_KIND_MEMCPY": "copies",
+    "CUPTI_ACTIVITY_KIND_MEMCPY2": "copies between devices",
+    "CUPTI_ACTIVITY_KIND_MEMSET": "memsets",
+}
+
+
+def read_sqlite(source: Source) -> Log:
+    """Read an export whose first bytes are those of a SQLite database, maybe packed with gzip. Raises LogError."""
+    for _ in source.chunks(_CHUNK):
+        pass
+    if not source.head.startswith(b"\x1f\x8b"):
+        return _read(source, Path(source.path))
+    with tempfile.NamedTemporaryFile(suffix=".nvvp") as unpacked:
+        try:
+            with gzip.open(source.path) as packed:
+                while chunk := packed.read(_CHUNK):
+                    unpacked.write(chunk)
+        except (EOFError, OSError, zlib.error) as err:
+            raise LogError(f"{source.path}: the gzip data are damaged or cut off ({err}); copy the file again") from err
+        unpacked.flush()
+        return _read(source, Path(unpacked.name))
+
+
+def _read(source: Source, path: Path) -> Log:
+    store = Store({}, None)
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
+            tables = {name for (name,) in base.execute("select name from sqlite_master where type = 'table'")}
+            _check(source, tables)
+            for table in (name for name in _KERNEL_TABLES if name in tables):
+                _kernels(base, table, store)
+            _copies(base, tables, store)
+            counted = any(
+                base.execute(f"select 1 from {name} limit 1").fetchone() for name in _COUNTER_TABLES if name in tables
+            )
+    except sqlite3.Error as err:
+        raise LogError(
+            f"{source.path}: the database is damaged or cut off ({err}); export it again with nvprof -o"
+        ) from err
+    return _log(source, store, counted)
+
+
+def _check(source: Source, tables: set[str]) -> None:
+    if "StringTable" in tables and tables & set(_KERNEL_TABLES):
+        return
+    if "StringIds" in tables:
+        raise LogError(
+            f"{source.path}: this is an export of Nsight Systems, which is not read yet; make a log with nvprof"
+        )
+    raise LogError(f"{source.path}: this database was not made by nvprof -o; give an nvprof log")
+
+
+def _kernels(base: sqlite3.Connection, table: str, store: Store) -> None:
+    """Launches in the order they started; start and end are in ns, and start 0 means that the time is not known."""
+    device_of = _devices(base)
+    rows = base.execute(
+        f"select s.value, k.deviceId, k.start, k.end from {table} k left join StringTable s on s._id_ = k.name order by k.start"
+    ).fetchall()
+    kernel = [store.kernels.code(name or "(a kernel without name)") for name, _, _, _ in rows]
+    device = [store.devices.code(device_of[number]) if number in device_of else NO_DEVICE for _, number, _, _ in rows]
+    time_s = [(end - start) * 1e-9 if 0 < start <= end else np.nan for _, _, start, end in rows]
+    ones = np.ones(len(rows), dtype=np.int64)
+    store.add(
+        _KIND, Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), ones, np.array(time_s, np.float64))
+    )
+
+
+def _devices(base: sqlite3.Connection) -> dict[int, str]:
+    """Device names as nvprof prints them: "Tesla K20c (0)"."""
+    rows = base.execute(
+        "select d.id, s.value from CUPTI_ACTIVITY_KIND_DEVICE d join StringTable s on s._id_ = d.name"
+    ).fetchall()
+    return {number: f"{name} ({number})" for number, name in rows}
+
+
+def _copies(base: sqlite3.Connection, tables: set[str], store: Store) -> None:
+    for table, name in _COPY_TABLES.items():
+        if table in tables:
+            number, time_ns = base.execute(f"select count(*), sum(end - start) from {table}").fetchone()
+            if number:
+                store.count_other(name, number, (time_ns or 0) * 1e-9)
+
+
+def _log(source: Source, store: Store, counted: bool) -> Log:
+    notes = []
+    if counted:
+        notes.append(
+            "the export names its counters by number only, so they are not read; run "
+            f"`nvprof -i {Path(source.path).name} --csv --print-gpu-trace --log-file out.csv` where nvprof is"
+        )
+        notes.append("its times were taken while counters were collected, which makes kernels run one after another")
+    tables = store.tables()
+    if not tables:
+        raise LogError(f"{source.path}: the export holds no kernels; see that the program launches kernels on the GPU")
+    return Log(
+        path=source.path,
+        format=_KIND,
+        lines=0,
+        skipped_lines=0,
+        sha256=source.sha256,
+        size_bytes=source.size_bytes,
+        tables=tables,
+        notes=(*notes, *store.closing_notes()),
+    )

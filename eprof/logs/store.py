@@ -1,0 +1,165 @@
+"""Where the tables of a log grow while it is read: pieces, one a run, put together at the end."""
+
+from collections import Counter
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from eprof.logs.table import OTHER, Table
+from eprof.logs.values import MISFIT, REASONS, UNITS
+
+Array = np.ndarray[Any, Any]
+NO_DEVICE = -1
+
+
+class Names:
+    """Numbers for names, so that a row holds a number: first come, first numbered."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+
+    def code(self, name: str) -> int:
+        """The number of `name`."""
+        return self._codes.setdefault(name, len(self._codes))
+
+    def names(self) -> list[str]:
+        """All names, by number."""
+        return list(self._codes)
+
+    def codes(self, column: pa.Array) -> Array:
+        """The numbers (int32) of a column of strings or of a dictionary-encoded one."""
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        known = np.array([self.code(name) for name in encoded.dictionary.to_pylist()], dtype=np.int32)
+        return known[encoded.indices.to_numpy(zero_copy_only=False)] if len(known) else np.empty(0, np.int32)
+
+    def category(self, codes: Array) -> pd.Categorical:
+        """The names for `codes`; -1 becomes NaN."""
+        used = np.unique(codes[codes >= 0])
+        names = list(self._codes)
+        place = np.full(len(names) + 1, -1, dtype=np.int32)
+        place[used] = np.arange(len(used))
+        return pd.Categorical.from_codes(place[codes], categories=pd.Index([names[i] for i in used], dtype=object))
+
+
+@dataclass
+class Piece:
+    """The rows of one table of one run. counters: label -> values and what they are (an index into UNITS)."""
+
+    run: int
+    device: Array
+    kernel: Array
+    launches: Array
+    time_s: Array | None = None
+    counters: dict[str, tuple[Array, int]] = field(default_factory=dict)
+
+
+@dataclass
+class Store:
+    """What was read so far. `names`: description -> metric name; `keep`: the counters to hold, None for all."""
+
+    names: Mapping[str, str]
+    keep: Container[str] | None
+    devices: Names = field(default_factory=Names)
+    kernels: Names = field(default_factory=Names)
+    pieces: dict[str, list[Piece]] = field(default_factory=dict)
+    missing: Counter[tuple[str, int]] = field(default_factory=Counter)
+    others: dict[str, list[float]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._squashed = {_squash(description): name for description, name in self.names.items()}
+
+    def canonical(self, label: str) -> str:
+        """The metric name for a column label: itself, unless it is a known description."""
+        return self.names.get(label) or self._squashed.get(_squash(label), label)
+
+    def keeps(self, counter: str) -> bool:
+        """Whether the values of a counter are wanted."""
+        return self.keep is None or counter in self.keep
+
+    def note(self, sentence: str) -> None:
+        """Remember a sentence for the user, once."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def count_missing(self, counter: str, kinds: Array) -> None:
+        """Count the cells of a counter that hold no value, by reason."""
+        for reason, number in zip(*np.unique(kinds[kinds < 0], return_counts=True), strict=True):
+            self.missing[counter, int(reason)] += int(number)
+
+    def count_other(self, name: str, calls: float, time_s: float) -> None:
+        """Count something that took time on the GPU but is no kernel, such as a copy."""
+        before = self.others.setdefault(name, [0.0, 0.0])
+        before[0] += calls
+        before[1] += 0.0 if np.isnan(time_s) else time_s
+
+    def add(self, kind: str, piece: Piece) -> None:
+        """Take the rows of one table of one run."""
+        if len(piece.kernel):
+            self.pieces.setdefault(kind, []).append(piece)
+
+    def tables(self) -> tuple[Table, ...]:
+        """All pieces put together, a table a kind; lets go of the pieces."""
+        return tuple(self._table(kind, self.pieces.pop(kind)) for kind in list(self.pieces))
+
+    def _table(self, kind: str, pieces: list[Piece]) -> Table:
+        rows = pd.DataFrame(
+            {
+                "device": self.devices.category(np.concatenate([piece.device for piece in pieces])),
+                "kernel": self.kernels.category(np.concatenate([piece.kernel for piece in pieces])),
+                "run": np.repeat([piece.run for piece in pieces], [len(piece.kernel) for piece in pieces]),
+                "launches": np.concatenate([piece.launches for piece in pieces]),
+                "time_s": np.concatenate([_times(piece) for piece in pieces]),
+            },
+            copy=False,
+        )
+        labels = dict.fromkeys(label for piece in pieces for label in piece.counters)
+        units = {label: self._unit(label, pieces) for label in labels}
+        columns = {label: self._column(label, UNITS.index(units[label]), pieces) for label in labels}
+        return Table(kind, rows, pd.DataFrame(columns, index=rows.index, dtype=np.float64, copy=False), units)
+
+    def _unit(self, label: str, pieces: list[Piece]) -> str:
+        """The unit that most values of a counter have."""
+        votes: Counter[int] = Counter()
+        for piece in pieces:
+            if label in piece.counters:
+                values, kind = piece.counters[label]
+                votes[kind] += int(np.count_nonzero(~np.isnan(values)))
+        return UNITS[votes.most_common(1)[0][0]] if votes else OTHER
+
+    def _column(self, label: str, kind: int, pieces: list[Piece]) -> Array:
+        parts = []
+        for piece in pieces:
+            values, own = piece.counters.pop(label, (None, kind))
+            if values is None or own != kind:
+                self._count_misfits(label, values)
+                values = np.full(len(piece.kernel), np.nan)
+            parts.append(values)
+        return np.concatenate(parts)
+
+    def _count_misfits(self, label: str, values: Array | None) -> None:
+        if values is not None and (number := int(np.count_nonzero(~np.isnan(values)))):
+            self.missing[label, MISFIT] += number
+
+    def closing_notes(self) -> list[str]:
+        """Sentences on cells without a value, and on what ran but is no kernel."""
+        notes = [
+            f"{counter}: {number} cell{'s' if number > 1 else ''} {REASONS[reason]}, taken as missing"
+            for (counter, reason), number in sorted(self.missing.items())
+        ]
+        if self.others:
+            parts = [f"{int(calls)} {name} ({time_s * 1e3:.6g} ms)" for name, (calls, time_s) in self.others.items()]
+            notes.append("not kernels, so left out: " + ", ".join(parts))
+        return notes
+
+
+def _times(piece: Piece) -> Array:
+    return np.full(len(piece.kernel), np.nan) if piece.time_s is None else piece.time_s
+
+
+def _squash(label: str) -> str:
+    return " ".join(label.split()).casefold()

@@ -1,0 +1,123 @@
+"""Summaries of metrics or events: a row a kernel and counter, aggregated by nvprof over launches."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from eprof.logs.header import EVENTS, Header
+from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, ColumnSection, Columns
+from eprof.logs.store import Array, Names, Piece, Store
+from eprof.logs.table import COUNT
+from eprof.logs.values import as_cell, cells, settle
+
+
+class SummarySection(ColumnSection):
+    """`"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`: log-formats sections 2 and 3."""
+
+    def __init__(self, header: Header, run: int, store: Store) -> None:
+        super().__init__(header, run, store)
+        name = "Event Name" if header.kind == EVENTS else "Metric Name"
+        total = header.position("Total")
+        self.device, self.kernel, self.calls, self.name = map(header.at, ("Device", "Kernel", "Invocations", name))
+        self.has_total = total is not None
+        self.value = header.at("Avg") if total is None else total
+        self.wanted = tuple(sorted((self.device, self.kernel, self.calls, self.name, self.value)))
+        self._counters = Names()
+        self._parts: list[tuple[Array, ...]] = []
+
+    def column_types(self) -> dict[int, pa.DataType]:
+        """Few different strings: a dictionary of them."""
+        return dict.fromkeys((self.device, self.kernel, self.calls, self.name), DICTIONARY)
+
+    def fits(self, fields: list[str]) -> bool:
+        """A device with its index, a whole number of invocations, and names."""
+        return bool(
+            DEVICE.search(fields[self.device])
+            and WHOLE.fullmatch(fields[self.calls])
+            and fields[self.kernel].strip()
+            and fields[self.name].strip()
+        )
+
+    def all_fit(self, columns: Columns) -> bool:
+        """As `fits`, asked once for each different string."""
+        return (
+            all(map(DEVICE.search, _words(columns[self.device])))
+            and all(map(WHOLE.fullmatch, _words(columns[self.calls])))
+            and all(word.strip() for word in _words(columns[self.kernel]))
+            and all(word.strip() for word in _words(columns[self.name]))
+        )
+
+    def add(self, columns: Columns) -> None:
+        """Keep the cells of the wanted counters."""
+        columns = {**columns, self.name: _encoded(columns[self.name])}
+        counters = [self.store.canonical(word.strip()) for word in columns[self.name].dictionary.to_pylist()]
+        wanted = np.array([self.store.keeps(counter) for counter in counters], dtype=bool)[_codes(columns[self.name])]
+        if not wanted.any():
+            return
+        if not wanted.all():
+            columns = {i: column.filter(pa.array(wanted)) for i, column in columns.items()}
+        own = np.array([self._counters.code(counter) for counter in counters], dtype=np.int32)
+        calls = _encoded(columns[self.calls])
+        self._parts.append(
+            (
+                self.store.devices.codes(columns[self.device]),
+                self.store.kernels.codes(columns[self.kernel]),
+                np.array([int(word) for word in calls.dictionary.to_pylist()], dtype=np.int64)[_codes(calls)],
+                own[_codes(columns[self.name])],
+                *cells(columns[self.value]),
+            )
+        )
+
+    def finish(self) -> None:
+        """Turn cells to rows: one for each device and kernel (more where a counter of it comes twice)."""
+        if not self._parts:
+            return
+        device, kernel, calls, counter, values, kinds = (
+            np.concatenate(part) for part in zip(*self._parts, strict=True)
+        )
+        self._parts = []
+        if not self.has_total:
+            values = np.where(kinds == as_cell(COUNT), values * calls, values)
+        row = _rows(device, kernel, calls, counter)
+        first = np.zeros(row.max() + 1, dtype=np.int64)
+        first[row[::-1]] = np.arange(len(row))[::-1]
+        piece = Piece(self.run, device[first], kernel[first], calls[first])
+        order = np.argsort(counter, kind="stable")
+        ends = np.cumsum(np.bincount(counter))
+        for label, cell in zip(self._counters.names(), np.split(order, ends[:-1]), strict=False):
+            if len(cell):
+                piece.counters[label] = self._column(label, len(first), row[cell], values[cell], kinds[cell])
+        self.store.add(self.header.kind, piece)
+
+    def _column(self, label: str, size: int, row: Array, values: Array, kinds: Array) -> tuple[Array, int]:
+        kind, kinds = settle(kinds)
+        self.store.count_missing(label, kinds)
+        column = np.full(size, np.nan)
+        column[row] = np.where(kinds < 0, np.nan, values)
+        return column, kind
+
+
+def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> Array:
+    """Which row each cell belongs to, rows numbered as they come.
+
+    A row is a device, a kernel and a number of launches; the same counter again (two kernels of one name) opens a further
+    one, so that nothing is overwritten.
+    """
+    who = pd.factorize(device.astype(np.int64) << 32 | kernel)[0]
+    cell = pd.Series(who.astype(np.int64) << 32 | counter)
+    if cell.duplicated().any():
+        again = cell.groupby(cell, sort=False).cumcount().to_numpy()
+        who = pd.factorize(who.astype(np.int64) << 32 | again)[0]
+    return np.asarray(pd.factorize(who.astype(np.int64) << 32 | pd.factorize(calls)[0])[0])
+
+
+def _words(column: pa.Array) -> list[str]:
+    return list(_encoded(column).dictionary.to_pylist())
+
+
+def _encoded(column: pa.Array) -> pa.DictionaryArray:
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
+
+def _codes(column: pa.DictionaryArray) -> Array:
+    return np.asarray(column.indices.to_numpy(zero_copy_only=False))

@@ -1,0 +1,176 @@
+"""nvprof's tables for people, made without --csv: fixed-width text (log-formats section 8)."""
+
+import re
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from eprof.logs.header import EVENTS, METRICS, TRACE, Header
+from eprof.logs.store import NO_DEVICE, Piece, Store
+from eprof.logs.summary import SummarySection
+from eprof.logs.trace import add_times, add_usage, is_kernel, strip_launch_id
+from eprof.logs.values import SECONDS, seconds
+
+_COUNTERS = re.compile(r"Invocations\s+(Metric|Event) Name\s+(?:.*\s)?Min\s+Max\s+Avg(\s+Total)?\s*")
+_USAGE = re.compile(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls\s+Avg\s+Min\s+Max\s+Name\s*")
+_TRACE = re.compile(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
+_UNIFIED = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
+_VALUE = r"([A-Z][a-z]+ \(\d+\)|\S+)"
+_USAGE_ROW = re.compile(
+    r"\s*(?:(?P<type>[A-Z][A-Za-z ()]*):)?\s+[\d.]+%?\s+(?P<time>\S+)\s+(?P<calls>\d+)"
+    r"\s+\S+\s+\S+\s+\S+\s+(?P<name>\S.*?)\s*"
+)
+_UNITS_ROW = re.compile(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
+
+
+class TextSection(ABC):
+    """An open text table; takes whole lines."""
+
+    kind = ""
+
+    def __init__(self, run: int, store: Store) -> None:
+        self.run, self.store = run, store
+        self.rows = 0
+
+    @abstractmethod
+    def accepts(self, line: str) -> bool:
+        """Take a line if it belongs to the table."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The table ends here."""
+
+
+class TextCounters(TextSection):
+    """Metrics or events: `Device "..."`, `Kernel: ...`, then a row a counter."""
+
+    def __init__(self, run: int, store: Store, header: re.Match[str]) -> None:
+        super().__init__(run, store)
+        events, total = header[1] == "Event", bool(header[2])
+        self.kind = EVENTS if events else METRICS
+        columns = ("Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg", *(["Total"] if total else []))
+        self._table = SummarySection(Header(self.kind, columns), run, store)
+        description = "" if events else r"(?:.*?\s+)??"
+        self._row = re.compile(
+            rf"\s*(\d+)\s+(\S+)\s+{description}" + r"\s+".join([_VALUE] * (4 if total else 3)) + r"\s*"
+        )
+        self._device = self._kernel = ""
+
+    def accepts(self, line: str) -> bool:
+        """A device, a kernel, or a row below them."""
+        device = re.fullmatch(r'\s*Device "(.*)"\s*', line)
+        kernel = re.fullmatch(r"(?:\t|    )Kernel: (.*?)\s*", line)
+        if device or kernel:
+            self._device = device[1] if device else self._device
+            self._kernel = kernel[1] if kernel else ""
+            return True
+        row = self._row.fullmatch(line)
+        if not row or not self._table.accepts([self._device, self._kernel, row[1], row[2], *row.groups()[4:]]):
+            return False
+        self.rows += 1
+        self.store.note("a table is text made without --csv: rates and percentages are rounded; profile with --csv")
+        return True
+
+    def close(self) -> None:
+        """Hand the rows over."""
+        self._table.close()
+
+
+class TextUsage(TextSection):
+    """A GPU summary."""
+
+    kind = "nvprof-gpu-summary"
+
+    def __init__(self, run: int, store: Store, of_api: bool) -> None:
+        super().__init__(run, store)
+        self._type = "API calls" if of_api else "GPU activities"
+        self._unit: float | None = None
+        self._rows: list[tuple[str, int, float]] = []
+
+    def accepts(self, line: str) -> bool:
+        """A row, whose type is the last that was told; or the units."""
+        units = _UNITS_ROW.fullmatch(line)
+        if units:
+            self._unit = SECONDS[units[1]]
+            return True
+        row = _USAGE_ROW.fullmatch(line)
+        time_s = seconds(row["time"], self._unit) if row else float("nan")
+        if row is None or np.isnan(time_s):
+            return False
+        self._type = row["type"] or self._type
+        self.rows += 1
+        if self._type == "GPU activities":
+            self._rows.append((row["name"], int(row["calls"]), time_s))
+            self.store.note("a table is text made without --csv: times are rounded to 4 to 7 digits")
+        return True
+
+    def close(self) -> None:
+        """Hand the rows over."""
+        add_usage(self.store, self.run, self._rows)
+
+
+class TextTrace(TextSection):
+    """A GPU trace. It cuts off the names of devices, so the device is not known."""
+
+    kind = TRACE
+
+    def __init__(self, run: int, store: Store, header: str) -> None:
+        super().__init__(run, store)
+        self._columns = re.split(r"\s{2,}", header.strip())
+        self._launches: list[tuple[int, float]] = []
+
+    def accepts(self, line: str) -> bool:
+        """A row: columns are at least two blanks apart, and the name is the last."""
+        fields = re.split(r"\s{2,}", line.strip(), maxsplit=len(self._columns) - 1)
+        if len(fields) != len(self._columns) or np.isnan(seconds(fields[0])):
+            return False
+        row = dict(zip(self._columns, fields, strict=True))
+        time_s, name = seconds(row["Duration"]), strip_launch_id(row["Name"])
+        if np.isnan(time_s) and row["Duration"] != "-":
+            return False
+        self.rows += 1
+        if is_kernel(name) and row["Grid Size"] != "-":
+            self._launches.append((self.store.kernels.code(name), time_s))
+        else:
+            self.store.count_other(name, 1, time_s)
+        self.store.note(
+            "a trace is text made without --csv: times are rounded to 4 or 5 digits, and its device names are cut off, so the "
+            "device is taken from other logs"
+        )
+        return True
+
+    def close(self) -> None:
+        """Hand the launches over."""
+        size = len(self._launches)
+        kernel = np.array([code for code, _ in self._launches], dtype=np.int32)
+        time_s = np.array([time for _, time in self._launches], dtype=np.float64)
+        device = np.full(size, NO_DEVICE, dtype=np.int32)
+        add_times(self.store, self.kind, Piece(self.run, device, kernel, np.ones(size, np.int64), time_s))
+
+
+class TextIgnored(TextSection):
+    """Unified Memory totals."""
+
+    def accepts(self, line: str) -> bool:
+        """An indented row of numbers and a name."""
+        return re.fullmatch(r"\s+\d+(?:\s+(?:-|[\d.]+[A-Za-z]+)){5}\s+\S.*", line) is not None
+
+    def close(self) -> None:
+        """Nothing was kept."""
+
+
+def is_header(line: str) -> bool:
+    """Whether a line opens a text table."""
+    return any(pattern.fullmatch(line) for pattern in (_COUNTERS, _USAGE, _TRACE, _UNIFIED))
+
+
+def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
+    """The table that the header `line` opens; `of_api` if the log said before that API calls follow."""
+    counters = _COUNTERS.fullmatch(line)
+    if counters:
+        return TextCounters(run, store, counters)
+    if _USAGE.fullmatch(line):
+        return TextUsage(run, store, of_api)
+    if _TRACE.fullmatch(line):
+        return TextTrace(run, store, line)
+    return TextIgnored(run, store)

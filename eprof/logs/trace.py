@@ -1,0 +1,182 @@
+"""Times: GPU traces (a row a launch) and GPU summaries (a row a kernel)."""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eprof.logs.header import SUMMARY, Header
+from eprof.logs.section import DICTIONARY, WHOLE, ColumnSection, Columns, Section
+from eprof.logs.store import NO_DEVICE, Array, Piece, Store
+from eprof.logs.values import SECONDS, cells, seconds
+
+_NUMBER = re.compile(r"\s*[0-9.][0-9.eE+-]*\s*")
+_LAUNCH_ID = r" \[\d+\]$"
+_NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
+
+
+def strip_launch_id(name: str) -> str:
+    """A kernel name without the ` [123]` that traces without Correlation_ID put behind it."""
+    return re.sub(_LAUNCH_ID, "", name)
+
+
+def is_kernel(name: str) -> bool:
+    """False for copies, memsets and Unified Memory activity, which nvprof names in brackets."""
+    return not name.startswith(_NOT_A_KERNEL)
+
+
+class TraceSection(ColumnSection):
+    """`"Start","Duration","Grid X",...,"Device","Context","Stream",...,"Name"`: log-formats section 5."""
+
+    has_units = True
+
+    def __init__(self, header: Header, run: int, store: Store) -> None:
+        super().__init__(header, run, store)
+        self.start, self.duration, self.device, self.name = map(header.at, ("Start", "Duration", "Device", "Name"))
+        self.grid = header.position("Grid X")
+        self.has_launch_ids = header.position("Correlation_ID") is None
+        wanted = {self.start, self.duration, self.device, self.name, *([] if self.grid is None else [self.grid])}
+        self.wanted = tuple(sorted(wanted))
+        self._unit: float | None = None
+        self._parts: list[tuple[Array, Array, Array]] = []
+
+    def takes_units(self, fields: list[str]) -> bool:
+        """The row of units has units of time below Start and Duration."""
+        start, duration = (fields[i].strip() for i in (self.start, self.duration))
+        if start not in SECONDS or duration not in SECONDS:
+            return False
+        self._unit = SECONDS[duration]
+        return True
+
+    def fits(self, fields: list[str]) -> bool:
+        """A start, a duration or none, and a name; and the units must have been told."""
+        return bool(
+            self._unit is not None
+            and _NUMBER.fullmatch(fields[self.start])
+            and (not fields[self.duration].strip() or _NUMBER.fullmatch(fields[self.duration]))
+            and fields[self.name].strip()
+        )
+
+    def column_types(self) -> dict[int, pa.DataType]:
+        """Devices and grids repeat; times and names (with launch ids) do not."""
+        grid = [] if self.grid is None else [self.grid]
+        return dict.fromkeys((self.device, *grid), DICTIONARY)
+
+    def all_fit(self, columns: Columns) -> bool:
+        """As `fits`, for all rows."""
+        number = f"^{_NUMBER.pattern}$"
+        return self._unit is not None and bool(
+            pc.all(pc.match_substring_regex(columns[self.start], number)).as_py()
+            and pc.all(pc.match_substring_regex(columns[self.duration], rf"^\s*$|{number}")).as_py()
+            and pc.all(pc.match_substring_regex(columns[self.name], r"\S")).as_py()
+        )
+
+    def add(self, columns: Columns) -> None:
+        """Keep the kernels' launches; count everything else by its name."""
+        names = pc.utf8_trim_whitespace(columns[self.name])
+        if self.has_launch_ids:
+            names = pc.replace_substring_regex(names, _LAUNCH_ID, "")
+        names = names.dictionary_encode()
+        words = names.dictionary.to_pylist()
+        code = names.indices.to_numpy(zero_copy_only=False)
+        time_s = cells(columns[self.duration])[0] * (self._unit or np.nan)
+        kernel = np.array([is_kernel(word) for word in words], dtype=bool)[code] & self._has_grid(columns)
+        for other in np.unique(code[~kernel]):
+            here = (code == other) & ~kernel
+            self.store.count_other(words[other], int(here.sum()), float(np.nansum(time_s[here])))
+        devices = self.store.devices.codes(columns[self.device])
+        self._parts.append((devices[kernel], self.store.kernels.codes(names.filter(pa.array(kernel))), time_s[kernel]))
+
+    def _has_grid(self, columns: Columns) -> Array:
+        """Kernels have a grid, copies have not. (Older tables all have these columns; without them the name decides.)"""
+        if self.grid is None:
+            return np.ones(len(columns[self.name]), dtype=bool)
+        grid = columns[self.grid]
+        grid = grid if pa.types.is_dictionary(grid.type) else grid.dictionary_encode()
+        known = np.array([bool(word.strip()) for word in grid.dictionary.to_pylist()], dtype=bool)
+        return np.asarray(known[grid.indices.to_numpy(zero_copy_only=False)])
+
+    def finish(self) -> None:
+        """One row a launch."""
+        if not self._parts:
+            return
+        device, kernel, time_s = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        add_times(self.store, self.header.kind, Piece(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s))
+
+
+def add_times(store: Store, kind: str, piece: Piece) -> None:
+    """Hand rows with times to the store, and say how many have none."""
+    if piece.time_s is not None and (lost := int(np.isnan(piece.time_s).sum())):
+        store.note(f"{lost} kernel rows of {kind} have no readable time; it is taken as missing")
+    store.add(kind, piece)
+
+
+def add_usage(store: Store, run: int, rows: list[tuple[str, int, float]]) -> None:
+    """Hand rows of a GPU summary (name, calls, seconds) to the store. The table does not tell the device."""
+    for name, calls, time_s in rows:
+        if not is_kernel(name):
+            store.count_other(name, calls, time_s)
+    kernels = [row for row in rows if is_kernel(row[0])]
+    piece = Piece(
+        run,
+        np.full(len(kernels), NO_DEVICE, dtype=np.int32),
+        np.array([store.kernels.code(name) for name, _, _ in kernels], dtype=np.int32),
+        np.array([calls for _, calls, _ in kernels], dtype=np.int64),
+        np.array([time_s for _, _, time_s in kernels], dtype=np.float64),
+    )
+    add_times(store, SUMMARY, piece)
+
+
+class UsageSection(Section):
+    """`["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`, GPU activities only: log-formats section 7.
+
+    A table that was saved without quotes is read too where that is exact: Name is the last column, so whatever comes after
+    the columns before it is the name.
+    """
+
+    has_units = True
+
+    def __init__(self, header: Header, run: int, store: Store) -> None:
+        super().__init__(header, run, store)
+        self.time, self.calls, self.name = map(header.at, ("Time", "Calls", "Name"))
+        self.type = header.position("Type")
+        self._unit: float | None = None
+        self._rows: list[tuple[str, int, float]] = []
+
+    def accepts(self, fields: list[str]) -> bool:
+        """As for any table, after the name's commas are put back where the table has no quotes."""
+        last = self.header.width - 1
+        if not self.header.quoted and self.name == last and len(fields) > last:
+            fields = [*fields[:last], ",".join(fields[last:])]
+        return super().accepts(fields)
+
+    def takes_units(self, fields: list[str]) -> bool:
+        """The row of units has a unit of time below Time and nothing below Calls."""
+        time = fields[self.time].strip()
+        if time not in SECONDS or fields[self.calls].strip():
+            return False
+        self._unit = SECONDS[time]
+        return True
+
+    def fits(self, fields: list[str]) -> bool:
+        """A whole number of calls, a time and a name."""
+        return bool(
+            WHOLE.fullmatch(fields[self.calls])
+            and not np.isnan(seconds(fields[self.time], self._unit))
+            and fields[self.name].strip()
+        )
+
+    def take(self, fields: list[str]) -> None:
+        """Keep what ran on the GPU."""
+        if self.type is None or fields[self.type] == "GPU activities":
+            time_s = seconds(fields[self.time], self._unit)
+            self._rows.append((fields[self.name].strip(), int(fields[self.calls]), time_s))
+            if self._unit is None:
+                self.store.note(
+                    "the times of a GPU summary have their unit glued to them, so they are rounded to 4-5 digits"
+                )
+
+    def close(self) -> None:
+        """Hand the rows over."""
+        add_usage(self.store, self.run, self._rows)

@@ -1,0 +1,127 @@
+"""Cells: numbers with the units that nvprof glues to them, levels, and the many ways to say that there is no value."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eprof.logs.table import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT
+
+# What a cell is: an index into UNITS, or a negative reason for there being no value.
+UNITS = (COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER)
+_COUNT, _PERCENT, _BYTES_PER_S, _LEVEL, _OTHER = range(5)
+EMPTY, OVERFLOW, INVALID, UNREADABLE, MISFIT = -1, -2, -3, -4, -5
+REASONS = {
+    EMPTY: "empty or not a number",
+    OVERFLOW: "<OVERFLOW>",
+    INVALID: "<INVALID>",
+    UNREADABLE: "not readable",
+    MISFIT: "of another unit than the rest of the column",
+}
+_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_PLAIN = f"^{_NUMBER}$"
+_SUFFIXED = f"^(?P<number>{_NUMBER})(?P<suffix>%|[KMGT]?B/s)$"
+_SIGNED = re.compile(f"[+-]?{_NUMBER}")
+_LEVEL_TEXT = re.compile(r"[A-Za-z]+ \((\d+)\)")
+# Decimal multipliers: 1e9 B per GB gives the fixed 705 MHz clock of a K20c log, 2**30 does not.
+RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_TIME = re.compile(rf"({_NUMBER})(ns|us|ms|s)?")
+_MISSING = {
+    "": EMPTY,
+    "-": EMPTY,
+    "n/a": EMPTY,
+    "nan": EMPTY,
+    "-nan": EMPTY,
+    "inf": EMPTY,
+    "<OVERFLOW>": OVERFLOW,
+    "<INVALID>": INVALID,
+}
+
+
+def cells(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Values (float64; NaN = none; rates in B/s) and what each cell is (int8, see UNITS), for an array of strings."""
+    texts = pc.utf8_trim_whitespace(texts)
+    plain = pc.match_substring_regex(texts, _PLAIN)
+    if pc.all(plain).as_py() is not False:
+        return _finite(pc.cast(texts, pa.float64()).to_numpy(zero_copy_only=False), _COUNT)
+    is_plain = plain.to_numpy(zero_copy_only=False)
+    values, kinds = np.full(len(texts), np.nan), np.full(len(texts), EMPTY, dtype=np.int8)
+    values[is_plain], kinds[is_plain] = _finite(
+        pc.cast(texts.filter(plain), pa.float64()).to_numpy(zero_copy_only=False), _COUNT
+    )
+    rest = np.flatnonzero(~is_plain)
+    values[rest], kinds[rest] = _with_units(texts.take(pa.array(rest)))
+    return values, kinds
+
+
+def _finite(values: np.ndarray[Any, Any], kind: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Numbers too large for a float are no values."""
+    kinds = np.full(len(values), kind, dtype=np.int8)
+    endless = ~np.isfinite(values)
+    if endless.any():
+        values, kinds[endless] = np.where(endless, np.nan, values), UNREADABLE
+    return values, kinds
+
+
+def _with_units(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    parts = pc.extract_regex(texts, _SUFFIXED)
+    suffixed = parts.is_valid().to_numpy(zero_copy_only=False)
+    values, kinds = np.empty(len(texts)), np.empty(len(texts), dtype=np.int8)
+    if suffixed.any():
+        number = pc.struct_field(parts, 0).filter(parts.is_valid()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        suffix = pc.struct_field(parts, 1).filter(parts.is_valid()).dictionary_encode()
+        names, codes = suffix.dictionary.to_pylist(), suffix.indices.to_numpy(zero_copy_only=False)
+        scale = np.array([RATES.get(name, 1.0) for name in names])
+        kind = np.array([_PERCENT if name == "%" else _BYTES_PER_S for name in names], dtype=np.int8)
+        values[suffixed], kinds[suffixed] = number * scale[codes], kind[codes]
+    others = texts.filter(pc.invert(parts.is_valid())).dictionary_encode()
+    if len(others):
+        read = [_other(text) for text in others.dictionary.to_pylist()]
+        codes = others.indices.to_numpy(zero_copy_only=False)
+        values[~suffixed] = np.array([value for value, _ in read])[codes]
+        kinds[~suffixed] = np.array([kind for _, kind in read], dtype=np.int8)[codes]
+    return values, kinds
+
+
+def _other(text: str) -> tuple[float, int]:
+    """A cell that is neither a plain nor a suffixed number."""
+    level = _LEVEL_TEXT.fullmatch(text)
+    if level:
+        return float(level[1]), _LEVEL
+    if _SIGNED.fullmatch(text):
+        return float(text), _OTHER
+    return np.nan, _MISSING.get(text, _MISSING.get(text.lower(), UNREADABLE))
+
+
+def settle(kinds: np.ndarray[Any, Any]) -> tuple[int, np.ndarray[Any, Any]]:
+    """The unit that most cells of a column have, and the cells with those of another unit turned to MISFIT."""
+    votes = np.bincount(kinds[kinds >= 0], minlength=len(UNITS))
+    kind = int(votes.argmax()) if votes.any() else _OTHER
+    return kind, np.where((kinds >= 0) & (kinds != kind), np.int8(MISFIT), kinds)
+
+
+def unit_of(text: str) -> tuple[float, str] | None:
+    """Multiplier and unit for a unit as a units row writes it; None where it writes nothing."""
+    text = text.strip()
+    if not text:
+        return None
+    if text in RATES:
+        return RATES[text], BYTES_PER_S
+    return 1.0, PERCENT if text == "%" else OTHER
+
+
+def seconds(text: str, unit: float | None = None) -> float:
+    """A time as printed, with its unit glued to it ("5.5060us") or else in `unit` (in s). NaN if it is none."""
+    found = _TIME.fullmatch(text.strip())
+    if not found:
+        return float("nan")
+    scale = SECONDS[found[2]] if found[2] else unit
+    return float("nan") if scale is None else float(found[1]) * scale
+
+
+def as_cell(kind: str) -> int:
+    """The code of a unit in arrays of cells."""
+    return UNITS.index(kind)

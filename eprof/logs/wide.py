@@ -1,0 +1,133 @@
+"""GPU traces with events or metrics: one row a launch, one column a counter."""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+
+from eprof.logs.header import WIDE_FIXED, Header
+from eprof.logs.section import DEVICE, DICTIONARY, ColumnSection, Columns
+from eprof.logs.store import Array, Piece, Store
+from eprof.logs.table import COUNT, OTHER
+from eprof.logs.values import MISFIT, as_cell, cells, settle, unit_of
+
+# Column labels of things that nvprof prints with a unit, which a table without its row of units has lost.
+_RATE = re.compile(
+    r"throughput|efficiency|hit.rate|utilization|activity|occupancy|stall|overhead|\bipc\b|per.(?:request|warp|cycle)"
+    r"|per active cycle",
+    re.IGNORECASE,
+)
+_UNIT = re.compile(r"%|[A-Za-z/]*")
+
+
+class WideSection(ColumnSection):
+    """`"Device","Context","Stream","Kernel"[,"Correlation_ID"],<counters>`: log-formats section 6."""
+
+    has_units = True
+
+    def __init__(self, header: Header, run: int, store: Store) -> None:
+        super().__init__(header, run, store)
+        self.device, self.kernel = header.at("Device"), header.at("Kernel")
+        self.labels = {
+            header.prefix + i: store.canonical(column)
+            for i, column in enumerate(header.columns)
+            if column not in WIDE_FIXED and store.keeps(store.canonical(column))
+        }
+        self.wanted = tuple(sorted((self.device, self.kernel, *self.labels)))
+        self._units: list[str] | None = None
+        self._numeric = True
+        self._rows: list[tuple[Array, Array]] = []
+        self._cells: dict[int, list[tuple[Array, Array]]] = {i: [] for i in self.labels}
+
+    def takes_units(self, fields: list[str]) -> bool:
+        """A units row has an empty first field; a data row has a device there."""
+        own = fields[self.header.prefix :]
+        if own[0] or not all(_UNIT.fullmatch(field.strip()) for field in own):
+            return False
+        self._units = fields
+        return True
+
+    def fits(self, fields: list[str]) -> bool:
+        """A device with its index, and a kernel."""
+        return bool(DEVICE.search(fields[self.device]) and fields[self.kernel].strip())
+
+    def all_fit(self, columns: Columns) -> bool:
+        """As `fits`, asked once for each different string."""
+        return all(map(DEVICE.search, columns[self.device].dictionary.to_pylist())) and all(
+            kernel.strip() for kernel in columns[self.kernel].dictionary.to_pylist()
+        )
+
+    def column_types(self) -> dict[int, pa.DataType]:
+        """Counters straight to numbers, as long as that goes well."""
+        types = dict.fromkeys(self.labels, pa.float64()) if self._numeric else {}
+        return {**types, self.device: DICTIONARY, self.kernel: DICTIONARY}
+
+    def _parse(self, body: bytes) -> tuple[Columns, list[str]] | None:
+        parsed = super()._parse(body)
+        if self._numeric and (parsed is None or not all(_counts(parsed[0][i]) for i in self.labels)):
+            self._numeric = False
+            parsed = super()._parse(body)
+        return parsed
+
+    def add(self, columns: Columns) -> None:
+        """Keep the launches' cells."""
+        self._rows.append(
+            (self.store.devices.codes(columns[self.device]), self.store.kernels.codes(columns[self.kernel]))
+        )
+        for i in self.labels:
+            self._cells[i].append(_values(columns[i]))
+
+    def finish(self) -> None:
+        """Settle each column's unit, and what columns of one label mean."""
+        if not self._rows:
+            return
+        device, kernel = (np.concatenate(part) for part in zip(*self._rows, strict=True))
+        piece = Piece(self.run, device, kernel, np.ones(len(kernel), dtype=np.int64))
+        for i, label in self.labels.items():
+            values, kinds = (np.concatenate(part) for part in zip(*self._cells.pop(i), strict=True))
+            column, kind, kinds = self._in_unit(i, values, kinds)
+            place = self._place(label, column, piece)
+            if place:
+                self.store.count_missing(place, kinds)
+                piece.counters[place] = column, kind
+        self.store.add(self.header.kind, piece)
+
+    def _in_unit(self, i: int, values: Array, kinds: Array) -> tuple[Array, int, Array]:
+        """The column's values in its unit, which its row of units tells, or else most of its cells."""
+        plain = as_cell(COUNT)
+        unit = unit_of(self._units[i]) if self._units else None
+        if unit is not None:
+            kinds = np.where((kinds > plain), np.int8(MISFIT), kinds)
+            return np.where(kinds < 0, np.nan, values * unit[0]), as_cell(unit[1]), kinds
+        kind, kinds = settle(kinds)
+        if kind == plain and self._units is None and _RATE.search(self.header.columns[i - self.header.prefix]):
+            self.store.note("a table of launches has no row of units: its rates and ratios are kept without a unit")
+            kind = as_cell(OTHER)
+        return np.where(kinds < 0, np.nan, values), kind, kinds
+
+    def _place(self, label: str, column: Array, piece: Piece) -> str | None:
+        """The label to keep a column under; None if it says again what is there already (descriptions occur twice)."""
+        if label not in piece.counters:
+            return label
+        number, place = 2, f"{label} (2)"
+        if np.array_equal(piece.counters[label][0], column, equal_nan=True):
+            return None
+        while place in piece.counters:
+            number, place = number + 1, f"{label} ({number + 1})"
+        self.store.note(f"column `{label}` occurs again with other values; the later one is kept apart as `{place}`")
+        return place if self.store.keep is None else None
+
+
+def _counts(column: pa.Array) -> bool:
+    """Whether every cell is a non-negative finite number."""
+    if column.null_count or not pa.types.is_floating(column.type):
+        return False
+    values = column.to_numpy()
+    return not (np.signbit(values).any() or not np.isfinite(values).all())
+
+
+def _values(column: pa.Array) -> tuple[Array, Array]:
+    if pa.types.is_floating(column.type):
+        values = column.to_numpy()
+        return values, np.full(len(values), as_cell(COUNT), dtype=np.int8)
+    return cells(column)
