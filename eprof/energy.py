@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from eprof.costs import Costs
+from eprof.costs import Charge, Costs
 from eprof.counts import Counts
 from eprof.errors import CostError
 from eprof.marks import Mark
@@ -61,34 +61,40 @@ def attribute(counts: Counts, costs: Costs) -> Split:
     E = sum_k n_k eps_k + sum_l b_l eps_l + pi0 T        ([FMM] section II; model.md 2)
     counts: (n_kernels, n_classes), instructions or bytes; time in s. costs: pJ per instruction or byte, W.
     Returns joules, a column for each class that the costs charge or that was counted without a price, and `constant`.
-    A class that pays but was not counted, or was counted (not zero) but has no price, is NaN and marked MISSING: the row's
-    sum is then a lower bound of E. A class that the table says pays nothing is 0 where it was counted. Raises CostError if
-    the counts keep other books than the costs are for.
+    A class that pays but was not counted, or was counted (not zero) but has no price, is NaN and marked MISSING: the
+    row's sum is then a lower bound of E. A class that the table says pays nothing is 0 where it was counted.
+    Raises CostError if the counts keep other books than the costs are for.
     """
     if counts.books != costs.books:
         raise CostError(f"{costs.name} prices bytes as {costs.books}, but these are counted as {counts.books}.")
     columns: dict[str, pd.Series] = {}
     marks: dict[str, pd.Series] = {}
     for name in counts.table.columns:
-        number = counts.table[name]
         charge = costs.charges.get(name)
-        if charge is None:
-            if number.notna().any():
-                columns[name] = number.where(number == 0)
-                marks[name] = _unpriced_marks(number)
-        elif charge.pays:
-            columns[name] = number * (charge.pj * 1e-12)
-            marks[name] = counts.marks[name] | np.where(number.fillna(0) != 0, int(charge.marks), 0)
-        else:
-            columns[name] = number * 0.0
-            marks[name] = pd.Series(0, index=number.index)
-    columns[CONSTANT] = counts.kernels["time_s"] * costs.constant_power_w
-    unknown_time = np.where(counts.kernels["time_s"].isna(), int(Mark.MISSING), 0)
-    marks[CONSTANT] = counts.kernels["time_marks"] | unknown_time | int(costs.constant_marks)
+        if charge is not None:
+            columns[name], marks[name] = _charged(counts, name, charge)
+        elif counts.table[name].notna().any():
+            columns[name], marks[name] = _unpriced(counts.table[name])
+    columns[CONSTANT], marks[CONSTANT] = _constant(counts.kernels, costs)
     index = counts.table.index
     return Split(pd.DataFrame(columns, index=index), pd.DataFrame(marks, index=index).astype("int64"))
 
 
-def _unpriced_marks(number: pd.Series) -> pd.Series:
-    """MISSING where something was counted that the table has no price for; a zero needs no price."""
-    return pd.Series(np.where(number.fillna(0) != 0, int(Mark.MISSING), 0), index=number.index)
+def _charged(counts: Counts, name: str, charge: Charge) -> tuple[pd.Series, pd.Series]:
+    """Joules of a class and their marks; the charge's own marks only where there is something to pay."""
+    number = counts.table[name]
+    if not charge.pays:
+        return number * 0.0, pd.Series(0, index=number.index)
+    return number * (charge.pj * 1e-12), counts.marks[name] | np.where(number.fillna(0) != 0, int(charge.marks), 0)
+
+
+def _unpriced(number: pd.Series) -> tuple[pd.Series, pd.Series]:
+    """NaN and MISSING where something was counted that the table has no price for; a zero needs no price."""
+    marks = np.where(number.fillna(0) != 0, int(Mark.MISSING), 0)
+    return number.where(number == 0), pd.Series(marks, index=number.index)
+
+
+def _constant(kernels: pd.DataFrame, costs: Costs) -> tuple[pd.Series, pd.Series]:
+    """Constant energy pi0 T in joules and its marks."""
+    unknown = np.where(kernels["time_s"].isna(), int(Mark.MISSING), 0)
+    return kernels["time_s"] * costs.constant_power_w, kernels["time_marks"] | unknown | int(costs.constant_marks)

@@ -78,7 +78,7 @@ def test_constants_give_the_table_by_the_models_equations():
 
 def test_every_table_of_the_cellar_is_listed():
     assert costs.tables() == TABLES
-    assert TABLES == sorted(path.stem for path in (ROOT / "costs").glob("*.toml"))
+    assert sorted(path.stem for path in (ROOT / "costs").glob("*.toml")) == TABLES
 
 
 @pytest.mark.parametrize("name", TABLES)
