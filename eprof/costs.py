@@ -1,5 +1,4 @@
-"""
-Cost tables: what an instruction or a byte costs on one GPU, and what each word of the vocabulary pays.
+"""Cost tables: what an instruction or a byte costs on one GPU, and what each word of the vocabulary pays.
 
 A table is a file of `costs/` (docs/costs.md). `load` reads and checks it, `CostTable.at` evaluates it once at a DVFS
 setting: eps = c V^2 for each price, pi0 = c1_core V_core + c1_mem V_mem + P_misc ([FMM] eqs. 6-8; model.md 3).
@@ -83,8 +82,7 @@ class Peaks:
 
 @dataclass(frozen=True)
 class Costs:
-    """
-    A cost table at one setting.
+    """A cost table at one setting.
 
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
@@ -227,8 +225,7 @@ class CostTable:
     _peak: _Peak = field(repr=False)
 
     def at(self, setting: str | None = None) -> Costs:
-        """
-        The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
+        """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
 
         A pair of clocks that the table does not list is computed: voltage belongs to the clock of its domain, so any
         listed core clock goes with any listed memory clock; between listed clocks the voltage is interpolated linearly
@@ -419,8 +416,7 @@ def tables() -> list[str]:
 
 
 def load(name_or_path: str) -> CostTable:
-    """
-    Load and check a table: one that comes with eprof by its name, or a file of yours by its path (`.toml`).
+    """Load and check a table: one that comes with eprof by its name, or a file of yours by its path (`.toml`).
 
     Raises CostError: no table of that name. DefinitionError: the file cannot be read or is not right (with the line).
     """
