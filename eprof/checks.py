@@ -12,7 +12,7 @@ from eprof.logs.table import COUNT, Launches
 def check(launches: Launches, definition: Definition) -> list[str]:
     """Run the definition's checks on every kernel whose counters are all known. One sentence for each that fails.
 
-    Left and right side may differ by the check's tolerance, a fraction of the larger one (its `averaged` tolerance where
+    Left and right side may differ by the check's tolerance, a fraction of the larger one (the `averaged` one where
     averages over several launches enter), and by what rounding the averages of a summary can do.
     """
     sheet = Sheet(launches, definition)

@@ -1,9 +1,8 @@
-"""
-Counter definitions: what a profiler's counters mean on a GPU generation. Loads and checks `counters/**/*.toml`.
+"""Counter definitions: what a profiler's counters mean on a GPU generation. Loads and checks `counters/**/*.toml`.
 
 `docs/counters.md` explains the format. A file says once how every word of the vocabulary is counted; counting
-(`counts.py`), the profiler's shopping list (`Definition.wanted`) and the explanation (`Definition.explain`) are all made
-from that one text.
+(`counts.py`), the profiler's shopping list (`Definition.wanted`) and the explanation (`Definition.explain`) are all
+made from that one text.
 """
 
 import re
@@ -34,8 +33,7 @@ _MOST_SLICES = 16  # slices looked for in a log, well above the 8 of any GPU tha
 
 @dataclass(frozen=True)
 class Counter:
-    """
-    A short name for a profiler's counter: the first of `names` that is known, or the sum of `slices`.
+    """A short name for a profiler's counter: the first of `names` that is known, or the sum of `slices`.
 
     slices: names of the parts; complete only if at least the first `expect` are known. partial: the mean of those that
     are known, times `expect`. unit: what the log must say it is; only "count" adds up over launches.
@@ -57,16 +55,17 @@ class Counter:
 
 @dataclass(frozen=True)
 class Entry:
-    """One way to count something, with what must be said about it."""
+    """One way to count something, and what must be said of it. `mark_if`: the mark holds only where this is not 0."""
 
     formula: Formula
     mark: Mark
     note: str
+    mark_if: Formula | None = None
 
 
 @dataclass(frozen=True)
 class Check:
-    """A relation that healthy counters obey within a relative tolerance (`averaged`: where averages over launches enter)."""
+    """A relation that healthy counters obey, within a relative tolerance (`averaged`: with averages over launches)."""
 
     left: Formula
     right: Formula
@@ -171,8 +170,7 @@ class Definition:
         }
 
     def explain(self) -> list[dict[str, Any]]:
-        """
-        One row for each way to count each word, best first, then the steps (quantities) that formulas name.
+        """One row for each way to count each word, best first, then the steps (quantities) that formulas name.
 
         Keys: word, label, unit, books ("both", "served", "accessed", "step"), rank (1 = preferred; 0: no way), formula
         (our names), expanded (the profiler's names, preferred steps put in), counters, marks, note.
@@ -192,7 +190,7 @@ class Definition:
         if reason:
             missing = [] if word in self.absent else ["missing"]
             books = "both" if not rows else "other"
-            blank = {
+            blank: dict[str, Any] = {
                 "rank": 0,
                 "formula": None if missing else "0",
                 "expanded": None if missing else "0",
@@ -238,7 +236,7 @@ def bracketed(text: str) -> str:
 
 
 def definitions(extra: Path | None = None) -> list[Definition]:
-    """All definitions at hand: those of `extra` (a file or a folder) first, then the built-in ones. Raises DefinitionError."""
+    """All definitions: those in `extra` (a file or folder) first, then the built-in ones. Raises DefinitionError."""
     return [*_extra(extra), *_builtin()]
 
 
@@ -292,8 +290,7 @@ def find(profiler: str, capability: str, extra: Path | None = None) -> Definitio
 
 
 def named(name: str, extra: Path | None = None) -> Definition:
-    """
-    The definition called `name` ("nvprof/kepler-3.5", "kepler-3.5"), or that of a capability ("3.5").
+    """The definition called `name` ("nvprof/kepler-3.5", "kepler-3.5"), or that of a capability ("3.5").
 
     Raises DefinitionError, naming the known ones.
     """
@@ -305,7 +302,7 @@ def named(name: str, extra: Path | None = None) -> Definition:
 
 
 def search(text: str, extra: Path | None = None) -> list[dict[str, Any]]:
-    """Where a profiler's counter is used: rows of definition, counter (its full name), words (that it helps to count)."""
+    """Where a profiler's counters are used: rows of definition, counter (full name), words that it helps to count."""
     found = []
     for definition in definitions(extra):
         words: dict[str, list[str]] = {}
@@ -352,7 +349,7 @@ def _devices() -> dict[str, tuple[str, ...]]:
 
 
 def guess_capability(counter_names: Iterable[str]) -> tuple[str, ...]:
-    """The capabilities whose definitions know most of these counters: several where the counters do not decide, or none."""
+    """The capabilities whose definitions know most of these counters: several where that does not decide, or none."""
     present = set(counter_names)
     scores = {definition: len(definition.wanted & present) for definition in _builtin()}
     best = max(scores.values(), default=0)
@@ -370,7 +367,7 @@ def descriptions() -> dict[str, str]:
 
 
 def load(source: Traversable | str) -> Definition:
-    """Load and check a definition: a file, or its text (a string of several lines). Raises DefinitionError with the line."""
+    """Load and check a definition: a file, or its text (several lines). Raises DefinitionError with file and line."""
     if isinstance(source, str) and "\n" in source:
         return _define(_Stack.of(Document.parse(source, "<text>"), None))
     place = Path(source) if isinstance(source, str) else source
@@ -379,7 +376,7 @@ def load(source: Traversable | str) -> Definition:
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """A document laid over those that it extends: tables joined key by key, each entry with the document it stands in."""
+    """A document laid over those that it extends: tables joined key by key, each entry with its origin."""
 
     top: Document
     documents: tuple[Document, ...]
@@ -404,7 +401,7 @@ class _Stack:
 
 
 def _forget(tables: dict[str, dict[str, Any]], section: str, word: str) -> None:
-    """A later document's word about a count replaces the earlier ones': counted, absent or uncountable, not two at once."""
+    """What a later document says of a count replaces the earlier ones: counted, absent or uncountable, never two."""
     if section in ("absent", "uncountable"):
         for other in (*SECTIONS, "absent", "uncountable"):
             tables[other].pop(word, None)
@@ -609,14 +606,17 @@ class _Entries:
         document, path = self.stack.origin[section, key], (section, key, index)
         if not isinstance(about, dict):
             raise document.error(f"an entry is {{ formula = ..., mark = ..., note = ... }}, not {about!r}.", *path)
-        document.check_keys(about, ("formula", "mark", "note"), *path)
+        document.check_keys(about, ("formula", "mark", "mark_if", "note"), *path)
         formula = document.formula(about.get("formula"), self.known, *path)
         mark = _mark(document, about.get("mark"), path)
         if mark or "note" in about:
             _text(document, about.get("note"), *path, "note")
         if not mark and formula.names & set(self.partial):
             raise document.error("a sum over some of the slices is not exact; give it a mark and a note.", *path)
-        return Entry(formula, mark, about.get("note", ""))
+        mark_if = document.formula(about["mark_if"], self.known, *path, "mark_if") if "mark_if" in about else None
+        if mark_if and not (mark and mark_if.names):
+            raise document.error("`mark_if` names the counters on which a `mark` depends.", *path)
+        return Entry(formula, mark, about.get("note", ""), mark_if)
 
     def checks(self) -> Iterator[Check]:
         for document, index, about in self._tables(
@@ -686,7 +686,7 @@ def _formula_texts(value: Any) -> Iterator[str]:
     """Every formula somewhere in a table of a definition file."""
     if isinstance(value, dict):
         for key, one in value.items():
-            if key in ("formula", "left", "right", "bytes", "rate") and isinstance(one, str):
+            if key in ("formula", "mark_if", "left", "right", "bytes", "rate") and isinstance(one, str):
                 yield one
             else:
                 yield from _formula_texts(one)
@@ -696,7 +696,7 @@ def _formula_texts(value: Any) -> Iterator[str]:
 
 
 def _check_complete(stack: _Stack, definition: Definition) -> None:
-    """Every word is counted, or absent, or uncountable, in both books: silence would read as zero or as an oversight."""
+    """Every word is counted, or absent, or uncountable, in both books: silence would read as a zero."""
     for section, other in (("bytes", "served"), ("bytes", "accessed")):
         for word in definition.words[section]:
             if word in definition.words[other]:

@@ -16,13 +16,14 @@ from eprof.vocabulary import BOOKS, BYTES, COUNTS, PARTS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 _AVERAGED = "an average over several launches, not weighted by their size"
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a count was made for some kernels: the formula in the profiler's names, what it rests on, and for how many."""
+    """How a count was made for some kernels: its formula in the profiler's names, what it rests on, for how many."""
 
     formula: str
     note: str
@@ -32,11 +33,11 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Instructions or bytes, (n_kernels, n_words): one row a kernel, a column for every word of the vocabulary in order.
+    """Instructions or bytes, (n_kernels, n_words): a row for each kernel, a column for each word of the vocabulary.
 
-    kernels: device, kernel, launches, time_s (total, NaN = not known), time_marks (int, `Mark`). table: float64, NaN = not
-    counted. marks: int64, same shape; 0 is exact, MISSING where something was not counted. A class total (`fp32`) and its
-    parts exclude each other: the one that does not apply is NaN without a mark. how: word -> the ways it was counted.
+    kernels: device, kernel, launches, time_s (total, NaN = not known), time_marks (int, `Mark`). table: float64, NaN
+    is not counted. marks: int64, same shape; 0 is exact, MISSING where something was not counted. A class total
+    (`fp32`) and its parts exclude each other: the one that does not apply is NaN without a mark. how: word -> the ways it was counted.
     """
 
     kernels: pd.DataFrame
@@ -49,12 +50,16 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Values for each kernel, their marks, and which of `ways` made each (-1: none, then the value is NaN)."""
+    """Values for each kernel, their marks, and which of `ways` made each (-1: none, then the value is NaN).
+
+    averaged: where an average over several launches takes part, which makes an estimate of all but a zero.
+    """
 
     values: Floats
     marks: Ints
     choice: Ints
     ways: tuple[Way, ...]
+    averaged: Bools
 
 
 @dataclass(eq=False)
@@ -80,13 +85,12 @@ class Sheet:
 
     def evaluate(self, formula: Formula) -> Cells | None:
         """A formula alone, without fallbacks: NaN where one of its names is not known. Not clamped."""
-        parts = {name: self.look_up(name) for name in formula.names}
-        known = {name: part for name, part in parts.items() if part is not None}
-        if len(known) < len(parts):
+        known = self._parts(formula)
+        if known is None:
             return None
         values = self._values(formula, known)
-        marks = self._marks(known)
-        return Cells(values, marks, np.where(np.isnan(values), -1, 0), (Way(self.definition.expand(formula), "", 0),))
+        ways = (Way(self.definition.expand(formula), "", 0),)
+        return Cells(values, self._marks(known), np.where(np.isnan(values), -1, 0), ways, self._averaged(known))
 
     def _find(self, name: str) -> Cells | None:
         if name in self.definition.parameters:
@@ -99,7 +103,7 @@ class Sheet:
 
     def _all(self, values: Floats, ways: tuple[Way, ...]) -> Cells:
         zeros = np.zeros(self.length, dtype=np.int64)
-        return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), ways)
+        return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), ways, zeros.astype(np.bool_))
 
     # ------------------------------------------------------------------------------------------- from the log
 
@@ -117,7 +121,7 @@ class Sheet:
         return values, np.broadcast_to(np.asarray(marks, dtype=np.int64), values.shape)
 
     def _counter(self, counter: Counter) -> Cells | None:
-        """The first of a counter's names that is known for each kernel. Averages over several launches are estimates."""
+        """For each kernel the first of a counter's names that is known. An average over launches is an estimate."""
         columns = [(name, self._column(name, counter.unit)) for name in counter.names]
         found = [(name, column) for name, column in columns if column is not None]
         if not found:
@@ -127,15 +131,13 @@ class Sheet:
         for number, (_, column) in enumerate(found):
             use = np.isnan(values) & ~np.isnan(column[0])
             values[use], marks[use], choice[use] = column[0][use], column[1][use], 2 * number
-        if counter.unit != COUNT:
-            several = (choice >= 0) & (self.launches.kernels["launches"].to_numpy() > 1)
-            choice[several] += 1
-            marks[several] |= _ESTIMATED
-        notes = (("", 0), (_AVERAGED, _ESTIMATED))
-        return Cells(values, marks, choice, tuple(Way(name, note, mark) for name, _ in found for note, mark in notes))
+        averaged = (choice >= 0) & (self.launches.kernels["launches"].to_numpy() > 1) & (counter.unit != COUNT)
+        choice[averaged] += 1
+        ways = tuple(Way(name, note, 0) for name, _ in found for note in ("", _AVERAGED))
+        return Cells(values, marks, choice, ways, averaged)
 
     def _slices(self, counter: Counter) -> Cells | None:
-        """The sum over a counter's slices. A missing slice is not a zero slice: known only where all expected ones are."""
+        """The sum over a counter's slices. A missing slice is no zero slice: known only where all expected ones are."""
         columns = [self._column(name, counter.unit) for name in counter.slices]
         found = [column for column in columns if column is not None]
         if not found:
@@ -153,11 +155,12 @@ class Sheet:
         return replace(self._all(values, (Way(counter.text, "", 0),)), marks=marks)
 
     @staticmethod
-    def _complete(known: npt.NDArray[np.bool_], expect: int) -> npt.NDArray[np.bool_]:
-        """At least the expected slices, and none left out below the last: shapes (n_slices, n_kernels) -> (n_kernels,)."""
+    def _complete(known: Bools, expect: int) -> Bools:
+        """At least the expected slices, none left out below the last: (n_slices, n_kernels) -> (n_kernels,)."""
         number = known.sum(axis=0)
         last = np.where(known.any(axis=0), known.shape[0] - np.argmax(known[::-1], axis=0), 0)
-        return (number >= expect) & (number == last)
+        complete: Bools = (number >= expect) & (number == last)
+        return complete
 
     def unit_warning(self) -> list[str]:
         """One sentence about the counters that were not used because of their unit, if there were any."""
@@ -175,30 +178,44 @@ class Sheet:
         than two such counts a launch is no news.
         """
         values, marks = np.full(self.length, np.nan), np.zeros(self.length, dtype=np.int64)
+        averaged = np.zeros(self.length, dtype=np.bool_)
         choice, ways = np.full(self.length, -1, dtype=np.int64), list[Way]()
         for entry in entries:
             missing = np.isnan(values)
             if not missing.any():
                 break
-            parts = {name: self.look_up(name) for name in entry.formula.names}
-            known = {name: part for name, part in parts.items() if part is not None}
-            if len(known) < len(parts):
+            parts = self._parts(entry.formula)
+            if parts is None:
                 continue
-            result = self._values(entry.formula, known)
+            result = self._values(entry.formula, parts)
             use = missing & ~np.isnan(result)
             if use.any():
+                quiet = self._quiet(entry)
                 values[use] = result[use]
-                marks[use] = (self._marks(known) | int(entry.mark))[use]
-                codes, found = self._ways(entry, known)
+                marks[use] = (self._marks(parts) | np.where(quiet, 0, int(entry.mark)))[use]
+                averaged[use] = (self._averaged(parts) & ~(quiet & (result == 0)))[use]
+                codes, found = self._ways(entry, parts)
                 choice[use] = codes[use] + len(ways)
                 ways += found
         if not ways:
             return None
         values, marks = self._clamp(word, values, marks, choice, ways, rounding)
-        return Cells(values, marks, choice, tuple(ways))
+        return Cells(values, marks, choice, tuple(ways), averaged)
+
+    def _parts(self, formula: Formula) -> dict[str, Cells] | None:
+        """The cells behind a formula's names; None if the log has nothing for one of them."""
+        parts = {name: self.look_up(name) for name in formula.names}
+        known = {name: part for name, part in parts.items() if part is not None}
+        return known if len(known) == len(parts) else None
+
+    def _quiet(self, entry: Entry) -> Bools:
+        """Where the entry's mark does not apply, because what it is about is 0."""
+        cells = self.evaluate(entry.mark_if) if entry.mark_if else None
+        zero: Bools = np.zeros(self.length, dtype=np.bool_) if cells is None else cells.values == 0
+        return zero
 
     def _values(self, formula: Formula, parts: Mapping[str, Cells]) -> Floats:
-        """The formula for each kernel; NaN where a part is not known or the result is not finite (a division by zero)."""
+        """The formula for each kernel; NaN where a part is not known or the result not finite (division by zero)."""
         with np.errstate(all="ignore"):
             result = np.asarray(formula({name: part.values for name, part in parts.items()}), dtype=np.float64)
         return np.where(np.isfinite(result), np.broadcast_to(result, (self.length,)), np.nan)
@@ -208,6 +225,11 @@ class Sheet:
         for part in parts.values():
             marks |= part.marks
         return marks
+
+    def _averaged(self, parts: Mapping[str, Cells]) -> Bools:
+        return np.logical_or.reduce(
+            [np.zeros(self.length, dtype=np.bool_), *(part.averaged for part in parts.values())]
+        )
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:
         """Every combination of ways that occurs among the parts, and for each kernel the number of its own."""
@@ -225,11 +247,9 @@ class Sheet:
             chosen[name] = parts[name].ways[number]
         alone = entry.formula.text in chosen
         texts = {name: way.formula if alone else bracketed(way.formula) for name, way in chosen.items()}
-        notes = dict.fromkeys([entry.note, *(way.note for way in chosen.values())])
-        mark = int(entry.mark)
-        for way in chosen.values():
-            mark |= way.mark
-        return Way(self.definition.expand(entry.formula, texts), "; ".join(note for note in notes if note), mark)
+        notes = [entry.note, *(way.note for way in chosen.values())]
+        notes = list(dict.fromkeys(note for one in notes for note in one.split("; ") if note))
+        return Way(self.definition.expand(entry.formula, texts), "; ".join(notes), 0)
 
     def _clamp(
         self, word: str, values: Floats, marks: Ints, choice: Ints, ways: Sequence[Way], rounding: float
@@ -265,8 +285,8 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
     """Count every word of the vocabulary for every kernel, after `definition`.
 
     books: "served" (a byte counts at the one level that served it) or "accessed" (at every level that it passed), the
-    choice of the cost table ([FMM] IV-A; model.md 2). For each word and kernel the best entry whose counters are known is
-    used; marks of the entry and of its counters are joined. Raises UsageError for other books.
+    choice of the cost table ([FMM] IV-A; model.md 2). For each word and kernel the best entry whose counters are known
+    is used; marks of the entry and of its counters are joined. Raises UsageError for other books.
     """
     if books not in BOOKS:
         raise UsageError(f"`{books}` are no books; use one of: {', '.join(BOOKS)}.")
@@ -290,13 +310,16 @@ def _word(sheet: Sheet, word: str, books: str) -> Cells:
     entries = sheet.definition.entries(word, books)
     found = sheet.first_known(word, entries, 32 if word in BYTES else 1)
     if found is not None:
-        return replace(found, marks=np.where(found.choice < 0, _MISSING, found.marks))
+        marks = found.marks | np.where(found.averaged, _ESTIMATED, 0)
+        return replace(found, marks=np.where(found.choice < 0, _MISSING, marks))
     zeros = np.zeros(sheet.length, dtype=np.int64)
     if not entries and word in sheet.definition.absent:
-        return Cells(zeros.astype(np.float64), zeros, zeros, (Way("0", sheet.definition.absent[word], 0),))
+        ways = (Way("0", sheet.definition.absent[word], 0),)
+        return Cells(zeros.astype(np.float64), zeros, zeros, ways, zeros.astype(np.bool_))
     reason = "" if entries else sheet.definition.uncountable.get(word, "")
-    ways = (Way("", reason, _MISSING),) if reason else ()
-    return Cells(np.full(sheet.length, np.nan), zeros + _MISSING, zeros if reason else zeros - 1, ways)
+    because = (Way("", reason, _MISSING),) if reason else ()
+    unknown = np.full(sheet.length, np.nan)
+    return Cells(unknown, zeros + _MISSING, zeros if reason else zeros - 1, because, zeros.astype(np.bool_))
 
 
 def _choose(cells: dict[str, Cells], total: str, parts: Sequence[str]) -> None:
@@ -309,7 +332,7 @@ def _choose(cells: dict[str, Cells], total: str, parts: Sequence[str]) -> None:
         cells[part] = _silence(cells[part], use_total)
 
 
-def _silence(cells: Cells, where: npt.NDArray[np.bool_]) -> Cells:
+def _silence(cells: Cells, where: Bools) -> Cells:
     return replace(
         cells,
         values=np.where(where, np.nan, cells.values),
@@ -319,9 +342,13 @@ def _silence(cells: Cells, where: npt.NDArray[np.bool_]) -> Cells:
 
 
 def _how(cells: Cells) -> tuple[Way, ...]:
-    """The ways that were used, with the number of kernels, most first."""
-    used = np.bincount(cells.choice[cells.choice >= 0], minlength=len(cells.ways))
-    found = [replace(way, kernels=int(number)) for way, number in zip(cells.ways, used, strict=True) if number]
+    """The ways that were used, with the marks and the number of their kernels, most first."""
+    found = []
+    for number, way in enumerate(cells.ways):
+        mine = cells.choice == number
+        if mine.any():
+            marks = int(np.bitwise_or.reduce(cells.marks[mine]))
+            found.append(replace(way, mark=marks, kernels=int(mine.sum())))
     return tuple(sorted(found, key=lambda way: -way.kernels))
 
 
@@ -352,7 +379,7 @@ def concat(parts: Sequence[Counts]) -> Counts:
 
 
 def group(counts: Counts, labels: Sequence[object]) -> Counts:
-    """Sum kernels into groups, one label a kernel: counts and times of what is known; a group with an unknown says MISSING.
+    """Sum kernels into groups, one label a kernel: what is known of counts and times; with an unknown, marked MISSING.
 
     The groups are in order of first appearance; `kernel` holds the label, `device` the members' if they share one.
     """
@@ -364,7 +391,7 @@ def group(counts: Counts, labels: Sequence[object]) -> Counts:
     times = by["time_marks"].agg(_join).astype("int64") | np.where(unknown, _MISSING, 0)
     kernels = pd.DataFrame(
         {
-            "device": by["device"].agg(lambda one: one.iloc[0] if one.nunique(dropna=False) == 1 else None),
+            "device": [one.iloc[0] if one.nunique(dropna=False) == 1 else None for _, one in by["device"]],
             "kernel": [str(label) for label in table.index],
             "launches": by["launches"].sum(),
             "time_s": by["time_s"].sum(min_count=1),

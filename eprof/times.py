@@ -23,8 +23,8 @@ _SPREAD = 0.05
 def recover(launches: Launches, definition: Definition) -> tuple[Launches, str | None, tuple[str, ...]]:
     """Give kernels without a time the one that their counters imply: bytes moved over the rate at which they moved.
 
-    T = bytes / rate, rates in 1e9 B/s where a log says GB/s (counters.md 1.3: gives a K20c its 705 MHz). Bytes are totals
-    over a kernel's launches and rates their averages, so T is the total too. Of several pairs the weighted median is
+    T = bytes / rate, rates in 1e9 B/s where a log says GB/s (checked: gives a K20c its 705 MHz). Bytes are totals over
+    a kernel's launches and rates their averages, so T is the total too. Of several pairs the weighted median is
     taken; pairs of few bytes are left out where better ones exist. Marked ESTIMATED.
     Returns the launches, a phrase that says where the times come from (None if none was recovered), and warnings.
     """
@@ -39,7 +39,8 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
         return launches, None, ()
     kernels = launches.kernels.copy()
     kernels.loc[got, "time_s"] = found[got]
-    kernels.loc[got, "time_marks"] = kernels["time_marks"][got].astype("int64") | int(Mark.ESTIMATED)
+    marks = kernels["time_marks"][got].astype("int64") & ~int(Mark.MISSING)
+    kernels.loc[got, "time_marks"] = marks | int(Mark.ESTIMATED)
     timed = replace(launches, kernels=kernels)
     return timed, _phrase(number[got], spread[got], need.size), _warnings(launches, found, spread)
 
@@ -83,7 +84,7 @@ def _phrase(number: npt.NDArray[np.int64], spread: Floats, kernels: int) -> str:
     low, high = int(number.min()), int(number.max())
     pairs = f"{high}" if low == high else f"{low} to {high}"
     whose = f" for {number.size} of {kernels} kernels" if number.size < kernels else ""
-    agree = f", which agree within {spread.max():.2%}" if high > 1 else ""
+    agree = f", which agree within {max(spread.max(), 1e-4):.2%}" if high > 1 else ""
     return f"recovered from {pairs} pair{'s' if high > 1 else ''} of counters (bytes over rate){whose}{agree}"
 
 
@@ -93,12 +94,11 @@ def _warnings(launches: Launches, found: Floats, spread: Floats) -> tuple[str, .
         return ()
     worst = int(np.argmax(apart))
     kernel = str(launches.kernels["kernel"].iloc[worst]).partition("(")[0]
-    which = f"for {int((apart > _SPREAD).sum())} kernels, most" if (apart > _SPREAD).sum() > 1 else ""
+    number = int((apart > _SPREAD).sum())
+    which = f"for {number} kernels, most " if number > 1 else ""
     return (
-        f"The times that pairs of counters imply lie more than {_SPREAD:.0%} apart {which} in `{kernel}` "
-        f"({apart[worst]:.0%}); the median is used. A trace (nvprof --print-gpu-trace --csv) or --time is better.".replace(
-            "  ", " "
-        ),
+        f"The times that pairs of counters imply lie more than {_SPREAD:.0%} apart {which}in `{kernel}` "
+        f"({apart[worst]:.0%}); the median is used. A trace (nvprof --print-gpu-trace --csv) or --time is better.",
     )
 
 
@@ -109,7 +109,7 @@ def given(launches: Launches, specs: Sequence[str]) -> Launches:
     """Put in the times that a user gave with `--time`: "KERNEL=SECONDS" (a name or "regex:...") or "SECONDS" for all.
 
     Seconds are the total over a kernel's launches, without counter collection; they replace what the log says and are
-    exact. "SECONDS" alone is the total time of all kernels: exact for a single kernel. Among several it is shared in the
+    exact. "SECONDS" alone is the total time of all kernels: exact for a single one. Among several it is shared in the
     proportion of the times known so far and marked ESTIMATED, if every kernel has one; `share` does the same after
     `recover`. Otherwise UsageError: a split would be invented. UsageError also for no number and for unknown kernels.
     """
@@ -145,7 +145,7 @@ def share(launches: Launches, total_s: float) -> Launches:
             f"{int(known.isna().sum())} have no time of their own. Give --time KERNEL=SECONDS for each, or a trace."
         )
     kernels["time_s"] = known * (total_s / known.sum())
-    kernels["time_marks"] = kernels["time_marks"].astype("int64") | int(Mark.ESTIMATED)
+    kernels["time_marks"] = (kernels["time_marks"].astype("int64") & ~int(Mark.MISSING)) | int(Mark.ESTIMATED)
     return replace(launches, kernels=kernels)
 
 
@@ -160,7 +160,7 @@ def _seconds(text: str, spec: str) -> float:
 
 
 def _chosen(names: "pd.Series[str]", name: str, spec: str) -> "pd.Series[bool]":
-    """Which kernels a `--time` value is about: the full name, the name before the arguments, or a regular expression."""
+    """Which kernels a `--time` value is about: full name, name before the arguments, or regular expression."""
     if name.startswith("regex:"):
         try:
             pattern = re.compile(name.removeprefix("regex:"))
@@ -180,7 +180,7 @@ def _chosen(names: "pd.Series[str]", name: str, spec: str) -> "pd.Series[bool]":
 
 
 def _spread(kernels: pd.DataFrame, chosen: "pd.Series[bool]", seconds: float) -> pd.DataFrame:
-    """The time of one kernel. Where several rows match, they share it by their known times, else by launches: ESTIMATED."""
+    """Where several rows match, they share the time by their known times, else by their launches: ESTIMATED."""
     kernels = kernels.copy()
     shares = kernels.loc[chosen, "time_s"]
     if shares.isna().any() or not shares.sum() > 0:
