@@ -1,7 +1,7 @@
 """The same answers in a terminal, by rich. Everything shown comes from the document, made printable first."""
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -11,12 +11,18 @@ from rich.table import Table
 from rich.text import Text
 
 from eprof.export import marked
+from eprof.marks import Mark, names
 from eprof.plain import printable
+from eprof.report.badges import Amount
 from eprof.report.headline import headline
-from eprof.report.view import View
+from eprof.report.names import short
+from eprof.report.view import View, energy_of, time_of
 from eprof.vocabulary import COUNTS, GROUPS
 
 _KERNELS = 10
+_WARNINGS = 8
+_NARROWEST = 14
+_WIDTHS = {"calls": 5, "time": 8, "energy": 11, "comp.": 6, "data": 6, "const.": 6, "number": 9, "each": 12}
 _BAR = 64
 _STYLES = {
     "constant": "bright_black",
@@ -44,13 +50,14 @@ _LEGEND = {
 
 def show(document: dict[str, Any], verbose: bool = False) -> None:
     """Print the summary of a profile on standard output; every kernel and note if `verbose`."""
-    _print(_summary(document, verbose), Console(highlight=False))
+    console = Console(highlight=False)
+    _print(_summary(document, verbose, console.width), console)
 
 
 def text(document: dict[str, Any], verbose: bool = False, width: int = 110) -> str:
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
-    _print(_summary(document, verbose), Console(file=buffer, width=width, no_color=True, highlight=False))
+    _print(_summary(document, verbose, width), Console(file=buffer, width=width, no_color=True, highlight=False))
     return buffer.getvalue()
 
 
@@ -59,17 +66,20 @@ def _print(parts: Iterable[RenderableType], console: Console) -> None:
         console.print(part)
 
 
-def _summary(document: dict[str, Any], verbose: bool) -> Iterable[RenderableType]:
-    head = headline(View(document))
+def _summary(document: dict[str, Any], verbose: bool, width: int) -> Iterable[RenderableType]:
+    view = View(document)
+    head = headline(view)
     yield Text(_subject(document), style="dim")
     yield Text(printable(head.sentence), style="bold")
     if head.consequence:
         yield Text(printable(head.consequence))
-    if document["costs"] is not None:
-        yield from _split(document)
-    yield _kernels(document, None if verbose else _KERNELS)
-    yield _counts(document)
-    yield from _footnotes(document, verbose)
+    if view.has_energy:
+        yield from _split(view)
+    yield Text()
+    yield _kernels(view, None if verbose else _KERNELS, width)
+    yield Text()
+    yield _counts(view, verbose)
+    yield from _footnotes(view, verbose)
 
 
 def _subject(document: dict[str, Any]) -> str:
@@ -84,108 +94,110 @@ def _subject(document: dict[str, Any]) -> str:
 def setting(values: Mapping[str, float | None]) -> str:
     """A DVFS setting in words: "852/924 MHz", or "its one setting" where the table does not name clocks."""
     core, memory = values["core_mhz"], values["memory_mhz"]
-    if core is None and memory is None:
+    if core is None or memory is None:
         return "its one setting"
-    return f"{_clock(core)}/{_clock(memory)} MHz"
+    return f"{core:g}/{memory:g} MHz"
 
 
-def _clock(value: float | None) -> str:
-    return "?" if value is None else f"{value:g}"
+def _amount(amount: Amount, unit: str) -> str:
+    return marked(amount.value, unit, names(amount.marks))
 
 
-def groups(document: dict[str, Any]) -> dict[str, float]:
-    """Joules by group (constant, fp64, ..., dram), those that are known and not zero, in stacking order."""
-    sums = dict.fromkeys(GROUPS, 0.0)
-    sums["constant"] = document["energy_j"]["constant"] or 0.0
-    for name, count in document["counts"].items():
-        sums[COUNTS[name].group] += count["energy_j"] or 0.0
-    return {group: joules for group, joules in sums.items() if joules > 0}
-
-
-def _split(document: dict[str, Any]) -> Iterable[RenderableType]:
-    parts = groups(document)
-    total = sum(parts.values())
-    if total > 0:
-        yield Padding(_bar(parts, total), (1, 0, 0, 0))
-        yield _legend(parts, total)
-    table = _table("part", "energy", "of what is known")
+def _split(view: View) -> Iterable[RenderableType]:
+    """The 100 % bar with its legend, and the three parts with their sum."""
+    parts = {group: amount.value for group, amount in view.groups.items() if amount.value}
+    whole = sum(parts.values())
+    if whole > 0:
+        yield Padding(_bar(parts, whole), (1, 0, 0, 0))
+        yield _legend(parts, whole)
+        yield Text()
+    table = _table("part", "energy", "of what is known" if view.energy("total").lower else "share")
     for part in ("computation", "data", "constant", "total"):
-        joules = document["energy_j"][part]
-        share = f"{100 * joules / total:.1f} %" if joules is not None and total > 0 else ""
-        table.add_row(part, marked(joules, "J", document["energy_marks"][part]), share)
+        amount = view.energy(part)
+        table.add_row(part, _amount(amount, "J"), _share(amount.value, whole))
     yield table
 
 
-def _bar(parts: Mapping[str, float], total: float) -> Text:
+def _share(value: float | None, whole: float) -> str:
+    return f"{100 * value / whole:.1f} %" if value is not None and whole > 0 else ""
+
+
+def _glyph(group: str) -> str:
+    """How a group is filled, so that the three families can be told apart without colours."""
+    family = next((count.family for count in COUNTS.values() if count.group == group), group)
+    return {"computation": "▓", "data": "█"}.get(family, "░")
+
+
+def _bar(parts: Mapping[str, float], whole: float) -> Text:
     """A 100 % bar whose cells add up to its width exactly: rounding is done on the running sum."""
     bar, done, drawn = Text(), 0.0, 0
     for group, joules in parts.items():
         done += joules
-        cells = round(_BAR * done / total) - drawn
+        cells = round(_BAR * done / whole) - drawn
         drawn += cells
-        bar.append(("░" if group == "constant" else "█") * cells, style=_STYLES[group])
+        bar.append(_glyph(group) * cells, style=_STYLES[group])
     return bar
 
 
-def _legend(parts: Mapping[str, float], total: float) -> Text:
+def _legend(parts: Mapping[str, float], whole: float) -> Text:
     line = Text()
     for group, joules in parts.items():
-        line.append("■ ", style=_STYLES[group])
-        line.append(f"{GROUPS[group]} {100 * joules / total:.0f} %   ")
+        line.append(_glyph(group) * 2 + " ", style=_STYLES[group])
+        percent = f"{100 * joules / whole:.0f}" if joules >= 0.005 * whole else "<1"
+        line.append(f"{GROUPS[group]} {percent} %".replace(" ", "\u00a0") + "   ")
     return line
 
 
-def _kernels(document: dict[str, Any], limit: int | None) -> RenderableType:
-    priced = document["costs"] is not None
-    energy = ("energy", "computation", "data", "constant") if priced else ()
-    table = _table("kernel", "launches", "time", *energy, "flop/B")
-    several = len(document["devices"]) > 1
-    for kernel in document["kernels"][:limit]:
-        device = f" on {kernel['device']}" if several else ""
-        marks = kernel["energy_marks"]
-        joules = [
-            marked(kernel["energy_j"][part], "J", marks[part]) for part in ("total", "computation", "data", "constant")
-        ]
+def _kernels(view: View, limit: int | None, width: int) -> RenderableType:
+    """The kernels, largest first, each with how its known energy splits into the three parts."""
+    split = ("energy", "comp.", "data", "const.") if view.has_energy else ()
+    table = _table("kernel", "calls", "time", *split, "flop/B")
+    room = max(_NARROWEST, min(60, width - (72 if split else 32)))
+    for kernel in view.kernels[:limit]:
+        device = f" on {kernel['device']}" if view.several_devices else ""
         intensity = kernel["intensity_flop_per_byte"]
         table.add_row(
-            printable(kernel["name"] + device),
+            printable(short(kernel["name"], room - len(device)) + device),
             f"{kernel['launches']:,}",
-            marked(kernel["time_s"], "s", _time_marks(marks)),
-            *(joules if priced else ()),
+            _amount(time_of(kernel), "s"),
+            *(_kernel_split(kernel) if split else ()),
             "" if intensity is None else f"{intensity:.3g}",
         )
-    rest = len(document["kernels"]) - len(document["kernels"][:limit])
+    rest = len(view.kernels) - len(view.kernels[:limit])
     if rest:
         table.caption = f"and {rest:,} more kernels (-v shows them)"
     return table
 
 
-def _time_marks(marks: Mapping[str, Sequence[str]]) -> list[str]:
-    return [mark for mark in marks["constant"] if mark == "estimated"]
+def _kernel_split(kernel: Mapping[str, Any]) -> list[str]:
+    total = energy_of(kernel, "total")
+    parts = [energy_of(kernel, part).value for part in ("computation", "data", "constant")]
+    return [_amount(total, "J"), *(_share(part, total.value or 0.0).replace(".0 %", " %") or "–" for part in parts)]
 
 
-def _counts(document: dict[str, Any]) -> RenderableType:
-    table = _table("counted", "number", "energy", "each")
-    charges = (document["costs"] or {}).get("charges", {})
-    for name, count in document["counts"].items():
-        charge = charges.get(name)
-        unit = "B" if count["unit"] == "byte" else ""
+def _counts(view: View, verbose: bool) -> RenderableType:
+    """What was counted, and what each costs; counts of zero only if `verbose`."""
+    energy = ("energy", "each") if view.costs else ()
+    table = _table("count", "number", *energy)
+    for name, word in view.words.items():
+        if word.value.value == 0 and not verbose:
+            continue
+        charge = view.charges.get(name)
         each = "no price" if charge is None else f"{charge['pj']:.4g} pJ" if charge["pays"] else "pays nothing"
-        energy = marked(count["energy_j"], "J", count["marks"]) if charge and charge["pays"] else ""
-        number_marks = [mark for mark in count["marks"] if mark != "assumed"]
-        table.add_row(COUNTS[name].label, marked(count["value"], unit, number_marks), energy, each if charges else "")
+        joules = _amount(word.energy, "J") if charge and charge["pays"] else ""
+        number = _amount(word.value, "B" if word.unit == "byte" else "")
+        table.add_row(word.label, number, *((joules, each) if energy else ()))
     return table
 
 
-def _footnotes(document: dict[str, Any], verbose: bool) -> Iterable[RenderableType]:
-    used = {mark for marks in document["energy_marks"].values() for mark in marks}
-    used |= {mark for count in document["counts"].values() for mark in count["marks"]}
-    legend = [words for mark, words in _LEGEND.items() if mark in used]
-    if legend and document["costs"] is not None:
+def _footnotes(view: View, verbose: bool) -> Iterable[RenderableType]:
+    legend = [words for mark, words in _LEGEND.items() if Mark[mark.upper()] & view.marks]
+    if legend and view.costs:
         yield Text(" · ".join(legend), style="dim")
+    document = view.document
     if document["time_from"]:
         yield Text(f"Time: {printable(document['time_from'])}", style="dim")
-    shown = document["warnings"] if verbose else document["warnings"][:8]
+    shown = document["warnings"] if verbose else document["warnings"][:_WARNINGS]
     for warning in shown:
         yield Text.assemble(("warning: ", "yellow"), printable(warning))
     if len(shown) < len(document["warnings"]):
@@ -193,8 +205,9 @@ def _footnotes(document: dict[str, Any], verbose: bool) -> Iterable[RenderableTy
 
 
 def _table(first: str, *others: str) -> Table:
+    """A table whose first column gives way when the terminal is narrow, never a number."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), caption_justify="left")
-    table.add_column(first, overflow="ellipsis", no_wrap=True, ratio=None, max_width=60)
+    table.add_column(first, overflow="ellipsis", no_wrap=True, min_width=_NARROWEST)
     for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True, min_width=_WIDTHS.get(name, len(name)))
     return table

@@ -41,6 +41,7 @@ def document(energy: Energy) -> dict[str, Any]:
         "definition": _definition(energy),
         "costs": _costs(energy.costs) if energy.costs else None,
         "time_s": time_s,
+        "time_marks": _MARK_WORDS[_time_mark(energy)],
         "time_from": "; ".join(dict.fromkeys(one.time_from for one in energy.profile.counted if one.time_from)) or None,
         "power_w": _ratio(parts["total"], time_s),
         "launches": int(frame["launches"].sum()),
@@ -149,6 +150,17 @@ def _cell_marks(energy: Energy, name: str) -> pd.Series:
     return marks.astype("int64")
 
 
+def _time_marks(energy: Energy) -> pd.Series:
+    """The marks of each kernel's time; MISSING where it is not known."""
+    kernels = energy.counts.kernels
+    unknown = np.where(kernels["time_s"].isna(), int(Mark.MISSING), 0)
+    return kernels["time_marks"].astype("int64") | unknown
+
+
+def _time_mark(energy: Energy) -> int:
+    return int(np.bitwise_or.reduce(_time_marks(energy).to_numpy(dtype=np.int64)))
+
+
 def _total_counts(energy: Energy) -> dict[str, Any]:
     found = {}
     for name in energy._listed():
@@ -184,6 +196,7 @@ def _kernels(energy: Energy) -> Iterator[dict[str, Any]]:
     listed = energy._listed()
     cells = [_column(energy, name, order) for name in listed]
     marks = _family_words(energy, order)
+    times = [_MARK_WORDS[int(mark)] for mark in _time_marks(energy).loc[order]]
     records = frame[
         ["device", "kernel", "launches", "time_s", "power_w", "intensity_flop_per_byte"]
         + ["computation_j", "data_j", "constant_j", "total_j"]
@@ -196,6 +209,7 @@ def _kernels(energy: Energy) -> Iterator[dict[str, Any]]:
             "device": None if pd.isna(device) else device,
             "launches": int(launches),
             "time_s": _number(time_s),
+            "time_marks": times[row],
             "power_w": _number(power_w),
             "counts": {
                 name: cell for name, column in zip(listed, cells, strict=True) if (cell := column[row]) is not None

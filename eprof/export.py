@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from eprof.plain import printable
 from eprof.report.headline import headline
 from eprof.report.numbers import quantity
 from eprof.report.view import View
@@ -19,7 +20,8 @@ def marked(value: float | None, unit: str, marks: Sequence[str]) -> str:
     if value is None:
         return "unknown"
     before = "≥ " if "missing" in marks else ""
-    return before + "".join(_SYMBOLS[mark] for mark in marks if mark in _SYMBOLS) + quantity(value, unit)
+    signs = "".join(_SYMBOLS[mark] for mark in marks if mark in _SYMBOLS)
+    return before + signs + printable(quantity(value, unit))
 
 
 def to_json(document: dict[str, Any]) -> bytes:

@@ -252,7 +252,7 @@ class Energy:
                 f"{costs.name} has no price for {_labels(unpriced)}: their energy is missing, totals are lower bounds."
             )
         uncounted = [
-            n for n, c in costs.charges.items() if c.pays and n in table and (self.split.marks[n] & Mark.MISSING).any()
+            n for n, c in costs.charges.items() if c.pays and n in table and (self.split.marks[n] & int(Mark.MISSING)).any()
         ]
         if uncounted:
             found.append(
@@ -296,7 +296,7 @@ class Energy:
         """The words that stand in the document: counted in some kernel, or priced but missing."""
         table = self.counts.table
         charges = self.costs.charges if self.costs else {}
-        missing = (self.counts.marks & Mark.MISSING).any()
+        missing = (self.counts.marks & int(Mark.MISSING)).any()
         return [
             name
             for name in table.columns
