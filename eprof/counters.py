@@ -391,7 +391,9 @@ class _Stack:
         for one in documents:
             for section in _TABLES:
                 for key, value in _table(one, section).items():
-                    _forget(tables, section, key)
+                    for other in _silenced_by(section):
+                        if origin.get((other, key), one) is not one:
+                            tables[other].pop(key, None)
                     tables[section][key] = value
                     origin[section, key] = one
         return cls(document, documents, tables, origin)
@@ -400,14 +402,11 @@ class _Stack:
         return self.origin[section, key].error(message, section, key, *path)
 
 
-def _forget(tables: dict[str, dict[str, Any]], section: str, word: str) -> None:
+def _silenced_by(section: str) -> tuple[str, ...]:
     """What a later document says of a count replaces the earlier ones: counted, absent or uncountable, never two."""
     if section in ("absent", "uncountable"):
-        for other in (*SECTIONS, "absent", "uncountable"):
-            tables[other].pop(word, None)
-    elif section in SECTIONS:
-        for other in ("absent", "uncountable"):
-            tables[other].pop(word, None)
+        return (*SECTIONS, "absent", "uncountable")
+    return ("absent", "uncountable") if section in SECTIONS else ()
 
 
 def _table(document: Document, section: str) -> Mapping[str, Any]:
@@ -423,7 +422,7 @@ def _chain(document: Document, place: Traversable | None, above: tuple[str, ...]
     if document.data.get("schema") != SCHEMA:
         raise document.error(f"`schema` must be {SCHEMA}, not {document.data.get('schema')!r}.", "schema")
     bases = document.data.get("extends", [])
-    bases = [bases] if isinstance(bases, str) else bases
+    bases = bases if isinstance(bases, list) else [bases]
     found: list[Document] = []
     for base in bases:
         path = _base(document, place, base)
@@ -605,7 +604,9 @@ class _Entries:
     def _entry(self, section: str, key: str, index: int, about: Any) -> Entry:
         document, path = self.stack.origin[section, key], (section, key, index)
         if not isinstance(about, dict):
-            raise document.error(f"an entry is {{ formula = ..., mark = ..., note = ... }}, not {about!r}.", *path)
+            raise document.error(
+                f"an entry is {{ formula = ..., mark = ..., note = ... }}, not {about!r}.", section, key
+            )
         document.check_keys(about, ("formula", "mark", "mark_if", "note"), *path)
         formula = document.formula(about.get("formula"), self.known, *path)
         mark = _mark(document, about.get("mark"), path)

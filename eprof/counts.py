@@ -37,7 +37,8 @@ class Counts:
 
     kernels: device, kernel, launches, time_s (total, NaN = not known), time_marks (int, `Mark`). table: float64, NaN
     is not counted. marks: int64, same shape; 0 is exact, MISSING where something was not counted. A class total
-    (`fp32`) and its parts exclude each other: the one that does not apply is NaN without a mark. how: word -> the ways it was counted.
+    (`fp32`) and its parts exclude each other: the one that does not apply is NaN without a mark. how: word -> the
+    ways it was counted.
     """
 
     kernels: pd.DataFrame
