@@ -314,7 +314,15 @@ def _costs(options: argparse.Namespace) -> int:
         ]
         print(json.dumps(rows, indent=1)) if options.format == "json" else listing.show_tables(rows)
         return 0
-    explained = costs.load(options.name).explain(options.setting)
+    if costs.is_file(options.name):
+        table, mistakes = costs.examine(options.name)
+    else:
+        table, mistakes = costs.load(options.name), []
+    for mistake in mistakes:
+        _complain(f"eprof: {mistake}", 1)
+    if table is None:
+        return 1
+    explained = table.explain(options.setting)
     print(json.dumps(explained, indent=1)) if options.format == "json" else listing.show_costs(explained)
     return 0
 

@@ -61,9 +61,9 @@ def _charges(charges: Sequence[Row]) -> Table:
     for one in charges:
         pays = {"pays": f"{one['pj'] or 0:.4g} pJ", "nothing": "nothing"}.get(one["status"], "no price")
         how = f"{one['formula']} = {one['numbers']}" if one["formula"] else ""
-        table.add_row(
-            one["label"], pays, how, printable(one["why"]) + _marks(one["marks"]), style=_style(one["status"])
-        )
+        # "no price" says what the mark `missing` would say again.
+        marks = "" if one["status"] == "unpriced" else _marks(one["marks"])
+        table.add_row(one["label"], pays, how, printable(one["why"]) + marks, style=_style(one["status"]))
     return table
 
 

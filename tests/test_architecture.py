@@ -15,7 +15,7 @@ ROOMS = [
     ["collect"],
     ["logs"],
     ["counters", "counts", "times", "checks"],
-    ["costs", "energy"],
+    ["costtable", "costfile", "costs", "energy"],
     ["profile", "document"],
     ["report", "console", "export", "listing"],
     ["api", "cli", "__main__", "writing"],
