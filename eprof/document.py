@@ -25,6 +25,7 @@ _MARK_WORDS = {bits: names(bits) for bits in range(16)}
 def document(energy: Energy) -> dict[str, Any]:
     """The whole document. Numbers are Python floats and ints; NaN became None."""
     frame = energy.to_frame()
+    cells = _Cells(energy)
     devices = [_device(one.device) for one in energy.profile.counted]
     time_s = _sum(energy.counts.kernels["time_s"])
     parts, part_marks = _energies(energy)
@@ -47,11 +48,11 @@ def document(energy: Energy) -> dict[str, Any]:
         "launches": int(frame["launches"].sum()),
         "energy_j": parts,
         "energy_marks": part_marks,
-        "counts": _total_counts(energy),
+        "counts": _total_counts(energy, cells),
         "intensity_flop_per_byte": _intensity(energy),
         "marks": part_marks["total"],
         "warnings": warnings,
-        "kernels": list(_kernels(energy)),
+        "kernels": list(_kernels(energy, frame, cells)),
     }
 
 
@@ -60,8 +61,11 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _sum(column: pd.Series) -> float | None:
-    return _number(column.sum(min_count=1))
+def _sum(column: "pd.Series | np.ndarray") -> float | None:
+    """The sum of what is known; None if nothing is."""
+    known = np.asarray(column, dtype=float)
+    known = known[~np.isnan(known)]
+    return _number(known.sum()) if known.size else None
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:
@@ -142,12 +146,34 @@ def _energies(energy: Energy) -> tuple[dict[str, float | None], dict[str, list[s
     return {**empty, **parts}, {str(part): _MARK_WORDS[int(mark)] for part, mark in marks.items()}
 
 
-def _cell_marks(energy: Energy, name: str) -> pd.Series:
-    """The marks of a count's cells together with those of its energy."""
-    marks = energy.counts.marks[name]
-    if energy.split is not None and name in energy.split.marks:
-        marks = marks | energy.split.marks[name]
-    return marks.astype("int64")
+class _Cells:
+    """Counts, their energies and marks as arrays, (n_kernels, n_listed): pandas is slow cell by cell."""
+
+    def __init__(self, energy: Energy) -> None:
+        self.names = list(energy.listed)
+        self.values = energy.counts.table[self.names].to_numpy(dtype=float)
+        self.marks = energy.counts.marks[self.names].to_numpy(dtype=np.int64, copy=True)
+        self.joules = np.full_like(self.values, math.nan)
+        self.wanted = np.zeros(len(self.names), dtype=bool)
+        if energy.split is not None and energy.costs is not None:
+            priced = [name in energy.split.table for name in self.names]
+            columns = [name for name in self.names if name in energy.split.table]
+            self.joules[:, priced] = energy.split.table[columns].to_numpy(dtype=float)
+            self.marks[:, priced] |= energy.split.marks[columns].to_numpy(dtype=np.int64)
+            paying = {name for name, charge in energy.costs.charges.items() if charge.pays}
+            self.wanted = np.array([name in paying for name in self.names], dtype=bool)
+
+    def cells(self, at: int) -> list[dict[str, Any] | None]:
+        """A count for each kernel; None where it neither was counted nor is missing."""
+        unit = COUNTS[self.names[at]].unit
+        lost = bool(self.wanted[at])
+        columns = (self.values[:, at].tolist(), self.joules[:, at].tolist(), self.marks[:, at].tolist())
+        return [
+            {"value": _number(value), "unit": unit, "energy_j": _number(joule), "marks": _MARK_WORDS[mark]}
+            if value == value or (lost and mark & Mark.MISSING)
+            else None
+            for value, joule, mark in zip(*columns, strict=True)
+        ]
 
 
 def _time_marks(energy: Energy) -> pd.Series:
@@ -161,23 +187,21 @@ def _time_mark(energy: Energy) -> int:
     return int(np.bitwise_or.reduce(_time_marks(energy).to_numpy(dtype=np.int64)))
 
 
-def _total_counts(energy: Energy) -> dict[str, Any]:
-    found = {}
-    for name in energy._listed():
-        value = energy.counts.table[name]
-        joules = energy.split.table[name] if energy.split is not None and name in energy.split.table else None
-        mark = int(np.bitwise_or.reduce(_cell_marks(energy, name).to_numpy(dtype=np.int64)))
-        found[name] = {
-            "value": _sum(value),
+def _total_counts(energy: Energy, cells: _Cells) -> dict[str, Any]:
+    marks = np.bitwise_or.reduce(cells.marks, axis=0)
+    return {
+        name: {
+            "value": _sum(cells.values[:, at]),
             "unit": COUNTS[name].unit,
-            "energy_j": _sum(joules) if joules is not None else None,
-            "marks": _MARK_WORDS[mark],
+            "energy_j": _sum(cells.joules[:, at]),
+            "marks": _MARK_WORDS[int(marks[at])],
             "how": [
                 {"formula": way.formula, "note": way.note, "marks": names(way.mark), "kernels": way.kernels}
                 for way in energy.counts.how.get(name, ())
             ],
         }
-    return found
+        for at, name in enumerate(cells.names)
+    }
 
 
 def _intensity(energy: Energy) -> float | None:
@@ -189,14 +213,11 @@ def _intensity(energy: Energy) -> float | None:
     return _ratio(float(work.sum()), float(traffic.sum()))
 
 
-def _kernels(energy: Energy) -> Iterator[dict[str, Any]]:
-    """A dict for each kernel, largest energy first. Columns become lists once: 5,000 kernels in a blink."""
-    frame = energy.to_frame()
-    order = energy._order(_keys(energy))
-    listed = energy._listed()
-    cells = [_column(energy, name, order) for name in listed]
-    marks = _family_words(energy, order)
-    times = [_MARK_WORDS[int(mark)] for mark in _time_marks(energy).loc[order]]
+def _kernels(energy: Energy, frame: pd.DataFrame, counted: _Cells) -> Iterator[dict[str, Any]]:
+    """A dict for each kernel. Columns become lists once: 5,000 kernels in a blink."""
+    columns = [counted.cells(at) for at in range(len(counted.names))]
+    marks = _family_words(energy)
+    times = [_MARK_WORDS[int(mark)] for mark in _time_marks(energy)]
     records = frame[
         ["device", "kernel", "launches", "time_s", "power_w", "intensity_flop_per_byte"]
         + ["computation_j", "data_j", "constant_j", "total_j"]
@@ -204,6 +225,7 @@ def _kernels(energy: Energy) -> Iterator[dict[str, Any]]:
     for row, (device, kernel, launches, time_s, power_w, flop_b, *joules) in enumerate(records):
         parts = dict(zip(("computation", "data", "constant", "total"), map(_number, joules), strict=True))
         words = {family: marks[family][row] for family in marks}
+        cells = zip(counted.names, (column[row] for column in columns), strict=True)
         yield {
             "name": kernel,
             "device": None if pd.isna(device) else device,
@@ -211,9 +233,7 @@ def _kernels(energy: Energy) -> Iterator[dict[str, Any]]:
             "time_s": _number(time_s),
             "time_marks": times[row],
             "power_w": _number(power_w),
-            "counts": {
-                name: cell for name, column in zip(listed, cells, strict=True) if (cell := column[row]) is not None
-            },
+            "counts": {name: cell for name, cell in cells if cell is not None},
             "energy_j": {**parts, "measured": None},
             "energy_marks": words,
             "intensity_flop_per_byte": _number(flop_b),
@@ -221,41 +241,8 @@ def _kernels(energy: Energy) -> Iterator[dict[str, Any]]:
         }
 
 
-def _keys(energy: Energy) -> pd.DataFrame:
-    frame = energy.counts.kernels[["device", "kernel", "time_s"]].copy()
-    frame["total_j"] = energy.split.total_j if energy.split is not None else np.nan
-    return frame
-
-
-def _family_words(energy: Energy, order: pd.Index) -> dict[str, list[list[str]]]:
+def _family_words(energy: Energy) -> dict[str, list[list[str]]]:
     if energy.split is None:
-        return {part: [["missing"]] * len(order) for part in (*FAMILIES, "total")}
-    marks = family_marks(energy.split).loc[order]
+        return {part: [["missing"]] * len(energy.counts.kernels) for part in (*FAMILIES, "total")}
+    marks = family_marks(energy.split)
     return {str(part): [_MARK_WORDS[int(mark)] for mark in marks[part]] for part in marks}
-
-
-def _column(energy: Energy, name: str, order: pd.Index) -> list[dict[str, Any] | None]:
-    """A count's cell for each kernel; None where it neither was counted nor is missing."""
-    values = energy.counts.table[name].loc[order].tolist()
-    marks = _cell_marks(energy, name).loc[order].tolist()
-    split = energy.split
-    joules = (
-        split.table[name].loc[order].tolist() if split is not None and name in split.table else [math.nan] * len(values)
-    )
-    unit = COUNTS[name].unit
-    charge = energy.costs.charges.get(name) if energy.costs is not None else None
-    wanted = charge is not None and charge.pays
-    cells: list[dict[str, Any] | None] = []
-    for value, joule, mark in zip(values, joules, marks, strict=True):
-        if math.isnan(value) and not (wanted and mark & Mark.MISSING):
-            cells.append(None)
-            continue
-        cells.append(
-            {
-                "value": None if math.isnan(value) else value,
-                "unit": unit,
-                "energy_j": None if math.isnan(joule) else joule,
-                "marks": _MARK_WORDS[mark],
-            }
-        )
-    return cells

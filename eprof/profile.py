@@ -70,7 +70,8 @@ class Profile:
         """
         table = self._table(costs)
         if table is None:
-            return Energy(self, None, self.counts(), None)
+            counted = self.counts()
+            return Energy(self, None, _rows(counted, _order(counted.kernels, None)), None)
         priced = table.at(setting)
         foreign = self._foreign(table)
         if foreign:
@@ -82,7 +83,9 @@ class Profile:
                 notes=(*priced.notes, foreign),
             )
         counted = self.counts(priced.books)
-        return Energy(self, priced, counted, attribute(counted, priced))
+        split = attribute(counted, priced)
+        order = _order(counted.kernels, split)
+        return Energy(self, priced, _rows(counted, order), _split_rows(split, order))
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
         if isinstance(costs, CostTable):
@@ -168,7 +171,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
 
 
 def identify(label: str | None, capability: str | None, counter_names: Sequence[str]) -> Device:
-    """The device behind a log's label; its capability is told by `capability`, the name, or the counters, in this order.
+    """The device behind a log's label. Its capability is told by `capability`, its name, or the counters, in that order.
 
     Raises DefinitionError, naming the candidates, if it stays open.
     """
@@ -206,7 +209,10 @@ def _list(words: Sequence[str], last: str = "and") -> str:
 
 @dataclass(frozen=True, eq=False)
 class Energy:
-    """A profile priced at one setting. `costs` and `split` are None where no cost table is in force."""
+    """A profile priced at one setting; kernels with the most energy (else time) come first.
+
+    `costs` and `split` are None where no cost table is in force.
+    """
 
     profile: Profile
     costs: Costs | None
@@ -252,7 +258,9 @@ class Energy:
                 f"{costs.name} has no price for {_labels(unpriced)}: their energy is missing, totals are lower bounds."
             )
         uncounted = [
-            n for n, c in costs.charges.items() if c.pays and n in table and (self.split.marks[n] & int(Mark.MISSING)).any()
+            n
+            for n, c in costs.charges.items()
+            if c.pays and n in table and (self.split.marks[n] & int(Mark.MISSING)).any()
         ]
         if uncounted:
             found.append(
@@ -276,32 +284,26 @@ class Energy:
         frame["intensity_flop_per_byte"] = intensity(self.counts.table)
         frame["marks"] = [" ".join(names(int(mark))) for mark in self._row_marks()]
         columns: dict[str, pd.Series] = {}
-        for name in self._listed():
+        for name in self.listed:
             columns[name] = self.counts.table[name]
             if self.split is not None and name in self.split.table:
                 columns[f"{name}_j"] = self.split.table[name]
-        wide = pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis=1)
-        return wide.loc[self._order(frame)].reset_index(drop=True)
+        return pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis=1)
 
     def _row_marks(self) -> pd.Series:
         return self.split.row_marks if self.split else self.counts.kernels["time_marks"].astype("int64")
 
-    @staticmethod
-    def _order(frame: pd.DataFrame) -> pd.Index:
-        return frame.sort_values(
-            ["total_j", "time_s", "kernel", "device"], ascending=[False, False, True, True], kind="stable"
-        ).index
-
-    def _listed(self) -> list[str]:
+    @cached_property
+    def listed(self) -> tuple[str, ...]:
         """The words that stand in the document: counted in some kernel, or priced but missing."""
-        table = self.counts.table
-        charges = self.costs.charges if self.costs else {}
+        counted = self.counts.table.notna().any()
         missing = (self.counts.marks & int(Mark.MISSING)).any()
-        return [
+        charges = self.costs.charges if self.costs else {}
+        return tuple(
             name
-            for name in table.columns
-            if table[name].notna().any() or (name in charges and charges[name].pays and bool(missing[name]))
-        ]
+            for name in self.counts.table.columns
+            if counted[name] or (missing[name] and name in charges and charges[name].pays)
+        )
 
     def document(self) -> dict[str, Any]:
         """The profile as the plain data of `docs/profile-json.md`: what is saved, and what every report is made of."""
@@ -311,6 +313,25 @@ class Energy:
 
     def _repr_html_(self) -> str:
         return self.to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
+
+
+def _order(kernels: pd.DataFrame, split: Split | None) -> np.ndarray:
+    """Places of the kernels: most energy first, then most time, then by name; unknown ones last."""
+    keys = kernels[["time_s", "kernel", "device"]].copy()
+    keys["total_j"] = split.total_j if split is not None else np.nan
+    keys["place"] = np.arange(len(keys))
+    by = ["total_j", "time_s", "kernel", "device"]
+    ordered = keys.sort_values(by, ascending=[False, False, True, True], kind="stable")
+    return ordered["place"].to_numpy()
+
+
+def _rows(counted: Counts, order: np.ndarray) -> Counts:
+    parts = {name: getattr(counted, name).iloc[order].reset_index(drop=True) for name in ("kernels", "table", "marks")}
+    return replace(counted, **parts)
+
+
+def _split_rows(split: Split, order: np.ndarray) -> Split:
+    return Split(split.table.iloc[order].reset_index(drop=True), split.marks.iloc[order].reset_index(drop=True))
 
 
 def _labels(words: Sequence[str]) -> str:
