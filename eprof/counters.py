@@ -20,6 +20,7 @@ from eprof.marks import NONE, Mark, names
 from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS, PARTS
 
 SCHEMA = 1
+SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
 UNITS = ("count", "percent", "byte_per_s")
 SECTIONS = {"instruction": INSTRUCTIONS, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
 WORDS_OF = {"served": ("instruction", "bytes", "served"), "accessed": ("instruction", "bytes", "accessed")}
@@ -494,7 +495,7 @@ def _applies(document: Document) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_capability(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"\d+\.\d+", value) is not None
+    return isinstance(value, str) and (value == SIMULATED or re.fullmatch(r"\d+\.\d+", value) is not None)
 
 
 def _text(document: Document, value: Any, *path: str | int) -> str:

@@ -19,3 +19,11 @@ class CostError(EprofError):
 
 class UsageError(EprofError):
     """The command line asks for something that cannot be; exit code 2."""
+
+
+class CollectError(EprofError):
+    """A program or its profiler could not be run; the door exits with `code` (126 and 127 as a shell does)."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from eprof.errors import LogError
 from eprof.logs import header as headers
+from eprof.logs import oclgrind
 from eprof.logs.header import Header
 from eprof.logs.lines import Outcome, Walk
 from eprof.logs.sniff import NCU_NOT_YET, SQLITE, refuse_foreign
@@ -46,6 +47,8 @@ def read_tuned(
         head = _unpacked_head(source)
         if head.startswith(SQLITE):
             return read_sqlite(source)
+        if oclgrind.is_in(source.path):
+            return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), keep)
         refuse_foreign(source.path, head)
         store = Store(names or {}, keep)
         walk = Walk(store, tuning, _given(columns))

@@ -1,0 +1,164 @@
+"""What every profiler is to eprof: `Collector`. A new one is one file in `collectors/` and one definition in `counters/`."""
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eprof.collect.process import Ended
+from eprof.errors import CollectError
+
+TIME, ENERGY, COUNTERS = "time", "energy", "counters"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A profiler as found on this machine. `why` says what it is good for here, or why it cannot be used; `remedy` mends it."""
+
+    name: str
+    usable: bool
+    why: str
+    path: str | None = None
+    version: str | None = None
+    remedy: str | None = None
+    device: str | None = None
+    capability: str | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked of a measurement, beside the program itself."""
+
+    program: tuple[str, ...]
+    kernels: tuple[str, ...] = ()
+    launch_skip: int = 0
+    launch_count: int | None = None
+    nvtx: str | None = None
+    lock_clocks: bool = False
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The counters that a profiler offers: the device's name as it prints it, and the counters' names."""
+
+    device: str | None
+    names: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a measurement leaves its logs: the run directory, and which repetition it is (from 1)."""
+
+    directory: Path
+    number: int = 1
+
+    def log(self, what: str, suffix: str) -> Path:
+        """The file or pattern for the logs of `what`: "logs/counters-1-%p.csv"."""
+        return self.directory / "logs" / f"{what}-{self.number}{suffix}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One measurement: what is run, with what in its environment, and which files of `logs/` it leaves.
+
+    what: TIME, ENERGY or COUNTERS. logs: patterns below `logs/`. in_stdout: the profiler writes into the program's standard
+    output; then that goes to this file of `logs/`, and `strip` takes the profiler's part out of what is passed on.
+    passes: how often each kernel is run, in words.
+    files: small files that the profiler needs, by their path in the run directory.
+    """
+
+    what: str
+    command: tuple[str, ...]
+    why: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    logs: tuple[str, ...] = ()
+    in_stdout: str | None = None
+    strip: Callable[[], "Strip"] | None = None
+    passes: str = "1"
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+class Strip(ABC):
+    """Takes a profiler's lines out of a stream."""
+
+    @abstractmethod
+    def feed(self, piece: bytes, final: bool = False) -> bytes:
+        """What of the stream so far is certainly the program's own."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the logs of a step say: sentences for the user, the program's exit status if a log tells it, kernels seen.
+
+    failed: the measurement did not take place. kernels: 0 if the profiler says that there were none, None: not told.
+    """
+
+    messages: tuple[str, ...] = ()
+    program_status: int | None = None
+    failed: bool = False
+    kernels: int | None = None
+
+
+class Collector(ABC):
+    """A profiler: is it here, what can it count, how is it called, and what do its logs say about the run."""
+
+    name: str
+    rank: int
+    kinds: tuple[str, ...] = (TIME, ENERGY, COUNTERS)
+    simulated = False
+
+    @abstractmethod
+    def find(self, program: str = "") -> Tool:
+        """Look for the profiler and a device that it can use; `program` may tell where. Well under 50 ms if there is none."""
+
+    def offered(self, tool: Tool) -> Offer | None:
+        """What this profiler can count on this machine; None where it does not tell."""
+        return None
+
+    @abstractmethod
+    def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
+        """The measurement `what`; `counters` are the profiler's names of what to collect."""
+
+    @abstractmethod
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path]) -> Verdict:
+        """What happened in a step."""
+
+    def progress(self, logs: Sequence[Path]) -> int | None:
+        """How many kernel launches are done, as the growing logs tell; None where they do not."""
+        return None
+
+
+def collectors() -> list[Collector]:
+    """Every collector that comes with eprof, the preferred ones first."""
+    from eprof.collect import collectors as home
+
+    found: list[Collector] = []
+    for module in pkgutil.iter_modules(home.__path__):
+        if not module.name.startswith("_"):
+            found.append(importlib.import_module(f"{home.__name__}.{module.name}").COLLECTOR)
+    return sorted(found, key=lambda one: one.rank)
+
+
+def choose(wanted: str, program: str = "") -> tuple[Collector, Tool, list[Tool]]:
+    """The collector to use, what was found of it, and all that was looked at. `auto`: the first that is usable here.
+
+    Raises CollectError, saying why each one cannot be used and what mends it.
+    """
+    known = collectors()
+    if wanted != "auto":
+        known = [one for one in known if one.name == wanted]
+    looked: list[Tool] = []
+    for one in known:
+        tool = one.find(program)
+        looked.append(tool)
+        if tool.usable:
+            return one, tool, looked
+    reasons = " ".join(f"{tool.name}: {tool.why}{_mend(tool)}" for tool in looked)
+    which = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
+    raise CollectError(f"{which} {reasons}")
+
+
+def _mend(tool: Tool) -> str:
+    return f" ({tool.remedy})." if tool.remedy else "."

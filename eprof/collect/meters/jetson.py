@@ -1,0 +1,101 @@
+"""The power rails of a Jetson board: INA3221 sensors below /sys (counters.md 5.4), chosen by their labels."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eprof.collect.meter import Sample, Source
+
+_BUSES = ("sys/bus/i2c/drivers/ina3221x", "sys/bus/i2c/drivers/ina3221")
+_CLOCKS = (
+    ("sys/kernel/debug/clock/gbus/rate", "sys/kernel/debug/clock/emc/rate"),
+    ("sys/kernel/debug/bpmp/debug/clk/gpcclk/rate", "sys/kernel/debug/bpmp/debug/clk/emc/rate"),
+)
+_TOTAL = re.compile(r"_IN\b|_IN$|system|total", re.IGNORECASE)
+_GPU = re.compile(r"gpu", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One rail: either a file with mW, or two with mV and mA."""
+
+    label: str
+    milliwatts: Path | None = None
+    millivolts: Path | None = None
+    milliamperes: Path | None = None
+
+    def watts(self) -> float:
+        """Power now, W. Raises OSError, ValueError."""
+        if self.milliwatts is not None:
+            return _number(self.milliwatts) / 1e3
+        assert self.millivolts is not None
+        assert self.milliamperes is not None
+        return _number(self.millivolts) * _number(self.milliamperes) / 1e6
+
+
+def _number(path: Path) -> float:
+    try:
+        return float(path.read_text())
+    except ValueError as err:
+        raise OSError(f"{path}: holds no number") from err
+
+
+class Jetson(Source):
+    """The whole board where a rail measures it (as the constant power of the papers does), else the GPU's rail."""
+
+    name = "Jetson rails"
+    period_s = 0.05
+
+    def __init__(self, rail: Rail, clocks: tuple[Path, Path] | None) -> None:
+        self._rail = rail
+        self._clocks = clocks
+        self.covers = f"rail {rail.label}"
+
+    def read(self, time_s: float) -> Sample:
+        """Read the rail and, where they can be read, the clocks."""
+        core, memory = (None, None) if self._clocks is None else (_number(one) / 1e6 for one in self._clocks)
+        return Sample(time_s, power_w=self._rail.watts(), core_mhz=core, memory_mhz=memory)
+
+    def describe(self) -> dict[str, Any]:
+        """The rail, and whether clocks are known."""
+        return {**super().describe(), "method": "sampled power", "clocks": self._clocks is not None}
+
+
+def rails(root: Path) -> Iterator[Rail]:
+    """Every rail below `root` (/), in both layouts that kernels have had."""
+    for bus in _BUSES:
+        for label in sorted((root / bus).glob("*/iio:device*/rail_name_*")):
+            number = label.name.removeprefix("rail_name_")
+            yield Rail(_label(label), milliwatts=label.with_name(f"in_power{number}_input"))
+        for label in sorted((root / bus).glob("*/hwmon/hwmon*/in*_label")):
+            number = label.name.removeprefix("in").removesuffix("_label")
+            current = label.with_name(f"curr{number}_input")
+            if current.exists():
+                yield Rail(_label(label), millivolts=label.with_name(f"in{number}_input"), milliamperes=current)
+
+
+def _label(path: Path) -> str:
+    return path.read_text(errors="replace").strip()
+
+
+def find(root: Path | None = None) -> tuple[Source | None, str]:
+    """The rail to measure, or why there is none. `root`: /, or the directory in EPROF_SYSFS for a look at another tree."""
+    root = root or Path(os.environ.get("EPROF_SYSFS", "/"))
+    try:
+        found = [one for one in rails(root) if one.label]
+    except OSError as err:
+        return None, f"Jetson rails: cannot be read ({err.strerror})"
+    chosen = next((one for one in found if _TOTAL.search(one.label)), None)
+    chosen = chosen or next((one for one in found if _GPU.search(one.label)), None)
+    if chosen is None:
+        labels = ", ".join(one.label for one in found)
+        return None, f"Jetson rails: none measures the board or the GPU (seen: {labels})" if found else "Jetson rails: none here"
+    clocks = next((pair for core, memory in _CLOCKS if all(_readable(one) for one in (pair := (root / core, root / memory)))), None)
+    return Jetson(chosen, clocks), ""
+
+
+def _readable(path: Path) -> bool:
+    return os.access(path, os.R_OK)

@@ -1,0 +1,101 @@
+"""NVIDIA's management library, through the package nvidia-ml-py (module `pynvml`), imported when first needed."""
+
+from typing import Any
+
+from eprof.collect.machine import has_nvidia_device
+from eprof.collect.meter import Sample, Source
+
+INSTALL = "pip install nvidia-ml-py"
+# Reasons for which a GPU runs slower than asked, so that its energy is not that of the setting (counters.md 5.1).
+_SLOWED = {
+    0x4: "software power cap",
+    0x8: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+}
+
+
+class Nvml(Source):
+    """All GPUs of this machine, or those in `indices`: power and energy are sums, clocks those of the first."""
+
+    name = "NVML"
+    covers = "GPU boards with their memory"
+
+    def __init__(self, nvml: Any, handles: list[Any]) -> None:
+        self._nvml = nvml
+        self._handles = handles
+        self._counts = all(self._try(nvml.nvmlDeviceGetTotalEnergyConsumption, one) is not None for one in handles)
+
+    def _try(self, call: Any, *arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except self._nvml.NVMLError:
+            return None
+
+    def read(self, time_s: float) -> Sample:
+        """Read power, energy, clocks, temperature and the reasons for a slow-down."""
+        nvml, first = self._nvml, self._handles[0]
+        milliwatts = [self._try(nvml.nvmlDeviceGetPowerUsage, one) for one in self._handles]
+        millijoules = [self._try(nvml.nvmlDeviceGetTotalEnergyConsumption, one) for one in self._handles]
+        reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None) or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+        bits = self._try(reasons, first) or 0
+        return Sample(
+            time_s,
+            power_w=None if None in milliwatts else sum(milliwatts) / 1e3,
+            energy_j=sum(millijoules) / 1e3 if self._counts and None not in millijoules else None,
+            core_mhz=self._try(nvml.nvmlDeviceGetClockInfo, first, nvml.NVML_CLOCK_SM),
+            memory_mhz=self._try(nvml.nvmlDeviceGetClockInfo, first, nvml.NVML_CLOCK_MEM),
+            temperature_c=self._try(nvml.nvmlDeviceGetTemperature, first, nvml.NVML_TEMPERATURE_GPU),
+            slowed_by=tuple(word for bit, word in _SLOWED.items() if bits & bit),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """The GPUs, the driver, and how energy is read."""
+        names = [_text(self._try(self._nvml.nvmlDeviceGetName, one)) for one in self._handles]
+        return {
+            **super().describe(),
+            "devices": names,
+            "driver": _text(self._try(self._nvml.nvmlSystemGetDriverVersion)),
+            "method": "energy counter" if self._counts else "sampled power",
+        }
+
+
+def _text(value: Any) -> str | None:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def find() -> tuple[Source | None, str]:
+    """The GPUs of this machine with a power sensor, or why there is none."""
+    nvml, why = load()
+    if nvml is None:
+        return None, why
+    try:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+    except nvml.NVMLError as err:
+        return None, f"NVML: the GPUs cannot be listed ({err})"
+    with_power = []
+    for one in handles:
+        try:
+            nvml.nvmlDeviceGetPowerUsage(one)
+            with_power.append(one)
+        except nvml.NVMLError:
+            continue
+    if not with_power:
+        return None, "NVML: no GPU here has a power sensor"
+    return Nvml(nvml, with_power), ""
+
+
+def load() -> tuple[Any, str]:
+    """The initialised library, or None and why."""
+    try:
+        import pynvml
+    except ImportError:
+        if has_nvidia_device():
+            return None, f"NVML: the Python package is missing ({INSTALL})"
+        return None, "NVML: this machine has no NVIDIA GPU"
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as err:
+        return None, f"NVML: cannot be used ({err}); is the NVIDIA driver loaded?"
+    return pynvml, ""

@@ -1,0 +1,281 @@
+"""One `eprof run`: its measurements one after the other, everything kept as it comes."""
+
+import contextlib
+import json
+import os
+import platform
+import shlex
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from eprof import __version__
+from eprof.collect import process
+from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Request, Step, Tool, Verdict
+from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
+from eprof.collect.meter import Meter
+from eprof.collect.process import Ended, Streams
+from eprof.collect.signals import Signals, held
+from eprof.collect.streams import Input, Tail
+from eprof.errors import CollectError
+
+# Variables that change what a GPU program does or where it runs; no others are written down, they may hold secrets.
+_TELLING = ("CUDA_", "NVIDIA_", "OCL_", "OCLGRIND_", "OMP_", "SLURM_PROCID", "SLURM_NTASKS", "OMPI_COMM_WORLD_", "PMI_", "LD_PRELOAD", "LANG", "LC_ALL")
+_SHOW_EVERY_S = 0.5
+
+
+@dataclass
+class Session:
+    """What is to be run, and what has happened so far.
+
+    say: gets sentences for the user. show: gets a line of progress, or "" to wipe it; None where there is no terminal.
+    """
+
+    collector: Collector
+    tool: Tool
+    request: Request
+    directory: RunDirectory
+    plan: Callable[[Path], Sequence[str]]
+    say: Callable[[str], None]
+    show: Callable[[str], None] | None = None
+    meter: Meter | None = None
+    kinds: Sequence[str] = (TIME, ENERGY, COUNTERS)
+    repeat: int = 1
+    timeout_s: float | None = None
+    stdout: int = 1
+    about: Mapping[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    measurements: list[dict[str, Any]] = field(default_factory=list)
+    status: int | None = None
+    launches: int | None = None
+    started: str = field(default_factory=lambda: _now())
+
+    def run(self) -> int:
+        """Make all measurements; returns the program's exit status. Raises CollectError if nothing could be run."""
+        self._save(PARTIAL)
+        todo = self._todo()
+        complete = False
+        try:
+            with held() as signals:
+                complete = self._measure_all(todo, signals)
+        finally:
+            self._save(COMPLETE if complete else PARTIAL)
+        return self.status or 0
+
+    def _todo(self) -> list[tuple[str, int]]:
+        """The measurements in order: time first (it disturbs least), then energy, then counters."""
+        repeated = (TIME, ENERGY) if TIME in self.kinds else self.kinds
+        return [(what, n) for what in self.kinds for n in range(1, (self.repeat if what in repeated else 1) + 1)]
+
+    def _measure_all(self, todo: Sequence[tuple[str, int]], signals: Signals) -> bool:
+        source = Input(len(todo))
+        for index, (what, number) in enumerate(todo):
+            step = self._prepare(what, number)
+            with source.open() as stdin, self._output(index, what, number) as (out, err):
+                good = self._measure(step, number, signals, Streams(stdin, out, err))
+            signals.drain()
+            if signals.stopped_by is not None:
+                self._stopped(signals.stopped_by)
+                return False
+            if not good:
+                return False
+        return True
+
+    def _stopped(self, number: signal.Signals) -> None:
+        self.warnings.append(f"Interrupted by {number.name}: the run is not complete, and what was collected is kept.")
+        if not self.status:
+            self.status = 128 + number
+
+    def _prepare(self, what: str, number: int) -> Step:
+        """The step, with the files that it needs in place; counters are planned only now, when the time is known."""
+        path = self.directory.path
+        counters = self.plan(path) if what == COUNTERS else ()
+        step = self.collector.step(what, self.tool, self.request, Place(path, number), counters)
+        try:
+            for name, content in step.files.items():
+                (path / name).parent.mkdir(exist_ok=True)
+                (path / name).write_text(content)
+        except OSError as err:
+            raise CollectError(f"{path}: cannot be written to ({err.strerror or err}); nothing was run.") from err
+        return step
+
+    @contextlib.contextmanager
+    def _output(self, index: int, what: str, number: int) -> Any:
+        """Standard output and error: passed on in the first run, kept in files in the others."""
+        if index == 0:
+            yield self.stdout, 2
+            return
+        folder = self.directory.path / "output"
+        folder.mkdir(exist_ok=True)
+        with (folder / f"{what}-{number}.out").open("ab") as out, (folder / f"{what}-{number}.err").open("ab") as err:
+            yield out.fileno(), err.fileno()
+
+    def _measure(self, step: Step, number: int, signals: Signals, streams: Streams) -> bool:
+        """Run one step, judge it, write it down. Returns whether the next one is worth while."""
+        began = _now()
+        metered = self.meter is not None and step.what == ENERGY
+        if metered:
+            assert self.meter is not None
+            ended, runs = self._metered(self.meter, step, signals, streams)
+        else:
+            ended, runs = self._once(step, signals, streams), 1
+        logs = self._logs(step)
+        verdict = self.collector.judge(step, ended, logs)
+        entry = _entry(step, number, began, ended, runs, logs, verdict)
+        if metered and self.meter is not None:
+            entry["energy"] = self.meter.result()
+        self.measurements.append(entry)
+        good = self._settle(step, ended, verdict)
+        self._save(PARTIAL)
+        return good
+
+    def _metered(self, meter: Meter, step: Step, signals: Signals, streams: Streams) -> tuple[Ended, int]:
+        """Run the program often enough to fill the meter's window."""
+        runs, total = 0, 0.0
+        with meter.sampling(self.directory.path / "power.csv"):
+            while True:
+                ended = self._once(step, signals, streams)
+                runs, total = runs + 1, total + ended.seconds
+                meter.mark(runs)
+                if ended.status or signals.stopped_by is not None or total >= meter.window_s or runs >= meter.most_runs:
+                    return ended, runs
+
+    def _once(self, step: Step, signals: Signals, streams: Streams) -> Ended:
+        if step.in_stdout is None or step.strip is None:
+            return self._spawn(step, signals, streams, self._ticker(step))
+        target = self.directory.logs / step.in_stdout
+        with target.open("ab") as file:
+            tail = Tail(target, step.strip(), streams.stdout)
+            show = self._ticker(step)
+            inner = Streams(streams.stdin, file.fileno(), streams.stderr)
+            try:
+                return self._spawn(step, signals, inner, lambda: (tail.tick(), show() if show else None))  # type: ignore[func-returns-value]
+            finally:
+                tail.tick(final=True)
+
+    def _spawn(self, step: Step, signals: Signals, streams: Streams, tick: Callable[[], Any] | None) -> Ended:
+        environment = {**os.environ, **step.environment}
+        try:
+            return process.run(
+                step.command, signals, environment=environment, streams=streams, timeout_s=self.timeout_s, tick=tick
+            )
+        finally:
+            if self.show is not None:
+                self.show("")
+
+    def _ticker(self, step: Step) -> Callable[[], None] | None:
+        """What keeps the user informed on a terminal."""
+        if self.show is None:
+            return None
+        began = last = time.monotonic()
+
+        def tick() -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last >= _SHOW_EVERY_S and self.show is not None:
+                last = now
+                self.show(self._progress(step, now - began))
+
+        return tick
+
+    def _progress(self, step: Step, seconds: float) -> str:
+        done = self.collector.progress(self._logs(step))
+        words = [f"eprof: {step.what} with {self.collector.name}", f"{seconds:.0f} s"]
+        if done is not None:
+            words.append(f"{done:,} of {self.launches:,} kernel launches" if self.launches else f"{done:,} kernel launches")
+        if done and self.launches and done < self.launches:
+            words.append(f"about {seconds * (self.launches - done) / done:.0f} s left")
+        if step.passes != "1":
+            words.append(f"passes: {step.passes}")
+        return " · ".join(words)
+
+    def _logs(self, step: Step) -> list[Path]:
+        return sorted({path for pattern in step.logs for path in self.directory.logs.glob(pattern)})
+
+    def _settle(self, step: Step, ended: Ended, verdict: Verdict) -> bool:
+        """Take over what a step told: status, warnings, number of launches. Returns whether to go on."""
+        for message in verdict.messages:
+            self.warnings.append(message)
+        status = ended.status if verdict.program_status is None else verdict.program_status
+        name = self.request.program[0]
+        if self.status is None:
+            self.status = (status or 1) if ended.timed_out else status
+        elif status != self.status and not ended.timed_out:
+            self.warnings.append(f"{name} ended with {status} in the {step.what} run, but with {self.status} in the first run.")
+        if ended.timed_out:
+            self.warnings.append(f"{name} was still running after {self.timeout_s:g} s (--timeout) and was stopped.")
+        elif status > 128 and ended.signal is not None:
+            self.warnings.append(f"{name} died of {_signal_name(ended.signal)} in the {step.what} run.")
+        if verdict.kernels is not None and step.what == TIME:
+            self.launches = verdict.kernels
+        if verdict.failed:
+            self.status = self.status or 1
+        return not (verdict.failed or ended.timed_out or status > 128 or verdict.kernels == 0)
+
+    def _save(self, status: str) -> None:
+        self.directory.save(
+            {
+                "schema": SCHEMA,
+                "eprof": __version__,
+                "status": status,
+                "program": list(self.request.program),
+                "command": shlex.join(self.request.program),
+                "cwd": str(Path.cwd()),
+                "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_TELLING)},
+                "host": {"name": platform.node(), "system": platform.system(), "release": platform.release(), "machine": platform.machine()},
+                "started_utc": self.started,
+                "ended_utc": _now(),
+                "profiler": {
+                    "name": self.tool.name,
+                    "version": self.tool.version,
+                    "path": self.tool.path,
+                    "why": self.tool.why,
+                    "simulated": self.collector.simulated,
+                },
+                "device": {"name": self.tool.device, "capability": self.tool.capability},
+                "meter": self.meter.describe() if self.meter is not None else None,
+                "exit_status": self.status,
+                "measurements": self.measurements,
+                "warnings": list(dict.fromkeys(self.warnings)),
+                **json.loads(json.dumps(self.about)),
+            }
+        )
+
+
+def _entry(
+    step: Step, number: int, began: str, ended: Ended, runs: int, logs: Sequence[Path], verdict: Verdict
+) -> dict[str, Any]:
+    return {
+        "what": step.what,
+        "number": number,
+        "command": list(step.command),
+        "environment": dict(step.environment),
+        "why": step.why,
+        "logs": [f"logs/{path.name}" for path in logs],
+        "processes": max(len(logs), 1),
+        "started_utc": began,
+        "seconds": round(ended.seconds, 6),
+        "runs": runs,
+        "passes": step.passes,
+        "exit_status": ended.status,
+        "program_status": verdict.program_status,
+        "signal": ended.signal,
+        "timed_out": ended.timed_out,
+        "kernels": verdict.kernels,
+        "failed": verdict.failed,
+    }
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,73 @@
+"""Signals of eprof while a program runs: each reaches the program once, and none is lost between two measurements."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+# Sent on to the program. SIGTSTP and SIGCONT act on eprof itself, SIGPIPE and faults are its own.
+_FORWARDED = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGWINCH,
+)
+STOPPING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
+_SI_KERNEL = 0x80  # sent by the kernel: a terminal's Ctrl-C, which the whole foreground group gets
+
+
+@dataclass
+class Signals:
+    """The signals that eprof holds back and hands on. `old_mask` is what the program starts with."""
+
+    waited: frozenset[signal.Signals]
+    old_mask: set[signal.Signals]
+    own_group: bool
+    stopped_by: signal.Signals | None = field(default=None)
+
+    def wait(self, seconds: float) -> tuple[signal.Signals, bool] | None:
+        """The next signal within `seconds` and whether it must be sent on to the program; None if there is none."""
+        info = signal.sigtimedwait(self.waited | {signal.SIGCHLD}, max(seconds, 0.0))
+        if info is None:
+            return None
+        number = signal.Signals(info.si_signo)
+        if number in STOPPING and self.stopped_by is None:
+            self.stopped_by = number
+        shared = info.si_code == _SI_KERNEL and not self.own_group
+        return number, number is not signal.SIGCHLD and not shared
+
+    def drain(self) -> None:
+        """Take note of the signals that came while no program was running."""
+        while self.wait(0.0) is not None:
+            pass
+
+
+@contextmanager
+def held() -> Iterator[Signals]:
+    """Hold signals back inside the block; those that eprof was told to ignore (nohup) stay ignored."""
+    waited = frozenset(one for one in _FORWARDED if signal.getsignal(one) is not signal.SIG_IGN)
+    old = {signal.Signals(one) for one in signal.pthread_sigmask(signal.SIG_BLOCK, waited | {signal.SIGCHLD})}
+    signals = Signals(waited, old, own_group=not _in_foreground())
+    try:
+        yield signals
+    finally:
+        signals.drain()
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def _in_foreground() -> bool:
+    """Whether a terminal sends its Ctrl-C to our process group; then the program must stay in it."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

@@ -1,0 +1,100 @@
+"""What a program reads and writes when it is run several times: the same input each time, its output passed on once."""
+
+import contextlib
+import os
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from eprof.collect.collector import Strip
+
+
+class Input:
+    """Standard input for several runs. A file is read from where it stood; a pipe is kept while the first run reads it."""
+
+    def __init__(self, runs: int) -> None:
+        mode = os.fstat(0).st_mode if _is_open(0) else 0
+        self._start = os.lseek(0, 0, os.SEEK_CUR) if stat.S_ISREG(mode) else None
+        self._kept: IO[bytes] | None = None
+        if runs > 1 and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            # Lives as long as the session: the file has no name and vanishes with the process.
+            self._kept = tempfile.TemporaryFile()  # noqa: SIM115
+        self._first = True
+
+    @contextmanager
+    def open(self) -> Iterator[int]:
+        """The file descriptor that the next run reads from."""
+        first, self._first = self._first, False
+        if self._start is not None:
+            os.lseek(0, self._start, os.SEEK_SET)
+            yield 0
+        elif self._kept is None:
+            yield 0 if _is_open(0) else os.open(os.devnull, os.O_RDONLY)
+        elif first:
+            ours = self._copied()
+            yield ours
+            os.close(ours)
+        else:
+            again = os.open(f"/proc/self/fd/{self._kept.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
+            yield again
+            os.close(again)
+
+    def _copied(self) -> int:
+        """A pipe that a thread fills with what comes in, keeping a copy."""
+        ours, theirs = os.pipe()
+        threading.Thread(target=self._pump, args=(theirs,), daemon=True).start()
+        return ours
+
+    def _pump(self, target: int) -> None:
+        assert self._kept is not None
+        with contextlib.suppress(OSError):
+            while piece := os.read(0, 1 << 16):
+                self._kept.write(piece)
+                self._kept.flush()
+                write_all(target, piece)
+        os.close(target)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+class Tail:
+    """Passes on what a program writes into a file, without the profiler's part of it."""
+
+    def __init__(self, path: Path, strip: Strip, target: int | None) -> None:
+        self._file = path.open("rb")
+        self._strip = strip
+        self._target = target
+
+    def tick(self, final: bool = False) -> None:
+        """Pass on what has come since the last call."""
+        while piece := self._file.read(1 << 16):
+            self._pass(self._strip.feed(piece))
+        if final:
+            self._pass(self._strip.feed(b"", final=True))
+            self._file.close()
+
+    def _pass(self, piece: bytes) -> None:
+        if self._target is None or not piece:
+            return
+        try:
+            write_all(self._target, piece)
+        except OSError:
+            # Nobody reads any more (`| head`), or the disk behind it is full: the log still has everything.
+            self._target = None
+
+
+def write_all(target: int, piece: bytes) -> None:
+    """Write all of `piece`. Raises OSError."""
+    view = memoryview(piece)
+    while view:
+        view = view[os.write(target, view) :]

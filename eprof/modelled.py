@@ -1,0 +1,79 @@
+"""Time of kernels that ran on a simulated device: the roofline of a cost table, divided by an efficiency."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from eprof.costs import Costs
+from eprof.counts import Counts
+from eprof.errors import UsageError
+from eprof.marks import Mark
+from eprof.vocabulary import COUNTS
+
+# [FMM] IV-C: given its mix of instructions, the best that a well-tuned irregular kernel (the FMM's U list) can reach on a
+# Jetson TK1 is slightly above a quarter of the peak; regular microbenchmarks come close to 1.
+DEFAULT_EFFICIENCY = 0.25
+_SIMULATED, _ESTIMATED, _MISSING = int(Mark.SIMULATED), int(Mark.ESTIMATED), int(Mark.MISSING)
+Floats = npt.NDArray[np.float64]
+
+
+def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) -> tuple[Counts, str | None, list[str]]:
+    """Give simulated kernels without a time the one of the roofline ([R] II; model.md 6):
+
+    T = max(W tau_flop, Q tau_mem) / efficiency, with W tau_flop summed over FP32 and FP64, and tau the reciprocals of the
+    table's peaks at the setting. W in flops, Q in DRAM bytes, T in s; marked ESTIMATED and SIMULATED.
+    Returns the counts, a phrase that says where the times come from (None if none was modelled), and warnings. Raises
+    UsageError if the efficiency is not above 0 and at most 1.
+    """
+    share = DEFAULT_EFFICIENCY if efficiency is None else efficiency
+    if not 0 < share <= 1:
+        raise UsageError(f"--efficiency {share:g}: say a fraction of the peak, above 0 and at most 1.")
+    need = _need(counts)
+    if not need.any():
+        return counts, None, []
+    seconds = roofline_s(counts.table, costs) / share
+    found = need & ~np.isnan(seconds) & (seconds > 0)
+    warnings = [_no_peaks(costs, int((need & ~found).sum()))] if (need & ~found).any() else []
+    if not found.any():
+        return counts, None, warnings
+    kernels = counts.kernels.copy()
+    kernels.loc[found, "time_s"] = seconds[found]
+    marks = kernels["time_marks"].to_numpy(dtype=np.int64)
+    kernels["time_marks"] = np.where(found, (marks & ~_MISSING) | _ESTIMATED | _SIMULATED, marks)
+    whose = "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)" if efficiency is None else "as told"
+    phrase = f"modelled by the roofline of {costs.name} at {costs.setting.label} MHz and an efficiency of {share:g} ({whose})"
+    return replace(counts, kernels=kernels), phrase, warnings
+
+
+def _need(counts: Counts) -> npt.NDArray[np.bool_]:
+    """The kernels that ran on a simulated device and have no time."""
+    simulated = (counts.marks.to_numpy(dtype=np.int64) & _SIMULATED).any(axis=1)
+    return np.asarray(simulated & counts.kernels["time_s"].isna().to_numpy(), dtype=np.bool_)
+
+
+def roofline_s(table: pd.DataFrame, costs: Costs) -> Floats:
+    """The least time in s at the peaks of `costs`; NaN where a peak that is needed is not known."""
+    peaks = costs.peaks
+    work = _seconds(_flops(table, "fp32"), peaks.sp_gflops) + _seconds(_flops(table, "fp64"), peaks.dp_gflops)
+    traffic = table["dram_read"].fillna(0.0) + table["dram_write"].fillna(0.0)
+    return np.maximum(work, _seconds(traffic.to_numpy(dtype=np.float64), peaks.dram_gb_per_s))
+
+
+def _flops(table: pd.DataFrame, kind: str) -> Floats:
+    parts = [count for count in COUNTS.values() if count.flops and count.group == kind]
+    return sum((table[count.name].fillna(0.0) * count.flops for count in parts), pd.Series(0.0, index=table.index)).to_numpy()
+
+
+def _seconds(amount: Floats, peak_giga: float | None) -> Floats:
+    if peak_giga is None:
+        return np.where(amount > 0, np.nan, 0.0)
+    return amount / (peak_giga * 1e9)
+
+
+def _no_peaks(costs: Costs, number: int) -> str:
+    return (
+        f"The time of {number} simulated kernels is not modelled: they did no floating-point work and moved no global memory, "
+        f"or {costs.name} does not tell the peak that it takes (its [peak] table)."
+    )
