@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from eprof.logs import header as headers
 from eprof.logs import text
 from eprof.logs.header import Header
@@ -24,8 +26,9 @@ _SECTIONS: dict[str, type[Section]] = {
     headers.SUMMARY: UsageSection,
     headers.IGNORED: Ignored,
 }
-# Where the rows of a table may end, as bytes that are quick to find.
-_LANDMARKS = (b"\n\n", b"\n==", b'\n"Device",', b'\n"Start",', b'\n"Time(%)"', b'\n"Type",')
+# First bytes of the lines that may end the rows of a table: an empty line, `==`, and `"Device"`, `"Start"`, `"Time(%)"`, `"Type"`.
+_NEWLINE, _EQUALS, _QUOTE = b'\n="'
+_HEADER_STARTS = np.array([first << 8 | second for first, second in (b"De", b"St", b"Ti", b"Ty")], dtype=np.uint16)
 _LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
 _EXAMPLE = 120
 
@@ -66,17 +69,17 @@ class Walk:
 
     def feed(self, block: bytes) -> None:
         """Read a block of whole lines."""
-        marks, place, slow_until = _Marks(block), 0, 0
-        while place < len(block):
-            if place >= slow_until and len(block) - place >= self._tuning.fast_from and self._is_fast():
-                slow_until = marks.after(place)
-                if slow_until - place >= self._tuning.fast_from and self._body(block[place:slow_until]):
-                    place = slow_until
+        marks, number, slow_until = _Marks(block), 0, 0
+        while number < marks.lines:
+            if number >= slow_until and self._is_fast():
+                slow_until = marks.next(number)
+                start, end = marks.start(number), marks.start(slow_until)
+                fast = end - start >= self._tuning.fast_from
+                if fast and self._body(memoryview(block)[start:end], slow_until - number):
+                    number = slow_until
                     continue
-            end = block.find(b"\n", place)
-            end = len(block) if end < 0 else end
-            self._line(block[place:end].decode())
-            place = end + 1
+            self._line(block[marks.start(number) : marks.end(number)].decode())
+            number += 1
 
     def close(self, whole: bool) -> None:
         """The log ends; `whole` if it ends with a line end."""
@@ -90,13 +93,12 @@ class Walk:
         section = self._section
         return isinstance(section, ColumnSection) and section.fast and not section.units_pending
 
-    def _body(self, body: bytes) -> bool:
+    def _body(self, body: memoryview, lines: int) -> bool:
         """Give the open table many lines at once. False if they must be looked at one by one."""
         section = self._section
-        odd = section.add_body(body, self._is_output) if isinstance(section, ColumnSection) else None
+        odd = section.add_body(body, lines, self._is_output) if isinstance(section, ColumnSection) else None
         if odd is None:
             return False
-        lines = body.count(b"\n") + (not body.endswith(b"\n"))
         self.seen.lines += lines
         self.seen.rows += lines - odd
         self.seen.skipped_lines += odd
@@ -211,16 +213,35 @@ class Walk:
 
 
 class _Marks:
-    """Where landmarks are in a block; each is searched once only, from one place on."""
+    """Where the lines of a block are, and which of them may end the rows of a table (found by their first bytes)."""
 
     def __init__(self, block: bytes) -> None:
-        self._block = block
-        self._next = dict.fromkeys(_LANDMARKS, -1)
+        data = np.frombuffer(block, dtype=np.uint8)
+        self._ends = np.flatnonzero(data == _NEWLINE)
+        if not block.endswith(b"\n"):
+            self._ends = np.append(self._ends, len(block))
+        self._starts = np.concatenate(([0], self._ends[:-1] + 1))
+        first = data[self._starts]
+        quoted = self._starts[first == _QUOTE]
+        second, third = (data[np.minimum(quoted + i, len(data) - 1)].astype(np.uint16) for i in (1, 2))
+        ending = (first == _NEWLINE) | (first == _EQUALS)
+        ending[first == _QUOTE] = np.isin(second << 8 | third, _HEADER_STARTS)
+        self._endings = np.flatnonzero(ending)
 
-    def after(self, place: int) -> int:
-        """The start of the first line after the one at `place` that may end the rows."""
-        for mark, known in self._next.items():
-            if known < place:
-                found = self._block.find(mark, max(place - 1, 0))
-                self._next[mark] = len(self._block) if found < 0 else found
-        return min(min(self._next.values()) + 1, len(self._block))
+    @property
+    def lines(self) -> int:
+        """How many lines the block has."""
+        return len(self._ends)
+
+    def start(self, number: int) -> int:
+        """Where line `number` starts; the block's end for the line after the last."""
+        return int(self._starts[number]) if number < len(self._starts) else int(self._ends[-1]) + 1
+
+    def end(self, number: int) -> int:
+        """Where line `number` ends, without its line end."""
+        return int(self._ends[number])
+
+    def next(self, number: int) -> int:
+        """The first line from `number` on that may end the rows."""
+        place = int(np.searchsorted(self._endings, number))
+        return int(self._endings[place]) if place < len(self._endings) else self.lines

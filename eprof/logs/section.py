@@ -4,17 +4,38 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from eprof.logs.header import Header
-from eprof.logs.store import Store
+from eprof.logs.store import Array, Store
 
 Columns = Mapping[int, pa.Array]
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 DEVICE = re.compile(r"\(\d+\)\s*$")
 WHOLE = re.compile(r"\s*\d{1,18}\s*")
 _FLUSH = 20_000
+
+
+def words(column: pa.Array) -> list[str]:
+    """The different strings of a column, as they come."""
+    return list(encoded(column).dictionary.to_numpy(zero_copy_only=False))
+
+
+def encoded(column: pa.Array) -> pa.DictionaryArray:
+    """A column of strings, dictionary-encoded."""
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
+
+def codes(column: pa.DictionaryArray) -> Array:
+    """For each row the place of its string in the dictionary."""
+    return np.asarray(column.indices.to_numpy(zero_copy_only=False))
+
+
+def no_blanks(strings: list[str]) -> bool:
+    """Whether every string holds something."""
+    return all(strings) and not any(map(str.isspace, strings))
 
 
 class Section(ABC):
@@ -117,7 +138,7 @@ class ColumnSection(Section):
         """Types to parse wanted columns to where it is not string."""
         return {}
 
-    def add_body(self, body: bytes, is_output: Callable[[str], bool]) -> int | None:
+    def add_body(self, body: memoryview, lines: int, is_output: Callable[[str], bool]) -> int | None:
         """Take many lines at once; says how many of them were program output. None: not possible, and nothing taken.
 
         It is not possible if a row does not fit, if lines and rows are not one to one (a quote left open), or if a line with
@@ -128,7 +149,6 @@ class ColumnSection(Section):
             return None
         columns, odd = parsed
         rows = len(next(iter(columns.values())))
-        lines = body.count(b"\n") + (not body.endswith(b"\n"))
         if rows + len(odd) != lines or not all(map(is_output, odd)) or not self.all_fit(columns):
             return None
         self._flush()
@@ -136,7 +156,7 @@ class ColumnSection(Section):
         self.add(columns)
         return len(odd)
 
-    def _parse(self, body: bytes) -> tuple[Columns, list[str]] | None:
+    def _parse(self, body: memoryview) -> tuple[Columns, list[str]] | None:
         try:
             return parse(body, self.header.width, self.wanted, self.column_types())
         except pa.ArrowInvalid:
@@ -144,7 +164,7 @@ class ColumnSection(Section):
 
 
 def parse(
-    body: bytes, width: int, wanted: tuple[int, ...], types: Mapping[int, pa.DataType]
+    body: memoryview, width: int, wanted: tuple[int, ...], types: Mapping[int, pa.DataType]
 ) -> tuple[Columns, list[str]]:
     """The wanted columns of CSV lines of `width` fields, and the lines that have another number of fields.
 
@@ -157,7 +177,7 @@ def parse(
         return "skip"
 
     table = arrow_csv.read_csv(
-        pa.BufferReader(body),
+        pa.BufferReader(pa.py_buffer(body)),
         read_options=arrow_csv.ReadOptions(column_names=[str(i) for i in range(width)]),
         parse_options=arrow_csv.ParseOptions(invalid_row_handler=skip),
         convert_options=arrow_csv.ConvertOptions(

@@ -33,7 +33,9 @@ class Names:
     def codes(self, column: pa.Array) -> Array:
         """The numbers (int32) of a column of strings or of a dictionary-encoded one."""
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        known = np.array([self.code(name) for name in encoded.dictionary.to_pylist()], dtype=np.int32)
+        give = self._codes.setdefault
+        names = encoded.dictionary.to_numpy(zero_copy_only=False)
+        known = np.array([give(name, len(self._codes)) for name in names], dtype=np.int32)
         return known[encoded.indices.to_numpy(zero_copy_only=False)] if len(known) else np.empty(0, np.int32)
 
     def category(self, codes: Array) -> pd.Categorical:

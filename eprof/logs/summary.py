@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 
 from eprof.logs.header import EVENTS, Header
-from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, ColumnSection, Columns
+from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, Columns, ColumnSection, codes, encoded, no_blanks, words
 from eprof.logs.store import Array, Names, Piece, Store
 from eprof.logs.table import COUNT
 from eprof.logs.values import as_cell, cells, settle
@@ -41,29 +41,29 @@ class SummarySection(ColumnSection):
     def all_fit(self, columns: Columns) -> bool:
         """As `fits`, asked once for each different string."""
         return (
-            all(map(DEVICE.search, _words(columns[self.device])))
-            and all(map(WHOLE.fullmatch, _words(columns[self.calls])))
-            and all(word.strip() for word in _words(columns[self.kernel]))
-            and all(word.strip() for word in _words(columns[self.name]))
+            all(map(DEVICE.search, words(columns[self.device])))
+            and all(map(WHOLE.fullmatch, words(columns[self.calls])))
+            and no_blanks(words(columns[self.kernel]))
+            and no_blanks(words(columns[self.name]))
         )
 
     def add(self, columns: Columns) -> None:
         """Keep the cells of the wanted counters."""
-        columns = {**columns, self.name: _encoded(columns[self.name])}
-        counters = [self.store.canonical(word.strip()) for word in columns[self.name].dictionary.to_pylist()]
-        wanted = np.array([self.store.keeps(counter) for counter in counters], dtype=bool)[_codes(columns[self.name])]
+        columns = {**columns, self.name: encoded(columns[self.name])}
+        counters = [self.store.canonical(word.strip()) for word in words(columns[self.name])]
+        wanted = np.array([self.store.keeps(counter) for counter in counters], dtype=bool)[codes(columns[self.name])]
         if not wanted.any():
             return
         if not wanted.all():
             columns = {i: column.filter(pa.array(wanted)) for i, column in columns.items()}
         own = np.array([self._counters.code(counter) for counter in counters], dtype=np.int32)
-        calls = _encoded(columns[self.calls])
+        calls = encoded(columns[self.calls])
         self._parts.append(
             (
                 self.store.devices.codes(columns[self.device]),
                 self.store.kernels.codes(columns[self.kernel]),
-                np.array([int(word) for word in calls.dictionary.to_pylist()], dtype=np.int64)[_codes(calls)],
-                own[_codes(columns[self.name])],
+                np.array([int(word) for word in words(calls)], dtype=np.int64)[codes(calls)],
+                own[codes(columns[self.name])],
                 *cells(columns[self.value]),
             )
         )
@@ -109,15 +109,3 @@ def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> Array:
         again = cell.groupby(cell, sort=False).cumcount().to_numpy()
         who = pd.factorize(who.astype(np.int64) << 32 | again)[0]
     return np.asarray(pd.factorize(who.astype(np.int64) << 32 | pd.factorize(calls)[0])[0])
-
-
-def _words(column: pa.Array) -> list[str]:
-    return list(_encoded(column).dictionary.to_pylist())
-
-
-def _encoded(column: pa.Array) -> pa.DictionaryArray:
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-
-
-def _codes(column: pa.DictionaryArray) -> Array:
-    return np.asarray(column.indices.to_numpy(zero_copy_only=False))

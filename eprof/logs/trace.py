@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eprof.logs.header import SUMMARY, Header
-from eprof.logs.section import DICTIONARY, WHOLE, ColumnSection, Columns, Section
+from eprof.logs.section import DICTIONARY, WHOLE, Columns, ColumnSection, Section, codes, encoded, words
 from eprof.logs.store import NO_DEVICE, Array, Piece, Store
 from eprof.logs.values import SECONDS, cells, seconds
 
@@ -78,13 +78,13 @@ class TraceSection(ColumnSection):
         if self.has_launch_ids:
             names = pc.replace_substring_regex(names, _LAUNCH_ID, "")
         names = names.dictionary_encode()
-        words = names.dictionary.to_pylist()
-        code = names.indices.to_numpy(zero_copy_only=False)
+        labels = words(names)
+        code = codes(names)
         time_s = cells(columns[self.duration])[0] * (self._unit or np.nan)
-        kernel = np.array([is_kernel(word) for word in words], dtype=bool)[code] & self._has_grid(columns)
+        kernel = np.array([is_kernel(word) for word in labels], dtype=bool)[code] & self._has_grid(columns)
         for other in np.unique(code[~kernel]):
             here = (code == other) & ~kernel
-            self.store.count_other(words[other], int(here.sum()), float(np.nansum(time_s[here])))
+            self.store.count_other(labels[other], int(here.sum()), float(np.nansum(time_s[here])))
         devices = self.store.devices.codes(columns[self.device])
         self._parts.append((devices[kernel], self.store.kernels.codes(names.filter(pa.array(kernel))), time_s[kernel]))
 
@@ -92,10 +92,9 @@ class TraceSection(ColumnSection):
         """Kernels have a grid, copies have not. (Older tables all have these columns; without them the name decides.)"""
         if self.grid is None:
             return np.ones(len(columns[self.name]), dtype=bool)
-        grid = columns[self.grid]
-        grid = grid if pa.types.is_dictionary(grid.type) else grid.dictionary_encode()
-        known = np.array([bool(word.strip()) for word in grid.dictionary.to_pylist()], dtype=bool)
-        return np.asarray(known[grid.indices.to_numpy(zero_copy_only=False)])
+        grid = encoded(columns[self.grid])
+        known = np.array([bool(word.strip()) for word in words(grid)], dtype=bool)
+        return np.asarray(known[codes(grid)])
 
     def finish(self) -> None:
         """One row a launch."""

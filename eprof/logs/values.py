@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from eprof.logs.table import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT
 
+Array = np.ndarray[Any, Any]
 # What a cell is: an index into UNITS, or a negative reason for there being no value.
 UNITS = (COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER)
 _COUNT, _PERCENT, _BYTES_PER_S, _LEVEL, _OTHER = range(5)
@@ -20,6 +21,7 @@ REASONS = {
     UNREADABLE: "not readable",
     MISFIT: "of another unit than the rest of the column",
 }
+_ZERO, _NINE, _PERCENT_SIGN, _S = b"09%s"
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _PLAIN = f"^{_NUMBER}$"
 _SUFFIXED = f"^(?P<number>{_NUMBER})(?P<suffix>%|[KMGT]?B/s)$"
@@ -41,12 +43,87 @@ _MISSING = {
 }
 
 
-def cells(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Values (float64; NaN = none; rates in B/s) and what each cell is (int8, see UNITS), for an array of strings."""
+def cells(texts: pa.Array) -> tuple[Array, Array]:
+    """Values (float64; NaN = none; rates in B/s) and what each cell is (int8, see UNITS), for an array of strings.
+
+    The last byte tells which cells are most likely plain numbers, percentages or rates; these are converted together.
+    Where one of them is something else after all, they are looked at with regular expressions.
+    """
+    last = _last_bytes(texts)
+    groups = ((last >= _ZERO) & (last <= _NINE), last == _PERCENT_SIGN, last == _S)
+    values, kinds = np.full(len(texts), np.nan), np.full(len(texts), EMPTY, dtype=np.int8)
+    rest = np.ones(len(texts), dtype=bool)
+    for chosen, convert in zip(groups, (_plain, _percentages, _rates), strict=True):
+        if chosen.any():
+            some = texts if chosen.all() else texts.filter(pa.array(chosen))
+            values[chosen], kinds[chosen] = convert(some) or careful_cells(some)
+            rest &= ~chosen
+    if rest.any():
+        values[rest], kinds[rest] = careful_cells(texts.filter(pa.array(rest)))
+    return values, kinds
+
+
+def _ends(texts: pa.Array) -> tuple[Array, Array]:
+    """The bytes that an array of strings refers to, and the places where its strings start and end."""
+    _, places, data = texts.buffers()
+    ends = np.frombuffer(places, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return np.frombuffer(data or b"", dtype=np.uint8), ends
+
+
+def _last_bytes(texts: pa.Array) -> Array:
+    """The last byte of each string, 0 for empty ones."""
+    if not len(texts):
+        return np.zeros(0, dtype=np.uint8)
+    data, ends = _ends(texts)
+    filled = ends[1:] > ends[:-1]
+    last = np.zeros(len(texts), dtype=np.uint8)
+    last[filled] = data[ends[1:][filled] - 1]
+    return last
+
+
+def _numbers(texts: pa.Array) -> Array | None:
+    """The values of unsigned numbers; None if not all are."""
+    try:
+        values = np.asarray(pc.cast(texts, pa.float64()).to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid:
+        return None
+    return None if np.signbit(values).any() or not np.isfinite(values).all() else values
+
+
+def _plain(texts: pa.Array) -> tuple[Array, Array] | None:
+    values = _numbers(texts)
+    return None if values is None else (values, np.full(len(texts), _COUNT, dtype=np.int8))
+
+
+def _percentages(texts: pa.Array) -> tuple[Array, Array] | None:
+    number = pc.utf8_rtrim(texts, characters="%")
+    values = _numbers(number)
+    if values is None or (_lengths(texts) - _lengths(number) != 1).any():
+        return None
+    return values, np.full(len(texts), _PERCENT, dtype=np.int8)
+
+
+def _rates(texts: pa.Array) -> tuple[Array, Array] | None:
+    number = pc.utf8_rtrim(texts, characters="KMGTB/s")
+    values, suffix = _numbers(number), pc.utf8_slice_codeunits(texts, -4)
+    if values is None:
+        return None
+    known = suffix.dictionary_encode()
+    names = [name.lstrip("0123456789.") for name in known.dictionary.to_pylist()]
+    place = known.indices.to_numpy(zero_copy_only=False)
+    if not set(names) <= set(RATES) or (_lengths(texts) - _lengths(number) != np.array(list(map(len, names)))[place]).any():
+        return None
+    return values * np.array([RATES[name] for name in names])[place], np.full(len(texts), _BYTES_PER_S, dtype=np.int8)
+
+
+def _lengths(texts: pa.Array) -> Array:
+    return np.diff(_ends(texts)[1])
+
+
+def careful_cells(texts: pa.Array) -> tuple[Array, Array]:
+    """As `cells`, by regular expressions: what `cells` must agree with."""
     texts = pc.utf8_trim_whitespace(texts)
     plain = pc.match_substring_regex(texts, _PLAIN)
-    if pc.all(plain).as_py() is not False:
-        return _finite(pc.cast(texts, pa.float64()).to_numpy(zero_copy_only=False), _COUNT)
     is_plain = plain.to_numpy(zero_copy_only=False)
     values, kinds = np.full(len(texts), np.nan), np.full(len(texts), EMPTY, dtype=np.int8)
     values[is_plain], kinds[is_plain] = _finite(
@@ -57,7 +134,7 @@ def cells(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return values, kinds
 
 
-def _finite(values: np.ndarray[Any, Any], kind: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _finite(values: Array, kind: int) -> tuple[Array, Array]:
     """Numbers too large for a float are no values."""
     kinds = np.full(len(values), kind, dtype=np.int8)
     endless = ~np.isfinite(values)
@@ -66,7 +143,7 @@ def _finite(values: np.ndarray[Any, Any], kind: int) -> tuple[np.ndarray[Any, An
     return values, kinds
 
 
-def _with_units(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _with_units(texts: pa.Array) -> tuple[Array, Array]:
     parts = pc.extract_regex(texts, _SUFFIXED)
     suffixed = parts.is_valid().to_numpy(zero_copy_only=False)
     values, kinds = np.empty(len(texts)), np.empty(len(texts), dtype=np.int8)
@@ -96,7 +173,7 @@ def _other(text: str) -> tuple[float, int]:
     return np.nan, _MISSING.get(text, _MISSING.get(text.lower(), UNREADABLE))
 
 
-def settle(kinds: np.ndarray[Any, Any]) -> tuple[int, np.ndarray[Any, Any]]:
+def settle(kinds: Array) -> tuple[int, Array]:
     """The unit that most cells of a column have, and the cells with those of another unit turned to MISFIT."""
     votes = np.bincount(kinds[kinds >= 0], minlength=len(UNITS))
     kind = int(votes.argmax()) if votes.any() else _OTHER

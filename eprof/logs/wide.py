@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from eprof.logs.header import WIDE_FIXED, Header
-from eprof.logs.section import DEVICE, DICTIONARY, ColumnSection, Columns
+from eprof.logs.section import DEVICE, DICTIONARY, Columns, ColumnSection, no_blanks, words
 from eprof.logs.store import Array, Piece, Store
 from eprof.logs.table import COUNT, OTHER
 from eprof.logs.values import MISFIT, as_cell, cells, settle, unit_of
@@ -53,9 +53,7 @@ class WideSection(ColumnSection):
 
     def all_fit(self, columns: Columns) -> bool:
         """As `fits`, asked once for each different string."""
-        return all(map(DEVICE.search, columns[self.device].dictionary.to_pylist())) and all(
-            kernel.strip() for kernel in columns[self.kernel].dictionary.to_pylist()
-        )
+        return all(map(DEVICE.search, words(columns[self.device]))) and no_blanks(words(columns[self.kernel]))
 
     def column_types(self) -> dict[int, pa.DataType]:
         """Counters straight to numbers, as long as that goes well."""
