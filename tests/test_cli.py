@@ -80,7 +80,14 @@ def test_constant_energy_is_null_without_time(eprof_command, real_log):
 
 def test_every_format_says_the_same(eprof_command, real_log, tmp_path):
     log = real_log(K20C)
-    report(eprof_command, log, "--costs", "jetson-tk1", "-q", *(word for kind in ("json", "csv", "parquet", "md", "txt", "html") for word in ("-o", f"out.{kind}")))
+    report(
+        eprof_command,
+        log,
+        "--costs",
+        "jetson-tk1",
+        "-q",
+        *(word for kind in ("json", "csv", "parquet", "md", "txt", "html") for word in ("-o", f"out.{kind}")),
+    )
     document = json.loads((tmp_path / "out.json").read_text())
     csv = pd.read_csv(tmp_path / "out.csv")
     parquet = pd.read_parquet(tmp_path / "out.parquet")
@@ -151,12 +158,12 @@ def test_several_logs_one_of_them_bad(eprof_command, real_log):
 def test_metrics_with_their_trace_have_exact_time(eprof_command, tmp_path):
     """Synthetic: metrics and a GPU trace of one run; the trace's time is used and carries no mark."""
     (tmp_path / "metrics.csv").write_text(
-        '==1== NVPROF is profiling process 1, command: ./axpy\n==1== Profiling result:\n==1== Metric result:\n'
+        "==1== NVPROF is profiling process 1, command: ./axpy\n==1== Profiling result:\n==1== Metric result:\n"
         '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
         '"Tesla K20c (0)","axpy(int, float*)",2,"flop_count_sp_fma","FMA",100,100,100\n'
     )
     (tmp_path / "trace.csv").write_text(
-        '==2== NVPROF is profiling process 2, command: ./axpy\n==2== Profiling result:\n'
+        "==2== NVPROF is profiling process 2, command: ./axpy\n==2== Profiling result:\n"
         '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread","Static SMem",'
         '"Dynamic SMem","Size","Throughput","Device","Context","Stream","Name"\n'
         "s,ms,,,,,,,,KB,B,MB,GB/s,,,,\n"
@@ -178,7 +185,7 @@ def test_hostile_names_do_not_reach_the_terminal(eprof_command, tmp_path):
     done = report(eprof_command, "log.csv", "--costs", "jetson-tk1")
     assert "\x1b]" not in done.stdout and "\x07" not in done.stdout and "\x1b[31m" not in done.stdout
     csv = report(eprof_command, "log.csv", "--format", "csv").stdout
-    assert "\n\"=" not in csv
+    assert '\n"=' not in csv
 
 
 def test_a_config_file_gives_defaults_and_options_win(eprof_command, real_log, tmp_path):

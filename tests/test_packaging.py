@@ -33,7 +33,10 @@ def tracked(*folders):
 
 def test_the_wheel_holds_exactly_the_tracked_files(wheel):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    wanted = {name if name.startswith("eprof/") else f"eprof/data/{name}" for name in tracked("eprof", "counters", "costs", "reports")}
+    wanted = {
+        name if name.startswith("eprof/") else f"eprof/data/{name}"
+        for name in tracked("eprof", "counters", "costs", "reports")
+    }
     assert names == wanted
 
 
@@ -61,7 +64,9 @@ def test_wheel_editable_and_checkout_see_the_same_data(wheel, tmp_path):
 
 
 def test_the_version_is_said_once():
-    done = subprocess.run([sys.executable, "-m", "eprof", "--version"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "eprof", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     import eprof
 
     assert done.stdout == f"eprof {eprof.__version__}\n"
