@@ -43,7 +43,7 @@ def document(energy: Energy) -> dict[str, Any]:
         "costs": _costs(energy.costs) if energy.costs else None,
         "time_s": time_s,
         "time_marks": _MARK_WORDS[_time_mark(energy)],
-        "time_from": "; ".join(dict.fromkeys(one.time_from for one in energy.profile.counted if one.time_from)) or None,
+        "time_from": energy.time_from,
         "power_w": _ratio(parts["total"], time_s),
         "launches": int(frame["launches"].sum()),
         "energy_j": parts,

@@ -15,8 +15,10 @@ from eprof.counters import Definition
 from eprof.counts import Counts
 from eprof.energy import Split, attribute, join
 from eprof.errors import DefinitionError, LogError
+from eprof.logs import oclgrind
 from eprof.logs.table import Launches, Log
 from eprof.marks import Mark, names
+from eprof.modelled import model_time
 from eprof.vocabulary import BYTES, COMPUTATION, CONSTANT, COUNTS, DATA, INSTRUCTIONS, PARTS
 
 SCHEMA = "eprof.profile/1"
@@ -62,11 +64,14 @@ class Profile:
             self._books[books] = counts.concat(parts)
         return self._books[books]
 
-    def energy(self, costs: str | CostTable | None = None, setting: str | None = None) -> "Energy":
+    def energy(
+        self, costs: str | CostTable | None = None, setting: str | None = None, efficiency: float | None = None
+    ) -> "Energy":
         """The profile priced with a cost table (a name, a file or a loaded one) at a DVFS setting ("852/924", MHz).
 
         Without `costs`, the table that is made for the profiled GPU is taken; if there is none, nothing is priced and
-        every energy is unknown. Raises CostError: no such table, no such setting.
+        every energy is unknown. `efficiency`: the fraction of the peak that kernels on a simulated device are taken to
+        reach (`modelled`). Raises CostError: no such table, no such setting; UsageError: no such efficiency.
         """
         table = self._table(costs)
         if table is None:
@@ -82,10 +87,10 @@ class Profile:
                 charges={name: _assumed(charge) for name, charge in priced.charges.items()},
                 notes=(*priced.notes, foreign),
             )
-        counted = self.counts(priced.books)
+        counted, time_from, notes = model_time(self.counts(priced.books), priced, efficiency)
         split = attribute(counted, priced)
         order = _order(counted.kernels, split)
-        return Energy(self, priced, _rows(counted, order), _split_rows(split, order))
+        return Energy(self, priced, _rows(counted, order), _split_rows(split, order), time_from, tuple(notes))
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
         if isinstance(costs, CostTable):
@@ -163,7 +168,11 @@ def _of_device(launches: Launches, label: str | None) -> Launches:
 
 
 def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str) -> Counted:
-    device = identify(label, capability, [str(name) for name in launches.counters.columns])
+    if label == oclgrind.DEVICE:
+        device, profiler = Device(label, label, None, counters.SIMULATED, "simulated device"), "oclgrind"
+        launches = replace(launches, marks=launches.marks | np.int8(Mark.SIMULATED))
+    else:
+        device = identify(label, capability, [str(name) for name in launches.counters.columns])
     definition = counters.find(profiler, device.capability or "")
     timed, time_from, warnings = times.recover(launches, definition)
     found = [*warnings, *checks.check(timed, definition)]
@@ -211,13 +220,21 @@ def _list(words: Sequence[str], last: str = "and") -> str:
 class Energy:
     """A profile priced at one setting; kernels with the most energy (else time) come first.
 
-    `costs` and `split` are None where no cost table is in force.
+    `costs` and `split` are None where no cost table is in force. `modelled`: where the times of simulated kernels are from.
     """
 
     profile: Profile
     costs: Costs | None
     counts: Counts
     split: Split | None
+    modelled: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def time_from(self) -> str | None:
+        """Where the times come from, in words; None if they are those of the logs."""
+        found = [one.time_from for one in self.profile.counted] + [self.modelled]
+        return "; ".join(dict.fromkeys(one for one in found if one)) or None
 
     @cached_property
     def warnings(self) -> list[str]:
@@ -225,7 +242,7 @@ class Energy:
         found = [*self.profile.warnings]
         for one in self.profile.counted:
             found += one.warnings
-        found += [*self.counts.warnings]
+        found += [*self.counts.warnings, *self.notes]
         if self.costs is None:
             found.append(self._no_costs())
         else:
