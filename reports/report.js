@@ -29,12 +29,12 @@
     let s = Math.abs(x) * 100, t;
     if (s === 0) t = "0";
     else if (s < 0.05) t = "<" + NARROW + "0.1";
-    else if (s >= 99.95 && s < 99.9999) t = ">" + NARROW + "99.9";
+    else if (s >= 99.95 && s < 99.999) t = ">" + NARROW + "99.9";
     else t = s < 9.95 || (s > 99 && s < 99.95) ? s.toFixed(1) : grouped(s.toFixed(0));
     return (x < 0 ? "−" : "") + t + NARROW + "%";
   }
   function written(kind, unit, x) {
-    return kind === "whole" ? grouped(String(Math.round(x))) : kind === "plain" ? plain(x) : kind === "share" ? percent(x) : quantity(x, unit);
+    return kind === "whole" ? grouped(String(x)) : kind === "plain" ? plain(x) : kind === "share" ? percent(x) : quantity(x, unit);
   }
 
   // ---- small tools
@@ -59,13 +59,13 @@
   }
 
   let D, count, measure, order, shown, chosen = 0, sortKey, sortUp = false, leave = false, query = "";
-  let box, body, from = -1, scale = 1, running = [], pieces = {};
+  let box, body, from = -1, scale = 1, running = [];
 
   function start() {
     D = JSON.parse(id("data").textContent);
     setUpTheme();
     if (D.names) setUpTable();
-    requestAnimationFrame(() => { requestAnimationFrame(() => { root.dataset.ready = "1"; }); });
+    requestAnimationFrame(() => requestAnimationFrame(() => { root.dataset.ready = "1"; }));
   }
 
   // ---- theme
@@ -74,7 +74,7 @@
   }
   function setUpTheme() {
     let button = id("theme");
-    function label() { button.textContent = isDark() ? "Light" : "Dark"; button.setAttribute("aria-label", (isDark() ? "Light" : "Dark") + " theme"); }
+    function label() { button.textContent = isDark() ? "Light" : "Dark"; button.title = button.textContent + " theme"; }
     button.hidden = false;
     label();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
@@ -86,16 +86,26 @@
   }
 
   // ---- numbers of a kernel
-  function mark(column, k) { let m = D.marks[column]; return typeof m === "number" ? m : m[k]; }
+  function pick(column, k) { return typeof column === "number" ? column : column[k]; }
+  function mark(key, k) { return key === "above" ? mark("computation", k) | mark("data", k) : pick(D.marks[key] || 0, k); }
+  function over(a, b) { return a === null || !b ? null : a / b; }
+  // A number of a kernel; power, constant energy and what is above it are worked out where they are not sent.
+  function number(key, k) {
+    const column = D.numbers[key], n = other => number(other, k);
+    if (column) return column[k];
+    if (key === "power") return over(n("total"), n("time"));
+    if (key === "constant") return n("time") === null || D.watts === null ? null : n("time") * D.watts;
+    if (key === "above") return n("computation") === null && n("data") === null ? null : n("computation") + n("data");
+    return null;
+  }
   function main() { return leave ? "above" : measure; }
   function wholeAmount() { return D.whole[main()]; }
   function value(key, k) {
-    let n = D.numbers;
-    if (key === measure) return n[main()][k];
-    if (key === "share") return wholeAmount()[0] && n[main()][k] !== null ? n[main()][k] / wholeAmount()[0] : null;
-    if (leave && key === "power") return n.above[k] === null || !n.time[k] ? null : n.above[k] / n.time[k];
-    if (leave && key === "perflop") return n.perflop[k] === null || !n.total[k] ? null : n.perflop[k] * n.above[k] / n.total[k];
-    return n[key] ? n[key][k] : null;
+    if (key === measure) return number(main(), k);
+    if (key === "share") return over(number(main(), k), wholeAmount()[0]);
+    if (leave && key === "power") return over(number("above", k), number("time", k));
+    if (leave && key === "perflop") return over(number("above", k), over(number("total", k), number("perflop", k)));
+    return number(key, k);
   }
   function marksOf(key, k) {
     if (key === measure) return mark(main(), k);
@@ -103,33 +113,22 @@
     if (key === "sum") return wholeAmount()[1];
     return mark(key, k);
   }
-  function spoken(bits) {
-    return ["m", "e", "s", "a"].filter((letter, i) => bits & (1 << i)).map(letter => D.meanings[letter]).join("; ");
-  }
+  function set(words, bits) { return Array.from(words).filter((_, i) => bits & (1 << i)); }
+  function spoken(bits) { return set(D.meanings, bits).join(", "); }
   // Text with its marks, as badges.written does.
   function fill(node, text, bits, bound) {
     if (text === null) {
-      let unknown = el("span", "unknown", "–");
-      unknown.title = spoken(bits) || "not known";
-      node.appendChild(unknown);
-      return node;
+      node.appendChild(el("span", "unknown", "–")).title = spoken(bits) || "not known";
+      return;
     }
     if (bound && bits & 1) {
-      let least = el("span", "", "≥" + NARROW);
-      least.title = "at least: something is missing";
-      node.appendChild(least);
+      node.appendChild(el("span", "", "≥" + NARROW)).title = "at least";
       bits &= ~1;
     }
-    node.appendChild(document.createTextNode(text));
-    if (bits) {
-      let sup = el("sup", "m", ["m", "e", "s", "a"].filter((letter, i) => bits & (1 << i)).join(""));
-      sup.title = spoken(bits);
-      node.appendChild(sup);
-    }
-    return node;
+    node.append(text);
+    if (bits) node.appendChild(el("sup", "m", set("mesa", bits).join(""))).title = spoken(bits);
   }
-  function full(k) { return D.names[k] + (D.devices ? " on " + D.devices[D.device[k]] : ""); }
-  function pick(column, k) { return typeof column === "number" ? column : column[k]; }
+  function device(k) { return D.devices ? D.devices[D.device[k]] : ""; }
   function shortName(k, length) {
     let end = pick(D.to, k);
     return cut(D.names[k].slice(pick(D.from, k), end < 0 ? undefined : end), length);
@@ -140,17 +139,28 @@
     let n = countOf(word, k);
     return n === 0 ? 0 : n === null || word.price === null ? null : n * word.price;
   }
-  function wordMarks(word, k) { let m = D.countMarks[word.name]; return typeof m === "number" ? m : m[k]; }
   function groupsOf(k) {
     let sums = {};
     if (measure !== "total") return [["plain", value(measure, k) || 0]];
     D.words.forEach(word => { sums[word.group] = (sums[word.group] || 0) + (energyOf(word, k) || 0); });
-    if (!leave) sums.constant = D.numbers.constant[k] || 0;
+    if (!leave) sums.constant = number("constant", k) || 0;
     return D.groups.filter(group => sums[group] > 0).map(group => [group, sums[group]]);
+  }
+
+  // A column as eprof/report/packed.py wrote it.
+  function unpacked(all) {
+    for (const key in all) {
+      const [width, figures, powers, exceptions] = all[key];
+      all[key] = Array.from(powers, (power, k) => power === "!" ? null : k in exceptions ? exceptions[k]
+        : +(figures[k * width] + "." + figures.slice(k * width + 1, (k + 1) * width) + "e" + (power.charCodeAt(0) - 78)));
+    }
   }
 
   // ---- the table: a window of rows between two spacers
   function setUpTable() {
+    [D.numbers, D.counts, D.energies].forEach(unpacked);
+    D.numbers.launches = D.launches;
+    D.names = D.names.reduce((all, part, i) => { if (i % 2) all.push(D.heads[D.names[i - 1]] + part); return all; }, []);
     count = D.names.length; measure = sortKey = D.measure;
     order = D.order || Array.from({ length: count }, (_, i) => i);
     chosen = order[0];
@@ -182,18 +192,18 @@
     if (!id("tools")) return;
     id("tools").hidden = false;
     let timer = 0;
-    id("filter").addEventListener("input", () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => { query = id("filter").value.toLowerCase(); refresh(true); }, 60);
-    });
+    id("filter").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(filter, 60); });
     if (id("leave")) id("leave").addEventListener("change", () => { leave = id("leave").checked; refresh(true); if (D.whole.total) show(chosen); });
     id("copy").addEventListener("click", copy);
   }
-  function sortable(key, k) { return key === "name" ? D.names[k] : key === "device" ? D.devices[D.device[k]] : value(key, k); }
+  function filter() { query = id("filter").value.toLowerCase(); refresh(true); }
+  function raw(key, k, i) {
+    return key === "name" ? D.names[k] : key === "device" ? device(k) : key === "sum" ? over(running[i], wholeAmount()[0]) : value(key, k);
+  }
   function refresh(rewind) {
     let keys = {}, up = sortUp ? 1 : -1;
     shown = order.filter(k => !query || D.names[k].toLowerCase().indexOf(query) >= 0);
-    shown.forEach(k => { keys[k] = sortable(sortKey, k); });
+    shown.forEach(k => { keys[k] = raw(sortKey, k); });
     shown.sort((a, b) => {
       let x = keys[a], y = keys[b];
       if (x === null || y === null) return (x === null) - (y === null) || a - b;
@@ -201,8 +211,8 @@
     });
     let sum = 0;
     scale = 0;
-    running = shown.map(k => { sum += D.numbers[main()][k] || 0; return sum; });
-    order.forEach(k => { scale = Math.max(scale, D.numbers[main()][k] || 0); });
+    running = shown.map(k => { sum += number(main(), k) || 0; return sum; });
+    order.forEach(k => { scale = Math.max(scale, number(main(), k) || 0); });
     heads().forEach(th => {
       if (th.dataset.key === sortKey) th.setAttribute("aria-sort", sortUp ? "ascending" : "descending");
       else th.removeAttribute("aria-sort");
@@ -219,9 +229,9 @@
     if (all[0] === null) return;
     let bits = shown.reduce((bits, k) => bits | mark(main(), k), 0);
     if (shown.length === count) { sum = all[0]; bits |= all[1]; }
-    node.appendChild(document.createTextNode(", "));
+    node.append(", ");
     fill(node, quantity(sum, unit), bits, true);
-    node.appendChild(document.createTextNode((measure === "instructions" ? " instructions" : "") + " (" + percent(all[0] ? sum / all[0] : 0) + ")"));
+    node.append((measure === "instructions" ? " instructions" : "") + " (" + percent(over(sum, all[0]) || 0) + ")");
   }
   function spacer(rows) {
     let tr = el("tr", "gap"), td = tr.appendChild(el("td"));
@@ -253,7 +263,7 @@
     D.columns.forEach(column => {
       if (column.kind === "name") {
         let th = el("th", "k-name"), button = th.appendChild(el("button", "name", shortName(k, 44)));
-        th.scope = "row"; button.type = "button"; button.title = full(k); button.dataset.kernel = k;
+        th.scope = "row"; button.type = "button"; button.title = D.names[k]; button.dataset.kernel = k;
         button.tabIndex = k === chosen ? 0 : -1;
         tr.appendChild(th);
       } else tr.appendChild(cell(column, k, i));
@@ -262,9 +272,9 @@
   }
   function cell(column, k, i) {
     let td = el("td", "k-" + column.kind), key = column.key, share = column.kind === "share" || column.kind === "sum";
-    if (column.kind === "device") { td.textContent = D.devices[D.device[k]]; return td; }
-    let x = key === "sum" ? (wholeAmount()[0] ? running[i] / wholeAmount()[0] : null) : value(key, k);
-    fill(td, x === null ? null : written(share ? "share" : column.kind, column.unit, x), marksOf(key, k), !share && column.bound);
+    const x = raw(key, k, i);
+    if (key === "device") td.textContent = x;
+    else fill(td, x === null ? null : written(share ? "share" : column.kind, column.unit, x), marksOf(key, k), !share && column.bound);
     if (column.kind === "main") td.appendChild(mini(k));
     return td;
   }
@@ -272,7 +282,7 @@
     let node = svg("svg", { "class": "mini", width: 60, height: 8, "aria-hidden": "true" }), at = 0;
     groupsOf(k).forEach(part => {
       let width = scale ? 100 * part[1] / scale : 0;
-      node.appendChild(svg("rect", { "class": "c-" + part[0] + (width > 1.2 ? " g" : ""), x: at.toFixed(3) + "%", width: width.toFixed(3) + "%", height: 8 }));
+      node.appendChild(svg("rect", { "class": "c-" + part[0], x: at.toFixed(3) + "%", width: width.toFixed(3) + "%", height: 8 }));
       at += width;
     });
     return node;
@@ -280,18 +290,16 @@
 
   // ---- choosing a kernel
   function onClick(event) {
-    let button = event.target.closest && event.target.closest("[data-kernel],[data-filter]");
-    let tr = !button && event.target.closest && event.target.closest("#kernels-table tbody tr");
-    if (tr) button = tr.querySelector("[data-kernel]");
+    const near = event.target.closest("[data-kernel],[data-filter],#kernels-table tbody tr");
+    const button = near && (near.tagName === "TR" ? near.querySelector("[data-kernel]") : near);
     if (!button) return;
     if (button.dataset.filter !== undefined) return filterFor(button.dataset.filter);
     choose(+button.dataset.kernel);
-    if (!box.contains(button)) id("kernel").scrollIntoView();
+    if (!box.contains(near)) id("kernel").scrollIntoView();
   }
   function filterFor(text) {
     id("filter").value = text;
-    query = text.toLowerCase();
-    refresh(true);
+    filter();
     id("table").scrollIntoView();
     id("filter").focus({ preventScroll: true });
   }
@@ -317,8 +325,8 @@
     show(k);
     draw(true);
     markChosen();
-    let link = "#kernel=" + encodeURIComponent(D.names[k]) + (D.devices ? "&device=" + encodeURIComponent(D.devices[D.device[k]]) : "");
-    try { history.replaceState(null, "", link); } catch (e) { /* the page still works without a link */ }
+    const link = () => "#kernel=" + encodeURIComponent(D.names[k]) + (D.devices ? "&device=" + encodeURIComponent(device(k)) : "");
+    try { history.replaceState(null, "", link()); } catch (e) { /* the page still works without a link */ }
   }
   function markChosen() {
     document.querySelectorAll(".row [data-kernel]").forEach(button => {
@@ -327,125 +335,116 @@
     });
   }
   function followLink() {
-    let found = /^#kernel=([^&]*)(?:&device=(.*))?$/.exec(location.hash), name, device;
-    if (!found) return;
-    try { name = decodeURIComponent(found[1]); device = found[2] && decodeURIComponent(found[2]); } catch (e) { return; }
-    for (let k = 0; k < count; k++) {
-      if (D.names[k] === name && (!device || !D.devices || D.devices[D.device[k]] === device)) {
-        choose(k);
-        id("kernel").scrollIntoView();
-        return;
-      }
-    }
+    let wanted = "";
+    try { wanted = decodeURIComponent(location.hash); } catch (e) { return; }
+    const at = order.find(k => wanted === "#kernel=" + D.names[k] || wanted === "#kernel=" + D.names[k] + "&device=" + device(k));
+    if (at === undefined) return;
+    choose(at);
+    id("kernel").scrollIntoView();
   }
 
   // ---- one kernel
-  let FAMILIES = [["computation", "Instructions", "instruction", "instructions"], ["data", "Bytes", "byte", "bytes"]];
+  const FAMILIES = [["computation", "Instructions", "instruction", "instructions"], ["data", "Bytes", "byte", "bytes"]];
   function show(k) {
+    const facts = id("one-facts"), panels = id("one-panels"), best = [0.05, ""], n = key => number(key, k);
     id("one-name").textContent = D.names[k];
-    id("one-device").textContent = D.devices ? D.devices[D.device[k]] : "";
-    let facts = id("one-facts"), panels = id("one-panels"), best = [0.05, ""], n = D.numbers;
+    id("one-device").textContent = device(k);
     facts.textContent = panels.textContent = "";
-    function number(key) { return n[key] ? n[key][k] : null; }
     function fact(label, key, kind, unit, bound, x) {
-      if (x === undefined) x = number(key);
       if (x === null) return;
-      let div = facts.appendChild(el("div")), bits = key === "constant" ? mark(key, k) | mark("total", k) : mark(key, k);
+      const div = facts.appendChild(el("div")), bits = mark(key, k) | (key === "constant" && mark("total", k));
       div.appendChild(el("dt", "", label));
       fill(div.appendChild(el("dd")), written(kind, unit, x), bits, bound);
     }
-    fact("Energy", "total", "q", "J", true);
-    fact("Constant power", "constant", "share", "", false, number("constant") === null || !number("total") ? null : n.constant[k] / n.total[k]);
-    fact("Time", "time", "q", "s", true);
-    fact("Calls", "launches", "whole", "", true);
-    fact("Mean power", "power", "q", "W", true);
-    fact("Energy per flop", "perflop", "q", "J", true, number("perflop") === null ? null : n.perflop[k] / 1e12);
-    fact("Flop per DRAM byte", "intensity", "plain", "", false);
-    FAMILIES.forEach(family => { let panel = drawPanel(k, family, best); if (panel) panels.appendChild(panel); });
+    fact("Energy", "total", "q", "J", true, n("total"));
+    fact("Constant power", "constant", "share", "", false, over(n("constant"), n("total")));
+    fact("Time", "time", "q", "s", true, n("time"));
+    fact("Calls", "launches", "whole", "", true, n("launches"));
+    fact("Mean power", "power", "q", "W", true, n("power"));
+    fact("Energy per flop", "perflop", "q", "J", true, over(n("perflop"), 1e12));
+    fact("Flop per DRAM byte", "intensity", "plain", "", false, n("intensity"));
+    FAMILIES.forEach(family => drawPanel(k, family, best, panels));
     id("one-message").textContent = best[1];
   }
   function linesOf(k, family) {
-    let whole = 0, energy = D.numbers[family[0]] ? D.numbers[family[0]][k] : null, found = [];
+    let whole = 0;
     D.words.forEach(word => { if (word.counted && word.unit === family[2]) whole += countOf(word, k) || 0; });
-    D.words.forEach(word => {
-      if (word.family !== family[0] || wordMarks(word, k) < 0) return;
-      let n = countOf(word, k), e = energyOf(word, k), bits = wordMarks(word, k);
-      found.push({
-        word: word, n: n, e: e, bits: n === 0 ? 0 : bits,
-        ofCount: word.counted && n !== null && whole ? n / whole : null,
-        ofEnergy: e !== null && energy ? e / energy : null
-      });
+    return D.words.filter(word => word.family === family[0] && pick(D.countMarks[word.name], k) >= 0).map(word => {
+      const n = countOf(word, k), e = energyOf(word, k);
+      return {
+        word: word, n: n, e: e, bits: n === 0 ? 0 : pick(D.countMarks[word.name], k),
+        ofCount: word.counted ? over(n, whole) : null, ofEnergy: over(e, number(family[0], k))
+      };
     });
-    return found;
   }
-  function drawPanel(k, family, best) {
-    let lines = linesOf(k, family), some = lines.filter(l => l.n !== 0 || l.e), top = 0.0001;
-    if (!lines.length) return null;
+  function drawPanel(k, family, best, panels) {
+    const lines = linesOf(k, family), some = lines.filter(l => l.n !== 0 || l.e), energy = number(family[0], k);
+    if (!lines.length) return;
+    let top = 0.0001;
     some.forEach(l => {
-      top = Math.max(top, l.ofCount || 0, l.ofEnergy || 0);
-      let gap = (l.ofEnergy || 0) - (l.ofCount === null ? 1 : l.ofCount);
-      if (gap >= best[0]) {
-        best[0] = gap;
-        best[1] = l.word.label + ": " + percent(l.ofCount) + " of the " + family[3] + ", " + percent(l.ofEnergy) + " of their energy.";
-      }
+      top = Math.max(top, l.ofCount, l.ofEnergy);
+      const gap = l.ofEnergy - (l.ofCount === null ? 1 : l.ofCount);
+      if (gap < best[0]) return;
+      best[0] = gap;
+      best[1] = l.word.label + ": " + percent(l.ofCount) + " of the " + family[3] + ", " + percent(l.ofEnergy) + " of their energy.";
     });
-    let panel = el("div", "panel"), head = panel.appendChild(el("h3", "", family[1])), energy = D.numbers[family[0]] ? D.numbers[family[0]][k] : null;
-    let bits = energy === null ? 0 : mark(family[0], k);
-    if (energy !== null) { head.appendChild(document.createTextNode(" – ")); fill(head, quantity(energy, "J"), bits, true); }
-    some.forEach(l => { panel.appendChild(meter(l, top, family, bits)); });
-    let none = lines.filter(l => some.indexOf(l) < 0).map(l => l.word.label);
+    const panel = panels.appendChild(el("div", "panel")), head = panel.appendChild(el("h3", "", family[1]));
+    const bits = energy === null ? 0 : mark(family[0], k), none = lines.filter(l => some.indexOf(l) < 0).map(l => l.word.label);
+    if (energy !== null) fill(head, quantity(energy, "J"), bits, true, head.append(" – "));
+    some.forEach(l => panel.appendChild(meter(l, 100 / top, family, bits)));
     if (none.length) panel.appendChild(el("p", "none", "Counted, and none: " + none.join(", ") + "."));
-    return panel;
   }
-  function meter(l, top, family, bits) {
-    let line = el("div", "meter"), label = line.appendChild(el("span", "label", l.word.label)), small = label.appendChild(el("small"));
-    if (l.n === null) small.textContent = "not counted";
-    else {
-      fill(small, quantity(l.n, l.word.unit === "byte" ? "B" : ""), l.bits & l.word.mask & ~1, true);
-      let more = l.ofCount === null ? "" : " · " + percent(l.ofCount) + " of the " + family[3];
-      if (l.e === null && l.bits & 1) more += " · no price";
-      small.appendChild(document.createTextNode(more));
-    }
-    let share = l.ofEnergy === null ? null : percent(l.ofEnergy);
-    let node = svg("svg", { "class": "bar", width: "100%", height: 18, role: "img", "aria-label": l.word.label + ": " + (share || "an unknown share") + " of the energy, " + percent(l.ofCount || 0) + " of the " + family[3] });
-    if (l.ofEnergy) node.appendChild(svg("rect", { "class": "c-" + l.word.group + " edge", y: 3, height: 12, width: (100 * l.ofEnergy / top).toFixed(3) + "%" }));
-    if (l.ofCount) node.appendChild(svg("rect", { "class": "outline", y: 0.5, height: 17, width: (100 * l.ofCount / top).toFixed(3) + "%" }));
+  function meter(l, by, family, bits) {
+    const line = el("div", "meter"), label = line.appendChild(el("span", "label", l.word.label)), small = label.appendChild(el("small"));
+    const priced = measure === "total", share = l.ofEnergy === null ? null : percent(l.ofEnergy), ofCount = percent(l.ofCount || 0);
+    const amount = l.n === null ? null : quantity(l.n, l.word.unit === "byte" ? "B" : ""), counting = l.bits & l.word.mask & ~1;
+    const own = l.e === null || l.e || l.bits & 1 ? l.bits : 0;
+    const node = svg("svg", {
+      "class": "bar", width: "100%", height: 18, role: "img",
+      "aria-label": l.word.label + ": " + (priced ? (share || "an unknown share") + " of the energy, " : "") + ofCount + " of the " + family[3]
+    });
+    const bar = (cls, y, height, x) => { if (x) node.appendChild(svg("rect", { "class": cls, y: y, height: height, width: (by * x).toFixed(3) + "%" })); };
+    bar("c-" + l.word.group + " edge", 3, 12, priced ? l.ofEnergy : l.ofCount);
+    if (priced) bar("outline", 0.5, 17, l.ofCount);
     line.appendChild(node);
-    let own = l.e === null || l.e || l.bits & 1 ? l.bits : 0;
-    fill(line.appendChild(el("span", "num")), l.e === null ? null : quantity(l.e, "J"), own, true);
-    fill(line.appendChild(el("span", "num share")), share, own | (share ? bits : 0), false);
+    const first = line.appendChild(el("span", "num")), second = line.appendChild(el("span", "num share"));
+    if (l.n === null) small.textContent = "not counted";
+    else if (priced) {
+      fill(small, amount, counting, true);
+      if (l.ofCount !== null) small.append(" · " + ofCount + " of the count");
+      if (l.e === null && l.bits & 1) small.append(" · no price");
+    }
+    if (priced) fill(first, l.e === null ? null : quantity(l.e, "J"), own, true);
+    else fill(first, amount, counting, true);
+    if (priced) fill(second, share, own | (share ? bits : 0), false);
+    else fill(second, l.ofCount === null ? null : ofCount, counting, false);
     return line;
   }
 
   // ---- copy
   function quoted(x) {
-    let text = x === null || x === undefined ? "" : String(x);
+    let text = x === null ? "" : String(x);
     if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text;
     return '"' + text.replace(/"/g, '""') + '"';
   }
   function csv() {
     let head = D.columns.map(c => quoted(c.label + (c.unit ? " (" + c.unit + ")" : ""))).concat(quoted("Marks"));
     let lines = shown.map((k, i) => {
-      return D.columns.map(c => {
-        if (c.kind === "sum") return quoted(wholeAmount()[0] ? +(running[i] / wholeAmount()[0]).toPrecision(4) : null);
-        if (c.kind === "share") { let x = value("share", k); return quoted(x === null ? null : +x.toPrecision(4)); }
-        return quoted(sortable(c.key, k));
-      }).concat(quoted(["missing", "estimated", "simulated", "assumed"].filter((w, i) => mark(main(), k) & (1 << i)).join(" "))).join(",");
+      const cells = D.columns.map(c => raw(c.key, k, i)).map(x => quoted(typeof x === "number" ? +x.toPrecision(4) : x));
+      return cells.concat(quoted(spoken(mark(main(), k)))).join(",");
     });
     return [head.join(",")].concat(lines).join("\r\n") + "\r\n";
   }
   function copy() {
     let text = csv(), button = id("copy");
-    function said(words) { button.textContent = words; setTimeout(() => { button.textContent = "Copy as CSV"; }, 1600); }
-    function byHand() {
-      let area = id("csv");
-      area.hidden = false;
-      area.value = text;
-      area.focus();
-      area.select();
+    const said = words => { button.textContent = words; setTimeout(() => { button.textContent = "Copy as CSV"; }, 1600); };
+    const byHand = () => {
+      id("csv").hidden = false;
+      id("csv").value = text;
+      id("csv").select();
       said("Press Ctrl+C");
-    }
-    if (navigator.clipboard && navigator.clipboard.writeText) navigator.clipboard.writeText(text).then(() => { said("Copied"); }, byHand);
+    };
+    if (navigator.clipboard) navigator.clipboard.writeText(text).then(() => said("Copied"), byHand);
     else byHand();
   }
 }());

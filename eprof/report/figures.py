@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from eprof.marks import NONE, Mark
-from eprof.report.badges import Amount
+from eprof.report.badges import MISSING, Amount
 from eprof.report.numbers import NARROW, quantity, signed_percent
 from eprof.report.view import DRAM, View, number, ratio
 
@@ -15,7 +14,7 @@ class Figure:
     label: str
     value: str
     note: str = ""
-    marks: Mark = NONE
+    marks: int = 0
 
     @property
     def digits(self) -> str:
@@ -30,7 +29,7 @@ class Figure:
     @property
     def lower(self) -> bool:
         """Whether the number is a lower bound."""
-        return self.known and bool(self.marks & Mark.MISSING)
+        return self.known and bool(self.marks & MISSING)
 
     @property
     def known(self) -> bool:

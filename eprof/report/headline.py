@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from eprof.marks import NONE, Mark
-from eprof.report.badges import Amount
+from eprof.report.badges import MISSING, Amount
 from eprof.report.names import short
 from eprof.report.numbers import percent, quantity, whole
 from eprof.report.view import DRAM, View
@@ -24,7 +23,7 @@ class Headline:
 
     sentence: str
     consequence: str
-    marks: Mark
+    marks: int
 
 
 def headline(view: View) -> Headline:
@@ -52,7 +51,7 @@ def at_least(amount: Amount, unit: str) -> str:
 def _whole(view: View, amount: Amount, share: str, where: str = "") -> str:
     """Open a sentence about a share: of the predicted total, or of what is known of it."""
     text = quantity(amount.value or 0, "J")
-    if amount.marks & Mark.MISSING:
+    if amount.marks & MISSING:
         return f"At least {text} predicted{where}; {share[0].lower() + share[1:]} of what is known"
     return f"{share} of the predicted {text}{where}"
 
@@ -82,7 +81,7 @@ def _constant_alone(view: View, constant: Amount) -> Headline:
     return Headline(
         f"Constant power alone takes {at_least(constant, 'J')}, predicted over {at_least(view.time, 's')}.",
         "What computation and data movement add is not known: no count that has a price is in the logs.",
-        constant.marks | Mark.MISSING,
+        constant.marks | MISSING,
     )
 
 
@@ -157,7 +156,7 @@ def _counts(view: View) -> Headline:
         if view.costs is None
         else f"No energy is predicted: the cost table {view.costs.get('name')} has no price for what was counted."
     )
-    return Headline(sentence, _join(why, _largest(view)), view.time.marks if ran else NONE)
+    return Headline(sentence, _join(why, _largest(view)), view.time.marks if ran else 0)
 
 
 def _did(view: View) -> list[tuple[str, str]]:

@@ -70,7 +70,7 @@ def percent(share: float) -> str:
         text = "0"
     elif size < 0.05:
         text = f"<{NARROW}0.1"
-    elif 99.95 <= size < 99.9999:
+    elif 99.95 <= size < 99.999:
         text = f">{NARROW}99.9"
     elif size < 9.95 or 99 < size < 99.95:
         text = _fixed(size, "0.1")

@@ -1,12 +1,18 @@
-"""The kernels as compact JSON columns for the script: four significant digits, more only where the rounding would show.
+"""The kernels as compact JSON columns for the script: three significant digits, more only where the rounding would show.
 
 JSON text is built here and placed in a `<script type="application/json">`, which is never executed; `<` is escaped.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 _LINE_ENDS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
@@ -23,36 +29,52 @@ def joined(entries: dict[str, str]) -> str:
     return "{" + ",".join(f"{text(key)}:{entry}" for key, entry in entries.items()) + "}"
 
 
-def column(values: Iterable[float | None], factor: float = 0.0) -> str:
-    """A column of numbers. factor: a price that the script multiplies them by; that product must read the same too."""
-    return "[" + ",".join([_number(value, factor) for value in values]) + "]"
+def column(values: Sequence[float | None] | Numbers, price: float | None = None, *, figures: int = 4) -> str:
+    """A column of numbers: [how many figures each, all their figures, a letter each for the power of ten, exceptions].
+
+    Written like this, and with zeros for figures that nobody sees, it takes half of what plain numbers would.
+    price: what the script multiplies them by. That product must read the same too, else the number is an exception and
+    stands in full. A letter "!" means: not known. No number is below 0.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    if not (numbers > 0).any():
+        figures = 1
+    few, few_power = _rounded(numbers, min(figures, 3))
+    most, power = _rounded(numbers, figures)
+    exact = np.ones(numbers.shape, dtype=bool)
+    if figures == 4:
+        enough = _reads(few, few_power, 3, numbers, price)
+        exact = enough | _reads(most, power, 4, numbers, price)
+        most, power = np.where(enough, few * 10, most), np.where(enough, few_power, power)
+    letters = np.where(np.isnan(numbers), ord("!"), power + ord("N")).astype(np.uint8).tobytes().decode("latin-1")
+    exceptions = {int(at): float(numbers[at]) for at in np.flatnonzero(~exact & (numbers > 0))}
+    return text([figures, _written(most, figures), letters, exceptions])
 
 
-def _number(value: float | None, factor: float) -> str:
-    if value is None:
-        return "null"
-    if value == 0:
-        return "0"
-    for precision in (3, 5):
-        written = f"{value:.{precision}e}"
-        near = float(written)
-        if f"{near:.2e}" == f"{value:.2e}" and (not factor or f"{near * factor:.2e}" == f"{value * factor:.2e}"):
-            return _compact(written)
-    return repr(float(value))
+def _rounded(numbers: Numbers, figures: int) -> tuple[Integers, Integers]:
+    """The first figures of each number as an integer, and the power of ten of the first; 0 for what is not above 0."""
+    known = numbers > 0
+    safe = np.where(known, numbers, 1.0)
+    power = np.floor(np.log10(safe))
+    whole = np.rint(safe * 10.0 ** (figures - 1 - power))
+    power = np.where(whole >= 10**figures, power + 1, np.where(whole < 10 ** (figures - 1), power - 1, power))
+    whole = np.rint(safe * 10.0 ** (figures - 1 - power))
+    return np.where(known, whole, 0).astype(np.int64), np.where(known, np.clip(power, -40, 40), 0).astype(np.int64)
 
 
-def _compact(written: str) -> str:
-    """The shortest JSON for a number in scientific notation: "1.234e+09" -> "1234e6"."""
-    mantissa, _, exponent = written.partition("e")
-    figures = mantissa.replace(".", "").rstrip("0")
-    sign = "-" if figures.startswith("-") else ""
-    figures = figures.removeprefix("-")
-    power = int(exponent) - len(figures) + 1
-    if 0 <= power <= 2:
-        return sign + figures + "0" * power
-    if -len(figures) < power < 0:
-        return f"{sign}{figures[:power]}.{figures[power:]}"
-    return f"{sign}{figures}e{power}"
+def _reads(whole: Integers, power: Integers, figures: int, numbers: Numbers, price: float | None) -> Booleans:
+    """Whether number times price has the same three figures, if only these figures of the number are sent."""
+    if not price:
+        return np.ones(numbers.shape, dtype=bool)
+    sent, sent_power = _rounded(whole * 10.0 ** (power - figures + 1) * price, 3)
+    true, true_power = _rounded(numbers * price, 3)
+    return np.asarray((sent == true) & (sent_power == true_power))
+
+
+def _written(whole: Integers, figures: int) -> str:
+    """Integers with leading zeros, one after the other."""
+    places = 10 ** np.arange(figures - 1, -1, -1)
+    return ((whole[:, None] // places) % 10 + ord("0")).astype(np.uint8).tobytes().decode("ascii")
 
 
 def flags(values: Sequence[int], matters: Sequence[bool] | None = None) -> str:
@@ -66,6 +88,16 @@ def flags(values: Sequence[int], matters: Sequence[bool] | None = None) -> str:
 def strings(values: Sequence[str]) -> str:
     """A column of strings."""
     return text(list(values))
+
+
+def split(names: Sequence[str]) -> tuple[str, str]:
+    """Names as heads that several share and tails: [head, number of the head, tail]. Instances of a template share much."""
+    heads: dict[str, int] = {}
+    tails: list[int | str] = []
+    for name in names:
+        head = name[: name.find("<") + 1]
+        tails += [heads.setdefault(head, len(heads)), name[len(head) :]]
+    return strings(list(heads)), text(tails)
 
 
 def spans(names: Sequence[str], cores: Sequence[tuple[int, int]]) -> tuple[str, str]:

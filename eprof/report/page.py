@@ -9,7 +9,6 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from eprof.marks import Mark
 from eprof.report import badges, packed
 from eprof.report.figures import figures
 from eprof.report.headline import headline
@@ -26,7 +25,7 @@ def html(document: Mapping[str, Any]) -> str:
     style, script = _asset("report.css"), _asset("report.js")
     cards = sections(view)
     entries = {key: text for card in cards for key, text in card.data.items()}
-    entries["meanings"] = packed.text({letter: badges.title(mark) for mark, letter in badges.LETTERS.items()})
+    entries["meanings"] = packed.text(["missing", "estimated", "simulated", "assumed"])
     page = _templates().get_template("page.html").render(
         policy=_policy(style, script),
         style=Markup(style),  # noqa: S704  our own file, and hashed
@@ -39,7 +38,7 @@ def html(document: Mapping[str, Any]) -> str:
         legend=badges.legend(view.marks),
         warnings=len(document.get("warnings") or []),
         sections=cards,
-        MISSING=Mark.MISSING,
+        MISSING=badges.MISSING,
         pills=badges.pills,
         letters=badges.letters,
     )
@@ -59,8 +58,9 @@ def _sha256(text: str) -> str:
 
 @lru_cache
 def _asset(name: str) -> str:
-    """A file of `reports/`. Browsers hash what they parsed, so line ends are those that they see."""
-    return (folder("reports") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+    """A file of `reports/`; style and script without indentation. Line ends are those that browsers hash."""
+    text = (folder("reports") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+    return "\n".join(line.strip() for line in text.split("\n")) if name.endswith((".css", ".js")) else text
 
 
 @lru_cache

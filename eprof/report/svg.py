@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from eprof.marks import NONE, Mark
 from eprof.report.badges import LETTERS
 
 GAP_FROM = 1.2  # per cent of the width; gaps between narrower segments would eat them
@@ -20,7 +19,7 @@ class Segment:
     width: float
     label: str = ""
     value: str = ""
-    marks: Mark = NONE
+    marks: int = 0
 
 
 def pct(number: float) -> str:
@@ -39,9 +38,9 @@ def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
     return segments
 
 
-def rect(segment: Segment, y: float, height: float) -> Markup:
-    """One segment as a rectangle."""
-    gap = " g" if segment.width > GAP_FROM else ""
+def rect(segment: Segment, y: float, height: float, *, gaps: bool = True) -> Markup:
+    """One segment as a rectangle. gaps: a line in the colour of the card around it, if it is wide enough."""
+    gap = " g" if gaps and segment.width > GAP_FROM else ""
     return Markup('<rect class="c-{}{}" x="{}" y="{}" width="{}" height="{}"/>').format(
         segment.group, gap, pct(segment.start), f"{y:g}", pct(segment.width), f"{height:g}"
     )
@@ -51,8 +50,8 @@ def bar(segments: list[Segment], label: str, *, height: int = 18, open_end: bool
     """A stacked bar. open_end: dashes at its end say that something is missing there."""
     body = Markup("").join(rect(segment, 2, height - 4) for segment in segments)
     end = segments[-1].start + segments[-1].width if segments else 0.0
-    return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}"><title>{}</title>{}{}</svg>').format(
-        height, label, label, body, _open_end(end, height) if open_end else ""
+    return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}{}</svg>').format(
+        height, label, body, _open_end(end, height) if open_end else ""
     )
 
 
@@ -64,7 +63,7 @@ def _open_end(at: float, height: int) -> Markup:
 
 def mini(segments: list[Segment]) -> Markup:
     """The small bar in a table cell; the cell's text says the same."""
-    body = Markup("").join(rect(segment, 0, 8) for segment in segments)
+    body = Markup("").join(rect(segment, 0, 8, gaps=False) for segment in segments)
     return Markup('<svg class="mini" width="60" height="8" aria-hidden="true">{}</svg>').format(body)
 
 

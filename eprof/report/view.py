@@ -3,35 +3,45 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
-from eprof.marks import NONE, Mark, from_names
-from eprof.report.badges import Amount
+import numpy as np
+from numpy.typing import NDArray
+
+from eprof.marks import from_names
+from eprof.report.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount
 from eprof.vocabulary import COMPUTATION, COUNTS, DATA, GROUPS, PARTS
 
-_ABOUT_TIME = Mark.MISSING | Mark.ESTIMATED | Mark.SIMULATED
+_COUNTING = ESTIMATED | SIMULATED | ASSUMED
+_ABOUT_TIME = MISSING | ESTIMATED | SIMULATED
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
 DRAM = ("dram_read", "dram_write")
 
 
 def number(value: Any) -> float | None:
     """A finite number, or None."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+    return float(value) if value is not None and math.isfinite(value) else None
 
 
-def marks_of(entry: Mapping[str, Any], key: str = "marks") -> Mark:
-    """The marks listed under `key`."""
-    return from_names(entry.get(key) or [])
+def marks_of(entry: Mapping[str, Any], key: str = "marks") -> int:
+    """The marks listed under `key`, as a number; remembered, because 5,000 kernels ask 100,000 times."""
+    words = entry.get(key)
+    return _bits(tuple(words)) if words else 0
+
+
+@lru_cache
+def _bits(words: tuple[str, ...]) -> int:
+    return int(from_names(list(words)))
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
     """The sum of what is known, with all marks; MISSING if something is not known, None if nothing is."""
-    marks, value = NONE, None
+    marks, value = 0, None
     for amount in amounts:
         marks |= amount.marks
         if amount.value is None:
-            marks |= Mark.MISSING
+            marks |= MISSING
         else:
             value = (value or 0.0) + amount.value
     return Amount(value, marks)
@@ -60,7 +70,7 @@ def time_of(entry: Mapping[str, Any]) -> Amount:
     if "time_marks" in entry:
         return Amount(value, marks_of(entry, "time_marks"))
     constant = energy_of(entry, "constant")
-    return Amount(value, constant.marks & _ABOUT_TIME if constant.value is not None else NONE)
+    return Amount(value, constant.marks & _ABOUT_TIME if constant.value is not None else 0)
 
 
 def power_of(entry: Mapping[str, Any]) -> Amount:
@@ -73,7 +83,7 @@ def cell_energy(cell: Mapping[str, Any]) -> Amount:
     value, marks = number(cell.get("energy_j")), marks_of(cell)
     if value is None and number(cell.get("value")) == 0:
         return Amount(0.0)
-    return Amount(value, marks if value is None or value or marks & Mark.MISSING else NONE)
+    return Amount(value, marks if value is None or value or marks & MISSING else 0)
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,21 @@ class Word:
     how: tuple[Mapping[str, Any], ...]
 
 
+@dataclass(frozen=True)
+class Column:
+    """One count of every kernel: values and joules (NaN: not known), marks (-1: neither counted nor missing)."""
+
+    values: NDArray[np.float64]
+    joules: NDArray[np.float64]
+    marks: NDArray[np.int64]
+
+
+def _array(values: list[Any]) -> NDArray[np.float64]:
+    found = np.array(values, dtype=np.float64)
+    found[~np.isfinite(found)] = np.nan
+    return found
+
+
 class View:
     """A document with the questions that several sections ask of it."""
 
@@ -98,6 +123,7 @@ class View:
         self.kernels: list[Mapping[str, Any]] = list(document.get("kernels") or [])
         self.costs: Mapping[str, Any] | None = document.get("costs")
         self.charges: Mapping[str, Mapping[str, Any]] = (self.costs or {}).get("charges") or {}
+        self._columns: dict[str, Column] = {}
         self.several_devices = len(document.get("devices") or []) > 1
 
     def energy(self, part: str) -> Amount:
@@ -114,7 +140,7 @@ class View:
         """Time of all kernels; MISSING if one of them has none."""
         found = time_of(self.document)
         lost = any(kernel.get("time_s") is None for kernel in self.kernels)
-        return Amount(found.value, found.marks | (Mark.MISSING if lost else NONE) if found.value is not None else NONE)
+        return Amount(found.value, found.marks | (MISSING if lost else 0) if found.value is not None else 0)
 
     @cached_property
     def power(self) -> Amount:
@@ -134,19 +160,33 @@ class View:
             name, count.label, count.group, count.family, count.unit, self._value(name, cell, how), cell_energy(cell), how
         )
 
+    def column(self, name: str) -> "Column":
+        """One count of every kernel."""
+        if name not in self._columns:
+            cells = [kernel["counts"].get(name) for kernel in self.kernels]
+            self._columns[name] = Column(
+                _array([cell.get("value") if cell else None for cell in cells]),
+                _array([cell.get("energy_j") if cell else None for cell in cells]),
+                np.array([marks_of(cell) if cell else -1 for cell in cells], dtype=np.int64),
+            )
+        return self._columns[name]
+
     def _value(self, name: str, cell: Mapping[str, Any], how: tuple[Mapping[str, Any], ...]) -> Amount:
         """The count itself: without the marks of its price, MISSING only if a kernel lacks it."""
-        marks = self.count_marks(name, marks_of(cell), how)
-        lost = any((kernel["counts"].get(name) or {}).get("value") is None for kernel in self.kernels)
-        return Amount(number(cell.get("value")), marks | (Mark.MISSING if lost else NONE))
+        marks = marks_of(cell) & self.masks.get(name, _COUNTING)
+        lost = bool(np.isnan(self.column(name).values).any())
+        return Amount(number(cell.get("value")), marks | (MISSING if lost else 0))
 
-    def count_marks(self, name: str, marks: Mark, how: Iterable[Mapping[str, Any]]) -> Mark:
-        """What is left of a cell's marks for the count alone: its price may be assumed, the count is not."""
-        from_counting = NONE
-        for way in how:
-            from_counting |= marks_of(way)
-        from_price = marks_of(self.charges.get(name) or {})
-        return marks & ~Mark.MISSING & (from_counting | ~from_price)
+    @cached_property
+    def masks(self) -> dict[str, int]:
+        """The marks that a word's count can have: its price may be assumed, the count is not."""
+        found = {}
+        for name, cell in (self.document.get("counts") or {}).items():
+            from_price = marks_of(self.charges.get(name) or {})
+            for way in cell.get("how") or ():
+                from_price &= ~marks_of(way)
+            found[name] = _COUNTING & ~from_price
+        return found
 
     @cached_property
     def groups(self) -> dict[str, Amount]:
@@ -163,7 +203,7 @@ class View:
             if name in COUNTS and (self.costs or number(cell.get("energy_j")) is not None):
                 members[COUNTS[name].group].append(cell_energy(cell))
         sums = {group: total(amounts) for group, amounts in members.items() if amounts}
-        return {group: amount for group, amount in sums.items() if amount.value or amount.marks & Mark.MISSING}
+        return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
 
     @cached_property
     def has_energy(self) -> bool:
@@ -213,29 +253,36 @@ class View:
 
     def cell_value(self, name: str, cell: Mapping[str, Any]) -> Amount:
         """One kernel's count, with the marks of the counting alone."""
-        word = self.words.get(name)
         value = number(cell.get("value"))
-        marks = self.count_marks(name, marks_of(cell), word.how if word else ())
-        return Amount(value, marks if value is not None else marks | Mark.MISSING)
+        marks = marks_of(cell) & self.masks.get(name, _COUNTING)
+        return Amount(value, marks if value is not None else marks | MISSING)
 
     def flops(self, entry: Mapping[str, Any]) -> Amount:
         """Floating-point operations, two for a multiply-add; not known unless every class of them is."""
-        cells = entry.get("counts") or {}
-        marks, found = NONE, 0.0
+        if entry is not self.document:
+            return self._flops[id(entry)]
+        found = total(self._flops.values())
+        return Amount(None, MISSING) if found.marks & MISSING else found
+
+    @cached_property
+    def _flops(self) -> dict[int, Amount]:
+        """The flops of every kernel."""
+        work = np.zeros(len(self.kernels))
+        marks = np.zeros(len(self.kernels), dtype=np.int64)
         for name, flops in FLOPS.items():
-            amount = self.cell_value(name, cells.get(name) or {})
-            if amount.value is None:
-                return Amount(None, Mark.MISSING)
-            found += amount.value * flops
-            marks |= amount.marks if amount.value else NONE
-        lost = entry is self.document and any(self.words[name].value.lower for name in FLOPS)
-        return Amount(None if lost else found, marks | (Mark.MISSING if lost else NONE))
+            column = self.column(name)
+            work = work + column.values * flops
+            marks |= np.where(column.values != 0, column.marks & self.masks.get(name, _COUNTING), 0)
+        return {
+            id(kernel): Amount(None, MISSING) if math.isnan(flops) else Amount(flops, bits)
+            for kernel, flops, bits in zip(self.kernels, work.tolist(), marks.tolist(), strict=True)
+        }
 
     def intensity(self, entry: Mapping[str, Any]) -> Amount:
         """Flops per DRAM byte."""
         value = number(entry.get("intensity_flop_per_byte"))
-        marks = self.flops(entry).marks | self.summed(entry, DRAM).marks if value is not None else NONE
-        return Amount(value, marks & ~Mark.MISSING)
+        marks = self.flops(entry).marks | self.summed(entry, DRAM).marks if value is not None else 0
+        return Amount(value, marks & ~MISSING)
 
     def per_flop(self, entry: Mapping[str, Any]) -> Amount:
         """Energy for each flop; the price of everything the program does, constant power too."""
@@ -258,11 +305,11 @@ class View:
         return sorted(places, key=lambda at: -(self.instructions(self.kernels[at]).value or 0.0))
 
     @cached_property
-    def marks(self) -> Mark:
+    def marks(self) -> int:
         """Every mark that stands anywhere in the document."""
-        found = marks_of(self.document) | marks_of(self.costs or {}) | self.time.marks
-        for entry in (*self.words.values(),):
-            found |= entry.value.marks | entry.energy.marks
+        found = (marks_of(self.document) if self.costs else 0) | marks_of(self.costs or {}) | self.time.marks
+        for entry in self.words.values():
+            found |= entry.value.marks | (entry.energy.marks if self.costs else 0)
         for charge in self.charges.values():
             found |= marks_of(charge)
         return found

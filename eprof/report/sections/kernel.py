@@ -6,9 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from eprof.marks import NONE, Mark
 from eprof.report import svg
-from eprof.report.badges import Amount, written
+from eprof.report.badges import MISSING, Amount, written
 from eprof.report.numbers import percent, plain, quantity, whole
 from eprof.report.section import Section
 from eprof.report.view import View, cell_energy, energy_of, power_of, ratio, time_of
@@ -60,8 +59,8 @@ def section(view: View) -> Section | None:
 
 def _explained(view: View) -> str:
     if view.has_energy:
-        return "A filled bar is the share of this family's energy, the outline is the share of its count."
-    return "The outline is the share of the count; energies are not known."
+        return "A filled bar is a share of the energy, the outline around it the share of the count."
+    return "Bars are shares of the count; energies are not known."
 
 
 def _facts(view: View, kernel: Mapping[str, Any]) -> list[tuple[str, Markup]]:
@@ -108,34 +107,48 @@ def _panel(view: View, kernel: Mapping[str, Any], family: str, title: str, unit:
     shown = [line for line in found if line.value.value != 0 or line.energy.value]
     scale = max([0.0001, *(max(line.of_count or 0, line.of_energy or 0) for line in shown)])
     energy = energy_of(kernel, family)
+    write = _meter if view.has_energy else _count_meter
     return {
         "title": title,
         "energy": written(quantity(energy.value, "J"), energy.marks) if energy.value is not None else None,
-        "lines": [_meter(line, scale, plural, energy) for line in shown],
+        "lines": [write(line, 100 / scale, plural, energy) for line in shown],
         "none": ", ".join(line.label for line in found if line not in shown),
     }
 
 
-def _meter(line: Line, scale: float, plural: str, whole_energy: Amount) -> Meter:
+def _meter(line: Line, by: float, plural: str, whole_energy: Amount) -> Meter:
+    """Filled: share of the energy; outlined: share of the count. `by`: per cent of the width for a share of 1."""
     share = percent(line.of_energy) if line.of_energy is not None else None
     energy = quantity(line.energy.value, "J") if line.energy.value is not None else None
-    marks = line.energy.marks | (whole_energy.marks if share else NONE)
+    marks = line.energy.marks | (whole_energy.marks if share else 0)
     spoken = f"{line.label}: {share or 'an unknown share'} of the energy, {percent(line.of_count or 0)} of the {plural}"
-    bar = svg.meter(
-        line.group, 100 * (line.of_energy or 0) / scale, 100 * (line.of_count or 0) / scale, spoken
-    )
+    bar = svg.meter(line.group, by * (line.of_energy or 0), by * (line.of_count or 0), spoken)
     return Meter(
-        line.label, _detail(line, plural), bar, written(energy, line.energy.marks), written(share, marks, bound=False)
+        line.label, _detail(line), bar, written(energy, line.energy.marks), written(share, marks, bound=False)
     )
 
 
-def _detail(line: Line, plural: str) -> Markup:
-    if line.value.value is None:
+def _count_meter(line: Line, by: float, plural: str, _: Amount) -> Meter:
+    """The same where no energy is known: the filled bar is the share of the count."""
+    marks = line.value.marks & ~MISSING
+    share = percent(line.of_count) if line.of_count is not None else None
+    bar = svg.meter(line.group, by * (line.of_count or 0), None, f"{line.label}: {percent(line.of_count or 0)} of the {plural}")
+    lost = Markup("not counted") if line.value.value is None else Markup("")
+    return Meter(line.label, lost, bar, written(_amount(line), marks), written(share, marks, bound=False))
+
+
+def _amount(line: Line) -> str | None:
+    value = line.value.value
+    return None if value is None else quantity(value, "B" if line.unit == "byte" else "")
+
+
+def _detail(line: Line) -> Markup:
+    amount = _amount(line)
+    if amount is None:
         return Markup("not counted")
-    amount = written(quantity(line.value.value, "B" if line.unit == "byte" else ""), line.value.marks & ~Mark.MISSING)
-    share = f" · {percent(line.of_count)} of the {plural}" if line.of_count is not None else ""
-    price = " · no price" if line.energy.value is None and line.energy.marks & Mark.MISSING else ""
-    return Markup("{}{}{}").format(amount, share, price)
+    share = f" · {percent(line.of_count)} of the count" if line.of_count is not None else ""
+    price = " · no price" if line.energy.value is None and line.energy.marks & MISSING else ""
+    return Markup("{}{}{}").format(written(amount, line.value.marks & ~MISSING), share, price)
 
 
 def _message(view: View, kernel: Mapping[str, Any]) -> str:

@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
-from eprof.marks import Mark
 from eprof.report import names, svg
-from eprof.report.badges import Amount, written
+from eprof.report.badges import MISSING, Amount, written
 from eprof.report.numbers import percent, quantity, whole
 from eprof.report.section import Section
-from eprof.report.view import View, ratio, total
+from eprof.report.view import View, energy_of, ratio, total
 from eprof.vocabulary import GROUPS
 
 SHOWN = 20
 GROUP_ABOVE = 50
-MEMBERS = 4
+MEMBERS = 3
 NAME_LENGTH = 34
 _UNITS = {"total": "J", "time": "s", "instructions": ""}
 _HEADINGS = {
@@ -109,7 +109,7 @@ def _legend(view: View) -> list[tuple[str, str]]:
 
 
 def _lost(view: View, amount: Amount) -> bool:
-    return bool(amount.marks & Mark.MISSING)
+    return bool(amount.marks & MISSING)
 
 
 def _row(view: View, bunch: Bunch, scale: float) -> Row:
@@ -159,11 +159,14 @@ def _colours(view: View, kernel: Mapping[str, Any], amount: Amount) -> dict[str,
 
 
 def _added(view: View, places: list[int]) -> dict[str, float]:
-    sums: dict[str, float] = dict.fromkeys(["plain", *GROUPS], 0.0)
-    for at in places:
-        kernel = view.kernels[at]
-        for group, value in _colours(view, kernel, view.ranked(kernel)).items():
-            sums[group] += value
+    """The colours of a bunch. Columns, because there may be thousands of kernels in it."""
+    kernels = [view.kernels[at] for at in places]
+    if view.measure != "total":
+        return {"plain": sum(view.ranked(kernel).value or 0.0 for kernel in kernels)}
+    sums: dict[str, float] = dict.fromkeys(GROUPS, 0.0)
+    sums["constant"] = sum(energy_of(kernel, "constant").value or 0.0 for kernel in kernels)
+    for name, word in view.words.items():
+        sums[word.group] += float(np.nansum(view.column(name).joules[places]))
     return sums
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from eprof.marks import Mark
 from eprof.report.badges import Amount, letters, written
 from eprof.report.numbers import NARROW, percent, plain, quantity, whole
 from eprof.report.section import Section
@@ -157,7 +156,7 @@ def _count(view: View, name: str) -> dict[str, Any]:
 
 def _way(way: Mapping[str, Any]) -> dict[str, Any]:
     kernels = number(way.get("kernels"))
-    marks: Mark = marks_of(way)
+    marks: int = marks_of(way)
     return {
         "formula": way.get("formula"),
         "note": way.get("note"),

@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
-from eprof.marks import NONE, Mark
 from eprof.report import names, packed, svg
 from eprof.report.badges import Amount, written
 from eprof.report.numbers import percent, plain, quantity, whole
 from eprof.report.section import Section
+from eprof.report.view import Column as Counted
 from eprof.report.view import (
     DRAM,
     View,
-    above_constant,
     energy_of,
     number,
     power_of,
@@ -207,30 +207,65 @@ def _data(view: View, shown: list[Column], amounts: dict[str, list[Amount]]) -> 
     """Everything that the script needs, as JSON texts."""
     kernel_names = [kernel["name"] for kernel in view.kernels]
     starts, ends = packed.spans(kernel_names, names.cores(kernel_names))
-    if view.measure == "total":
-        amounts = {**amounts, "above": [above_constant(kernel) for kernel in view.kernels]}
+    heads, tails = packed.split(kernel_names)
     return {
         "columns": packed.text([_described(column) for column in shown]),
         "measure": packed.text(view.measure),
-        "names": packed.strings(kernel_names),
+        "heads": heads,
+        "names": tails,
         "from": starts,
         "to": ends,
         **_devices(view),
         "order": packed.text(view.order if view.measure == "instructions" else None),
-        "numbers": packed.joined({key: packed.column(_values(column)) for key, column in amounts.items()}),
+        "numbers": packed.joined(
+            {
+                key: packed.column([amount.value for amount in column], figures=_FIGURES.get(key, 3))
+                for key, column in amounts.items()
+                if key != "launches" and not _derived(view, key, amounts)
+            }
+        ),
+        "launches": packed.text([kernel.get("launches") for kernel in view.kernels]),
         "marks": packed.joined({key: packed.flags(*_marks(column)) for key, column in amounts.items()}),
         "whole": packed.text(_whole(view)),
+        "watts": packed.text(_watts(view)),
         "groups": packed.text(list(GROUPS)),
         **_counts(view),
     }
 
 
+# Digits sent: what the script adds up or divides needs more than the three that are shown.
+_FIGURES = {"total": 5, "time": 5, "computation": 4, "data": 4, "constant": 4, "instructions": 4}
+
+
+def _derived(view: View, key: str, amounts: dict[str, list[Amount]]) -> bool:
+    """Whether the script can work the column out: power from energy and time, constant energy from time and watts."""
+    if key not in ("power", "constant") or "time" not in amounts:
+        return False
+    watts = _watts(view)
+    for at, amount in enumerate(amounts[key]):
+        time = amounts["time"][at].value
+        expected = ratio(amounts["total"][at], amounts["time"][at]).value if key == "power" else _times(time, watts)
+        if not _close(expected, amount.value):
+            return False
+    return True
+
+
+def _times(value: float | None, factor: float | None) -> float | None:
+    return None if value is None or factor is None else value * factor
+
+
+def _close(expected: float | None, known: float | None) -> bool:
+    if expected is None or known is None:
+        return expected is known
+    return abs(expected - known) <= 1e-9 * abs(expected)
+
+
+def _watts(view: View) -> float | None:
+    return number((view.costs or {}).get("constant_power_w"))
+
+
 def _described(column: Column) -> dict[str, Any]:
     return {"key": column.key, "label": column.label, "kind": column.kind, "unit": column.unit, "bound": column.bound}
-
-
-def _values(column: list[Amount]) -> list[float | None]:
-    return [amount.value for amount in column]
 
 
 def _marks(column: list[Amount]) -> tuple[list[int], list[bool]]:
@@ -256,16 +291,15 @@ def _counts(view: View) -> dict[str, str]:
     """Every count of every kernel. Energies only where they are not simply count times price."""
     words, counts, marks, energies = [], {}, {}, {}
     for name, word in view.words.items():
-        cells = [kernel["counts"].get(name) for kernel in view.kernels]
-        values = [number(cell.get("value")) if cell else None for cell in cells]
-        joules = [number(cell.get("energy_j")) if cell else None for cell in cells]
+        column = view.column(name)
         price = _price(view, name)
-        counts[name] = packed.column(values, price or 0.0)
+        counts[name] = packed.column(column.values, price)
+        # The marks of a 0 are never shown, so they need not keep a column from being one number.
         marks[name] = packed.flags(
-            [_bits(cell["marks"]) if cell else -1 for cell in cells], [cell is None or value != 0 for cell, value in zip(cells, values, strict=True)]
+            column.marks.tolist(), (column.values != 0).tolist()
         )
-        if not _follows(values, joules, price):
-            energies[name] = packed.column(joules)
+        if not _follows(column, price):
+            energies[name] = packed.column(column.joules, figures=3)
         words.append(_word(view, name, price))
     return {
         "words": packed.text(words),
@@ -273,17 +307,6 @@ def _counts(view: View) -> dict[str, str]:
         "countMarks": packed.joined(marks),
         "energies": packed.joined(energies),
     }
-
-
-_BITS: dict[tuple[str, ...], int] = {}
-
-
-def _bits(words: list[str]) -> int:
-    """The marks as a number; remembered, because 5,000 kernels ask 100,000 times."""
-    key = tuple(words)
-    if key not in _BITS:
-        _BITS[key] = int(sum((Mark[word.upper()] for word in key), NONE))
-    return _BITS[key]
 
 
 def _price(view: View, name: str) -> float | None:
@@ -294,22 +317,17 @@ def _price(view: View, name: str) -> float | None:
     return (number(charge.get("pj")) or 0.0) * 1e-12 if charge.get("pays") else 0.0
 
 
-def _follows(values: list[float | None], joules: list[float | None], price: float | None) -> bool:
+def _follows(column: Counted, price: float | None) -> bool:
     """Whether every energy is what the script works out: count times price, 0 for a count of 0, else not known."""
-    for value, joule in zip(values, joules, strict=True):
-        expected = 0.0 if value == 0 else None if value is None or price is None else value * price
-        known = joule if joule is not None or value != 0 else 0.0
-        if (expected is None) != (known is None):
-            return False
-        if expected is not None and known is not None and abs(expected - known) > 1e-9 * abs(expected):
-            return False
-    return True
+    nothing = column.values == 0
+    expected = np.where(nothing, 0.0, column.values * (np.nan if price is None else price))
+    known = np.where(nothing & np.isnan(column.joules), 0.0, column.joules)
+    return bool(np.allclose(expected, known, rtol=1e-9, atol=0.0, equal_nan=True))
 
 
 def _word(view: View, name: str, price: float | None) -> dict[str, Any]:
     word = view.words[name]
     counted = name in (view.instruction_words if word.unit == "instruction" else view.byte_words)
-    mask = int(view.count_marks(name, Mark(15), word.how))
     return {
         "name": name,
         "label": word.label,
@@ -318,5 +336,5 @@ def _word(view: View, name: str, price: float | None) -> dict[str, Any]:
         "unit": word.unit,
         "price": price,
         "counted": counted,
-        "mask": mask,
+        "mask": view.masks[name],
     }

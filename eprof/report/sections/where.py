@@ -4,14 +4,16 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from eprof.marks import Mark
 from eprof.report import svg
-from eprof.report.badges import Amount, written
+from eprof.report.badges import MISSING, Amount, written
 from eprof.report.headline import at_least
 from eprof.report.numbers import percent, quantity
 from eprof.report.section import Section
 from eprof.report.view import View, ratio
 from eprof.vocabulary import COUNTS, DATA, GROUPS
+
+
+_SHORT = {"sfu": "SFU", "other": "Other", "shared": "Shared", "system": "Host", "requested": "Requested"}
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,9 @@ def _segments(parts: dict[str, Amount], whole: float) -> list[svg.Segment]:
             one.group,
             one.start,
             one.width,
-            GROUPS[one.group],
+            _SHORT.get(one.group, GROUPS[one.group]),
             _value(one, parts[one.group]),
-            parts[one.group].marks & ~Mark.MISSING,
+            parts[one.group].marks & ~MISSING,
         )
         for one in laid
     ]
@@ -68,7 +70,7 @@ def _segments(parts: dict[str, Amount], whole: float) -> list[svg.Segment]:
 
 def _value(segment: svg.Segment, amount: Amount) -> str:
     share = percent(segment.width / 100)
-    return f"{share} · {quantity(amount.value or 0, 'J')}" if segment.width > 22 else share
+    return f"{share} · {quantity(amount.value or 0, 'J')}" if segment.group == "constant" else share
 
 
 def _all(view: View, known: dict[str, Amount]) -> dict[str, Markup | str]:
@@ -135,7 +137,7 @@ def _unknown(view: View) -> list[str]:
     """Counts whose energy is not in the picture, with the reason."""
     found = []
     for word in view.words.values():
-        if word.energy.value is None and word.energy.marks & Mark.MISSING:
+        if word.energy.value is None and word.energy.marks & MISSING:
             found.append(f"{word.label} ({'not counted' if word.value.value is None else 'no price'})")
         elif word.energy.lower:
             found.append(f"{word.label} (not known for every kernel)")
