@@ -177,8 +177,10 @@ class Definition:
         (our names), expanded (the profiler's names, preferred steps put in), counters, marks, note.
         """
         rows = [row for word in COUNTS for row in self._explain_word(word)]
+        used = self._used()
         for name, entries in self.quantities.items():
-            rows += self._rows(name, name.replace("_", " "), "", "step", entries)
+            if name in used:
+                rows += self._rows(name, name.replace("_", " "), "", "step", entries)
         return rows
 
     def _explain_word(self, word: str) -> list[dict[str, Any]]:
@@ -533,7 +535,8 @@ def _sliced(stack: _Stack, name: str, about: Mapping[str, Any], unit: str) -> Co
         listed = tuple(slices.replace("{}", str(number)) for number in range(_MOST_SLICES))
         text = slices.replace("{}", f"{{0..{expect - 1}}}")
     elif isinstance(slices, list) and slices and all(isinstance(one, str) for one in slices) and "expect" not in about:
-        listed, expect, text = tuple(slices), len(slices), ", ".join(slices)
+        listed, expect = tuple(slices), len(slices)
+        text = ", ".join(slices if expect <= 4 else [*slices[:2], "...", slices[-1]])
     else:
         raise stack.error(
             "`slices` is a name with one {} in it and `expect` the number of slices, or a list of names.",
