@@ -262,7 +262,7 @@
     if (k === chosen) tr.setAttribute("aria-current", "true");
     D.columns.forEach(column => {
       if (column.kind === "name") {
-        let th = el("th", "k-name"), button = th.appendChild(el("button", "name", shortName(k, 44)));
+        let th = el("th", "k-name"), button = th.appendChild(el("button", "name", shortName(k, 38)));
         th.scope = "row"; button.type = "button"; button.title = D.names[k]; button.dataset.kernel = k;
         button.tabIndex = k === chosen ? 0 : -1;
         tr.appendChild(th);

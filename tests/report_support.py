@@ -312,9 +312,9 @@ def many(number: int = 5000, **changes: Any) -> Cell:
     kernels = []
     for at in range(number):
         base = bases[min(int(dice.expovariate(0.25)), len(bases) - 1)]
-        name = f"void app::{base}<float, {at % 97}, {at}, app::Policy<{dice.randrange(2048):04d}>>(float*, int)"
+        name = f"void app::{base}<float, {at % 97}, {at}, app::Policy<{dice.randrange(2048):04d}>>(float*)"
         scale = 4e8 / (1 + at) ** 0.8 * dice.uniform(0.5, 2)
-        kernels.append(kernel(name.ljust(70, "_"), counts_of(scale, dice.random(), at), scale / 8e9, launches=1 + at % 40))
+        kernels.append(kernel(name.replace("app::Policy", "app::" + "Policy".ljust(70 - len(name) + 6, "_")), counts_of(scale, dice.random(), at), scale / 8e9, launches=1 + at % 40))
     return document(kernels, **changes)
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from eprof.report.badges import MISSING, Amount
 from eprof.report.names import short
 from eprof.report.numbers import percent, quantity, whole
-from eprof.report.view import DRAM, View
+from eprof.report.view import DRAM, View, number
 from eprof.vocabulary import COUNTS, DATA, GROUPS
 
+_PROSE = {"shared": "shared memory", "system": "host memory", "requested": "requested bytes"}
 _VERBS = {"sfu": "Special functions take", "other": "Other instructions take"}
 _LEVER = {
     "tensor": "Fewer tensor instructions save",
@@ -32,7 +33,8 @@ def headline(view: View) -> Headline:
         return _counts(view)
     total, above, constant = view.energy("total"), view.above, view.energy("constant")
     if not total.value:
-        return Headline("Nothing that was counted costs energy.", "All counts and the time are zero.", total.marks)
+        why = "The time of all kernels is zero." if view.time.value == 0 else _rest(view)
+        return Headline("Nothing that was counted costs energy.", why, total.marks)
     if above.value is None:
         return _constant_alone(view, constant)
     if (constant.value or 0) >= 0.5 * total.value:
@@ -59,7 +61,7 @@ def _whole(view: View, amount: Amount, share: str, where: str = "") -> str:
 def _constant(view: View, constant: Amount, above: Amount) -> Headline:
     total = view.energy("total")
     start = _whole(view, total, percent((constant.value or 0) / (total.value or 1)))
-    power = (view.costs or {}).get("constant_power_w")
+    power = number((view.costs or {}).get("constant_power_w"))
     draws = f": the board draws {quantity(power, 'W')} for {at_least(view.time, 's')} whatever the GPU does" if power else ""
     return Headline(
         f"{start} is constant power{draws}.",
@@ -78,8 +80,10 @@ def _above(view: View, above: Amount) -> str:
 
 
 def _constant_alone(view: View, constant: Amount) -> Headline:
+    power = number((view.costs or {}).get("constant_power_w"))
+    draws = f": the board draws {quantity(power, 'W')} for {at_least(view.time, 's')}" if power else ""
     return Headline(
-        f"Constant power alone takes {at_least(constant, 'J')}, predicted over {at_least(view.time, 's')}.",
+        f"At least {quantity(constant.value or 0, 'J')} predicted, for constant power alone{draws}.",
         "What computation and data movement add is not known: no count that has a price is in the logs.",
         constant.marks | MISSING,
     )
@@ -91,10 +95,11 @@ def _data(view: View, above: Amount) -> Headline:
     top = max(levels, key=lambda group: levels[group].value or 0)
     most = (levels[top].value or 0) >= 0.5 * (data.value or 1)
     start = _whole(view, above, f"Moving data takes {percent((data.value or 0) / (above.value or 1))}")
-    which = f"most of it {GROUPS[top]}" if most else f"{GROUPS[top]} more than any other level"
+    level = _PROSE.get(top, GROUPS[top])
+    which = f"most of it {level}" if most else f"{level} more than any other level"
     return Headline(
         f"{start} above constant power, {which}.",
-        _join(f"Fewer bytes at this level ({GROUPS[top]}) save the most above constant power.", _rest(view), _largest(view)),
+        _join(f"Fewer bytes at that level ({level}) save the most above constant power.", _rest(view), _largest(view)),
         above.marks,
     )
 

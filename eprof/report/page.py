@@ -60,7 +60,9 @@ def _sha256(text: str) -> str:
 def _asset(name: str) -> str:
     """A file of `reports/`; style and script without indentation. Line ends are those that browsers hash."""
     text = (folder("reports") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
-    return "\n".join(line.strip() for line in text.split("\n")) if name.endswith((".css", ".js")) else text
+    if name.endswith(".html"):
+        return text
+    return ("" if name.endswith(".css") else "\n").join(line.strip() for line in text.split("\n"))
 
 
 @lru_cache

@@ -82,24 +82,25 @@ def _bunches(view: View) -> list[Bunch]:
     return sorted(bunches, key=lambda bunch: -(bunch.amount.value or 0.0))
 
 
-def _sentence(view: View, bunches: list[Bunch]) -> str:
+def _sentence(view: View, bunches: list[Bunch]) -> Markup:
     """The answer: how few kernels take most of it."""
     all_of_it = view.ranked(view.document)
     if len(view.kernels) == 1:
-        return f"There is one kernel. Bar length is {_WHAT[view.measure]}."
+        return Markup("There is one kernel. Bar length is {}.").format(_WHAT[view.measure])
     running, needed = 0.0, 0
     for bunch in bunches:
         running += bunch.amount.value or 0.0
         needed += 1
         if running >= 0.8 * (all_of_it.value or 0.0):
             break
-    share = percent(running / (all_of_it.value or 1.0))
+    share = written(percent(running / (all_of_it.value or 1.0)), all_of_it.marks, bound=False)
     many = len(bunches) != len(view.kernels)
     thing = "names" if many else "kernels"
     who = f"{whole(needed)} of {whole(len(bunches))} {thing} take" if needed > 1 else f"One of {whole(len(bunches))} {thing} takes"
     known = " of what is known" if all_of_it.lower else ""
     grouped = " Template instances of one name stand together; open a name to see them." if many else ""
-    return f"{who} {share}{known}. Bar length is {_WHAT[view.measure]}. Choose a kernel to see it below.{grouped}"
+    chosen = f"Bar length is {_WHAT[view.measure]}. Choose a kernel to see it below.{grouped}"
+    return Markup("{} {}{}. {}").format(who, share, known, chosen)
 
 
 def _legend(view: View) -> list[tuple[str, str]]:
@@ -139,8 +140,12 @@ def _single(view: View, at: int, scale: float) -> Row:
     name = kernel["name"]
     start, end = names.core(name)
     bar = _bar(view, _colours(view, kernel, amount), amount, scale, names.cut(name[start:end], 80))
-    full = f"{name} on {kernel.get('device')}" if view.several_devices else name
-    return Row(names.cut(name[start:end], NAME_LENGTH), full, at, bar, *_numbers(view, amount))
+    label, full = names.cut(name[start:end], NAME_LENGTH), name
+    if view.several_devices:
+        device = str(kernel.get("device") or "unnamed GPU")
+        label = f"{names.cut(name[start:end], NAME_LENGTH - 16)} · {names.cut(device, 14)}"
+        full = f"{name} on {device}"
+    return Row(label, full, at, bar, *_numbers(view, amount))
 
 
 def _numbers(view: View, amount: Amount) -> tuple[Markup, Markup]:

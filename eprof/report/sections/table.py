@@ -24,7 +24,7 @@ from eprof.report.view import (
 from eprof.vocabulary import GROUPS
 
 FIRST_ROWS = 20
-NAME_LENGTH = 44
+NAME_LENGTH = 38
 _Read = Callable[[View, Mapping[str, Any]], Amount]
 
 

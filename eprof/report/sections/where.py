@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from eprof.report import svg
-from eprof.report.badges import MISSING, Amount, written
+from eprof.report.badges import AT_LEAST, MISSING, Amount, written
 from eprof.report.headline import at_least
 from eprof.report.numbers import percent, quantity
 from eprof.report.section import Section
@@ -52,9 +52,9 @@ def _sentence(view: View) -> Markup:
     return Markup("{}, {}, {}.").format(*pieces)
 
 
-def _segments(parts: dict[str, Amount], whole: float) -> list[svg.Segment]:
+def _segments(parts: dict[str, Amount], whole: Amount) -> list[svg.Segment]:
     """Segments with labels: name and share; constant power says its joules too."""
-    laid = svg.laid(((group, amount.value or 0.0) for group, amount in parts.items()), whole)
+    laid = svg.laid(((group, amount.value or 0.0) for group, amount in parts.items()), whole.value or 1.0)
     return [
         svg.Segment(
             one.group,
@@ -62,7 +62,7 @@ def _segments(parts: dict[str, Amount], whole: float) -> list[svg.Segment]:
             one.width,
             _SHORT.get(one.group, GROUPS[one.group]),
             _value(one, parts[one.group]),
-            parts[one.group].marks & ~MISSING,
+            parts[one.group].marks | whole.marks,
         )
         for one in laid
     ]
@@ -70,12 +70,13 @@ def _segments(parts: dict[str, Amount], whole: float) -> list[svg.Segment]:
 
 def _value(segment: svg.Segment, amount: Amount) -> str:
     share = percent(segment.width / 100)
-    return f"{share} · {quantity(amount.value or 0, 'J')}" if segment.group == "constant" else share
+    least = AT_LEAST if amount.lower else ""
+    return f"{share} · {least}{quantity(amount.value or 0, 'J')}" if segment.group == "constant" else share
 
 
 def _all(view: View, known: dict[str, Amount]) -> dict[str, Markup | str]:
     total = view.energy("total")
-    segments = _segments(known, total.value or 1.0)
+    segments = _segments(known, total)
     # Only constant power is named here: the rest is named in the enlarged bar, where there is room.
     bare = [one if one.group == "constant" else svg.Segment(one.group, one.start, one.width) for one in segments]
     spoken = ", ".join(f"{GROUPS[one.group]} {percent(one.width / 100)}" for one in segments)
@@ -88,7 +89,7 @@ def _all(view: View, known: dict[str, Amount]) -> dict[str, Markup | str]:
 def _above(view: View, known: dict[str, Amount]) -> dict[str, object]:
     parts = {group: amount for group, amount in known.items() if group != "constant"}
     whole = view.above.value or 1.0
-    segments = _segments(parts, whole)
+    segments = _segments(parts, view.above)
     spoken = ", ".join(f"{GROUPS[one.group]} {percent(one.width / 100)}" for one in segments)
     constant = (view.energy("constant").value or 0.0) / (view.energy("total").value or 1.0)
     boundary = 100 - sum(one.width for one in segments if _is_data(one.group))
@@ -109,8 +110,7 @@ def _brace(view: View, part: str, name: str) -> Markup | None:
     amount = view.energy(part)
     if amount.value is None:
         return Markup("{} is not known").format(name)
-    share = percent(amount.value / (view.above.value or 1.0))
-    return Markup("{} {} · {}").format(name, share, written(quantity(amount.value, "J"), amount.marks))
+    return Markup("{} {} · {}").format(name, _share(amount, view.above), _joules(amount))
 
 
 def _is_data(group: str) -> bool:
@@ -134,15 +134,14 @@ def _share(amount: Amount, whole: Amount) -> Markup:
 
 
 def _unknown(view: View) -> list[str]:
-    """Counts whose energy is not in the picture, with the reason."""
-    found = []
+    """What is not in the picture, by reason: "not counted: Tensor, DRAM write"."""
+    reasons: dict[str, list[str]] = {}
+    constant = view.energy("constant")
+    if constant.value is None or constant.lower:
+        reasons["no time"] = ["constant power" if constant.value is None else "constant power of some kernels"]
     for word in view.words.values():
         if word.energy.value is None and word.energy.marks & MISSING:
-            found.append(f"{word.label} ({'not counted' if word.value.value is None else 'no price'})")
+            reasons.setdefault("not counted" if word.value.value is None else "no price", []).append(word.label)
         elif word.energy.lower:
-            found.append(f"{word.label} (not known for every kernel)")
-    if view.energy("constant").value is None:
-        found.insert(0, "constant power (the time is not known)")
-    elif view.energy("constant").lower:
-        found.insert(0, "constant power of the kernels whose time is not known")
-    return found
+            reasons.setdefault("not known for every kernel", []).append(word.label)
+    return [f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items()]
