@@ -7,13 +7,14 @@ from eprof.counters import Check, Definition
 from eprof.counts import Sheet
 from eprof.definition import Formula
 from eprof.logs.table import COUNT, Launches
+from eprof.marks import Mark
 
 
 def check(launches: Launches, definition: Definition) -> list[str]:
     """Run the definition's checks on every kernel whose counters are all known. One sentence for each that fails.
 
-    Left and right side may differ by the check's tolerance, a fraction of the larger one (the `averaged` one where
-    averages over several launches enter), and by what rounding the averages of a summary can do.
+    Left and right side may differ by the check's tolerance, a fraction of the larger one, and by what rounding the
+    averages of a summary can do. Sums that are known to be incomplete (marked MISSING) are not checked.
     """
     sheet = Sheet(launches, definition)
     return [sentence for one in definition.checks for sentence in _run(sheet, one)]
@@ -24,20 +25,13 @@ def _run(sheet: Sheet, check: Check) -> list[str]:
     if left is None or right is None:
         return []
     several = sheet.launches.kernels["launches"].to_numpy() > 1
-    averaged = _averages(sheet, check) & several
-    allowed = np.where(averaged, check.averaged, check.tolerance) * np.fmax(np.abs(left.values), np.abs(right.values))
+    allowed = check.tolerance * np.fmax(np.abs(left.values), np.abs(right.values))
     allowed = allowed + np.where(several, _rounding(sheet, check.left) + _rounding(sheet, check.right), 0.0)
     excess = left.values - right.values
     if check.relation == "==":
         excess = np.abs(excess)
-    failed = excess > allowed
+    failed = (excess > allowed) & ((left.marks | right.marks) & int(Mark.MISSING) == 0)
     return [_sentence(sheet, check, left.values, right.values, failed)] if failed.any() else []
-
-
-def _averages(sheet: Sheet, check: Check) -> bool:
-    """Whether a counter that is no count takes part."""
-    counters = sheet.definition.counters
-    return any(counters[name].unit != COUNT for name in check.left.names | check.right.names if name in counters)
 
 
 def _rounding(sheet: Sheet, formula: Formula) -> npt.NDArray[np.float64]:

@@ -66,13 +66,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Check:
-    """A relation that healthy counters obey, within a relative tolerance (`averaged`: with averages over launches)."""
+    """A relation that healthy counters obey within a relative tolerance."""
 
     left: Formula
     right: Formula
     relation: str
     tolerance: float
-    averaged: float
     note: str
 
 
@@ -624,18 +623,15 @@ class _Entries:
         return Entry(formula, mark, about.get("note", ""), mark_if)
 
     def checks(self) -> Iterator[Check]:
-        for document, index, about in self._tables(
-            "check", ("left", "right", "relation", "tolerance", "averaged", "note")
-        ):
+        for document, index, about in self._tables("check", ("left", "right", "relation", "tolerance", "note")):
             if about.get("relation") not in ("==", "<="):
                 raise document.error('`relation` must be "==" or "<=".', "check", index)
             tolerance = self._number(document, about, "tolerance", index)
-            averaged = self._number(document, about, "averaged", index) if "averaged" in about else tolerance
             left, right = (
                 document.formula(about.get(side), self.known, "check", index, side) for side in ("left", "right")
             )
             note = _text(document, about.get("note"), "check", index, "note")
-            yield Check(left, right, about["relation"], tolerance, averaged, note)
+            yield Check(left, right, about["relation"], tolerance, note)
 
     @staticmethod
     def _number(document: Document, about: Mapping[str, Any], key: str, index: int) -> float:

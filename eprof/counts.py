@@ -228,9 +228,10 @@ class Sheet:
         return marks
 
     def _averaged(self, parts: Mapping[str, Cells]) -> Bools:
-        return np.logical_or.reduce(
-            [np.zeros(self.length, dtype=np.bool_), *(part.averaged for part in parts.values())]
-        )
+        found: Bools = np.zeros(self.length, dtype=np.bool_)
+        for part in parts.values():
+            found = found | part.averaged
+        return found
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:
         """Every combination of ways that occurs among the parts, and for each kernel the number of its own."""

@@ -6,6 +6,7 @@ import pytest
 from test_counts_launches import make, real
 
 from eprof import checks, counters
+from eprof.marks import Mark
 
 HEALTHY = [
     ("gtx760-dev1-metrics-summary-lavamd.csv", "3.0"),
@@ -44,7 +45,7 @@ def test_healthy_logs_pass(name, capability):
         (
             "k20c-metrics-summary.csv",
             "3.5",
-            {"inst_integer": 1.01},
+            {"inst_integer": 2},
             "32 * inst_executed * warp_nonpred_execution_efficiency",
         ),
         (
@@ -104,6 +105,11 @@ def test_rounded_averages_of_many_launches_are_forgiven():
     tiny = {"flop_count_dp": 20.0, "flop_count_dp_add": 0.0, "flop_count_dp_mul": 0.0, "flop_count_dp_fma": 0.0}
     assert check(make(tiny, launches=20), "5.2") == []
     assert len(check(make(tiny, launches=1), "5.2")) == 1
+
+
+def test_incomplete_sums_are_not_checked():
+    values = {"flop_count_dp": 20.0, "flop_count_dp_add": 0.0, "flop_count_dp_mul": 0.0, "flop_count_dp_fma": 0.0}
+    assert check(make(values, marks={"flop_count_dp_fma": [int(Mark.MISSING)]}), "5.2") == []
 
 
 def test_checks_without_their_counters_do_not_run():

@@ -18,7 +18,7 @@ def recover(launches, capability):
 def test_lavamd_on_a_gtx_760():
     launches, source, warnings = recover(real("gtx760-dev1-metrics-summary-lavamd.csv"), "3.0")
     assert launches.kernels["time_s"].iloc[0] == pytest.approx(0.17396, rel=1e-4)
-    assert 5680729 * 32 / 1.044944e9 == pytest.approx(0.17396, rel=1e-4)
+    assert pytest.approx(0.17396, rel=1e-4) == 5680729 * 32 / 1.044944e9
     assert launches.kernels["time_marks"].iloc[0] == E
     assert source == "recovered from 6 pairs of counters (bytes over rate), which agree within 0.05%"
     assert warnings == ()
