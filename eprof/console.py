@@ -22,6 +22,7 @@ from eprof.vocabulary import COUNTS, GROUPS
 _KERNELS = 10
 _WARNINGS = 8
 _NARROWEST = 14
+_WIDE = 90
 _WIDTHS = {"calls": 5, "time": 8, "energy": 11, "comp.": 6, "data": 6, "const.": 6, "number": 9, "each": 12}
 _BAR = 64
 _STYLES = {
@@ -151,7 +152,8 @@ def _legend(parts: Mapping[str, float], whole: float) -> Text:
 def _kernels(view: View, limit: int | None, width: int) -> RenderableType:
     """The kernels, largest first, each with how its known energy splits into the three parts."""
     split = ("energy", "comp.", "data", "const.") if view.has_energy else ()
-    table = _table("kernel", "calls", "time", *split, "flop/B")
+    wide = width >= _WIDE
+    table = _table("kernel", "calls", "time", *split, *(["flop/B"] if wide else []))
     room = max(_NARROWEST, min(60, width - (72 if split else 32)))
     for kernel in view.kernels[:limit]:
         device = f" on {kernel['device']}" if view.several_devices else ""
@@ -161,7 +163,7 @@ def _kernels(view: View, limit: int | None, width: int) -> RenderableType:
             f"{kernel['launches']:,}",
             _amount(time_of(kernel), "s"),
             *(_kernel_split(kernel) if split else ()),
-            "" if intensity is None else f"{intensity:.3g}",
+            *(["" if intensity is None else f"{intensity:.3g}"] if wide else []),
         )
     rest = len(view.kernels) - len(view.kernels[:limit])
     if rest:

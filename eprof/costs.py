@@ -10,8 +10,7 @@ from functools import lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-# tests/test_costs.py holds the guide against the keys of a file, and looks for them here.
-from eprof.costfile import _CONSTANT_TERMS, _KEYS, _MARKS, _PEAK_TERMS, _STATEMENT_KINDS, read  # noqa: F401
+from eprof.costfile import read
 from eprof.costtable import Charge, Costs, CostTable, Peaks, Price, Setting
 from eprof.definition import Document
 from eprof.errors import CostError, DefinitionError

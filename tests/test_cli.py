@@ -126,7 +126,7 @@ def test_an_existing_output_is_refused_unless_forced(eprof_command, real_log, tm
         (["report", "nothing-*.csv"], 1, "no file matches"),
         (["report", "LOG", "--costs", "nonsense"], 1, "jetson-tk1"),
         (["report", "LOG", "--costs", "jetson-tk1", "--setting", "1/2"], 1, "852/924"),
-        (["report", "LOG", "--costs", "jetson-tk1", "--setting", "fast"], 2, "CORE/MEMORY"),
+        (["report", "LOG", "--costs", "jetson-tk1", "--setting", "fast"], 1, "such as 852/924"),
         (["report", "LOG", "-k", "no_such_kernel"], 1, "kernel"),
         (["report", "LOG", "-k", "regex:("], 2, "regular expression"),
         (["report", "LOG", "-o", "out.docx"], 2, ".html"),
@@ -160,15 +160,15 @@ def test_metrics_with_their_trace_have_exact_time(eprof_command, tmp_path):
     (tmp_path / "metrics.csv").write_text(
         "==1== NVPROF is profiling process 1, command: ./axpy\n==1== Profiling result:\n==1== Metric result:\n"
         '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
-        '"Tesla K20c (0)","axpy(int, float*)",2,"flop_count_sp_fma","FMA",100,100,100\n'
+        '"GK20A (0)","axpy(int, float*)",2,"flop_count_sp_fma","FMA",100,100,100\n'
     )
     (tmp_path / "trace.csv").write_text(
         "==2== NVPROF is profiling process 2, command: ./axpy\n==2== Profiling result:\n"
         '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread","Static SMem",'
         '"Dynamic SMem","Size","Throughput","Device","Context","Stream","Name"\n'
         "s,ms,,,,,,,,KB,B,MB,GB/s,,,,\n"
-        '0.1,1.5,1,1,1,32,1,1,8,0,0,,,"Tesla K20c (0)","1","7","axpy(int, float*) [11]"\n'
-        '0.2,2.5,1,1,1,32,1,1,8,0,0,,,"Tesla K20c (0)","1","7","axpy(int, float*) [12]"\n'
+        '0.1,1.5,1,1,1,32,1,1,8,0,0,,,"GK20A (0)","1","7","axpy(int, float*) [11]"\n'
+        '0.2,2.5,1,1,1,32,1,1,8,0,0,,,"GK20A (0)","1","7","axpy(int, float*) [12]"\n'
     )
     document = as_json(eprof_command, "metrics.csv", "trace.csv", "--costs", "jetson-tk1")
     assert document["time_s"] == pytest.approx(0.004)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eprof import costs
+from eprof import costfile, costs
 from eprof.errors import CostError, DefinitionError
 from eprof.marks import NONE, Mark
 from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS, PARTS
@@ -329,5 +329,5 @@ def test_the_guide_lists_every_table_and_every_key():
     text = (ROOT / "docs" / "costs.md").read_text()
     for name in TABLES:
         assert f"`{name}`" in text
-    for key in (*costs._KEYS, *costs._PEAK_TERMS, *costs._CONSTANT_TERMS, *costs._STATEMENT_KINDS, *costs._MARKS):
+    for key in (*costfile._KEYS, *costfile._PEAK_TERMS, *costfile._CONSTANT_TERMS, *costfile._STATEMENT_KINDS, *costfile._MARKS):
         assert f"`{key}`" in text, key
