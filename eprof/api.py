@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from eprof import counters, logs
+from eprof import counters, logs, runs
 from eprof.errors import LogError, UsageError
 from eprof.logs.table import Launches, Log
 from eprof.profile import Profile, build
+from eprof.runs import Run
 
 
 def load(
@@ -26,17 +27,36 @@ def load(
     column names of headerless rows. time: "SECONDS" or "KERNEL=SECONDS" for logs without times. kernels: names or
     "regex:..." to keep. Raises LogError, DefinitionError, UsageError with one sentence each.
     """
-    paths = _expand(inputs)
+    found = _expand(inputs)
+    directories = [runs.open_run(path) for path in found if runs.is_run(path)]
+    owner = {path: run for run in directories for path in run.main_logs()}
+    paths = [*(path for path in found if not runs.is_run(path)), *owner]
     names = counters.descriptions()
     keep = _wanted()
     column_names = logs.read_columns(columns) if columns is not None else None
-    read, left_out = _read_all(paths, lambda path: logs.read(path, columns=column_names, names=names, keep=keep))
-    launches = logs.combine(read)
+
+    def read_one(path: Path) -> Log:
+        log = logs.read(path, columns=column_names, names=names, keep=keep)
+        return runs.titled(owner[path], log) if path in owner else log
+
+    read, left_out = _read_all(paths, read_one)
+    launches, run_notes = _settle(directories, logs.combine(read), read_one)
     launches, notes = _select(launches, kernels)
-    notes = [*left_out, *(f"{Path(log.path).name}: {note}" for log in read for note in log.notes), *notes]
+    notes = [*run_notes, *left_out, *(f"{Path(log.path).name}: {note}" for log in read for note in log.notes), *notes]
     return build(
-        read, launches, capability=capability, time=time, warnings=notes, command_line=command_line or _call(paths)
+        read, launches, capability=capability, time=time, warnings=notes, command_line=command_line or _call(found),
+        run=replace(directories[0], whole=not kernels) if len(directories) == 1 and len(found) == 1 else None,
     )
+
+
+def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:
+    """What run directories add to their logs: notes, and, of one alone, medians over its repetitions."""
+    notes = [note for run in directories for note in run.notes()]
+    if len(directories) != 1:
+        return launches, notes
+    launches, more = runs.settle(directories[0], launches, read)
+    clock = runs.clock_note(directories[0])
+    return launches, [*notes, *more, *([clock] if clock else [])]
 
 
 def _expand(inputs: Sequence[str | Path]) -> list[Path]:

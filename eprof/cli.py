@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eprof import __version__
+from eprof import __version__, cli_run
 from eprof.errors import EprofError, UsageError
 from eprof.plain import printable
 
@@ -67,16 +67,16 @@ def _complain(message: str, code: int) -> int:
 
 
 def _run(words: list[str]) -> int:
+    ours, program = cli_run.split(words) if words[:1] == ["run"] else (words, [])
     parser = _parser()
-    options = parser.parse_args(words)
+    options = parser.parse_args(ours)
     if options.config is not None:
         parser = _parser(_config(options.config))
-        options = parser.parse_args(words)
+        options = parser.parse_args(ours)
     if options.no_color:
         os.environ["NO_COLOR"] = "1"
-    options.command_line = ["eprof", *words]
-    handler = {"report": _report, "costs": _costs, "counters": _counters}[options.command]
-    return handler(options)
+    options.command_line, options.program = ["eprof", *words], program
+    return _HANDLERS[options.command](options)
 
 
 def _parser(defaults: dict[str, Any] | None = None) -> argparse.ArgumentParser:
@@ -88,7 +88,7 @@ def _parser(defaults: dict[str, Any] | None = None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"eprof {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_report, _add_costs, _add_counters):
+    for add in (cli_run.add_run, _add_report, _add_costs, _add_counters, cli_run.add_doctor):
         added = add(commands)
         _add_common(added)
         added.set_defaults(**(defaults or {}))
@@ -132,6 +132,9 @@ def _add_report(commands: _Commands) -> argparse.ArgumentParser:
         "--setting", metavar="CORE/MEMORY", help="DVFS setting in MHz, e.g. 852/924 (default: the table's)"
     )
     parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
+    parser.add_argument(
+        "--efficiency", type=float, metavar="FRACTION", help="of its peak that a simulated device reaches (default 0.25)"
+    )
     parser.add_argument(
         "--time",
         action="append",
@@ -209,6 +212,10 @@ def _config(path: str) -> dict[str, Any]:
     return dict(document.data)
 
 
+def _run_program(options: argparse.Namespace) -> int:
+    return cli_run.run(options, _outputs, _deliver)
+
+
 def _outputs(options: argparse.Namespace) -> list[tuple[Path, str]]:
     """The files to write with their formats; checked before any log is read: no long work for nothing."""
     from eprof.writing import refuse_existing
@@ -242,7 +249,7 @@ def _report(options: argparse.Namespace) -> int:
         kernels=options.kernel_name,
         command_line=options.command_line,
     )
-    energy = profile.energy(options.costs, setting=options.setting)
+    energy = profile.energy(options.costs, setting=options.setting, efficiency=options.efficiency)
     return _deliver(energy, outputs, options)
 
 
@@ -348,3 +355,12 @@ def _counters(options: argparse.Namespace) -> int:
     else:
         listing.show_definition(definition.summary(), definition.explain())
     return 0
+
+
+_HANDLERS = {
+    "run": _run_program,
+    "report": _report,
+    "costs": _costs,
+    "counters": _counters,
+    "doctor": cli_run.doctor,
+}

@@ -430,10 +430,18 @@ def _chain(document: Document, place: Traversable | None, above: tuple[str, ...]
         path = _base(document, place, base)
         if str(path) in above:
             raise document.error(f"`{base}` extends itself.", "extends")
-        for one in _chain(Document.read(path), path, (*above, str(path))):
+        for one in _chain(_read(path), path, (*above, str(path))):
             if one.label not in (other.label for other in found):
                 found.append(one)
     return (*found, document)
+
+
+def _read(path: Traversable) -> Document:
+    """A file that is extended; built-in ones are extended by many and read once."""
+    return _read_once(path) if str(path).startswith(str(resources.folder("counters"))) else Document.read(path)
+
+
+_read_once = cache(Document.read)
 
 
 def _base(document: Document, place: Traversable | None, name: Any) -> Traversable:

@@ -132,7 +132,8 @@ def _costs(costs: "Costs") -> dict[str, Any]:
 
 def _energies(energy: Energy) -> tuple[dict[str, float | None], dict[str, list[str]]]:
     """Energy of the whole run by family, and the marks on each."""
-    empty: dict[str, float | None] = dict.fromkeys((*FAMILIES, "total", "measured"))
+    empty: dict[str, float | None] = dict.fromkeys((*FAMILIES, "total"))
+    empty["measured"] = energy.measured.joules if energy.measured is not None else None
     if energy.split is None:
         return empty, {part: ["missing"] for part in (*FAMILIES, "total")}
     split = energy.split

@@ -42,7 +42,11 @@ def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) ->
     kernels.loc[found, "time_s"] = seconds[found]
     marks = kernels["time_marks"].to_numpy(dtype=np.int64)
     kernels["time_marks"] = np.where(found, (marks & ~_MISSING) | _ESTIMATED | _SIMULATED, marks)
-    whose = "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)" if efficiency is None else "as told"
+    whose = (
+        "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"
+        if efficiency is None
+        else "as told"
+    )
     phrase = f"modelled by the roofline of {costs.name} at {costs.setting.label} MHz and an efficiency of {share:g} ({whose})"
     return replace(counts, kernels=kernels), phrase, warnings
 
@@ -63,7 +67,10 @@ def roofline_s(table: pd.DataFrame, costs: Costs) -> Floats:
 
 def _flops(table: pd.DataFrame, kind: str) -> Floats:
     parts = [count for count in COUNTS.values() if count.flops and count.group == kind]
-    return sum((table[count.name].fillna(0.0) * count.flops for count in parts), pd.Series(0.0, index=table.index)).to_numpy()
+    total = np.zeros(len(table))
+    for count in parts:
+        total = total + table[count.name].fillna(0.0).to_numpy(dtype=np.float64) * count.flops
+    return total
 
 
 def _seconds(amount: Floats, peak_giga: float | None) -> Floats:

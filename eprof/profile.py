@@ -19,6 +19,7 @@ from eprof.logs import oclgrind
 from eprof.logs.table import Launches, Log
 from eprof.marks import Mark, names
 from eprof.modelled import model_time
+from eprof.runs import Measured, Run
 from eprof.vocabulary import BYTES, COMPUTATION, CONSTANT, COUNTS, DATA, INSTRUCTIONS, PARTS
 
 SCHEMA = "eprof.profile/1"
@@ -55,6 +56,7 @@ class Profile:
     counted: tuple[Counted, ...]
     warnings: tuple[str, ...] = ()
     command_line: tuple[str, ...] = ()
+    run: Run | None = None
     _books: dict[str, Counts] = field(default_factory=dict, repr=False)
 
     def counts(self, books: str = "served") -> Counts:
@@ -73,6 +75,10 @@ class Profile:
         every energy is unknown. `efficiency`: the fraction of the peak that kernels on a simulated device are taken to
         reach (`modelled`). Raises CostError: no such table, no such setting; UsageError: no such efficiency.
         """
+        if costs is None and self.run is not None:
+            costs, setting = self.run.pricing("costs"), setting or self.run.pricing("setting")
+        if efficiency is None and self.run is not None:
+            efficiency = self.run.pricing("efficiency")
         table = self._table(costs)
         if table is None:
             counted = self.counts()
@@ -130,6 +136,7 @@ def build(
     profiler: str = "nvprof",
     warnings: Sequence[str] = (),
     command_line: Sequence[str] = (),
+    run: Run | None = None,
 ) -> Profile:
     """Count what the launches did, device by device.
 
@@ -147,6 +154,7 @@ def build(
         counted=counted,
         warnings=tuple(dict.fromkeys([*warnings, *launches.warnings])),
         command_line=tuple(command_line),
+        run=run,
     )
 
 
@@ -231,6 +239,11 @@ class Energy:
     notes: tuple[str, ...] = ()
 
     @property
+    def measured(self) -> Measured | None:
+        """What a meter saw while the program ran; None where none was read."""
+        return self.profile.run.measured() if self.profile.run is not None else None
+
+    @property
     def time_from(self) -> str | None:
         """Where the times come from, in words; None if they are those of the logs."""
         found = [one.time_from for one in self.profile.counted] + [self.modelled]
@@ -249,7 +262,16 @@ class Energy:
             found += [*self.costs.notes, *self._unpriced()]
         if self.counts.kernels["time_s"].isna().any():
             found.append(self._no_time())
+        if self.measured is not None:
+            found.append(self._against(self.measured))
         return list(dict.fromkeys(found))
+
+    def _against(self, measured: Measured) -> str:
+        around = "" if measured.spread is None else f", spread {100 * measured.spread:.2g} %"
+        return (
+            f"Measured: {measured.joules:.4g} J a run ({measured.method}, {measured.runs} runs{around}). It may differ from "
+            f"the prediction: {measured.reasons()}."
+        )
 
     def _no_costs(self) -> str:
         known = {one.device.name for one in self.profile.counted if one.device.name}

@@ -117,6 +117,10 @@ class Collector(ABC):
         """What this profiler can count on this machine; None where it does not tell."""
         return None
 
+    def basic(self, capability: str) -> dict[str, str]:
+        """Counters to collect, and what for, where no definition tells; empty if the profiler has no such set."""
+        return {}
+
     @abstractmethod
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """The measurement `what`; `counters` are the profiler's names of what to collect."""

@@ -45,7 +45,9 @@ class RunDirectory:
         except OSError as err:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
-            raise CollectError(f"{self.path / MANIFEST}: cannot be written ({_why(err)}); the logs in {self.logs} are kept.") from err
+            raise CollectError(
+                f"{self.path / MANIFEST}: cannot be written ({_why(err)}); the logs in {self.logs} are kept."
+            ) from err
 
     def release(self) -> None:
         """Let others remove or replace the directory."""
@@ -66,7 +68,9 @@ def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
             path.mkdir()
         except FileExistsError as err:
             if exact:
-                raise CollectError(f"{path}: exists already and is not overwritten; use another name, or -f/--force.") from err
+                raise CollectError(
+                    f"{path}: exists already and is not overwritten; use another name, or -f/--force."
+                ) from err
             continue
         except OSError as err:
             raise _no_directory(path, err) from err
@@ -97,7 +101,9 @@ def _claim(path: Path) -> RunDirectory:
 
 
 def _no_directory(path: Path, err: OSError) -> CollectError:
-    return CollectError(f"{path}: the run directory cannot be made ({_why(err)}); say where with -o DIRECTORY. Nothing was run.")
+    return CollectError(
+        f"{path}: the run directory cannot be made ({_why(err)}); say where with -o DIRECTORY. Nothing was run."
+    )
 
 
 def _why(err: OSError) -> str:
@@ -114,7 +120,9 @@ def _why(err: OSError) -> str:
 def _remove(path: Path) -> None:
     """Remove an old run directory. Raises CollectError if it is none, or if a run is still writing to it."""
     if not is_run_directory(path):
-        raise CollectError(f"{path}: is not a run directory of eprof, so --force does not replace it; remove it yourself.")
+        raise CollectError(
+            f"{path}: is not a run directory of eprof, so --force does not replace it; remove it yourself."
+        )
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -139,7 +147,9 @@ def manifest(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as err:
-        raise CollectError(f"{path / MANIFEST}: cannot be read ({err}); move it away to report on the logs alone.") from err
+        raise CollectError(
+            f"{path / MANIFEST}: cannot be read ({err}); move it away to report on the logs alone."
+        ) from err
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise CollectError(f"{path / MANIFEST}: is not a run of {SCHEMA}; made by another version of eprof?")
     return found

@@ -1,36 +1,31 @@
 """What this machine has, found by looking at files alone."""
 
-import os
 from pathlib import Path
 
+ROOT = Path("/")
 _DEVICES = ("dev/nvidiactl", "dev/nvidia0", "dev/nvhost-gpu", "dev/nvgpu", "dev/dxg")
 _PARAMETERS = "proc/driver/nvidia/params"
 _VERSION = "proc/driver/nvidia/version"
 
 
-def root() -> Path:
-    """/, or the directory in EPROF_SYSFS for a look at another tree."""
-    return Path(os.environ.get("EPROF_SYSFS", "/"))
-
-
-def has_nvidia_device() -> bool:
+def has_nvidia_device(root: Path = ROOT) -> bool:
     """Whether there is a device file of an NVIDIA GPU (of a Jetson, or of Windows behind WSL, too)."""
-    return any((root() / name).exists() for name in _DEVICES)
+    return any((root / name).exists() for name in _DEVICES)
 
 
-def driver_version() -> str | None:
+def driver_version(root: Path = ROOT) -> str | None:
     """The NVIDIA kernel driver's version line; None where none is loaded (or on a Jetson, which has no such file)."""
     try:
-        text = (root() / _VERSION).read_text(errors="replace")
+        text = (root / _VERSION).read_text(errors="replace")
     except OSError:
         return None
     return text.splitlines()[0].removeprefix("NVRM version:").strip() if text else None
 
 
-def counters_restricted() -> bool | None:
+def counters_restricted(root: Path = ROOT) -> bool | None:
     """Whether only administrators may read GPU counters; None where the driver does not tell."""
     try:
-        text = (root() / _PARAMETERS).read_text(errors="replace")
+        text = (root / _PARAMETERS).read_text(errors="replace")
     except OSError:
         return None
     for line in text.splitlines():

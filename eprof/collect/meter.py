@@ -83,7 +83,14 @@ class Meter:
             with contextlib.suppress(OSError, RuntimeError):
                 sample = self.source.read(time.monotonic() - self._began)
                 self.samples.append(sample)
-                rows.writerow("" if (value := getattr(sample, name)) is None else f"{value:.6g}" if name != "energy_j" else f"{value:.3f}" for name in COLUMNS)
+                rows.writerow(
+                    ""
+                    if (value := getattr(sample, name)) is None
+                    else f"{value:.6g}"
+                    if name != "energy_j"
+                    else f"{value:.3f}"
+                    for name in COLUMNS
+                )
                 self.lost -= 1
             self.lost += 1
             if stop.wait(self.source.period_s):
@@ -162,7 +169,7 @@ def find(host: bool = False) -> tuple[Meter | None, list[str]]:
     """The meter of this machine, and a sentence on each one that is not there. `host`: RAPL, the processor's, when asked."""
     from eprof.collect.meters import jetson, nvml, rapl
 
-    reasons = []
+    reasons: list[str] = []
     for look in (rapl.find,) if host else (nvml.find, jetson.find):
         source, why = look()
         if source is not None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from eprof.collect.signals import Signals
 from eprof.errors import CollectError
@@ -102,8 +103,11 @@ def _pause(ticking: bool, deadline: float | None) -> float:
 
 
 def _start(command: Sequence[str], signals: Signals, environment: dict[str, str], streams: Streams) -> int:
-    moves = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate((streams.stdin, streams.stdout, streams.stderr))]
-    group = {"setpgroup": 0} if signals.own_group else {}
+    moves = [
+        (os.POSIX_SPAWN_DUP2, source, target)
+        for target, source in enumerate((streams.stdin, streams.stdout, streams.stderr))
+    ]
+    group: dict[str, Any] = {"setpgroup": 0} if signals.own_group else {}
     try:
         return os.posix_spawnp(
             command[0],
@@ -115,7 +119,9 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
             **group,
         )
     except ValueError as err:
-        raise CollectError(f"{command[0]!r}: an argument holds a NUL character, which no program can be given.", 126) from err
+        raise CollectError(
+            f"{command[0]!r}: an argument holds a NUL character, which no program can be given.", 126
+        ) from err
     except OSError as err:
         raise _start_error(command[0], err) from err
 
@@ -126,7 +132,9 @@ def _start_error(program: str, err: OSError) -> CollectError:
     if err.errno == errno.ENOENT:
         return CollectError(f"{program}: there is no such program.", 127)
     if err.errno == errno.ENOEXEC:
-        return CollectError(f"{program}: is no program for this machine, nor a script whose first line names one (#!/bin/sh).", 126)
+        return CollectError(
+            f"{program}: is no program for this machine, nor a script whose first line names one (#!/bin/sh).", 126
+        )
     if err.errno == errno.E2BIG:
         return CollectError(f"{program}: the arguments and the environment are too long for this system.", 126)
     return CollectError(f"{program}: cannot be run ({err.strerror or err}).", 126)

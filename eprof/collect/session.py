@@ -24,7 +24,20 @@ from eprof.collect.streams import Input, Tail
 from eprof.errors import CollectError
 
 # Variables that change what a GPU program does or where it runs; no others are written down, they may hold secrets.
-_TELLING = ("CUDA_", "NVIDIA_", "OCL_", "OCLGRIND_", "OMP_", "SLURM_PROCID", "SLURM_NTASKS", "OMPI_COMM_WORLD_", "PMI_", "LD_PRELOAD", "LANG", "LC_ALL")
+_TELLING = (
+    "CUDA_",
+    "NVIDIA_",
+    "OCL_",
+    "OCLGRIND_",
+    "OMP_",
+    "SLURM_PROCID",
+    "SLURM_NTASKS",
+    "OMPI_COMM_WORLD_",
+    "PMI_",
+    "LD_PRELOAD",
+    "LANG",
+    "LC_ALL",
+)
 _SHOW_EVERY_S = 0.5
 
 
@@ -32,7 +45,7 @@ _SHOW_EVERY_S = 0.5
 class Session:
     """What is to be run, and what has happened so far.
 
-    say: gets sentences for the user. show: gets a line of progress, or "" to wipe it; None where there is no terminal.
+    plan: the counters to collect, asked for when they are needed. show: gets a line of progress, or "" to wipe it; None where there is no terminal.
     """
 
     collector: Collector
@@ -40,7 +53,6 @@ class Session:
     request: Request
     directory: RunDirectory
     plan: Callable[[Path], Sequence[str]]
-    say: Callable[[str], None]
     show: Callable[[str], None] | None = None
     meter: Meter | None = None
     kinds: Sequence[str] = (TIME, ENERGY, COUNTERS)
@@ -65,6 +77,11 @@ class Session:
         finally:
             self._save(COMPLETE if complete else PARTIAL)
         return self.status or 0
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether there is anything to report on: logs that are not known to be without kernels."""
+        return any(one["logs"] and one["kernels"] != 0 for one in self.measurements)
 
     def _todo(self) -> list[tuple[str, int]]:
         """The measurements in order: time first (it disturbs least), then energy, then counters."""
@@ -186,7 +203,9 @@ class Session:
         done = self.collector.progress(self._logs(step))
         words = [f"eprof: {step.what} with {self.collector.name}", f"{seconds:.0f} s"]
         if done is not None:
-            words.append(f"{done:,} of {self.launches:,} kernel launches" if self.launches else f"{done:,} kernel launches")
+            words.append(
+                f"{done:,} of {self.launches:,} kernel launches" if self.launches else f"{done:,} kernel launches"
+            )
         if done and self.launches and done < self.launches:
             words.append(f"about {seconds * (self.launches - done) / done:.0f} s left")
         if step.passes != "1":
@@ -205,7 +224,9 @@ class Session:
         if self.status is None:
             self.status = (status or 1) if ended.timed_out else status
         elif status != self.status and not ended.timed_out:
-            self.warnings.append(f"{name} ended with {status} in the {step.what} run, but with {self.status} in the first run.")
+            self.warnings.append(
+                f"{name} ended with {status} in the {step.what} run, but with {self.status} in the first run."
+            )
         if ended.timed_out:
             self.warnings.append(f"{name} was still running after {self.timeout_s:g} s (--timeout) and was stopped.")
         elif status > 128 and ended.signal is not None:
@@ -226,7 +247,12 @@ class Session:
                 "command": shlex.join(self.request.program),
                 "cwd": str(Path.cwd()),
                 "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_TELLING)},
-                "host": {"name": platform.node(), "system": platform.system(), "release": platform.release(), "machine": platform.machine()},
+                "host": {
+                    "name": platform.node(),
+                    "system": platform.system(),
+                    "release": platform.release(),
+                    "machine": platform.machine(),
+                },
                 "started_utc": self.started,
                 "ended_utc": _now(),
                 "profiler": {

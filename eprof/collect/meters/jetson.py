@@ -81,9 +81,8 @@ def _label(path: Path) -> str:
     return path.read_text(errors="replace").strip()
 
 
-def find(root: Path | None = None) -> tuple[Source | None, str]:
-    """The rail to measure, or why there is none. `root`: /, or the directory in EPROF_SYSFS for a look at another tree."""
-    root = root or Path(os.environ.get("EPROF_SYSFS", "/"))
+def find(root: Path = Path("/")) -> tuple[Source | None, str]:
+    """The rail to measure, or why there is none. `root`: where /sys stands."""
     try:
         found = [one for one in rails(root) if one.label]
     except OSError as err:
@@ -92,8 +91,14 @@ def find(root: Path | None = None) -> tuple[Source | None, str]:
     chosen = chosen or next((one for one in found if _GPU.search(one.label)), None)
     if chosen is None:
         labels = ", ".join(one.label for one in found)
-        return None, f"Jetson rails: none measures the board or the GPU (seen: {labels})" if found else "Jetson rails: none here"
-    clocks = next((pair for core, memory in _CLOCKS if all(_readable(one) for one in (pair := (root / core, root / memory)))), None)
+        return (
+            None,
+            f"Jetson rails: none measures the board or the GPU (seen: {labels})"
+            if found
+            else "Jetson rails: none here",
+        )
+    pairs = [(root / core, root / memory) for core, memory in _CLOCKS]
+    clocks = next((pair for pair in pairs if all(_readable(one) for one in pair)), None)
     return Jetson(chosen, clocks), ""
 
 

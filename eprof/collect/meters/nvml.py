@@ -38,7 +38,10 @@ class Nvml(Source):
         nvml, first = self._nvml, self._handles[0]
         milliwatts = [self._try(nvml.nvmlDeviceGetPowerUsage, one) for one in self._handles]
         millijoules = [self._try(nvml.nvmlDeviceGetTotalEnergyConsumption, one) for one in self._handles]
-        reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None) or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+        reasons = (
+            getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+            or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+        )
         bits = self._try(reasons, first) or 0
         return Sample(
             time_s,

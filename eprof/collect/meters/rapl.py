@@ -1,6 +1,5 @@
 """RAPL, the energy counters of the processor: the host's share, measured only when asked for. Never the GPU."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +38,8 @@ class Rapl(Source):
         return {**super().describe(), "method": "energy counter", "packages": len(self._packages)}
 
 
-def find(root: Path | None = None) -> tuple[Source | None, str]:
+def find(root: Path = Path("/")) -> tuple[Source | None, str]:
     """The packages of this machine, or why they cannot be read."""
-    root = root or Path(os.environ.get("EPROF_SYSFS", "/"))
     packages = sorted(one for one in (root / _FOLDER).glob("intel-rapl:*") if one.name.count(":") == 1)
     if not packages:
         return None, "RAPL: none here"

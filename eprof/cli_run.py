@@ -1,0 +1,465 @@
+"""The door to `eprof run` and `eprof doctor`: their options, and what they print. `cli` calls it."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eprof.errors import CollectError, EprofError, LogError, UsageError
+from eprof.plain import printable
+
+if TYPE_CHECKING:
+    from eprof.collect.collector import Collector, Request, Tool
+    from eprof.collect.directory import RunDirectory
+    from eprof.collect.doctor import Check
+    from eprof.collect.meter import Meter
+    from eprof.collect.session import Session
+    from eprof.costs import CostTable
+    from eprof.profile import Energy
+
+Output = tuple[Path, str]
+Deliver = Callable[["Energy", list[Output], argparse.Namespace], int]
+_Commands = Any  # argparse does not name the type of its subparsers in public
+_PROFILERS = ("auto", "nvprof", "ncu", "oclgrind")
+# A simulated device has no costs of its own; unless told otherwise it is priced as the board that [FMM] measured.
+_SIMULATED_COSTS = "jetson-tk1"
+# The options of `run` that take a value: what follows them is not the program.
+VALUED = frozenset(
+    ["--costs", "--setting", "--efficiency", "--capability", "--profiler", "--repeat", "--timeout", "--launch-skip", "--launch-count", "--nvtx", "-k", "--kernel-name", "-o", "--output", "--format", "--config"]
+)
+
+
+def add_run(commands: _Commands) -> argparse.ArgumentParser:
+    """The options of `eprof run`; the program and its arguments are taken off before (`split`)."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "run",
+        help="profile a program: counters, time, energy; with a GPU or on a simulated one",
+        usage="eprof run [options] PROGRAM [--] [ARG...]",
+        description="Run PROGRAM under the profiler of this machine, keep the raw logs in a run directory, and report where "
+        "the energy went. Options of eprof come before PROGRAM; everything after it is PROGRAM's own.",
+        epilog="Examples:\n  eprof run --costs jetson-tk1 ./fmm -- N=65536 Q=128\n"
+        "  eprof run --profiler oclgrind samples/nbody/nbody -- N=1024\n"
+        "  eprof run --dry-run ./fmm        what would be run, and why",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_pricing(parser)
+    _add_measuring(parser)
+    parser.add_argument(
+        "-k",
+        "--kernel-name",
+        action="append",
+        default=[],
+        metavar="NAME|regex:...",
+        help="only these kernels (repeatable)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="the run directory, or a report: .html .json .csv .parquet .md .txt (repeatable)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("csv", "html", "json", "md", "parquet", "txt"),
+        help="format of --output, or of standard output",
+    )
+    parser.add_argument(
+        "-f", "--force", action="store_true", help="overwrite an existing run directory and existing files"
+    )
+    parser.add_argument("--open", action="store_true", help="open the HTML report in a browser")
+    return parser
+
+
+def _add_pricing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--costs",
+        metavar="NAME|FILE",
+        help=f"cost table (default: the one made for this GPU; {_SIMULATED_COSTS} for the simulated device)",
+    )
+    parser.add_argument(
+        "--setting", metavar="CORE/MEMORY", help="DVFS setting in MHz, e.g. 852/924 (default: the table's)"
+    )
+    parser.add_argument(
+        "--efficiency",
+        type=float,
+        metavar="FRACTION",
+        help="of its peak that a simulated device reaches, for the modelled time (default 0.25)",
+    )
+    parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
+
+
+def _add_measuring(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--profiler", choices=_PROFILERS, default="auto", help="default: the best that is usable here")
+    parser.add_argument(
+        "--repeat", type=_positive, default=1, metavar="N", help="measure time and energy N times: medians and spreads"
+    )
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="stop PROGRAM after S seconds")
+    parser.add_argument(
+        "--launch-skip", type=_whole, default=0, metavar="N", help="do not count the first N kernel launches (ncu)"
+    )
+    parser.add_argument("--launch-count", type=_positive, metavar="N", help="count N kernel launches only (ncu)")
+    parser.add_argument("--nvtx", metavar="NAME", help="count only inside this NVTX range (ncu)")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the commands, the passes and what each counter is for; run nothing",
+    )
+    parser.add_argument("--time-only", action="store_true", help="measure time, no counters and no energy")
+    parser.add_argument("--no-energy", action="store_true", help="do not measure energy")
+    parser.add_argument(
+        "--host-energy", action="store_true", help="measure the processor's energy (RAPL) instead of the GPU's"
+    )
+    parser.add_argument(
+        "--lock-clocks", action="store_true", help="let ncu lock the clocks to their base (it does not otherwise)"
+    )
+
+
+def _positive(text: str) -> int:
+    number = _whole(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return number
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def add_doctor(commands: _Commands) -> argparse.ArgumentParser:
+    """The options of `eprof doctor`."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "doctor",
+        help="what this machine can do, and how to mend what is missing",
+        description="Look for profilers, driver, GPU, counter permission, power meter, clocks, the simulated device and a "
+        "cost table, and say for each problem what mends it. Exit code 0 if `eprof run` can work here, else 1.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--format", choices=("txt", "json"), default="txt", help="of standard output")
+    return parser
+
+
+def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words of `eprof run` up to PROGRAM, and PROGRAM with its arguments: one `--` before or after PROGRAM is dropped."""
+    index = 1
+    while index < len(words):
+        word = words[index]
+        if word == "--":
+            return list(words[:index]), list(words[index + 1 :])
+        if not word.startswith("-") or word == "-":
+            rest = list(words[index + 1 :])
+            return list(words[:index]), [word, *(rest[1:] if rest[:1] == ["--"] else rest)]
+        index += 2 if word in VALUED else 1
+    return list(words), []
+
+
+def forgotten(program: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The options of eprof that stand behind PROGRAM without a `--` that would show that they are meant for it."""
+    if "--" in words:
+        return []
+    known = VALUED | {
+        "--dry-run",
+        "--time-only",
+        "--no-energy",
+        "--host-energy",
+        "--lock-clocks",
+        "--force",
+        "--open",
+        "--quiet",
+        "--verbose",
+        "--no-color",
+    }
+    return [one for one in program[1:] if one.startswith("--") and one.partition("=")[0] in known]
+
+
+def run(options: argparse.Namespace, outputs: Callable[[argparse.Namespace], list[Output]], deliver: Deliver) -> int:
+    """`eprof run`. Returns the exit code: the program's own, or 126, 127, 128+n, or 1 where nothing could be collected."""
+    if not options.program:
+        raise UsageError("Say which program to run: eprof run [options] PROGRAM [--] [ARG...].")
+    try:
+        return _run(options, outputs, deliver)
+    except CollectError as err:
+        _say(str(err))
+        _hint(options)
+        return err.code
+
+
+def _run(options: argparse.Namespace, outputs: Callable[[argparse.Namespace], list[Output]], deliver: Deliver) -> int:
+    from eprof.collect import collector as collectors
+    from eprof.collect import directory, process
+
+    place, files = _places(options)
+    wanted = outputs(argparse.Namespace(**{**vars(options), "output": files, "open": False}))
+    table = _table(options.costs)
+    found = process.resolve(options.program[0])
+    collector, tool, looked = collectors.choose(options.profiler, found)
+    if table is not None:
+        table.at(options.setting)
+    elif collector.simulated:
+        options.costs = _SIMULATED_COSTS
+    _check_kinds(options, collector)
+    if options.dry_run:
+        return _dry_run(options, collector, tool, table)
+    _introduce(options, tool, looked)
+    meter, no_meter = _meter(options, collector)
+    name = place or directory.default_name(options.program[0])
+    home = directory.create(name, options.force, exact=place is not None)
+    session = _session(options, collector, tool, home, meter, table)
+    if no_meter and not options.quiet and options.verbose:
+        _say(f"No energy is measured: {'; '.join(no_meter)}.")
+    status = session.run()
+    for warning in dict.fromkeys(session.warnings):
+        _say(warning)
+    if status:
+        _hint(options)
+    return _report(options, session, wanted, deliver, status)
+
+
+def _places(options: argparse.Namespace) -> tuple[str | None, list[str]]:
+    """The run directory that -o names, if any, and the files that it names. Raises UsageError for two directories."""
+    folders = [name for name in options.output if _is_folder(name, options.format)]
+    if len(folders) > 1:
+        raise UsageError(f"-o names two run directories: {folders[0]} and {folders[1]}; one run makes one.")
+    return (folders[0].rstrip("/") if folders else None), [name for name in options.output if name not in folders]
+
+
+def _is_folder(name: str, kind: str | None) -> bool:
+    suffix = Path(name).suffix.lower()
+    return suffix == ".eprof" or name.endswith("/") or Path(name).is_dir() or (not suffix and kind is None)
+
+
+def _table(name: str | None) -> "CostTable | None":
+    """The cost table, loaded before anything is run: no long work for nothing."""
+    if name is None:
+        return None
+    from eprof import costs
+
+    return costs.load(name)
+
+
+def _check_kinds(options: argparse.Namespace, collector: "Collector") -> None:
+    from eprof.collect.collector import TIME
+
+    if options.time_only and TIME not in collector.kinds:
+        raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
+    if collector.name != "ncu" and (options.launch_skip or options.launch_count or options.nvtx):
+        raise UsageError(f"--launch-skip, --launch-count and --nvtx need ncu; {collector.name} cannot choose launches.")
+
+
+def _introduce(options: argparse.Namespace, tool: "Tool", looked: Sequence["Tool"]) -> None:
+    """Say which profiler is used and why, and why not the ones before it."""
+    if options.quiet:
+        return
+    others = "; ".join(f"{one.name}: {one.why}" for one in looked if one.name != tool.name)
+    version = f" {tool.version}" if tool.version else ""
+    _say(f"profiler {tool.name}{version}: {tool.why}" + (f" (not {others})" if others else "") + ".")
+
+
+def _meter(options: argparse.Namespace, collector: "Collector") -> tuple["Meter | None", list[str]]:
+    from eprof.collect.collector import ENERGY
+
+    if options.no_energy or options.time_only or ENERGY not in collector.kinds:
+        return None, []
+    from eprof.collect import meter
+
+    return meter.find(host=options.host_energy)
+
+
+def _request(options: argparse.Namespace) -> "Request":
+    from eprof.collect.collector import Request
+
+    return Request(
+        tuple(options.program),
+        kernels=tuple(options.kernel_name),
+        launch_skip=options.launch_skip,
+        launch_count=options.launch_count,
+        nvtx=options.nvtx,
+        lock_clocks=options.lock_clocks,
+    )
+
+
+def _session(
+    options: argparse.Namespace,
+    collector: "Collector",
+    tool: "Tool",
+    home: "RunDirectory",
+    meter: "Meter | None",
+    table: "CostTable | None",
+) -> "Session":
+    from eprof.collect.collector import COUNTERS, ENERGY, TIME
+    from eprof.collect.session import Session
+
+    kinds = [one for one in collector.kinds if one != ENERGY or meter is not None]
+    kinds = [TIME] if options.time_only else kinds
+    to_terminal = sys.stderr.isatty() and not options.quiet
+    planned: dict[str, Any] = {}
+
+    def plan(_: Path) -> list[str]:
+        if collector.simulated:
+            return []
+        found = _plan(options, collector, tool, table)
+        planned.update(found.as_data())
+        for sentence in found.missing:
+            session.warnings.append(sentence)
+        return list(found.counters)
+
+    session = Session(
+        collector=collector,
+        tool=tool,
+        request=_request(options),
+        directory=home,
+        plan=plan,
+        show=_show if to_terminal else None,
+        meter=meter if ENERGY in kinds else None,
+        kinds=kinds,
+        repeat=options.repeat,
+        timeout_s=options.timeout,
+        stdout=2 if options.format and not options.output else 1,
+        about={
+            "command_line": options.command_line,
+            "pricing": {"costs": options.costs, "setting": options.setting, "efficiency": options.efficiency},
+            "plan": planned,
+        },
+    )
+    assert COUNTERS in collector.kinds
+    return session
+
+
+def _plan(options: argparse.Namespace, collector: "Collector", tool: "Tool", table: "CostTable | None") -> Any:
+    from eprof.planning import counters_for
+
+    costs = table.at(options.setting) if table is not None else None
+    return counters_for(collector, tool, costs, options.capability)
+
+
+def _dry_run(options: argparse.Namespace, collector: "Collector", tool: "Tool", table: "CostTable | None") -> int:
+    """Print what would be run: valid shell commands, and lines of explanation that begin with #."""
+    from eprof.collect.collector import COUNTERS, ENERGY, Place
+
+    planned = _plan(options, collector, tool, table)
+    kinds = [one for one in collector.kinds if one == COUNTERS or not options.time_only]
+    name = "RUN" if not options.output else options.output[0]
+    print(f"# {tool.name} {tool.version or ''}: {tool.why}")
+    for what in kinds:
+        if what == ENERGY and options.no_energy:
+            continue
+        step = collector.step(what, tool, _request(options), Place(Path(name)), list(planned.counters))
+        print(f"# {what}: {step.why}; kernel runs (passes): {step.passes}")
+        words = [f"{key}={shlex.quote(value)}" for key, value in step.environment.items()]
+        print(printable(" ".join([*words, shlex.join(step.command)])))
+    for counter, why in planned.counters.items():
+        print(f"# {counter}: {why}")
+    for sentence in planned.missing:
+        print(f"# {sentence}")
+    return 0
+
+
+def _report(
+    options: argparse.Namespace, session: "Session", outputs: list[Output], deliver: Deliver, status: int
+) -> int:
+    """Report on what was collected; the exit code is the program's, or 1 if there is nothing to report on."""
+    home = Path(session.directory.path)
+    shown = _short(home)
+    if not session.has_kernels:
+        _say(f"Nothing was collected to report on; the run is kept in {shown}.")
+        return status or 1
+    from eprof import api
+
+    try:
+        energy = api.load(
+            home, capability=options.capability, kernels=options.kernel_name, command_line=options.command_line
+        ).energy(options.costs, setting=options.setting, efficiency=options.efficiency)
+        deliver(energy, [(home / "report.html", "html"), *outputs], options)
+    except LogError as err:
+        _say(f"{err} The raw logs are kept in {shown}/logs.")
+        return status or 1
+    except EprofError as err:
+        _say(f"{err} The raw logs are kept in {shown}; `eprof report {shown}` makes the report again.")
+        return status or 1
+    except KeyboardInterrupt:
+        _say(f"interrupted; the raw logs are kept in {shown}; `eprof report {shown}` makes the report.")
+        return 130
+    if not options.quiet:
+        _say(f"run directory {shown}; `eprof report {shown}` makes the report again, with other costs if asked.")
+    return status
+
+
+def _short(path: Path) -> str:
+    """A path as one would type it here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _say(sentence: str) -> None:
+    print(printable(f"eprof: {sentence}"), file=sys.stderr)
+
+
+def _show(line: str) -> None:
+    """A line of progress in place; an empty one wipes it."""
+    print(f"\r\x1b[K{printable(line)[:150]}", end="", file=sys.stderr, flush=True)
+
+
+def _hint(options: argparse.Namespace) -> None:
+    """Where options of eprof stand behind PROGRAM, say so: they were the program's."""
+    behind = forgotten(options.program, options.command_line)
+    if behind:
+        _say(f"{', '.join(behind)} stood behind PROGRAM and was given to it; options of eprof come before it.")
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """`eprof doctor`. Exit code 0 if `eprof run` can work here, else 1."""
+    from eprof.collect import doctor as examination
+
+    checks = examination.examine()
+    checks.insert(-1, _cost_check())
+    if options.format == "json":
+        import json
+
+        print(json.dumps({"schema": "eprof.doctor/1", "checks": [one.as_data() for one in checks]}, indent=1))
+    else:
+        for one in checks:
+            print(printable(one.line()))
+            if one.remedy:
+                print(printable(f"      {one.remedy}"))
+    return 0 if examination.can_run(checks) else 1
+
+
+def _cost_check() -> "Check":
+    """Whether a cost table was made for this GPU."""
+    from eprof import costs
+    from eprof.collect.doctor import Check
+    from eprof.collect.tools import gpu
+
+    name, _ = gpu()
+    table = costs.for_device(name) if name is not None else None
+    if table is not None:
+        return Check("cost table", True, f"{table.name} is made for {name}")
+    others = ", ".join(costs.tables())
+    if name is None:
+        return Check(
+            "cost table", None, f"no GPU to price; the simulated device takes {_SIMULATED_COSTS}; there are {others}"
+        )
+    return Check(
+        "cost table",
+        False,
+        f"none is made for {name}; there are {others}",
+        "choose one with --costs NAME, or give a file of your own",
+    )

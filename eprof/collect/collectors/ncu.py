@@ -1,0 +1,148 @@
+"""ncu, Nsight Compute: for NVIDIA GPUs from Volta on. Its logs are kept; eprof cannot read them yet."""
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from eprof.collect import messages
+from eprof.collect.collector import ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect.process import Ended
+from eprof.collect.tools import ask, gpu, has_gpu
+
+_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute", "/usr/lib/nsight-compute")
+_SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+_CHIPS = {
+    "7.0": "gv100", "7.2": "gv11b", "7.5": "tu102", "8.0": "ga100", "8.6": "ga102", "8.7": "ga10b",
+    "8.9": "ad102", "9.0": "gh100", "10.0": "gb100", "10.3": "gb110", "12.0": "gb202",
+}  # fmt: skip
+_NO_DRAM = ("7.2", "8.7", "11.0", "12.1")
+_PASSES = {"7.0": "6", "7.2": "7", "8.7": "4", "12.1": "4"}
+_PROFILING = re.compile(r'==PROF== Profiling "')
+_ROW = re.compile(r'^"(\d+)","(\d+)",', re.MULTILINE)
+
+
+class Ncu(Collector):
+    """NVIDIA's profiler of today."""
+
+    name = "ncu"
+    rank = 20
+
+    def find(self, program: str = "") -> Tool:
+        """Look for ncu (or nv-nsight-cu-cli, its old name) and a GPU that it knows."""
+        places = os.pathsep.join(_PLACES)
+        names = ("ncu", "nv-nsight-cu-cli")
+        path = next((found for name in names if (found := shutil.which(name) or shutil.which(name, path=places))), None)
+        if path is None:
+            return Tool(
+                self.name, False, "ncu is not installed", remedy="install Nsight Compute, part of the CUDA toolkit"
+            )
+        version = _version(path)
+        if not has_gpu():
+            return Tool(self.name, False, "this machine has no NVIDIA GPU", path=path, version=version)
+        device, capability = gpu()
+        if capability is not None and float(capability) < 7.0:
+            why = f"it does not know {device} (capability {capability}; 7.0 is its first)"
+            return Tool(self.name, False, why, path, version, "use nvprof", device, capability)
+        return Tool(
+            self.name, True, "counts on NVIDIA GPUs from capability 7.0 on", path, version, None, device, capability
+        )
+
+    def offered(self, tool: Tool) -> Offer | None:
+        """The metrics of this GPU's chip, with the suffix of a sum; needs no driver."""
+        chip = _CHIPS.get(tool.capability or "")
+        text = ask([str(tool.path), "--query-metrics", *(["--chips", chip] if chip else [])])
+        names = re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE)
+        return Offer(tool.device, frozenset(f"{name}.sum" for name in names)) if names else None
+
+    def basic(self, capability: str) -> dict[str, str]:
+        """The smallest set of counters.md 3.1: until a definition for ncu exists, what is collected."""
+        found = {
+            _SASS.format(f"{letter}{kind}"): f"FP{bits} {kind}"
+            for letter, bits in (("d", 64), ("f", 32), ("h", 16))
+            for kind in ("fma", "add", "mul")
+        }
+        found |= {_SASS.format("integer"): "Integer", _SASS.format("conversion"): "Conversions"}
+        for way, word in (("ld", "read"), ("st", "write")):
+            found[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum"] = f"Shared memory {word}"
+            found[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{way}.sum"] = f"L1 {word}"
+        for kind in ("read", "write", "atom", "red"):
+            found[f"lts__t_sectors_op_{kind}.sum"] = "L2"
+        if capability not in _NO_DRAM:
+            middle = "op_" if capability.startswith("12.") else ""
+            found |= {f"dram__bytes_{middle}{word}.sum": f"DRAM {word}" for word in ("read", "write")}
+        found["gpu__time_duration.sum"] = "time of a launch under ncu: cold caches, so only a fallback"
+        return found
+
+    def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
+        """The bare program for time and energy; counters with the clocks left alone and base units."""
+        if what in (TIME, ENERGY):
+            why = (
+                "the program alone: the time of the whole program"
+                if what == TIME
+                else "the program alone, while the meter is read"
+            )
+            return Step(what, request.program, why)
+        log = place.log(what, ".csv")
+        command = [
+            str(tool.path), "--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all",
+            "--clock-control", "base" if request.lock_clocks else "none", "--log-file", str(log),
+        ]  # fmt: skip
+        if request.kernels:
+            command += ["-k", _pattern(request.kernels)]
+        if request.launch_skip:
+            command += ["--launch-skip", str(request.launch_skip)]
+        if request.launch_count:
+            command += ["--launch-count", str(request.launch_count)]
+        if request.nvtx:
+            command += ["--nvtx", "--nvtx-include", request.nvtx]
+        return Step(
+            what,
+            (*command, "--metrics", ",".join(counters), *request.program),
+            f"{len(counters)} metrics, each kernel replayed with cold caches until all are counted",
+            environment={"LC_ALL": "C"},
+            logs=(log.name,),
+            passes=_PASSES.get(tool.capability or "", "3"),
+        )
+
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path]) -> Verdict:
+        """Ncu ends with 0 even if no kernel ran; the program's own code passes through it."""
+        if step.what in (TIME, ENERGY):
+            return Verdict()
+        said = messages.understand(messages.texts(logs))
+        sentences = list(said.sentences)
+        rows = self.progress(logs)
+        failed = said.fatal or (ended.code == 1 and not rows and said.status is None)
+        if said.no_kernels or (logs and not rows and not failed):
+            sentences.append("No kernel ran on the GPU, or ncu saw none. Does the program use CUDA?")
+        if not logs:
+            sentences.append(
+                "ncu wrote no log" + (f" (exit code {ended.code})" if ended.code else "") + "; see what it says above."
+            )
+        status = said.status if said.status is not None else (0 if failed else None)
+        return Verdict(tuple(sentences), status, failed or not logs, rows if logs else None)
+
+    def progress(self, logs: Sequence[Path]) -> int:
+        """Launches that ncu has begun or written."""
+        texts = messages.texts(logs)
+        return max(
+            sum(len(_PROFILING.findall(text)) for text in texts),
+            len({pair for text in texts for pair in _ROW.findall(text)}),
+        )
+
+
+def _pattern(kernels: Sequence[str]) -> str:
+    if len(kernels) == 1:
+        return kernels[0]
+    return "regex:" + "|".join(
+        one.removeprefix("regex:") if one.startswith("regex:") else f"^{re.escape(one)}$" for one in kernels
+    )
+
+
+def _version(path: str) -> str | None:
+    found = re.search(r"Version (\d+\.\d+\.\d+)", ask([path, "--version"]))
+    return found[1] if found else None
+
+
+COLLECTOR = Ncu()

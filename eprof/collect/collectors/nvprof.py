@@ -1,0 +1,131 @@
+"""nvprof, for NVIDIA GPUs from Fermi to Volta (counters) and Turing (traces); it is part of CUDA up to 12."""
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from eprof.collect import messages
+from eprof.collect.collector import ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect.process import Ended
+from eprof.collect.tools import ask, gpu, has_gpu
+
+_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
+_EVENT = re.compile(
+    r"subp\d|^(l1|fb|tex\d|elapsed|active|thread_inst|not_predicated|gld_|gst_|atom_|gred_|uncached_|global_store_transaction|shared_(load|store)$)"
+)
+_ROW = re.compile(r'^(?!=)(?!.*\[CUDA mem).*\(\d+\)"?,.*', re.MULTILINE)
+_REPLAYED = re.compile(r'^==\d+== Replaying kernel ".*" \(done\)', re.MULTILINE)
+
+
+class Nvprof(Collector):
+    """NVIDIA's old profiler."""
+
+    name = "nvprof"
+    rank = 10
+
+    def find(self, program: str = "") -> Tool:
+        """Look for nvprof in PATH and in CUDA's usual places, and for a GPU."""
+        path = shutil.which("nvprof") or shutil.which("nvprof", path=os.pathsep.join(_PLACES))
+        if path is None:
+            return Tool(self.name, False, "nvprof is not installed", remedy="it is in CUDA toolkits up to 12")
+        version = _version(path)
+        if not has_gpu():
+            return Tool(self.name, False, "this machine has no NVIDIA GPU", path=path, version=version)
+        device, capability = gpu()
+        if capability is not None and float(capability) >= 7.5:
+            why = f"it does not count on {device} (capability {capability}; 7.2 is its last)"
+            return Tool(self.name, False, why, path, version, "use ncu", device, capability)
+        return Tool(
+            self.name, True, "counts on NVIDIA GPUs up to capability 7.2", path, version, None, device, capability
+        )
+
+    def offered(self, tool: Tool) -> Offer | None:
+        """The events and metrics that nvprof lists for the first device."""
+        names: set[str] = set()
+        device = None
+        for query in ("--query-events", "--query-metrics"):
+            text = ask([str(tool.path), query])
+            device = device or _device(text)
+            names |= set(re.findall(r"^\s+(\w+):\s", text, re.MULTILINE))
+        return Offer(device, frozenset(names)) if names else None
+
+    def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
+        """A GPU trace for time, the bare program for energy, a summary of counters with replayed kernels."""
+        if what == ENERGY:
+            return Step(what, request.program, "the program alone, while the meter is read")
+        log = place.log(what, "-%p.csv")
+        head = [str(tool.path), "--csv", "-u", "ns", "--log-file", _percent(log), "--profile-child-processes"]
+        if what == TIME:
+            why = "the time of every kernel launch, traced without any counters: replay would falsify it"
+            return Step(
+                what, (*head, "--print-gpu-trace", *request.program), why, logs=(f"{what}-{place.number}-*.csv",)
+            )
+        events = [name for name in counters if _EVENT.search(name)]
+        metrics = [name for name in counters if name not in events]
+        asked = [
+            word
+            for option, names in (("--events", events), ("--metrics", metrics))
+            if names
+            for word in (option, ",".join(names))
+        ]
+        kernels = ["--kernels", "|".join(_pattern(one) for one in request.kernels)] if request.kernels else []
+        return Step(
+            what,
+            (*head, *kernels, *asked, *request.program),
+            f"{len(metrics)} metrics and {len(events)} events, each kernel replayed until all are counted",
+            environment={"LC_ALL": "C"},
+            logs=(f"{what}-{place.number}-*.csv",),
+            passes="several; nvprof does not tell beforehand",
+        )
+
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path]) -> Verdict:
+        """The exit code of the program is lost in nvprof's own (9, 15); its log tells it."""
+        if step.what == ENERGY:
+            return Verdict()
+        said = messages.understand(messages.texts(logs))
+        sentences = list(said.sentences)
+        rows = sum(len(_ROW.findall(text)) for text in messages.texts(logs))
+        failed = said.fatal or (ended.code in (4, 5, 11, 23, 24) and not rows)
+        status = said.status
+        if status is None and ended.code is not None:
+            status = 0 if ended.code in (9, 15) or failed else ended.code
+        if not logs:
+            sentences.append(
+                "nvprof wrote no log"
+                + (f" (exit code {ended.code})" if ended.code else "")
+                + "; see what it says above."
+            )
+            return Verdict(tuple(sentences), status, True, None)
+        if not rows and not said.fatal:
+            sentences.append(
+                "No kernel ran on the GPU, or nvprof lost them all. Does the program use CUDA, and does it end by itself?"
+            )
+        return Verdict(tuple(sentences), status, failed, rows)
+
+    def progress(self, logs: Sequence[Path]) -> int | None:
+        """Replayed launches, which newer versions tell as they go; tables are written at the end."""
+        return sum(len(_REPLAYED.findall(text)) for text in messages.texts(logs)) or None
+
+
+def _percent(path: Path) -> str:
+    """A log name for nvprof, in which only our own %p is a pattern."""
+    return str(path.parent).replace("%", "%%") + f"/{path.name}"
+
+
+def _pattern(kernel: str) -> str:
+    return kernel.removeprefix("regex:") if kernel.startswith("regex:") else re.escape(kernel)
+
+
+def _version(path: str) -> str | None:
+    found = re.search(r"Release version (\S+)", ask([path, "--version"]))
+    return found[1] if found else None
+
+
+def _device(text: str) -> str | None:
+    found = re.search(r"^Device \d+ \((.+)\):", text, re.MULTILINE)
+    return found[1] if found else None
+
+
+COLLECTOR = Nvprof()

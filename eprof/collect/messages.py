@@ -1,0 +1,131 @@
+"""What profilers say when something went wrong, recognised by the constant parts of their messages (counters.md 4.4)."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PERMISSION_REMEDY = (
+    "run as root or with CAP_SYS_ADMIN, or let everyone count: put `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into "
+    "/etc/modprobe.d/nvidia-profiler.conf, rebuild the initramfs and reboot; on a shared machine or in a container it is the "
+    "host administrator's switch"
+)
+_LONGEST_LOG = 8 << 20
+
+
+@dataclass(frozen=True)
+class Known:
+    """A message: the pattern in a log, what it means and what to do; `fatal`: nothing was collected."""
+
+    pattern: re.Pattern[str]
+    sentence: str
+    fatal: bool = True
+
+
+def _known(pattern: str, sentence: str, fatal: bool = True) -> Known:
+    return Known(re.compile(pattern), sentence, fatal)
+
+
+KNOWN = (
+    _known(
+        r"ERR_NVGPUCTRPERM|does not have permission to (profile|access)|NVSOLN1000",
+        f"The driver lets only administrators read GPU counters (ERR_NVGPUCTRPERM): {PERMISSION_REMEDY}.",
+    ),
+    _known(
+        r"not supported on devices with compute capability 8\.0 and higher",
+        "nvprof does not know this GPU (capability 8.0 or higher): use ncu.",
+    ),
+    _known(
+        r"not supported on devices with compute capability 7\.5 and higher",
+        "nvprof can trace this GPU but not count on it (capability 7.5): use ncu.",
+    ),
+    _known(
+        r"Profiling is not supported on device|Unsupported GPU",
+        "ncu does not know this GPU: use nvprof for capability below 7.0, or a newer ncu for a newer GPU.",
+    ),
+    _known(
+        r"unable to locate cuda driver library|failed to connect to the CUDA driver|Driver could not be loaded",
+        "The profiler found no NVIDIA driver on this machine: install one, or use --profiler oclgrind.",
+    ),
+    _known(
+        r"incompatible CUDA driver version|CUDA device error, GPU profiling skipped",
+        "The profiler and the driver do not fit together: install the profiler of the driver's CUDA version.",
+    ),
+    _known(
+        r"unable to locate OpenACC profiling library",
+        "nvprof misses a part of its own toolkit (libaccinj64): install it whole, or call nvprof by the path in its toolkit.",
+    ),
+    _known(
+        r"a driver resource was unavailable",
+        "Another profiler holds the GPU's counters: stop it (for DCGM: dcgmi profile --pause).",
+    ),
+    _known(
+        r"ERR_NVCMPGPU|active SLI group|uses the Windows Subsystem for Linux",
+        "The driver refuses to count on this kind of GPU or system.",
+    ),
+    _known(
+        r"COMPUTE_PROFILE|CUDA_PROFILE", "nvprof does not run while COMPUTE_PROFILE or CUDA_PROFILE is set: unset it."
+    ),
+    _known(
+        r"(Metric|Event) \"([^\"]*)\" cannot be found on device",
+        "Some counters do not exist on this GPU and are missing.",
+        fatal=False,
+    ),
+    _known(
+        r"events or metrics overflowed",
+        "Some counters overflowed, so counts are incomplete: count fewer launches at a time.",
+        fatal=False,
+    ),
+    _known(
+        r"events or metrics can't be profiled|can't be associated with any kernel",
+        "Some counters could not be collected, so counts are incomplete.",
+        fatal=False,
+    ),
+    _known(
+        r"invalid timestamps due to insufficient|invalid records in the result",
+        "The profiler lost records, so launches are missing from its log.",
+        fatal=False,
+    ),
+)
+_NO_KERNELS = re.compile(
+    r"No kernels were profiled|No CUDA application was profiled|No profile data collected|No events/metrics were profiled|No (ranges|graphs) were profiled"
+)
+_RETURNED = re.compile(r"(?:Application returned non-zero code|returned an error code) \(?(-?\d+)\)?")
+_KILLED = re.compile(r"(?:Application )?received signal (\d+)")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What logs say: sentences, whether the collection failed, that no kernel ran, and the program's own status."""
+
+    sentences: tuple[str, ...]
+    fatal: bool
+    no_kernels: bool
+    status: int | None
+
+
+def understand(texts: Iterable[str]) -> Said:
+    """What the texts of a profiler's logs mean."""
+    sentences: list[str] = []
+    fatal = no_kernels = False
+    status: int | None = None
+    for text in texts:
+        for known in KNOWN:
+            if known.pattern.search(text):
+                sentences.append(known.sentence)
+                fatal |= known.fatal
+        no_kernels |= bool(_NO_KERNELS.search(text))
+        if found := _KILLED.search(text):
+            status = 128 + int(found[1])
+        elif found := _RETURNED.search(text):
+            status = int(found[1]) & 0xFF
+    return Said(tuple(dict.fromkeys(sentences)), fatal, no_kernels, status)
+
+
+def texts(paths: Sequence[Path]) -> list[str]:
+    """The beginnings of log files, where the messages are; tables of gigabytes are not read here."""
+    found = []
+    for path in paths:
+        with path.open("rb") as file:
+            found.append(file.read(_LONGEST_LOG).decode("utf-8", "replace"))
+    return found

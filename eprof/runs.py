@@ -1,0 +1,237 @@
+"""Reading run directories: which logs belong together, medians over repetitions, spread over processes, measured energy."""
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eprof import logs
+from eprof.collect import directory
+from eprof.errors import CollectError, LogError
+from eprof.logs.table import Launches, Log
+
+TIME, ENERGY, COUNTERS = "time", "energy", "counters"
+_ASIDE = (".out", ".err", ".icd")
+_SAME_LAUNCHES = 0.001
+_NOTEWORTHY_SPREAD = 0.05
+Reader = Callable[[Path], Log]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Energy that a meter saw, in J for one run of the program: the median over repetitions."""
+
+    joules: float
+    method: str
+    covers: str
+    runs: int
+    spread: float | None = None
+    core_mhz: float | None = None
+    memory_mhz: float | None = None
+    slowed_by: tuple[str, ...] = ()
+
+    def reasons(self) -> str:
+        """Why it may differ from what is predicted."""
+        words = [
+            f"it covers {self.covers} during the whole program, with start-up, copies and idle time, while the prediction covers kernels",
+            "the meter samples and averages",
+        ]
+        if self.slowed_by:
+            words.append(f"the GPU was slowed down ({', '.join(self.slowed_by)})")
+        return "; ".join(words)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run directory holds. `files`: logs by measurement and repetition; `whole`: all kernels are looked at."""
+
+    path: Path
+    manifest: Mapping[str, Any] | None
+    files: Mapping[str, Mapping[int, tuple[Path, ...]]]
+    whole: bool = True
+
+    @property
+    def command(self) -> str | None:
+        """The program's command line."""
+        return None if self.manifest is None else str(self.manifest.get("command") or "") or None
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the run did not come to its end."""
+        return self.manifest is None or self.manifest.get("status") != directory.COMPLETE
+
+    def pricing(self, key: str) -> Any:
+        """`costs`, `setting` or `efficiency` as they were given to the run; None if they were not."""
+        return None if self.manifest is None else (self.manifest.get("pricing") or {}).get(key)
+
+    def main_logs(self) -> list[Path]:
+        """The logs that are joined: the counters, and the times, of the first repetition."""
+        first = [self.files[what][min(self.files[what])] for what in (COUNTERS, TIME) if self.files.get(what)]
+        return [path for paths in first for path in paths]
+
+    def notes(self) -> list[str]:
+        """What the user should know of the run itself."""
+        found = [str(one) for one in (self.manifest or {}).get("warnings", [])]
+        if self.is_partial:
+            what = "has no run.json" if self.manifest is None else "was not finished"
+            found.insert(0, f"{self.path.name} {what}: this is a partial run, and only what was collected is shown.")
+        return found
+
+    def measured(self) -> Measured | None:
+        """What the meter saw; None where none was read, or saw too little, or where some kernels are left out."""
+        if not self.whole:
+            return None
+        results = [
+            one["energy"]
+            for one in (self.manifest or {}).get("measurements", [])
+            if one.get("energy") and one["energy"].get("joules")
+        ]
+        if not results:
+            return None
+        joules = [float(one["joules"]) for one in results]
+        return Measured(
+            statistics.median(joules),
+            str(results[0].get("method")),
+            str(((self.manifest or {}).get("meter") or {}).get("covers", "the meter's domain")),
+            sum(int(one.get("runs", 1)) for one in results),
+            spread=spread(joules) if len(joules) > 1 else None,
+            core_mhz=results[0].get("core_mhz"),
+            memory_mhz=results[0].get("memory_mhz"),
+            slowed_by=tuple(sorted({str(why) for one in results for why in one.get("slowed_by", [])})),
+        )
+
+
+def spread(values: Sequence[float]) -> float:
+    """(largest - smallest) / median; 0 where the median is 0."""
+    middle = statistics.median(values)
+    return (max(values) - min(values)) / middle if middle else 0.0
+
+
+def is_run(path: Path) -> bool:
+    """Whether `path` is a run directory, finished or not."""
+    return directory.is_run_directory(path)
+
+
+def open_run(path: Path) -> Run:
+    """Look into a run directory. Raises LogError if nothing was collected, CollectError if `run.json` is damaged."""
+    manifest = directory.manifest(path)
+    files: dict[str, dict[int, tuple[Path, ...]]] = {}
+    for file in sorted((path / "logs").glob("*")) if (path / "logs").is_dir() else ():
+        what, _, rest = file.name.partition("-")
+        digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+        if what in (TIME, ENERGY, COUNTERS) and digits and file.suffix not in _ASIDE and file.stat().st_size:
+            repeats = files.setdefault(what, {})
+            repeats[int(digits)] = (*repeats.get(int(digits), ()), file)
+    run = Run(path, manifest, files)
+    if not run.main_logs():
+        why = (
+            " ".join(str(one) for one in (manifest or {}).get("warnings", []))
+            or "The run ended before a profiler wrote anything."
+        )
+        raise LogError(f"{path}: holds nothing to report on. {why}")
+    return run
+
+
+def titled(run: Run, log: Log) -> Log:
+    """`log` with the program's command line, where it does not tell it itself."""
+    return log if log.command or run.command is None else replace(log, command=run.command)
+
+
+def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[str]]:
+    """Times as medians over the repetitions, and sentences on spreads, on other work each time, and on processes."""
+    notes: list[str] = []
+    for what in (COUNTERS, TIME):
+        repeats = [paths for _, paths in sorted(run.files.get(what, {}).items())]
+        if repeats:
+            notes += _process_notes(what, repeats[0], read)
+        if len(repeats) > 1:
+            several = [logs.combine([read(path) for path in paths]) for paths in repeats]
+            notes += _work_notes(what, several)
+            if what == TIME:
+                launches, more = _median_times(launches, several)
+                notes += more
+    return launches, notes
+
+
+def _median_times(launches: Launches, several: Sequence[Launches]) -> tuple[Launches, list[str]]:
+    """Each kernel's time as the median over repetitions that timed it."""
+    found: dict[tuple[object, ...], list[float]] = {}
+    for one in several:
+        for *key, seconds in _timed(one):
+            if not np.isnan(seconds):
+                found.setdefault(tuple(key), []).append(seconds)
+    kernels = launches.kernels.copy()
+    known = [found.get((device, kernel)) for device, kernel, _ in _timed(launches)]
+    kernels["time_s"] = [
+        statistics.median(times) if times and not np.isnan(now) else now
+        for times, now in zip(known, kernels["time_s"], strict=True)
+    ]
+    totals = [float(one.kernels["time_s"].sum()) for one in several]
+    note = (
+        f"Times are medians over {len(several)} repetitions; kernel time {min(totals):.6g} to {max(totals):.6g} s "
+        f"(spread {100 * spread(totals):.2g} %)."
+    )
+    return replace(launches, kernels=kernels), [note]
+
+
+def _timed(launches: Launches) -> Iterator[tuple[object, object, float]]:
+    """Device, kernel and time in s (NaN = not known) of every row."""
+    kernels = launches.kernels
+    yield from zip(kernels["device"], kernels["kernel"], (float(one) for one in kernels["time_s"]), strict=True)
+
+
+def _work_notes(what: str, several: Sequence[Launches]) -> list[str]:
+    """Whether the repetitions did the same work: launches by kernel, and counters in total."""
+    notes = []
+    totals = [int(one.kernels["launches"].sum()) for one in several]
+    if len(set(totals)) > 1:
+        notes.append(
+            f"The program does other work each time: {min(totals):,} to {max(totals):,} launches in {len(several)} {what} runs."
+        )
+    sums = [one.counters.sum() for one in several]
+    names = [name for name in sums[0].index if all(name in one.index for one in sums)]
+    worst = max(((spread([float(one[name]) for one in sums]), name) for name in names), default=(0.0, ""))
+    if worst[0] > _SAME_LAUNCHES:
+        values = [float(one[worst[1]]) for one in sums]
+        notes.append(
+            f"The program does other work each time: `{worst[1]}` was {min(values):,.0f} to {max(values):,.0f} in "
+            f"{len(several)} {what} runs ({100 * worst[0]:.2g} %)."
+        )
+    return notes
+
+
+def _process_notes(what: str, paths: Sequence[Path], read: Reader) -> list[str]:
+    """One sentence on the spread over processes (MPI ranks, children) that each wrote a log."""
+    if len(paths) < 2:
+        return []
+    parts = []
+    for path in paths:
+        try:
+            parts.append(logs.combine([read(path)]))
+        except LogError:
+            continue
+    launches = [float(one.kernels["launches"].sum()) for one in parts]
+    times = [float(one.kernels["time_s"].sum()) for one in parts if one.kernels["time_s"].notna().any()]
+    if not launches:
+        return []
+    words = f"{len(paths)} processes ({what} runs): {min(launches):,.0f} to {max(launches):,.0f} launches each"
+    if times:
+        words += f", kernel time {min(times):.6g} to {max(times):.6g} s (spread {100 * spread(times):.2g} %)"
+    return [words + "; their counts and times are added up."]
+
+
+def clock_note(run: Run) -> str | None:
+    """A sentence if the GPU's clock moved while energy was measured."""
+    for one in (run.manifest or {}).get("measurements", []):
+        moved = (one.get("energy") or {}).get("core_mhz_spread")
+        if moved and moved > _NOTEWORTHY_SPREAD:
+            return f"The GPU's core clock moved by {100 * moved:.2g} % while energy was measured; lock it (nvidia-smi -lgc) to compare with one setting."
+    return None
+
+
+def damaged(path: Path, err: CollectError) -> LogError:
+    """The error for a run directory whose `run.json` cannot be read."""
+    return LogError(f"{path}: {err}")
