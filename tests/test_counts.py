@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_counts_launches import UNITS, make, real, row
+from test_counts_launches import DATA, UNITS, make, real, row
 
 from eprof import counters, counts
 from eprof.costs import load as load_costs
@@ -452,3 +452,28 @@ def test_types_are_what_is_promised():
     assert (counted.table.dtypes == "float64").all() and (counted.marks.dtypes == "int64").all()
     assert list(counted.kernels.columns) == ["device", "kernel", "launches", "time_s", "time_marks"]
     assert isinstance(counted.table, pd.DataFrame) and set(PARTS) <= set(counted.table.columns)
+
+
+def test_matrix_products_on_a_gt_630_of_the_fermi_kind():
+    from eprof import logs
+
+    columns = DATA / "columns-for-headerless-rows-events-2x.csv"
+    if not columns.exists():
+        pytest.skip("the real logs are not at hand")
+    launches = real("gt630-dev1-events-rows-headerless.csv", columns=logs.read_columns(columns))
+    found = row(count(launches, "2.1"))
+    assert found["l1_read"] == 128 * (17464 + 105336 + 280604)
+    assert found["dram_read"] == 32 * (2154517 + 2157870 + 2158695 + 2159451), "four DRAM parts"
+    assert found["l2_read"] == 32 * (4586172 + 4603372)
+    assert found["global_write"] == 4 * (65536 + 262144 + 589824)
+    loads, stores, conflicts = 655360 + 5242880 + 17694720, 65536 + 524288 + 1769472, 0
+    assert found["shared_read"] == 128 * (loads + conflicts) and found["shared_write"] == 128 * stores
+
+
+def test_a_bitonic_sort_on_a_k40c_that_caches_in_l1():
+    counted = count(real("k40c-wide-trace-events-only-no-units-row.csv"), "3.5")
+    found = row(counted)
+    assert found["l1_read"] == 128 * 14390886 and counted.marks["l1_read"].iloc[0] == 0
+    assert found["l2_read"] == 32 * (1337336 + 1337664 + 1337956 + 1338056)
+    assert found["global_read"] == 4 * 1061158912
+    assert found["system_write"] == 32 * (230 + 238 + 239 + 485)
