@@ -11,7 +11,7 @@ from eprof.logs import text
 from eprof.logs.header import Header
 from eprof.logs.messages import PROFILER_LINE, Messages, is_chatter
 from eprof.logs.section import ColumnSection, Ignored, Section
-from eprof.logs.store import Store
+from eprof.logs.store import Array, Store
 from eprof.logs.stream import Tuning
 from eprof.logs.summary import SummarySection
 from eprof.logs.text import TextSection
@@ -26,9 +26,10 @@ _SECTIONS: dict[str, type[Section]] = {
     headers.SUMMARY: UsageSection,
     headers.IGNORED: Ignored,
 }
-# First bytes of the lines that may end the rows of a table: an empty line, `==`, and `"Device"`, `"Start"`, `"Time(%)"`, `"Type"`.
-_NEWLINE, _EQUALS, _QUOTE = b'\n="'
-_HEADER_STARTS = np.array([first << 8 | second for first, second in (b"De", b"St", b"Ti", b"Ty")], dtype=np.uint16)
+# What is quick to find and may end the rows of a table: an empty line, a line that starts with `=`, a header.
+_NEWLINE, _EQUALS = b"\n="
+_STEP = 1 << 18
+_HEADER_STARTS = (b'\n"Device",', b'\n"Start",', b'\n"Time(%)"', b'\n"Type",')
 _LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
 _EXAMPLE = 120
 
@@ -69,17 +70,28 @@ class Walk:
 
     def feed(self, block: bytes) -> None:
         """Read a block of whole lines."""
-        marks, number, slow_until = _Marks(block), 0, 0
-        while number < marks.lines:
-            if number >= slow_until and self._is_fast():
-                slow_until = marks.next(number)
-                start, end = marks.start(number), marks.start(slow_until)
-                fast = end - start >= self._tuning.fast_from
-                if fast and self._body(memoryview(block)[start:end], slow_until - number):
-                    number = slow_until
+        marks, place, slow_until = _Marks(block), 0, 0
+        while place < len(block):
+            if place >= slow_until and self._is_fast():
+                slow_until = self._bodies(block, marks, place)
+                if slow_until < 0:
+                    place, slow_until = -slow_until, 0
                     continue
-            self._line(block[marks.start(number) : marks.end(number)].decode())
-            number += 1
+            end = block.find(b"\n", place)
+            end = len(block) if end < 0 else end
+            self._line(block[place:end].decode())
+            place = end + 1
+
+    def _bodies(self, block: bytes, marks: "_Marks", place: int) -> int:
+        """Try to read the rows from `place` on together. Gives minus the place behind them, or up to where that failed."""
+        stop = marks.next_break(place)
+        for _ in range(2):
+            if stop - place < self._tuning.fast_from:
+                return stop
+            if self._body(memoryview(block)[place:stop], marks.lines(place, stop)):
+                return -stop
+            stop = marks.next_header(place, stop)
+        return stop
 
     def close(self, whole: bool) -> None:
         """The log ends; `whole` if it ends with a line end."""
@@ -213,35 +225,33 @@ class Walk:
 
 
 class _Marks:
-    """Where the lines of a block are, and which of them may end the rows of a table (found by their first bytes)."""
+    """Where in a block the rows of a table may end. Looked for in steps that stay in the processor's cache."""
 
     def __init__(self, block: bytes) -> None:
-        data = np.frombuffer(block, dtype=np.uint8)
-        self._ends = np.flatnonzero(data == _NEWLINE)
-        if not block.endswith(b"\n"):
-            self._ends = np.append(self._ends, len(block))
-        self._starts = np.concatenate(([0], self._ends[:-1] + 1))
-        first = data[self._starts]
-        quoted = self._starts[first == _QUOTE]
-        second, third = (data[np.minimum(quoted + i, len(data) - 1)].astype(np.uint16) for i in (1, 2))
-        ending = (first == _NEWLINE) | (first == _EQUALS)
-        ending[first == _QUOTE] = np.isin(second << 8 | third, _HEADER_STARTS)
-        self._endings = np.flatnonzero(ending)
+        self._block = block
+        self._data = np.frombuffer(block, dtype=np.uint8)
+        steps = range(0, len(block) - 1, _STEP)
+        self._breaks = np.concatenate([_breaks(self._data[i : i + _STEP + 1]) + i for i in steps] or [np.zeros(0, int)])
 
-    @property
-    def lines(self) -> int:
-        """How many lines the block has."""
-        return len(self._ends)
+    def next_break(self, place: int) -> int:
+        """The start of the first line from `place` on that is empty or starts with `=`."""
+        found = int(np.searchsorted(self._breaks, place))
+        return int(self._breaks[found]) if found < len(self._breaks) else len(self._block)
 
-    def start(self, number: int) -> int:
-        """Where line `number` starts; the block's end for the line after the last."""
-        return int(self._starts[number]) if number < len(self._starts) else int(self._ends[-1]) + 1
+    def next_header(self, place: int, end: int) -> int:
+        """The start of the first line between `place` and `end` that is a header with its quotes."""
+        found = [self._block.find(start, place, end) for start in _HEADER_STARTS]
+        return min([one + 1 for one in found if one >= 0], default=end)
 
-    def end(self, number: int) -> int:
-        """Where line `number` ends, without its line end."""
-        return int(self._ends[number])
+    def lines(self, place: int, end: int) -> int:
+        """How many lines there are between two places."""
+        part = self._data[place:end]
+        whole = sum(int(np.count_nonzero(part[i : i + _STEP] == _NEWLINE)) for i in range(0, len(part), _STEP))
+        return whole + int(end > place and part[-1] != _NEWLINE)
 
-    def next(self, number: int) -> int:
-        """The first line from `number` on that may end the rows."""
-        place = int(np.searchsorted(self._endings, number))
-        return int(self._endings[place]) if place < len(self._endings) else self.lines
+
+def _breaks(data: Array) -> Array:
+    """The places of bytes that start an empty line or one with `=`; all of them follow a line end within `data`."""
+    first = data[1:]
+    hits = (data[:-1] == _NEWLINE) & ((first == _NEWLINE) | (first == _EQUALS))
+    return np.flatnonzero(hits) + 1 if hits.any() else np.zeros(0, dtype=np.int64)

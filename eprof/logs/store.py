@@ -33,9 +33,11 @@ class Names:
     def codes(self, column: pa.Array) -> Array:
         """The numbers (int32) of a column of strings or of a dictionary-encoded one."""
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        give = self._codes.setdefault
         names = encoded.dictionary.to_numpy(zero_copy_only=False)
-        known = np.array([give(name, len(self._codes)) for name in names], dtype=np.int32)
+        places = list(map(self._codes.get, names))
+        if None in places:
+            places = [self.code(name) for name in names]
+        known = np.array(places, dtype=np.int32)
         return known[encoded.indices.to_numpy(zero_copy_only=False)] if len(known) else np.empty(0, np.int32)
 
     def category(self, codes: Array) -> pd.Categorical:

@@ -5,6 +5,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -102,6 +103,15 @@ def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
     source.ends_with_newline = not block or block.endswith((b"\n", b"\r"))
 
 
+def ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same blocks, each made while the one before it is worked on."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        coming = pool.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = pool.submit(next, blocks, None)
+            yield block
+
+
 def _utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Without a byte order mark; UTF-16 (what PowerShell redirects write) becomes UTF-8."""
     chunks = iter(chunks)
@@ -136,11 +146,13 @@ def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Itera
             if not found:
                 continue
             chunk, dropping = chunk[found.end() :], False
-        data = rest + chunk if rest else chunk
-        cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
+        if rest.endswith(b"\r"):
+            rest, chunk = b"", rest + chunk
+        cut = max(chunk.rfind(b"\n"), chunk.rfind(b"\r", 0, len(chunk) - 1)) + 1
         if cut:
-            yield data[:cut]
-        rest = data[cut:]
+            yield b"".join((rest, memoryview(chunk)[:cut]))
+            rest = b""
+        rest += chunk[cut:]
         if len(rest) > longest:
             yield _stand_in(rest)
             source.notes.append(f"a line of more than {longest >> 20} MB was skipped")

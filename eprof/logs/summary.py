@@ -104,8 +104,12 @@ def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> Array:
     one, so that nothing is overwritten.
     """
     who = pd.factorize(device.astype(np.int64) << 32 | kernel)[0]
-    cell = pd.Series(who.astype(np.int64) << 32 | counter)
-    if cell.duplicated().any():
-        again = cell.groupby(cell, sort=False).cumcount().to_numpy()
+    cell = who.astype(np.int64) * (int(counter.max()) + 1) + counter
+    if np.bincount(cell).max() > 1:
+        again = pd.Series(cell).groupby(cell, sort=False).cumcount().to_numpy()
         who = pd.factorize(who.astype(np.int64) << 32 | again)[0]
+    of_first = np.zeros(int(who.max()) + 1, dtype=np.int64)
+    of_first[who] = calls
+    if (of_first[who] == calls).all():
+        return np.asarray(who)
     return np.asarray(pd.factorize(who.astype(np.int64) << 32 | pd.factorize(calls)[0])[0])
