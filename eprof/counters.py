@@ -438,10 +438,14 @@ def _chain(document: Document, place: Traversable | None, above: tuple[str, ...]
 
 def _read(path: Traversable) -> Document:
     """A file that is extended; built-in ones are extended by many and read once."""
-    return _read_once(path) if str(path).startswith(str(resources.folder("counters"))) else Document.read(path)
+    if isinstance(path, Path) and str(path).startswith(str(resources.folder("counters"))):
+        return _read_once(path)
+    return Document.read(path)
 
 
-_read_once = cache(Document.read)
+@cache
+def _read_once(path: Path) -> Document:
+    return Document.read(path)
 
 
 def _base(document: Document, place: Traversable | None, name: Any) -> Traversable:
