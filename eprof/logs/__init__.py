@@ -1,7 +1,7 @@
 """Profiler logs: one reader a format, and what several logs say together.
 
-`read(path)` makes a `Log` of a file; `combine([log, ...])` joins logs to one `Launches`. Importing this package is cheap:
-pandas and pyarrow are imported when something is read.
+`read(path)` makes a `Log` of a file; `combine([log, ...])` joins logs to one `Launches`. Importing this package is
+cheap: pandas and pyarrow are imported when something is read.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -25,8 +25,8 @@ def read(
 ) -> "Log":
     """Read one log, whatever kind of nvprof log it is.
 
-    columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric name, for
-    tables headed by descriptions. keep: the counters to hold, by name; None for all.
+    columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
+    name, for tables headed by descriptions. keep: the counters to hold, by name; None for all.
     Raises LogError, one sentence, if the file cannot be read or holds no kernels.
     """
     from eprof.logs.reading import read as read_now

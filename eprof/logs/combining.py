@@ -1,10 +1,11 @@
 """Several logs of one program joined: a row for each device and kernel.
 
-The rules. Rows of the same device and kernel are launches of the same thing. A counter met again is a further run: totals and
-launches add up. Different counters stand side by side; where they saw different numbers of launches, all are brought to the
-largest by their averages over launches, and marked ESTIMATED. A launch of a trace whose cell holds no value makes the total a
-lower bound, marked MISSING. Times of one kind of table add up over runs; a kernel timed by several kinds has the time of the
-best: trace, then SQLite export, then summary, because these mostly tell of the same run.
+The rules. Rows of the same device and kernel are launches of the same thing. A counter met again is a further run:
+totals and launches add up. Different counters stand side by side; where they saw different numbers of launches, all are
+brought to the largest by their averages over launches, and marked ESTIMATED. A launch of a trace whose cell holds no
+value makes the total a lower bound, marked MISSING. Times of one kind of table add up over runs; a kernel timed by
+several kinds has the time of the best: trace, then SQLite export, then summary, because these mostly tell of the same
+run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,8 +27,8 @@ _EXAMPLES = 3
 def combine(logs: Sequence[Log]) -> Launches:
     """Join the tables of one or more logs: see the rules at the head of this module.
 
-    Counters are totals over a row's launches where their unit is COUNT, else averages weighted by launches. Raises nothing:
-    what does not match is said in `warnings`.
+    Counters are totals over a row's launches where their unit is COUNT, else averages weighted by launches. Raises
+    nothing: what does not match is said in `warnings`.
     """
     warnings = list(_same_twice(logs))
     kernels = _Kernels()
@@ -116,9 +117,11 @@ class _Sum:
     def value(self, launches: Array) -> Array:
         """Totals brought to so many launches, or averages; NaN where there is nothing."""
         known = self.launches > 0
-        average = np.divide(self.sum, self.launches, out=np.full(len(self.sum), np.nan), where=known)
-        same = self.launches == launches
-        return np.where(same & known, self.sum, average * launches) if self.is_total else average
+        average: Array = np.divide(self.sum, self.launches, out=np.full(len(self.sum), np.nan), where=known)
+        if not self.is_total:
+            return average
+        same = known & (self.launches == launches)
+        return np.asarray(np.where(same, self.sum, average * launches))
 
     def estimated(self, launches: Array) -> Array:
         """Rows whose value stands for other launches than were seen."""
@@ -198,7 +201,7 @@ def _to_launches(
         one = int(np.flatnonzero(other)[0])
         warnings.append(
             f"{_these(other, names)}: times are of {timed[one]:.0f} launches, counters of {launches[one]:.0f}"
-            f"{' (first kernel)' if other.sum() > 1 else ''}; times were brought to the counters' launches, so they are estimated"
+            f"{' (first kernel)' if other.sum() > 1 else ''}; brought to the counters' launches, so estimated"
         )
     scaled = np.where(other, time_s * np.divide(launches, timed, out=np.ones(len(names)), where=timed > 0), time_s)
     marks = np.where(np.isnan(time_s), int(Mark.MISSING), np.where(other, int(Mark.ESTIMATED), 0))
@@ -231,13 +234,13 @@ def _unmatched(launches: Array, time_s: Array, timed: Array, names: Sequence[str
         yield f"{_these(no_counters, names)}: no counters, {float(np.nansum(time_s[no_counters])):.6g} s"
     if no_time.any():
         yield f"{_these(no_time, names)}: counters but no time, though other kernels have one"
-    mangled = [{names[i].startswith("_Z") for i in np.flatnonzero(some)} for some in (no_counters, no_time)]
+    mangled = [{names[int(i)].startswith("_Z") for i in np.flatnonzero(some)} for some in (no_counters, no_time)]
     if True in mangled[0] ^ mangled[1] and False in mangled[0] | mangled[1]:
-        yield "some logs have mangled kernel names (_Z...) and others not, so they do not match; use the same --demangling"
+        yield "some logs have mangled kernel names (_Z...) and others not, so these do not match; use one --demangling"
 
 
 def _these(which: Array, names: Sequence[str]) -> str:
     """The kernels where `which` is true, the first of them by name."""
-    chosen = [names[i] for i in np.flatnonzero(which)]
+    chosen = [names[int(i)] for i in np.flatnonzero(which)]
     first = ", ".join(f"`{name if len(name) <= 60 else name[:57] + '...'}`" for name in chosen[:_EXAMPLES])
     return first + (f" and {len(chosen) - _EXAMPLES} more kernels" if len(chosen) > _EXAMPLES else "")

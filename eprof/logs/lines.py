@@ -53,7 +53,7 @@ class Outcome:
 
 
 class Walk:
-    """The state of reading: feed it blocks of whole lines, then `close` it. `given`: headers for rows that have none."""
+    """The state of reading: feed it blocks of whole lines, then `close` it. given: headers for rows without any."""
 
     def __init__(self, store: Store, tuning: Tuning, given: Sequence[Header] = ()) -> None:
         self.seen = Outcome()
@@ -83,7 +83,7 @@ class Walk:
             place = end + 1
 
     def _bodies(self, block: bytes, marks: "_Marks", place: int) -> int:
-        """Try to read the rows from `place` on together. Gives minus the place behind them, or up to where that failed."""
+        """Try to read the rows from `place` on together. Gives minus the place behind, or up to where it failed."""
         stop = marks.next_break(place)
         for _ in range(2):
             if stop - place < self._tuning.fast_from:
@@ -174,7 +174,7 @@ class Walk:
         return taken
 
     def _skip(self, line: str) -> None:
-        """Program output: counted, one example kept; and said if it looks like rows that were cut off from their header."""
+        """Program output: counted, one example kept. Rows that lost their header are counted too."""
         self.seen.skipped_lines += 1
         self._last_skipped = True
         self.seen.example_skipped = self.seen.example_skipped or line[:_EXAMPLE]
@@ -207,7 +207,7 @@ class Walk:
         return self._topic == "API calls:"
 
     def _run(self, header: object) -> int:
-        """The number of the run that a table belongs to: a process, and within it each further table of the same header."""
+        """The number of a table's run: a process, and within it each further table of the same header."""
         run = self._runs.get(self._pid)
         if run is None or (run, header) in self._opened:
             run = self._runs[self._pid] = self._next_run

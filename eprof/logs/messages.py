@@ -10,7 +10,7 @@ _NEW_NUMBERS = "; counts may be incomplete"
 
 @dataclass(frozen=True)
 class Sign:
-    """A message to recognise. `cause` and `cure` make the sentence if the log has no table; `note` is said if it has one."""
+    """A message to recognise. `cause` and `cure` make the sentence for a log without table; `note` is for others."""
 
     pattern: re.Pattern[str]
     cause: str
@@ -29,7 +29,7 @@ SIGNS = (
         "ERR_NVGPUCTRPERM|does not have permission to profile",
         "nvprof had no permission to read the GPU's counters",
         "load the NVIDIA kernel module with NVreg_RestrictProfilingToAdminUsers=0, or run nvprof as root",
-        "nvprof had no permission to read the GPU's counters; set NVreg_RestrictProfilingToAdminUsers=0 or run it as root",
+        "nvprof had no permission to read counters; set NVreg_RestrictProfilingToAdminUsers=0 or run it as root",
     ),
     _sign(
         r"not supported on devices with compute capability 8\.0",
@@ -151,7 +151,8 @@ SIGNS = (
 )
 # Lines of nvprof that carry no `==PID==` and say nothing about counts: not program output.
 _CHATTER = re.compile(
-    r'(?:[^,"=]{1,40},){0,3}\s*(?:No API activities were profiled\.|Total CPU (?:Page faults|thrashes|throttles).*: \d+|Device "[^"]+"'
+    r'(?:[^,"=]{1,40},){0,3}\s*(?:No API activities were profiled\.'
+    r'|Total CPU (?:Page faults|thrashes|throttles).*: \d+|Device "[^"]+"'
     r"|(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|Src Dev|Dst Dev|Src Ctx|Dst Ctx): .*"
     r"|No (?:kernels|events/metrics) were profiled\.|Internal profil(?:er|ing) error.*)"
 )
@@ -199,5 +200,6 @@ class Messages:
             if sign in self.hits:
                 number, text, detail = self.hits[sign]
                 said = text if len(text) <= 160 else text[:157] + "..."
-                return f"{sign.cause.format(detail=detail)} (line {number} says: {said}); {sign.cure.format(detail=detail)}"
+                cause, cure = sign.cause.format(detail=detail), sign.cure.format(detail=detail)
+                return f"{cause} (line {number} says: {said}); {cure}"
         return None

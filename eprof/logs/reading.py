@@ -26,8 +26,8 @@ def read(
 ) -> Log:
     """Read one log, whatever kind of nvprof log it is.
 
-    columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric name, for
-    tables headed by descriptions. keep: the counters to hold, by name; None for all.
+    columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
+    name, for tables headed by descriptions. keep: the counters to hold, by name; None for all.
     Raises LogError, one sentence, if the file cannot be read or holds no kernels.
     """
     return read_tuned(path, Tuning(), columns=columns, names=names, keep=keep)
@@ -80,8 +80,8 @@ def _given(columns: Sequence[str] | None) -> list[Header]:
     found = headers.of_fields(list(columns))
     if found is None or found.kind in (headers.FOREIGN_NCU, headers.FOREIGN_NSYS, headers.IGNORED):
         raise LogError(
-            "the list of columns does not name those of an nvprof table; it needs at least Device, Context, Stream, Kernel "
-            "and the counters in the order of the log"
+            "the list of columns does not name those of an nvprof table; it needs at least Device, Context, Stream, "
+            "Kernel and the counters in the order of the log"
         )
     return [found, *([Header(found.kind, found.columns)] if found.prefix else [])]
 
@@ -126,13 +126,13 @@ def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
     if seen.lost_rows:
         number = len(seen.lost_rows)
         yield (
-            f"{number} of them look{'s' if number == 1 else ''} like rows of a table that an empty line or a `==` line had "
-            f"ended (the first is line {seen.lost_rows[0]}); they were not read"
+            f"{number} of them look{'s' if number == 1 else ''} like rows of a table that an empty line or a `==` line "
+            f"had ended (the first is line {seen.lost_rows[0]}); they were not read"
         )
     if seen.cut_off:
         yield f"the log looks cut off: its last line ({seen.lines}) is no whole row; collect the log again"
     elif not source.ends_with_newline and seen.ends_in_row:
-        yield f"the last row (line {seen.lines}) has no line end; if the log was cut off there, its last field is not whole"
+        yield f"the last row (line {seen.lines}) has no line end; if the log was cut off, its last field is not whole"
     if seen.foreign:
         yield f"a table of another profiler (line {seen.foreign[1]}) was not read"
 
@@ -146,8 +146,8 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
         return said
     if seen.headerless and not has_columns:
         return (
-            f"the rows have no header line (line {seen.headerless[0]} says: {seen.headerless[1]}); pass --columns FILE with "
-            "one line of column names"
+            f"the rows have no header line (line {seen.headerless[0]} says: {seen.headerless[1]}); pass --columns FILE "
+            "with one line of column names"
         )
     if has_columns and not seen.tables:
         return "no row has as many fields as the list of columns; give the list that belongs to this log"
@@ -157,19 +157,21 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
 def _why_no_kernels(seen: Outcome, store: Store) -> str:
     if store.others:
         return (
-            f"the log holds copies and memsets ({', '.join(list(store.others)[:3])}) but no kernels; see that the program "
-            "launches kernels on the GPU"
+            f"the log holds copies and memsets ({', '.join(list(store.others)[:3])}) but no kernels; see that the "
+            "program launches kernels on the GPU"
         )
     if seen.tables and seen.rows:
-        return "the tables in the log hold no kernels and no wanted counters; profile with --metrics, --events or a GPU trace"
+        return (
+            "the log's tables hold no kernels or none of the counters; profile with --metrics, --events or a GPU trace"
+        )
     if seen.tables:
         return (
             f"a table begins but has no rows (the log has {seen.lines} lines); the log looks cut off, so profile again"
         )
     if seen.messages.profiled:
         return (
-            f"nvprof started but wrote no result (the log ends at line {seen.lines}); see that the program ends by itself, and "
-            "profile again"
+            f"nvprof started but wrote no result (the log ends at line {seen.lines}); see that the program ends by "
+            "itself, and profile again"
         )
     example = f" (one says: {seen.example_skipped})" if seen.example_skipped else ""
     return (

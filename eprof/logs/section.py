@@ -141,8 +141,8 @@ class ColumnSection(Section):
     def add_body(self, body: memoryview, lines: int, is_output: Callable[[str], bool]) -> int | None:
         """Take many lines at once; says how many of them were program output. None: not possible, and nothing taken.
 
-        It is not possible if a row does not fit, if lines and rows are not one to one (a quote left open), or if a line with
-        another number of fields is not program output.
+        It is not possible if a row does not fit, if lines and rows are not one to one (a quote left open), or if a line
+        with another number of fields is not program output.
         """
         parsed = self._parse(body)
         if parsed is None:

@@ -76,7 +76,8 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store) -> None:
     """Launches in the order they started; start and end are in ns, and start 0 means that the time is not known."""
     device_of = _devices(base)
     rows = base.execute(
-        f"select s.value, k.deviceId, k.start, k.end from {table} k left join StringTable s on s._id_ = k.name order by k.start"
+        f"select s.value, k.deviceId, k.start, k.end from {table} k left join StringTable s on s._id_ = k.name "
+        "order by k.start"
     ).fetchall()
     kernel = [store.kernels.code(name or "(a kernel without name)") for name, _, _, _ in rows]
     device = [store.devices.code(device_of[number]) if number in device_of else NO_DEVICE for _, number, _, _ in rows]

@@ -19,7 +19,7 @@ _HEAD = 4096
 
 @dataclass(frozen=True)
 class Tuning:
-    """How much is held at once, and from which size on a table body goes to the fast parser. Results do not depend on it."""
+    """How much is held at once, and from which size on rows are parsed together. Results do not depend on it."""
 
     chunk_bytes: int = 8 << 20
     longest_line: int = 4 << 20
@@ -58,7 +58,7 @@ def open_source(path: str | Path) -> Source:
     """Open a file and look at its first bytes. Raises LogError with the reason if that is not possible."""
     name = str(path)
     try:
-        handle = Path(path).open("rb")
+        handle = Path(path).open("rb")  # noqa: SIM115 - the reader closes it
         return Source(name, handle, handle.read(_HEAD))
     except FileNotFoundError as err:
         raise LogError(f"{name}: there is no such file; check the path") from err

@@ -100,8 +100,8 @@ class SummarySection(ColumnSection):
 def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> Array:
     """Which row each cell belongs to, rows numbered as they come.
 
-    A row is a device, a kernel and a number of launches; the same counter again (two kernels of one name) opens a further
-    one, so that nothing is overwritten.
+    A row is a device, a kernel and a number of launches; the same counter again (two kernels of one name) opens
+    a further one, so that nothing is overwritten.
     """
     who = pd.factorize(device.astype(np.int64) << 32 | kernel)[0]
     cell = who.astype(np.int64) * (int(counter.max()) + 1) + counter

@@ -134,8 +134,8 @@ class TextTrace(TextSection):
         else:
             self.store.count_other(name, 1, time_s)
         self.store.note(
-            "a trace is text made without --csv: times are rounded to 4 or 5 digits, and its device names are cut off, so the "
-            "device is taken from other logs"
+            "a trace is text made without --csv: times are rounded to 4 or 5 digits, and its device names are cut off, "
+            "so the device is taken from other logs"
         )
         return True
 

@@ -89,7 +89,7 @@ class TraceSection(ColumnSection):
         self._parts.append((devices[kernel], self.store.kernels.codes(names.filter(pa.array(kernel))), time_s[kernel]))
 
     def _has_grid(self, columns: Columns) -> Array:
-        """Kernels have a grid, copies have not. (Older tables all have these columns; without them the name decides.)"""
+        """Kernels have a grid, copies have not. Without these columns the name decides."""
         if self.grid is None:
             return np.ones(len(columns[self.name]), dtype=bool)
         grid = encoded(columns[self.grid])
@@ -130,8 +130,8 @@ def add_usage(store: Store, run: int, rows: list[tuple[str, int, float]]) -> Non
 class UsageSection(Section):
     """`["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`, GPU activities only: log-formats section 7.
 
-    A table that was saved without quotes is read too where that is exact: Name is the last column, so whatever comes after
-    the columns before it is the name.
+    A table that was saved without quotes is read too where that is exact: Name is the last column, so whatever comes
+    after the columns before it is the name.
     """
 
     has_units = True

@@ -111,7 +111,10 @@ def _rates(texts: pa.Array) -> tuple[Array, Array] | None:
     known = suffix.dictionary_encode()
     names = [name.lstrip("0123456789.") for name in known.dictionary.to_pylist()]
     place = known.indices.to_numpy(zero_copy_only=False)
-    if not set(names) <= set(RATES) or (_lengths(texts) - _lengths(number) != np.array(list(map(len, names)))[place]).any():
+    if (
+        not set(names) <= set(RATES)
+        or (_lengths(texts) - _lengths(number) != np.array(list(map(len, names)))[place]).any()
+    ):
         return None
     return values * np.array([RATES[name] for name in names])[place], np.full(len(texts), _BYTES_PER_S, dtype=np.int8)
 

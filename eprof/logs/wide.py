@@ -60,7 +60,7 @@ class WideSection(ColumnSection):
         types = dict.fromkeys(self.labels, pa.float64()) if self._numeric else {}
         return {**types, self.device: DICTIONARY, self.kernel: DICTIONARY}
 
-    def _parse(self, body: bytes) -> tuple[Columns, list[str]] | None:
+    def _parse(self, body: memoryview) -> tuple[Columns, list[str]] | None:
         parsed = super()._parse(body)
         if self._numeric and (parsed is None or not all(_counts(parsed[0][i]) for i in self.labels)):
             self._numeric = False
