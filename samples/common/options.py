@@ -67,11 +67,11 @@ COMMON_KEYS = {
 
 def usage(program: str, keys: Mapping[str, Key], about: str) -> str:
     """What --help prints."""
-    rows = [f"  {name}={key.default!s:<10} {key.meaning}" for name, key in keys.items()]
+    rows = [f"  {f'{name}={key.default}':<20}{key.meaning}" for name, key in keys.items()]
     flags = [
-        "  --count         print from the lists alone what must be done, and run nothing",
-        "  --json          print JSON",
-        "  --source        print the source that would be compiled: CUDA or OpenCL, by the compiler's own macro",
+        "  --count             print from the lists alone what must be done, and run nothing",
+        "  --json              print JSON",
+        "  --source            print the source that would be compiled: CUDA or OpenCL, by the compiler's own macro",
     ]
     return "\n".join([f"usage: {program} [KEY=value...] [--count] [--json] [--source]", about, "", *rows, *flags])
 

@@ -8,6 +8,7 @@
 #define LOCAL_ARG
 #define CONSTANT static __constant__
 #define RESTRICT __restrict__
+#define ALIGNED(bytes) __align__(bytes)
 #define BARRIER __syncthreads()
 #define GROUP ((int)blockIdx.x)
 #define LANE ((int)threadIdx.x)
@@ -19,32 +20,51 @@
 #define LOCAL_ARG __local
 #define CONSTANT __constant
 #define RESTRICT restrict
+#define ALIGNED(bytes) __attribute__((aligned(bytes)))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 #define GROUP ((int)get_group_id(0))
 #define LANE ((int)get_local_id(0))
+#define fmaf fma
+#define rsqrtf rsqrt
 #endif
 
 #ifdef DOUBLE
 #ifndef __CUDACC__
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
-typedef double4 real4;
 #endif
 typedef double real;
-typedef double2 real2;
 #define FMA(a, b, c) fma(a, b, c)
 #define RSQRT(a) rsqrt(a)
 #else
-#ifndef __CUDACC__
-typedef float4 real4;
-#define fmaf fma
-#define rsqrtf rsqrt
-#endif
 typedef float real;
-typedef float2 real2;
 #define FMA(a, b, c) fmaf(a, b, c)
 #define RSQRT(a) rsqrtf(a)
 #endif
 
-#ifdef __CUDACC__
-typedef struct __align__(16) { real x, y, z, w; } real4; /* float4 or, in two loads, a double4 of any CUDA version */
-#endif
+/* Not float4 and double2: CUDA 13 deprecates double4, and Oclgrind stores every built vector twice. */
+typedef struct ALIGNED(2 * sizeof(real)) { real x, y; } real2;
+typedef struct ALIGNED(16) { real x, y, z, w; } real4;
+
+DEVICE real2 pack2(real x, real y)
+{
+    real2 v;
+    v.x = x;
+    v.y = y;
+    return v;
+}
+
+DEVICE real4 pack4(real x, real y, real z, real w)
+{
+    real4 v;
+    v.x = x;
+    v.y = y;
+    v.z = z;
+    v.w = w;
+    return v;
+}
+
+/* Member by member: Oclgrind does not count the bytes of a copied struct. */
+DEVICE real4 copied(real4 v)
+{
+    return pack4(v.x, v.y, v.z, v.w);
+}

@@ -41,8 +41,8 @@ class Counter:
         own = Work(
             launches=int(count > 0),
             add=3 * staged,
-            mul=3 * lanes + count * s,
-            load=4 * r * (staged + lanes),
+            mul=3 * lanes + count * (s + BLOCK),
+            load=(4 * staged + 3 * lanes + 4 * BLOCK * count) * r,
             store=count * s * r,
             index_load=count * BLOCK * 3 * INT,
             local_store=4 * r * staged + 2 * count * s * r,
@@ -79,9 +79,9 @@ class Counter:
         staged, count = self.listed_points(tasks, u), int(self.points[self.tree.is_leaf].sum())
         own = Work(
             launches=1,
-            load=4 * r * (staged + BLOCK * len(tasks)),
+            load=(4 * staged + 3 * BLOCK * len(tasks)) * r,
             store=count * r,
-            index_load=BLOCK * INT * (6 * len(tasks) + 3 * int(u.counts[tasks].sum())),
+            index_load=BLOCK * INT * (5 * len(tasks) + 3 * int(u.counts[tasks].sum())),
             local_store=4 * r * staged,
             unique=5 * r * count + INT * (len(u.items) + 3 * int(self.tree.is_leaf.sum()) + 2 * len(tasks)),
         )
@@ -136,11 +136,11 @@ class Counter:
         own = Work(
             launches=int(boxes > 0),
             mul=boxes * self.s,
-            load=boxes * self.f * 2 * r,
+            load=boxes * (self.f * 2 + BLOCK) * r,
             store=boxes * self.s * r,
             index_load=boxes * (BLOCK + order**3) * INT,
             local_store=boxes * (side * half * order + order * half * order) * 2 * r,
-            local_load=boxes * (order * half * side + order * order * side) * 2 * r,
+            local_load=boxes * (order * half * side + order * order * half) * 2 * r,
             unique=boxes * (self.s + 2 * self.f) * r + order**3 * INT if boxes else 0,
         )
         return own + self.transforms(boxes)
@@ -154,9 +154,9 @@ class Counter:
             launches=int(items > 0),
             add=3 * BLOCK * items + points,
             mul=(3 * s + BLOCK) * items,
-            load=(5 * s + 4 * BLOCK) * r * items + (4 * BLOCK * len(tasks) + points) * r,
+            load=((4 * s + 4 * BLOCK) * items + 3 * BLOCK * len(tasks) + points) * r,
             store=points * r,
-            index_load=BLOCK * INT * (6 * len(tasks) + items),
+            index_load=BLOCK * INT * (5 * len(tasks) + items),
             local_store=4 * r * s * items,
             unique=((6 * points + sources * (s + 4) + 4 * s) * r + INT * len(w.items)) if items else 0,
         )
@@ -171,8 +171,8 @@ class Counter:
         own = Work(
             launches=int(count > 0),
             add=3 * staged + count * s,
-            mul=3 * lanes,
-            load=4 * r * (staged + 2 * lanes) + count * s * r,
+            mul=4 * lanes,
+            load=(4 * staged + 7 * lanes + count * s) * r,
             store=count * s * r,
             index_load=BLOCK * INT * self.chunks * (3 * count + 3 * len(x.items)),
             local_store=4 * r * staged,
@@ -189,7 +189,7 @@ class Counter:
             launches=len(self.plan.down_boxes),
             add=heirs * s,
             mul=count * s,
-            load=(count + heirs) * s * r,
+            load=((count + heirs) * s + count * BLOCK) * r,
             store=count * s * r,
             index_load=count * BLOCK * 3 * INT,
             local_store=(2 * count + heirs) * s * r,
@@ -206,9 +206,9 @@ class Counter:
             launches=int(len(tasks) > 0),
             add=3 * BLOCK * len(tasks) + points,
             mul=(3 * s + BLOCK) * len(tasks),
-            load=(5 * s + 8 * BLOCK) * r * len(tasks) + points * r,
+            load=((4 * s + 7 * BLOCK) * len(tasks) + points) * r,
             store=points * r,
-            index_load=BLOCK * INT * 4 * len(tasks),
+            index_load=BLOCK * INT * 3 * len(tasks),
             local_store=4 * r * s * len(tasks),
             unique=(6 * points + len(leaves) * (s + 4) + 4 * s) * r + 2 * INT * len(tasks) if len(tasks) else 0,
         )

@@ -3,7 +3,8 @@
    The launcher defines ORDER (points an edge of a surface), SURFACE (points of a surface), SIDE (points an edge of the
    FFT grid) = RADIX_A * RADIX_B, INNER and OUTER (surfaces' sizes in half widths), and ROOTS_RE, ROOTS_IM: exp(-2 pi i
    k / SIDE). `box` arrays hold one entry a box of the tree: `range` b..range b + 1 are its points, `geometry` its
-   centre and half width. A list of boxes for every box is `begin` and `items`. Charges carry the factor 1 / (4 pi). */
+   centre and half width. A list of boxes for every box is `begin` and `items`. Charges carry the factor 1 / (4 pi).
+   Only kernels' arguments are RESTRICT: Oclgrind does not know what clang makes of it in an inlined function. */
 
 #define HALF (SIDE / 2 + 1)
 #define FREQUENCIES (SIDE * SIDE * HALF)
@@ -20,37 +21,33 @@ DEVICE real attract(real x, real y, real z, real4 source, real sum)
 /* A point relative to a box: exact near the box, since centres are short binary fractions. */
 DEVICE real4 relative(real4 point, real4 box)
 {
-    point.x -= box.x;
-    point.y -= box.y;
-    point.z -= box.z;
-    return point;
+    return pack4(point.x - box.x, point.y - box.y, point.z - box.z, point.w);
 }
 
 /* Row k of a matrix, stored by columns, times a vector. SURFACE fma. */
-DEVICE real row(GLOBAL const real *RESTRICT matrix, LOCAL_ARG const real *vector, int k)
+DEVICE real row(GLOBAL const real *matrix, LOCAL_ARG const real *vector, int k)
 {
     real sum = 0;
     int j;
+#ifdef __CUDACC__
+#pragma unroll 8 /* unrolled whole it takes 255 registers */
+#endif
     for (j = 0; j < SURFACE; ++j)
         sum = FMA(matrix[j * SURFACE + k], vector[j], sum);
     return sum;
 }
 
 /* The potential at (x, y, z), relative to a box, of the charges on the surface of that box, staged through `tile`. */
-DEVICE real from_surface(LOCAL_ARG real4 *tile, GLOBAL const real4 *RESTRICT surface, real scale,
-                         GLOBAL const real *RESTRICT charges, real4 at, int working, real sum)
+DEVICE real from_surface(LOCAL_ARG real4 *tile, GLOBAL const real4 *surface, real scale,
+                         GLOBAL const real *charges, real4 at, int working, real sum)
 {
     int first, s;
     for (first = 0; first < SURFACE; first += BLOCK) {
         const int count = min(BLOCK, SURFACE - first);
         BARRIER;
         if (LANE < count) {
-            real4 source = surface[first + LANE];
-            source.x *= scale;
-            source.y *= scale;
-            source.z *= scale;
-            source.w = charges[first + LANE];
-            tile[LANE] = source;
+            const real4 at_unit = surface[first + LANE];
+            tile[LANE] = pack4(scale * at_unit.x, scale * at_unit.y, scale * at_unit.z, charges[first + LANE]);
         }
         BARRIER;
         if (working)
@@ -61,7 +58,7 @@ DEVICE real from_surface(LOCAL_ARG real4 *tile, GLOBAL const real4 *RESTRICT sur
 }
 
 /* The potential at (x, y, z), relative to a box, of the points first..last, staged through `tile`. */
-DEVICE real from_points(LOCAL_ARG real4 *tile, GLOBAL const real4 *RESTRICT points, int first, int last, real4 box,
+DEVICE real from_points(LOCAL_ARG real4 *tile, GLOBAL const real4 *points, int first, int last, real4 box,
                         real4 at, int working, real sum)
 {
     int s;
@@ -80,10 +77,7 @@ DEVICE real from_points(LOCAL_ARG real4 *tile, GLOBAL const real4 *RESTRICT poin
 
 DEVICE real4 scaled(real4 point, real scale)
 {
-    point.x *= scale;
-    point.y *= scale;
-    point.z *= scale;
-    return point;
+    return pack4(scale * point.x, scale * point.y, scale * point.z, point.w);
 }
 
 /* ---- UP: charges on the inner surface that stand for the points of a box, from the leaves to the root ---- */
@@ -159,7 +153,7 @@ KERNEL(u_p2p)(GLOBAL const int2 *RESTRICT tasks, GLOBAL const int2 *RESTRICT ran
             const int count = min(BLOCK, theirs.y - first);
             BARRIER;
             if (LANE < count)
-                tile[LANE] = points[first + LANE];
+                tile[LANE] = copied(points[first + LANE]);
             BARRIER;
             if (working)
                 for (s = 0; s < count; ++s)
@@ -177,10 +171,7 @@ CONSTANT real ROOT_IM[SIDE] = ROOTS_IM;
 
 DEVICE real2 complex_product(real2 a, real re, real im)
 {
-    real2 product;
-    product.x = FMA(-a.y, im, a.x * re);
-    product.y = FMA(a.y, re, a.x * im);
-    return product;
+    return pack2(FMA(-a.y, im, a.x * re), FMA(a.y, re, a.x * im));
 }
 
 /* Fourier transforms of 1 to 4 numbers in place. Additions: 0, 4, 10 with 2 mul and 2 fma, 16. */
@@ -188,8 +179,8 @@ DEVICE void butterfly(real2 *v, int radix)
 {
     if (radix == 2) {
         const real2 a = v[0], b = v[1];
-        v[0].x = a.x + b.x; v[0].y = a.y + b.y;
-        v[1].x = a.x - b.x; v[1].y = a.y - b.y;
+        v[0] = pack2(a.x + b.x, a.y + b.y);
+        v[1] = pack2(a.x - b.x, a.y - b.y);
     }
     if (radix == 3) {
         const real2 a = v[0];
@@ -197,19 +188,19 @@ DEVICE void butterfly(real2 *v, int radix)
         const real turn_x = (real)0.86602540378443864676 * (v[1].y - v[2].y);
         const real turn_y = (real)0.86602540378443864676 * (v[2].x - v[1].x);
         const real mid_x = FMA((real)-0.5, sum_x, a.x), mid_y = FMA((real)-0.5, sum_y, a.y);
-        v[0].x = a.x + sum_x; v[0].y = a.y + sum_y;
-        v[1].x = mid_x + turn_x; v[1].y = mid_y + turn_y;
-        v[2].x = mid_x - turn_x; v[2].y = mid_y - turn_y;
+        v[0] = pack2(a.x + sum_x, a.y + sum_y);
+        v[1] = pack2(mid_x + turn_x, mid_y + turn_y);
+        v[2] = pack2(mid_x - turn_x, mid_y - turn_y);
     }
     if (radix == 4) {
         const real even_x = v[0].x + v[2].x, even_y = v[0].y + v[2].y;
         const real half_x = v[0].x - v[2].x, half_y = v[0].y - v[2].y;
         const real odd_x = v[1].x + v[3].x, odd_y = v[1].y + v[3].y;
         const real turn_x = v[1].y - v[3].y, turn_y = v[3].x - v[1].x;
-        v[0].x = even_x + odd_x; v[0].y = even_y + odd_y;
-        v[1].x = half_x + turn_x; v[1].y = half_y + turn_y;
-        v[2].x = even_x - odd_x; v[2].y = even_y - odd_y;
-        v[3].x = half_x - turn_x; v[3].y = half_y - turn_y;
+        v[0] = pack2(even_x + odd_x, even_y + odd_y);
+        v[1] = pack2(half_x + turn_x, half_y + turn_y);
+        v[2] = pack2(even_x - odd_x, even_y - odd_y);
+        v[3] = pack2(half_x - turn_x, half_y - turn_y);
     }
 }
 
@@ -255,8 +246,7 @@ KERNEL(v_fft)(GLOBAL const int *RESTRICT boxes, GLOBAL const int *RESTRICT surfa
 #pragma unroll
         for (j = 0; j < SIDE; ++j) {
             const int index = j < ORDER ? surface_index[ORDER * at + j] : -1;
-            line[j].x = index < 0 ? (real)0 : charges[index];
-            line[j].y = 0;
+            line[j] = pack2(index < 0 ? (real)0 : charges[index], 0);
         }
         line_fft(line);
 #pragma unroll
@@ -267,10 +257,8 @@ KERNEL(v_fft)(GLOBAL const int *RESTRICT boxes, GLOBAL const int *RESTRICT surfa
     for (at = LANE; at < ORDER * HALF; at += BLOCK) {
         LOCAL_ARG real2 *column = grid + at / HALF * SIDE * HALF + at % HALF;
 #pragma unroll
-        for (j = 0; j < SIDE; ++j) {
-            line[j].x = j < ORDER ? column[j * HALF].x : (real)0;
-            line[j].y = j < ORDER ? column[j * HALF].y : (real)0;
-        }
+        for (j = 0; j < SIDE; ++j)
+            line[j] = j < ORDER ? column[j * HALF] : pack2(0, 0);
         line_fft(line);
 #pragma unroll
         for (j = 0; j < SIDE; ++j)
@@ -279,10 +267,8 @@ KERNEL(v_fft)(GLOBAL const int *RESTRICT boxes, GLOBAL const int *RESTRICT surfa
     BARRIER;
     for (at = LANE; at < SIDE * HALF; at += BLOCK) {
 #pragma unroll
-        for (j = 0; j < SIDE; ++j) {
-            line[j].x = j < ORDER ? grid[j * SIDE * HALF + at].x : (real)0;
-            line[j].y = j < ORDER ? grid[j * SIDE * HALF + at].y : (real)0;
-        }
+        for (j = 0; j < SIDE; ++j)
+            line[j] = j < ORDER ? grid[j * SIDE * HALF + at] : pack2(0, 0);
         line_fft(line);
 #pragma unroll
         for (j = 0; j < SIDE; ++j)
@@ -298,19 +284,18 @@ KERNEL(v_multiply)(int targets, GLOBAL const int *RESTRICT begin, GLOBAL const i
 {
     const int target = GROUP % targets, frequency = GROUP / targets * BLOCK + LANE;
     const int last = begin[target + 1];
-    real2 sum;
+    real re = 0, im = 0;
     int m;
-    sum.x = sum.y = 0;
     if (frequency >= FREQUENCIES)
         return;
     for (m = begin[target]; m < last; ++m) {
         const int2 item = items[m]; /* which spectrum, which offset */
         const real2 charge = spectra[(size_t)item.x * FREQUENCIES + frequency];
         const real2 factor = m2l[(size_t)item.y * FREQUENCIES + frequency];
-        sum.x = FMA(charge.x, factor.x, FMA(-charge.y, factor.y, sum.x));
-        sum.y = FMA(charge.x, factor.y, FMA(charge.y, factor.x, sum.y));
+        re = FMA(charge.x, factor.x, FMA(-charge.y, factor.y, re));
+        im = FMA(charge.x, factor.y, FMA(charge.y, factor.x, im));
     }
-    products[(size_t)target * FREQUENCIES + frequency] = sum;
+    products[(size_t)target * FREQUENCIES + frequency] = pack2(re, im);
 }
 
 /* A group a target: the way back, x, y, z, of which only what reaches the surface. Real and imaginary part change
@@ -328,8 +313,7 @@ KERNEL(v_ifft)(GLOBAL const int *RESTRICT boxes, GLOBAL const int *RESTRICT surf
 #pragma unroll
         for (j = 0; j < SIDE; ++j) {
             const real2 value = spectrum[j * SIDE * HALF + at];
-            line[j].x = value.y;
-            line[j].y = value.x;
+            line[j] = pack2(value.y, value.x);
         }
         line_fft(line);
 #pragma unroll
@@ -353,8 +337,7 @@ KERNEL(v_ifft)(GLOBAL const int *RESTRICT boxes, GLOBAL const int *RESTRICT surf
 #pragma unroll
         for (j = 0; j < SIDE; ++j) {
             const real2 value = row_of_grid[j < HALF ? j : SIDE - j];
-            line[j].x = j < HALF ? value.x : -value.x; /* the other half is the conjugate; the parts have changed places */
-            line[j].y = value.y;
+            line[j] = pack2(j < HALF ? value.x : -value.x, value.y); /* conjugate; the parts have changed places */
         }
         line_fft(line);
 #pragma unroll

@@ -20,7 +20,7 @@ from fmm.tree import build, lists
 
 ABOUT = "Potentials of N charges by the kernel-independent fast multipole method, phases UP U V W X DOWN."
 KEYS = {
-    "N": Key(65536, whole(1), "points"),
+    "N": Key(65536, whole(1, 10**8), "points"),
     "Q": Key(128, whole(1), "most points in a leaf box"),
     "order": Key(4, whole(min(FFT), max(FFT)), f"points an edge of a surface, {min(FFT)} to {max(FFT)}: accuracy"),
     "dist": Key("uniform", one_of(*DISTRIBUTIONS), ", ".join(DISTRIBUTIONS)),
