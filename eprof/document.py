@@ -61,6 +61,14 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def _numbers(column: np.ndarray) -> list[float | None]:
+    """A column as Python floats, None for what is not known; a whole column at once, because cell by cell is slow."""
+    boxed = column.astype(object)
+    boxed[~np.isfinite(column)] = None
+    found: list[float | None] = boxed.tolist()
+    return found
+
+
 def _sum(column: "pd.Series | np.ndarray") -> float | None:
     """The sum of what is known; None if nothing is."""
     known = np.asarray(column, dtype=float)
@@ -168,12 +176,13 @@ class _Cells:
         """A count for each kernel; None where it neither was counted nor is missing."""
         unit = COUNTS[self.names[at]].unit
         lost = bool(self.wanted[at])
-        columns = (self.values[:, at].tolist(), self.joules[:, at].tolist(), self.marks[:, at].tolist())
+        marks = self.marks[:, at].tolist()
+        missing = int(Mark.MISSING)
         return [
-            {"value": _number(value), "unit": unit, "energy_j": _number(joule), "marks": _MARK_WORDS[mark]}
-            if value == value or (lost and mark & Mark.MISSING)
+            {"value": value, "unit": unit, "energy_j": joule, "marks": _MARK_WORDS[mark]}
+            if value is not None or (lost and mark & missing)
             else None
-            for value, joule, mark in zip(*columns, strict=True)
+            for value, joule, mark in zip(_numbers(self.values[:, at]), _numbers(self.joules[:, at]), marks, strict=True)
         ]
 
 
