@@ -152,10 +152,17 @@ def document(kernels: list[Cell], *, priced: bool = True, warnings: tuple[str, .
     """A whole document around kernels: totals, provenance, a cost table."""
     labels = list(dict.fromkeys(one["device"] for one in kernels)) or [None]
     devices = [
-        {"name": (label or "").partition(" (")[0] or None, "index": at, "capability": "3.2", "capability_from": "device name"}
+        {
+            "name": (label or "").partition(" (")[0] or None,
+            "index": at,
+            "capability": "3.2",
+            "capability_from": "device name",
+        }
         for at, label in enumerate(labels)
     ]
-    parts = {part: _total(one["energy_j"][part] for one in kernels) for part in ("computation", "data", "constant", "total")}
+    parts = {
+        part: _total(one["energy_j"][part] for one in kernels) for part in ("computation", "data", "constant", "total")
+    }
     part_marks = {
         part: names(_joined(one["energy_marks"][part] for one in kernels))
         for part in ("computation", "data", "constant", "total")
@@ -168,10 +175,16 @@ def document(kernels: list[Cell], *, priced: bool = True, warnings: tuple[str, .
         "title": "fmm --n 131072 --s 128",
         "created_utc": "2026-11-21T14:02:11Z",
         "command_line": ["eprof", "report", "logs/fmm metrics.csv", "logs/fmm-trace.csv", "--costs", "jetson-tk1"],
-        "inputs": [_input("logs/fmm metrics.csv", "nvprof-metrics-summary"), _input("logs/fmm-trace.csv", "nvprof-gpu-trace")],
+        "inputs": [
+            _input("logs/fmm metrics.csv", "nvprof-metrics-summary"),
+            _input("logs/fmm-trace.csv", "nvprof-gpu-trace"),
+        ],
         "device": devices[0],
         "devices": devices,
-        "definition": {"name": "nvprof/kepler-3.x", "source": "CUDA 10.2 Profiler User's Guide, metrics for capability 3.x."},
+        "definition": {
+            "name": "nvprof/kepler-3.x",
+            "source": "CUDA 10.2 Profiler User's Guide, metrics for capability 3.x.",
+        },
         "costs": costs() if priced else None,
         "time_s": time_s,
         "time_from": "the GPU trace" if time_s is not None else None,
@@ -219,8 +232,12 @@ def _total_counts(kernels: list[Cell]) -> Cell:
 
 def _how(name: str, mark: Mark, kernels: int) -> list[Cell]:
     note = "takes every L2 sector for a miss" if mark & Mark.ESTIMATED else None
-    formula = {"l2_read": "32 * (l2_read_sectors - dram_read_sectors)", "fp32_fma": "flop_count_sp_fma"}.get(name, f"inst_{name}")
-    return [{"formula": formula, "note": note, "marks": names(mark & ~(Mark.ASSUMED | Mark.MISSING)), "kernels": kernels}]
+    formula = {"l2_read": "32 * (l2_read_sectors - dram_read_sectors)", "fp32_fma": "flop_count_sp_fma"}.get(
+        name, f"inst_{name}"
+    )
+    return [
+        {"formula": formula, "note": note, "marks": names(mark & ~(Mark.ASSUMED | Mark.MISSING)), "kernels": kernels}
+    ]
 
 
 def _whole_intensity(kernels: list[Cell]) -> float | None:
@@ -286,7 +303,9 @@ def fmm(**changes: Any) -> Cell:
 
 def one(**changes: Any) -> Cell:
     """One kernel."""
-    return document([kernel("void lud_internal(float*, int, int)", counts_of(3e8, 0.4, 1), 0.031, launches=63)], **changes)
+    return document(
+        [kernel("void lud_internal(float*, int, int)", counts_of(3e8, 0.4, 1), 0.031, launches=63)], **changes
+    )
 
 
 def fifty(**changes: Any) -> Cell:
@@ -307,14 +326,29 @@ def fifty(**changes: Any) -> Cell:
 def many(number: int = 5000, **changes: Any) -> Cell:
     """Thousands of template instances with names of about 70 characters."""
     dice = random.Random(number)
-    bases = ["gemm_batched", "elementwise_op", "reduce_sum", "scan_block", "transpose_tile", "softmax_warp", "copy_strided"]
+    bases = [
+        "gemm_batched",
+        "elementwise_op",
+        "reduce_sum",
+        "scan_block",
+        "transpose_tile",
+        "softmax_warp",
+        "copy_strided",
+    ]
     bases += [f"stage_{at}_of_pipeline" for at in range(25)]
     kernels = []
     for at in range(number):
         base = bases[min(int(dice.expovariate(0.25)), len(bases) - 1)]
         name = f"void app::{base}<float, {at % 97}, {at}, app::Policy<{dice.randrange(2048):04d}>>(float*)"
         scale = 4e8 / (1 + at) ** 0.8 * dice.uniform(0.5, 2)
-        kernels.append(kernel(name.replace("app::Policy", "app::" + "Policy".ljust(70 - len(name) + 6, "_")), counts_of(scale, dice.random(), at), scale / 8e9, launches=1 + at % 40))
+        kernels.append(
+            kernel(
+                name.replace("app::Policy", "app::" + "Policy".ljust(70 - len(name) + 6, "_")),
+                counts_of(scale, dice.random(), at),
+                scale / 8e9,
+                launches=1 + at % 40,
+            )
+        )
     return document(kernels, **changes)
 
 
@@ -384,7 +418,13 @@ def all_marks() -> Cell:
     for at, name in enumerate(FMM):
         values = counts_of(2e9 / (1 + at), 0.2, at)
         kernels.append(
-            kernel(name, values, 0.03 / (1 + at), marks=dict.fromkeys(values, every), time_marks=Mark.ESTIMATED | Mark.ASSUMED)
+            kernel(
+                name,
+                values,
+                0.03 / (1 + at),
+                marks=dict.fromkeys(values, every),
+                time_marks=Mark.ESTIMATED | Mark.ASSUMED,
+            )
         )
     made = document(kernels)
     made["costs"]["marks"] = ["assumed"]
@@ -400,7 +440,9 @@ def data_bound() -> Cell:
 
 def compute_bound() -> Cell:
     """Arithmetic is the largest part."""
-    return document([kernel(name, {**counts_of(4e9, 0.0, at), "fp64_fma": 9e9}, 0.05) for at, name in enumerate(FMM[:3])])
+    return document(
+        [kernel(name, {**counts_of(4e9, 0.0, at), "fp64_fma": 9e9}, 0.05) for at, name in enumerate(FMM[:3])]
+    )
 
 
 def zero() -> Cell:
@@ -424,7 +466,13 @@ def hostile() -> Cell:
     made = document(kernels, warnings=tuple(HOSTILE), title=HOSTILE[0] + HOSTILE[1])
     made["command_line"] = ["eprof", "report", *HOSTILE]
     for entry in made["inputs"]:
-        entry |= {"path": HOSTILE[4], "format": HOSTILE[2], "command": HOSTILE[0], "notes": list(HOSTILE), "sha256": HOSTILE[1]}
+        entry |= {
+            "path": HOSTILE[4],
+            "format": HOSTILE[2],
+            "command": HOSTILE[0],
+            "notes": list(HOSTILE),
+            "sha256": HOSTILE[1],
+        }
     made["costs"] |= {"name": HOSTILE[1], "source": HOSTILE[0], "notes": list(HOSTILE), "constant_why": HOSTILE[4]}
     made["definition"] = {"name": HOSTILE[0], "source": HOSTILE[4]}
     for charge in made["costs"]["charges"].values():

@@ -48,9 +48,7 @@ def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
     if text is None:
         return Markup('<span class="unknown" title="{}">{}</span>').format(title(marks) or "not known", UNKNOWN)
     if bound and marks & MISSING:
-        return Markup('<span title="at least">{}</span>{}{}').format(
-            AT_LEAST, text, letters(marks & ~MISSING)
-        )
+        return Markup('<span title="at least">{}</span>{}{}').format(AT_LEAST, text, letters(marks & ~MISSING))
     return escape(text) + letters(marks)
 
 

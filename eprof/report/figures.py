@@ -52,8 +52,16 @@ def figures(view: View) -> list[Figure]:
     return [
         _figure("Energy", view.energy("total"), "J", "predicted", ""),
         time,
-        _figure("Mean power", _power(view), "W", "", "no time passed" if view.time.value == 0 else "the time is not known"),
-        _figure("Energy per flop", view.per_flop(view.document), "J", "", "flops not known" if not _flops(view) else "no flops"),
+        _figure(
+            "Mean power", _power(view), "W", "", "no time passed" if view.time.value == 0 else "the time is not known"
+        ),
+        _figure(
+            "Energy per flop",
+            view.per_flop(view.document),
+            "J",
+            "",
+            "flops not known" if not _flops(view) else "no flops",
+        ),
         _meter(view),
     ]
 

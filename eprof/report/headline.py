@@ -62,7 +62,11 @@ def _constant(view: View, constant: Amount, above: Amount) -> Headline:
     total = view.energy("total")
     start = _whole(view, total, percent((constant.value or 0) / (total.value or 1)))
     power = number((view.costs or {}).get("constant_power_w"))
-    draws = f": the board draws {quantity(power, 'W')} for {at_least(view.time, 's')} whatever the GPU does" if power else ""
+    draws = (
+        f": the board draws {quantity(power, 'W')} for {at_least(view.time, 's')} whatever the GPU does"
+        if power
+        else ""
+    )
     return Headline(
         f"{start} is constant power{draws}.",
         _join("Finishing sooner saves the most.", _above(view, above), _largest(view)),

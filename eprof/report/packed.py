@@ -39,16 +39,29 @@ def column(values: Sequence[float | None] | Numbers, price: float | None = None,
     numbers = np.asarray(values, dtype=np.float64)
     if not (numbers > 0).any():
         figures = 1
-    few, few_power = _rounded(numbers, min(figures, 3))
-    most, power = _rounded(numbers, figures)
-    exact = np.ones(numbers.shape, dtype=bool)
-    if figures == 4:
-        enough = _reads(few, few_power, 3, numbers, price)
-        exact = enough | _reads(most, power, 4, numbers, price)
-        most, power = np.where(enough, few * 10, most), np.where(enough, few_power, power)
+    most, power, exact = _fitting(numbers, figures, price)
     letters = np.where(np.isnan(numbers), ord("!"), power + ord("N")).astype(np.uint8).tobytes().decode("latin-1")
     exceptions = {int(at): float(numbers[at]) for at in np.flatnonzero(~exact & (numbers > 0))}
     return text([figures, _written(most, figures), letters, exceptions])
+
+
+def _fitting(numbers: Numbers, figures: int, price: float | None) -> tuple[Integers, Integers, Booleans]:
+    """The figures to send: three if they do, else the nearest that read the same; and whether there are any such.
+
+    Rounded twice, 154.46 would read as 155 (by way of 154.5), hence the neighbours.
+    """
+    chosen, chosen_power = most, power = _rounded(numbers, figures)
+    few, few_power = _rounded(numbers, min(figures, 3))
+    done = np.zeros(numbers.shape, dtype=bool)
+    candidates = [(most, power), (most - 1, power), (most + 1, power)]
+    if figures == 4:
+        candidates.insert(0, (few * 10, few_power))
+    for whole, at in candidates:
+        fits = ~done & (whole >= 10 ** (figures - 1)) & (whole < 10**figures)
+        fits &= _reads(whole, at, figures, numbers, 1.0) & _reads(whole, at, figures, numbers, price)
+        chosen, chosen_power = np.where(fits, whole, chosen), np.where(fits, at, chosen_power)
+        done |= fits
+    return chosen, chosen_power, done
 
 
 def _rounded(numbers: Numbers, figures: int) -> tuple[Integers, Integers]:
@@ -56,9 +69,9 @@ def _rounded(numbers: Numbers, figures: int) -> tuple[Integers, Integers]:
     known = numbers > 0
     safe = np.where(known, numbers, 1.0)
     power = np.floor(np.log10(safe))
-    whole = np.rint(safe * 10.0 ** (figures - 1 - power))
+    whole = np.floor(safe * 10.0 ** (figures - 1 - power) + 0.5)
     power = np.where(whole >= 10**figures, power + 1, np.where(whole < 10 ** (figures - 1), power - 1, power))
-    whole = np.rint(safe * 10.0 ** (figures - 1 - power))
+    whole = np.floor(safe * 10.0 ** (figures - 1 - power) + 0.5)
     return np.where(known, whole, 0).astype(np.int64), np.where(known, np.clip(power, -40, 40), 0).astype(np.int64)
 
 
@@ -66,9 +79,12 @@ def _reads(whole: Integers, power: Integers, figures: int, numbers: Numbers, pri
     """Whether number times price has the same three figures, if only these figures of the number are sent."""
     if not price:
         return np.ones(numbers.shape, dtype=bool)
-    sent, sent_power = _rounded(whole * 10.0 ** (power - figures + 1) * price, 3)
+    product = whole * 10.0 ** (power - figures + 1) * price
+    sent, sent_power = _rounded(product, 3)
     true, true_power = _rounded(numbers * price, 3)
-    return np.asarray((sent == true) & (sent_power == true_power))
+    # Half-way between two readings the last bit decides, and the script may multiply in another order.
+    tie = np.abs(product * 10.0 ** (2 - sent_power) % 1 - 0.5) < 1e-6
+    return np.asarray((sent == true) & (sent_power == true_power) & ~tie)
 
 
 def _written(whole: Integers, figures: int) -> str:

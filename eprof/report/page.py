@@ -26,21 +26,25 @@ def html(document: Mapping[str, Any]) -> str:
     cards = sections(view)
     entries = {key: text for card in cards for key, text in card.data.items()}
     entries["meanings"] = packed.text(["missing", "estimated", "simulated", "assumed"])
-    page = _templates().get_template("page.html").render(
-        policy=_policy(style, script),
-        style=Markup(style),  # noqa: S704  our own file, and hashed
-        script=Markup(script),  # noqa: S704
-        data=Markup(packed.joined(entries)),  # noqa: S704  escaped for script tags in `packed`
-        title=document.get("title") or "profile",
-        subtitle=_subtitle(view),
-        headline=headline(view),
-        figures=figures(view),
-        legend=badges.legend(view.marks),
-        warnings=len(document.get("warnings") or []),
-        sections=cards,
-        MISSING=badges.MISSING,
-        pills=badges.pills,
-        letters=badges.letters,
+    page = (
+        _templates()
+        .get_template("page.html")
+        .render(
+            policy=_policy(style, script),
+            style=Markup(style),  # noqa: S704  our own file, and hashed
+            script=Markup(script),  # noqa: S704
+            data=Markup(packed.joined(entries)),  # noqa: S704  escaped for script tags in `packed`
+            title=document.get("title") or "profile",
+            subtitle=_subtitle(view),
+            headline=headline(view),
+            figures=figures(view),
+            legend=badges.legend(view.marks),
+            warnings=len(document.get("warnings") or []),
+            sections=cards,
+            MISSING=badges.MISSING,
+            pills=badges.pills,
+            letters=badges.letters,
+        )
     )
     return page.encode("utf-8", "replace").decode("utf-8")
 
@@ -58,11 +62,12 @@ def _sha256(text: str) -> str:
 
 @lru_cache
 def _asset(name: str) -> str:
-    """A file of `reports/`; style and script without indentation. Line ends are those that browsers hash."""
+    """A file of `reports/`; style and script without indentation and comment lines. Line ends are those that browsers hash."""
     text = (folder("reports") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
     if name.endswith(".html"):
         return text
-    return ("" if name.endswith(".css") else "\n").join(line.strip() for line in text.split("\n"))
+    lines = [line.strip() for line in text.split("\n")]
+    return ("" if name.endswith(".css") else "\n").join(line for line in lines if not line.startswith("//"))
 
 
 @lru_cache
@@ -85,5 +90,10 @@ def _subtitle(view: View) -> str:
     clocks = [piece.partition(" at ")[0] for piece in setting(view.costs).split(", ")] if view.costs else []
     table = view.costs.get("name") if view.costs else None
     costs = f"costs of {table}" if table else ""
-    parts = [", ".join(names[:3]) + (" …" if len(names) > 3 else ""), costs, *clocks, utc(view.document.get("created_utc"))[:16]]
+    parts = [
+        ", ".join(names[:3]) + (" …" if len(names) > 3 else ""),
+        costs,
+        *clocks,
+        utc(view.document.get("created_utc"))[:16],
+    ]
     return " · ".join(part for part in parts if part) + (f"{NARROW}UTC" if view.document.get("created_utc") else "")

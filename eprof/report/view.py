@@ -60,8 +60,9 @@ def energy_of(entry: Mapping[str, Any], part: str) -> Amount:
 
 
 def above_constant(entry: Mapping[str, Any]) -> Amount:
-    """Computation and data movement of a kernel or of the whole."""
-    return total(energy_of(entry, part) for part in (COMPUTATION, DATA))
+    """Computation and data movement of a kernel or of the whole. A part that nothing is known to belong to adds nothing."""
+    parts = [energy_of(entry, part) for part in (COMPUTATION, DATA)]
+    return total(part for part in parts if part.value is not None or part.marks & MISSING)
 
 
 def time_of(entry: Mapping[str, Any]) -> Amount:
@@ -157,7 +158,14 @@ class View:
         count = COUNTS[name]
         how = tuple(cell.get("how") or ())
         return Word(
-            name, count.label, count.group, count.family, count.unit, self._value(name, cell, how), cell_energy(cell), how
+            name,
+            count.label,
+            count.group,
+            count.family,
+            count.unit,
+            self._value(name, cell, how),
+            cell_energy(cell),
+            how,
         )
 
     def column(self, name: str) -> "Column":

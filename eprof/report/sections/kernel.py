@@ -77,7 +77,12 @@ def _facts(view: View, kernel: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     ]
     write = {"%": percent, "#": whole, "": plain}
     return [
-        (label, written(write[unit](amount.value) if unit in write else quantity(amount.value, unit), amount.marks, bound=bound))
+        (
+            label,
+            written(
+                write[unit](amount.value) if unit in write else quantity(amount.value, unit), amount.marks, bound=bound
+            ),
+        )
         for label, amount, unit, bound in found
         if amount.value is not None
     ]
@@ -123,16 +128,16 @@ def _meter(line: Line, by: float, plural: str, whole_energy: Amount) -> Meter:
     marks = line.energy.marks | (whole_energy.marks if share else 0)
     spoken = f"{line.label}: {share or 'an unknown share'} of the energy, {percent(line.of_count or 0)} of the {plural}"
     bar = svg.meter(line.group, by * (line.of_energy or 0), by * (line.of_count or 0), spoken)
-    return Meter(
-        line.label, _detail(line), bar, written(energy, line.energy.marks), written(share, marks, bound=False)
-    )
+    return Meter(line.label, _detail(line), bar, written(energy, line.energy.marks), written(share, marks, bound=False))
 
 
 def _count_meter(line: Line, by: float, plural: str, _: Amount) -> Meter:
     """The same where no energy is known: the filled bar is the share of the count."""
     marks = line.value.marks & ~MISSING
     share = percent(line.of_count) if line.of_count is not None else None
-    bar = svg.meter(line.group, by * (line.of_count or 0), None, f"{line.label}: {percent(line.of_count or 0)} of the {plural}")
+    bar = svg.meter(
+        line.group, by * (line.of_count or 0), None, f"{line.label}: {percent(line.of_count or 0)} of the {plural}"
+    )
     lost = Markup("not counted") if line.value.value is None else Markup("")
     return Meter(line.label, lost, bar, written(_amount(line), marks), written(share, marks, bound=False))
 
@@ -161,5 +166,3 @@ def _message(view: View, kernel: Mapping[str, Any]) -> str:
                 best = gap
                 sentence = f"{line.label}: {percent(line.of_count or 0)} of the {plural}, {percent(line.of_energy or 0)} of their energy."
     return sentence
-
-

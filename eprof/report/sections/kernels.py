@@ -96,7 +96,11 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
     share = written(percent(running / (all_of_it.value or 1.0)), all_of_it.marks, bound=False)
     many = len(bunches) != len(view.kernels)
     thing = "names" if many else "kernels"
-    who = f"{whole(needed)} of {whole(len(bunches))} {thing} take" if needed > 1 else f"One of {whole(len(bunches))} {thing} takes"
+    who = (
+        f"{whole(needed)} of {whole(len(bunches))} {thing} take"
+        if needed > 1
+        else f"One of {whole(len(bunches))} {thing} takes"
+    )
     known = " of what is known" if all_of_it.lower else ""
     grouped = " Template instances of one name stand together; open a name to see them." if many else ""
     chosen = f"Bar length is {_WHAT[view.measure]}. Choose a kernel to see it below.{grouped}"

@@ -36,7 +36,7 @@ def section(view: View) -> Section:
 
 
 def utc(stamp: Any) -> str:
-    """"2026-11-21T14:02:11Z" as people write it."""
+    """ "2026-11-21T14:02:11Z" as people write it."""
     text = str(stamp or "")
     return text.replace("T", " ").replace("Z", " UTC") if text else "time not known"
 
@@ -56,7 +56,9 @@ def _terms(view: View) -> list[tuple[str, str, Markup, str, Markup, Markup]]:
             continue
         unit = "B" if word.unit == "byte" else ""
         count = written(None if word.value.value is None else quantity(word.value.value, unit), word.value.marks)
-        found.append((word.group, word.label, count, _price(charge.get("pj")), _joules(word.energy), _share(word.energy, total)))
+        found.append(
+            (word.group, word.label, count, _price(charge.get("pj")), _joules(word.energy), _share(word.energy, total))
+        )
     if view.costs:
         found.append(_constant_term(view, total))
     return found
@@ -134,7 +136,9 @@ def _charge(name: str, charge: Mapping[str, Any]) -> dict[str, Any]:
         "name": name,
         "label": count.label if count else name,
         "unit": "byte" if count and count.unit == "byte" else "instruction",
-        "price": Markup("{}{}").format(_price(charge.get("pj")), letters(marks)) if charge.get("pays") else "pays nothing",
+        "price": Markup("{}{}").format(_price(charge.get("pj")), letters(marks))
+        if charge.get("pays")
+        else "pays nothing",
         "formula": charge.get("formula"),
         "why": charge.get("why"),
     }

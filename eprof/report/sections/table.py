@@ -53,10 +53,10 @@ def _launches(view: View, kernel: Mapping[str, Any]) -> Amount:
 
 
 _CALLS = Column("launches", "Calls", "whole", title="launches of the kernel", read=_launches)
-_TIME = Column("time", "Time", "quantity", "s", "time of all calls, without counter collection", lambda v, k: time_of(k))
-_INTENSITY = Column(
-    "intensity", "flop/B", "plain", "", "flops per DRAM byte", lambda v, k: v.intensity(k), bound=False
+_TIME = Column(
+    "time", "Time", "quantity", "s", "time of all calls, without counter collection", lambda v, k: time_of(k)
 )
+_INTENSITY = Column("intensity", "flop/B", "plain", "", "flops per DRAM byte", lambda v, k: v.intensity(k), bound=False)
 _SHARE = Column("share", "Share", "share", title="share of all kernels")
 _SUM = Column("sum", "Sum", "sum", title="running sum of the shares, in the order shown")
 
@@ -219,7 +219,7 @@ def _data(view: View, shown: list[Column], amounts: dict[str, list[Amount]]) -> 
         "order": packed.text(view.order if view.measure == "instructions" else None),
         "numbers": packed.joined(
             {
-                key: packed.column([amount.value for amount in column], figures=_FIGURES.get(key, 3))
+                key: packed.column([amount.value for amount in column], figures=_figures(view, key))
                 for key, column in amounts.items()
                 if key != "launches" and not _derived(view, key, amounts)
             }
@@ -233,13 +233,22 @@ def _data(view: View, shown: list[Column], amounts: dict[str, list[Amount]]) -> 
     }
 
 
-# Digits sent: what the script adds up or divides needs more than the three that are shown.
-_FIGURES = {"total": 5, "time": 5, "computation": 4, "data": 4, "constant": 4, "instructions": 4}
+# Figures sent: all that could matter, but where there are thousands of kernels only what is shown, and some more for
+# what the script adds up or divides.
+ALL_FIGURES = 9
+COMPACT_ABOVE = 500
+_FIGURES = {"total": 5, "time": 5, "perflop": 3, "intensity": 3}
+
+
+def _figures(view: View, key: str) -> int:
+    if len(view.kernels) <= COMPACT_ABOVE:
+        return ALL_FIGURES
+    return _FIGURES.get(key, 4)
 
 
 def _derived(view: View, key: str, amounts: dict[str, list[Amount]]) -> bool:
     """Whether the script can work the column out: power from energy and time, constant energy from time and watts."""
-    if key not in ("power", "constant") or "time" not in amounts:
+    if key not in ("power", "constant") or "time" not in amounts or len(view.kernels) <= COMPACT_ABOVE:
         return False
     watts = _watts(view)
     for at, amount in enumerate(amounts[key]):
@@ -293,13 +302,11 @@ def _counts(view: View) -> dict[str, str]:
     for name, word in view.words.items():
         column = view.column(name)
         price = _price(view, name)
-        counts[name] = packed.column(column.values, price)
+        counts[name] = packed.column(column.values, price, figures=_figures(view, name))
         # The marks of a 0 are never shown, so they need not keep a column from being one number.
-        marks[name] = packed.flags(
-            column.marks.tolist(), (column.values != 0).tolist()
-        )
+        marks[name] = packed.flags(column.marks.tolist(), (column.values != 0).tolist())
         if not _follows(column, price):
-            energies[name] = packed.column(column.joules, figures=3)
+            energies[name] = packed.column(column.joules, figures=_figures(view, name))
         words.append(_word(view, name, price))
     return {
         "words": packed.text(words),

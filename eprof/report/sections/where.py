@@ -47,7 +47,9 @@ def _sentence(view: View) -> Markup:
         amount = view.energy(part)
         text = None if amount.value is None else quantity(amount.value, "J")
         verb = "takes " if not pieces else ""
-        known = Markup("{}{}").format(verb, written(text, amount.marks)) if text else f"is{' ' if verb else ': '}not known"
+        known = (
+            Markup("{}{}").format(verb, written(text, amount.marks)) if text else f"is{' ' if verb else ': '}not known"
+        )
         pieces.append(Markup("{} {}").format(name, known) if text or verb else Markup("{} is not known").format(name))
     return Markup("{}, {}, {}.").format(*pieces)
 
@@ -119,9 +121,7 @@ def _is_data(group: str) -> bool:
 
 def _parts(view: View) -> list[Part]:
     total = view.energy("total")
-    return [
-        Part(group, GROUPS[group], _joules(amount), _share(amount, total)) for group, amount in view.groups.items()
-    ]
+    return [Part(group, GROUPS[group], _joules(amount), _share(amount, total)) for group, amount in view.groups.items()]
 
 
 def _joules(amount: Amount) -> Markup:
