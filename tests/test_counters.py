@@ -332,3 +332,13 @@ def test_summary_and_explain_are_plain_data():
     tensor = next(row for row in rows if row["word"] == "tensor")
     assert tensor["marks"] == ["missing"] and "Nsight" in tensor["note"] and tensor["rank"] == 0
     assert {row["books"] for row in rows} >= {"both", "served", "accessed", "step"}
+
+
+def test_the_examples_of_the_documentation(tmp_path):
+    text = (resources.folder("counters").parent / "docs" / "counters.md").read_text(encoding="utf-8")
+    short, long = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    definition = counters.load(short)
+    assert definition.capabilities == ("5.1",) and definition.uncountable["special"] == "this chip has no such counter"
+    assert not definition.entries("special", "served")
+    tables = re.findall(r"^\[+(\w+)\]+", long, re.MULTILINE)
+    assert set(tables) == {*counters._TABLES, *counters._LISTS}

@@ -219,7 +219,7 @@ def all_entries():
                 yield pytest.param(definition, entries, rank, id=f"{definition.name}-{section}-{name}-{rank}")
 
 
-@pytest.mark.parametrize(("definition", "entries", "rank"), all_entries())
+@pytest.mark.parametrize(("definition", "entries", "rank"), list(all_entries()))
 def test_every_way_is_used_by_some_log(definition, entries, rank):
     """No way is hidden behind a better one: there is a set of counters for which it is the first that can be used."""
     for needed in sorted(entry_needs(definition, entries[rank]), key=lambda one: (len(one), sorted(one))):
