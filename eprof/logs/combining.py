@@ -117,7 +117,8 @@ class _Sum:
     def value(self, launches: Array) -> Array:
         """Totals brought to so many launches, or averages; NaN where there is nothing."""
         known = self.launches > 0
-        average: Array = np.divide(self.sum, self.launches, out=np.full(len(self.sum), np.nan), where=known)
+        average: Array = np.full(len(self.sum), np.nan)
+        np.divide(self.sum, self.launches, out=average, where=known)
         if not self.is_total:
             return average
         same = known & (self.launches == launches)
