@@ -18,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 SECTOR_BYTES = 32
 _GOOD, _FEW = 1000, 16  # sectors a launch: from here rounding is below 0.1 %, and from here below 5 %
 _SPREAD = 0.05
+TOGETHER = "(all kernels together, by --time)"
 
 
 def recover(launches: Launches, definition: Definition) -> tuple[Launches, str | None, tuple[str, ...]]:
@@ -106,47 +107,61 @@ def _warnings(launches: Launches, found: Floats, spread: Floats) -> tuple[str, .
 
 
 def given(launches: Launches, specs: Sequence[str]) -> Launches:
-    """Put in the times that a user gave with `--time`: "KERNEL=SECONDS" (a name or "regex:...") or "SECONDS" for all.
+    """Put in the times that a user gave with `--time KERNEL=SECONDS` (a name or "regex:...").
 
     Seconds are the total over a kernel's launches, without counter collection; they replace what the log says and are
-    exact. "SECONDS" alone is the total time of all kernels: exact for a single one. Among several it is shared in the
-    proportion of the times known so far and marked ESTIMATED, if every kernel has one; `share` does the same after
-    `recover`. Otherwise UsageError: a split would be invented. UsageError also for no number and for unknown kernels.
+    exact. Totals ("SECONDS" alone) are for `total` and `share`. Raises UsageError: no number, no such kernel.
     """
     kernels = launches.kernels.copy()
-    totals = []
     for spec in specs:
         name, equals, number = spec.rpartition("=")
-        seconds = _seconds(number, spec)
-        if not equals:
-            totals.append(seconds)
-            continue
-        chosen = _chosen(kernels["kernel"], name, spec)
-        kernels = _spread(kernels, chosen, seconds)
-    if len(totals) > 1:
-        raise UsageError(f"--time gives two total times, {totals[0]:g} s and {totals[1]:g} s; give one.")
-    timed = replace(launches, kernels=kernels)
-    return share(timed, totals[0]) if totals else timed
+        if equals:
+            chosen = _chosen(kernels["kernel"], name, spec)
+            kernels = _spread(kernels, chosen, _seconds(number, spec))
+    return replace(launches, kernels=kernels)
+
+
+def total(specs: Sequence[str]) -> float | None:
+    """The total time of all kernels that `--time SECONDS` gives, if one does. Raises UsageError: no number, or two."""
+    found = [_seconds(spec, spec) for spec in specs if "=" not in spec]
+    if len(found) > 1:
+        raise UsageError(f"--time gives two total times, {found[0]:g} s and {found[1]:g} s; give one.")
+    return found[0] if found else None
 
 
 def share(launches: Launches, total_s: float) -> Launches:
-    """Scale the kernels' times so that they add up to `total_s`: ESTIMATED, or exact for a single kernel.
+    """Make the kernels' times add up to `total_s`, after `recover`.
 
-    Raises UsageError if there are several kernels and the time of one is not known: no split would be honest.
+    Exact for a single kernel. Where every kernel has a time, these are scaled: ESTIMATED. Otherwise no split would be
+    honest: what is left of the total becomes a row of its own, TOGETHER, so that at least the sum is right. Raises
+    UsageError if nothing is left.
     """
     kernels = launches.kernels.copy()
+    known = kernels["time_s"]
     if len(kernels) == 1:
         kernels["time_s"], kernels["time_marks"] = total_s, 0
-        return replace(launches, kernels=kernels)
-    known = kernels["time_s"]
-    if known.isna().any() or not known.sum() > 0:
-        raise UsageError(
-            f"--time {total_s:g} is the time of {len(kernels)} kernels, and nothing tells how they share it: "
-            f"{int(known.isna().sum())} have no time of their own. Give --time KERNEL=SECONDS for each, or a trace."
-        )
-    kernels["time_s"] = known * (total_s / known.sum())
-    kernels["time_marks"] = (kernels["time_marks"].astype("int64") & ~int(Mark.MISSING)) | int(Mark.ESTIMATED)
+    elif known.notna().all() and known.sum() > 0:
+        kernels["time_s"] = known * (total_s / known.sum())
+        kernels["time_marks"] = (kernels["time_marks"].astype("int64") & ~int(Mark.MISSING)) | int(Mark.ESTIMATED)
+    else:
+        return _together(launches, total_s - known.sum())
     return replace(launches, kernels=kernels)
+
+
+def _together(launches: Launches, seconds: float) -> Launches:
+    """`launches` with a row for the time that all kernels without one took together; its counts are 0."""
+    if not seconds > 0:
+        raise UsageError(
+            f"--time: the kernels whose times are known take {-seconds:.3g} s longer than the total given. "
+            "Give --time KERNEL=SECONDS for the others, or a trace."
+        )
+    row = {"device": launches.kernels["device"].iloc[0], "kernel": TOGETHER, "launches": 0, "time_s": seconds}
+    label = launches.kernels.index.max() + 1
+    kernels = pd.concat([launches.kernels, pd.DataFrame([{**row, "time_marks": 0}], index=[label])])
+    zeros = pd.DataFrame(0.0, index=[label], columns=launches.counters.columns)
+    counters = pd.concat([launches.counters, zeros])
+    marks = pd.concat([launches.marks, zeros.astype(launches.marks.dtypes)])
+    return replace(launches, kernels=kernels, counters=counters, marks=marks)
 
 
 def _seconds(text: str, spec: str) -> float:

@@ -107,7 +107,8 @@ def test_every_pair_can_be_used(definition):
 
 
 def test_the_time_of_a_single_kernel():
-    timed = times.given(make({"inst_misc": 1.0}), ["0.25"])
+    assert times.total(["a=1", "0.25"]) == 0.25 and times.total(["a=1"]) is None
+    timed = times.share(make({"inst_misc": 1.0}), 0.25)
     assert timed.kernels["time_s"].tolist() == [0.25] and timed.kernels["time_marks"].tolist() == [0]
 
 
@@ -127,14 +128,24 @@ def test_a_name_that_fits_several_rows_is_shared():
 
 
 def test_a_total_is_shared_in_proportion():
-    timed = times.given(make({}, names=["a", "b"], time_s=[1.0, 3.0]), ["8"])
+    timed = times.share(make({}, names=["a", "b"], time_s=[1.0, 3.0]), 8)
     assert timed.kernels["time_s"].tolist() == [2, 6] and timed.kernels["time_marks"].tolist() == [E, E]
+
+
+def test_a_total_that_nothing_splits_is_a_row_of_its_own():
+    launches = make({"inst_misc": [5.0, 6.0]}, names=["a", "b"], time_s=[1.0, np.nan])
+    timed = times.share(launches, 8)
+    assert timed.kernels["kernel"].tolist() == ["a", "b", times.TOGETHER]
+    assert timed.kernels["time_s"].sum() == 8 and timed.kernels["launches"].tolist()[2] == 0
+    assert timed.counters["inst_misc"].tolist() == [5, 6, 0]
+    assert timed.kernels["time_marks"].tolist()[2] == 0
+    with pytest.raises(UsageError, match="take 0.5 s longer than the total given"):
+        times.share(launches, 0.5)
 
 
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
-        (["8"], "8 is the time of 2 kernels, and nothing tells how they share it: 2 have no time"),
         (["fast"], "--time fast: `fast` is no number of seconds"),
         (["a=soon"], "--time a=soon: `soon` is no number of seconds"),
         (["a=-1"], "`-1` is no number of seconds"),
@@ -148,4 +159,5 @@ def test_a_total_is_shared_in_proportion():
 def test_what_cannot_be(specs, message):
     with pytest.raises(UsageError) as caught:
         times.given(make({}, names=["a(int)", "b"]), specs)
+        times.total(specs)
     assert message in str(caught.value)
