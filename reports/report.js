@@ -262,7 +262,7 @@
     if (k === chosen) tr.setAttribute("aria-current", "true");
     D.columns.forEach(column => {
       if (column.kind === "name") {
-        let th = el("th", "k-name"), button = th.appendChild(el("button", "name", shortName(k, 38)));
+        let th = el("th", "k-name"), button = th.appendChild(el("button", "name", shortName(k, 34)));
         th.scope = "row"; button.type = "button"; button.title = D.names[k]; button.dataset.kernel = k;
         button.tabIndex = k === chosen ? 0 : -1;
         tr.appendChild(th);
@@ -384,7 +384,7 @@
     some.forEach(l => {
       top = Math.max(top, l.ofCount, l.ofEnergy);
       const gap = l.ofEnergy - (l.ofCount === null ? 1 : l.ofCount);
-      if (gap < best[0]) return;
+      if (gap <= best[0]) return;
       best[0] = gap;
       best[1] = l.word.label + ": " + percent(l.ofCount) + " of the " + family[3] + ", " + percent(l.ofEnergy) + " of their energy.";
     });
@@ -411,8 +411,9 @@
     if (l.n === null) small.textContent = "not counted";
     else if (priced) {
       fill(small, amount, counting, true);
-      if (l.ofCount !== null) small.append(" · " + ofCount + " of the count");
-      if (l.e === null && l.bits & 1) small.append(" · no price");
+      const unpriced = l.e === null && l.bits & 1;
+      if (l.ofCount !== null) small.append(" · " + ofCount + (unpriced ? "" : " of the count"));
+      if (unpriced) small.append(" · no price");
     }
     if (priced) fill(first, l.e === null ? null : quantity(l.e, "J"), own, true);
     else fill(first, amount, counting, true);

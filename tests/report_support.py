@@ -487,6 +487,12 @@ def empty() -> Cell:
     return document([], priced=False)
 
 
+def missing_above() -> Cell:
+    """Moving data is the largest part of what is known, and something is missing."""
+    values: dict[str, float | None] = {**counts_of(4e9, 0.95, 3), "integer": None}
+    return document([kernel(name, values, 0.01) for name in FMM[:3]])
+
+
 CASES = {
     "one": one,
     "fmm": fmm,
@@ -499,6 +505,7 @@ CASES = {
     "time_only": time_only,
     "time_only_no_costs": time_only_no_costs,
     "missing": missing,
+    "missing_above": missing_above,
     "all_marks": all_marks,
     "data_bound": data_bound,
     "compute_bound": compute_bound,

@@ -245,6 +245,7 @@ def test_long_names_are_cut_in_the_middle():
     [
         ("fmm", "69 % of the predicted 15.7 J is constant power", "the board draws 6.79 W for 1.60 s"),
         ("missing", "At least ", "of what is known is constant power"),
+        ("missing_above", "At least ", "known above constant power, most of it DRAM"),
         ("data_bound", "Moving data takes ", "above constant power"),
         ("compute_bound", "FP64 arithmetic takes ", "above constant power"),
         ("no_time", "Moving data takes ", "above constant power"),

@@ -50,17 +50,25 @@ def at_least(amount: Amount, unit: str) -> str:
     return f"at least {text}" if amount.lower else text
 
 
-def _whole(view: View, amount: Amount, share: str, where: str = "") -> str:
-    """Open a sentence about a share: of the predicted total, or of what is known of it."""
-    text = quantity(amount.value or 0, "J")
-    if amount.marks & MISSING:
-        return f"At least {text} predicted{where}; {share[0].lower() + share[1:]} of what is known"
-    return f"{share} of the predicted {text}{where}"
+def _above_share(view: View, share: str) -> str:
+    """Open a sentence about a share of what is above constant power: of the predicted, or of what is known of it."""
+    above, total = view.above, view.energy("total")
+    known = quantity(above.value or 0, "J")
+    if not above.marks & MISSING:
+        return f"{share} of the predicted {known} above constant power"
+    whole_of_it = quantity(total.value or 0, "J")
+    start = share[0].lower() + share[1:] if share.startswith(("Moving", "Other", "Special")) else share
+    return f"At least {whole_of_it} predicted; {start} of the {known} known above constant power"
 
 
 def _constant(view: View, constant: Amount, above: Amount) -> Headline:
     total = view.energy("total")
-    start = _whole(view, total, percent((constant.value or 0) / (total.value or 1)))
+    share, joules = percent((constant.value or 0) / (total.value or 1)), quantity(total.value or 0, "J")
+    start = (
+        f"At least {joules} predicted; {share} of what is known"
+        if total.lower
+        else f"{share} of the predicted {joules}"
+    )
     power = number((view.costs or {}).get("constant_power_w"))
     draws = (
         f": the board draws {quantity(power, 'W')} for {at_least(view.time, 's')} whatever the GPU does"
@@ -98,11 +106,11 @@ def _data(view: View, above: Amount) -> Headline:
     levels = {group: view.groups[group] for group in view.groups if _family(group) == DATA}
     top = max(levels, key=lambda group: levels[group].value or 0)
     most = (levels[top].value or 0) >= 0.5 * (data.value or 1)
-    start = _whole(view, above, f"Moving data takes {percent((data.value or 0) / (above.value or 1))}")
+    start = _above_share(view, f"Moving data takes {percent((data.value or 0) / (above.value or 1))}")
     level = _PROSE.get(top, GROUPS[top])
     which = f"most of it {level}" if most else f"{level} more than any other level"
     return Headline(
-        f"{start} above constant power, {which}.",
+        f"{start}, {which}.",
         _join(f"Fewer bytes at that level ({level}) save the most above constant power.", _rest(view), _largest(view)),
         above.marks,
     )
@@ -112,10 +120,10 @@ def _computation(view: View, above: Amount) -> Headline:
     classes = {group: view.groups[group] for group in view.groups if _family(group) == "computation"}
     top = max(classes, key=lambda group: classes[group].value or 0)
     verb = _VERBS.get(top, f"{GROUPS[top]} arithmetic takes")
-    start = _whole(view, above, f"{verb} {percent((classes[top].value or 0) / (above.value or 1))}")
+    start = _above_share(view, f"{verb} {percent((classes[top].value or 0) / (above.value or 1))}")
     lever = _LEVER.get(top, "Fewer or narrower operations save")
     return Headline(
-        f"{start} above constant power.",
+        f"{start}.",
         _join(f"{lever} the most above constant power.", _rest(view), _largest(view)),
         above.marks,
     )
@@ -130,7 +138,8 @@ def _rest(view: View) -> str:
     if constant.value is None:
         return "Constant power is not known, because the time is not."
     share = percent(constant.value / (total.value or 1))
-    return f"Constant power adds {at_least(constant, 'J')}, {share} of {'all that is known' if total.lower else 'the whole'}."
+    of = "all that is known" if total.lower else "the whole"
+    return f"Constant power adds {at_least(constant, 'J')}, {share} of {of}."
 
 
 def _largest(view: View) -> str:
@@ -141,7 +150,8 @@ def _largest(view: View) -> str:
     share = percent((view.ranked(first).value or 0) / whole_amount.value)
     what = {"total": "energy", "time": "time", "instructions": "instructions"}[view.measure]
     known = "all known" if whole_amount.lower else "all"
-    return f"The largest of {whole(len(view.kernels))} kernels is {short(first['name'], 40)} with {share} of {known} {what}."
+    name = short(first["name"], 40)
+    return f"The largest of {whole(len(view.kernels))} kernels is {name} with {share} of {known} {what}."
 
 
 def _join(*sentences: str) -> str:
@@ -165,7 +175,8 @@ def _counts(view: View) -> Headline:
         if view.costs is None
         else f"No energy is predicted: the cost table {view.costs.get('name')} has no price for what was counted."
     )
-    return Headline(sentence, _join(why, _largest(view)), view.time.marks if ran else 0)
+    counted = view.instructions(view.document).marks | view.summed(view.document, DRAM).marks if did else 0
+    return Headline(sentence, _join(why, _largest(view)), counted | (view.time.marks if ran else 0))
 
 
 def _did(view: View) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Kernel names made short enough for a chart. The full name always stands in the title and in the section on one kernel."""
+"""Kernel names made short enough for a chart. The full name stands in the title and in the section on one kernel."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The kernels as compact JSON columns for the script: three significant digits, more only where the rounding would show.
+"""The kernels as compact JSON columns for the script: three figures, more only where the rounding would show.
 
 JSON text is built here and placed in a `<script type="application/json">`, which is never executed; `<` is escaped.
 """
@@ -107,7 +107,7 @@ def strings(values: Sequence[str]) -> str:
 
 
 def split(names: Sequence[str]) -> tuple[str, str]:
-    """Names as heads that several share and tails: [head, number of the head, tail]. Instances of a template share much."""
+    """The heads that names share (what stands before template arguments), and for each name its head and its tail."""
     heads: dict[str, int] = {}
     tails: list[int | str] = []
     for name in names:

@@ -62,7 +62,7 @@ def _sha256(text: str) -> str:
 
 @lru_cache
 def _asset(name: str) -> str:
-    """A file of `reports/`; style and script without indentation and comment lines. Line ends are those that browsers hash."""
+    """A file of `reports/`; style and script without indentation and comment lines, line ends as browsers hash them."""
     text = (folder("reports") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
     if name.endswith(".html"):
         return text

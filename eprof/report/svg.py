@@ -68,7 +68,7 @@ def mini(segments: list[Segment]) -> Markup:
 
 
 def meter(group: str, filled: float | None, outlined: float | None, label: str) -> Markup:
-    """A filled bar (share of the energy) with an outline (share of the count) over it; both in per cent of the width."""
+    """A filled bar (share of the energy) and over it an outline (share of the count), in per cent of the width."""
     fill = Markup('<rect class="c-{} edge" y="3" width="{}" height="12"/>').format(group, pct(filled)) if filled else ""
     line = Markup('<rect class="outline" y=".5" width="{}" height="17"/>').format(pct(outlined)) if outlined else ""
     return Markup('<svg class="bar" width="100%" height="18" role="img" aria-label="{}">{}{}</svg>').format(
@@ -101,7 +101,8 @@ def _inside(segment: Segment) -> Markup:
 def wedge(start: float) -> Markup:
     """The light wedge from the part above constant power to the enlarged bar below it."""
     return Markup(
-        '<svg class="wedge" width="100%" height="26" viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">'
+        '<svg class="wedge" width="100%" height="26" viewBox="0 0 100 100" preserveAspectRatio="none" '
+        'aria-hidden="true">'
         '<path d="M{} 0H100V100H0Z"/></svg>'
     ).format(f"{start:.3f}")
 

@@ -47,6 +47,11 @@ def total(amounts: Iterable[Amount]) -> Amount:
     return Amount(value, marks)
 
 
+def _some(amount: Amount) -> Amount:
+    """At least 0 says nothing: such a sum is not known."""
+    return Amount(None, amount.marks) if amount.lower and not amount.value else amount
+
+
 def ratio(above: Amount, below: Amount) -> Amount:
     """One amount over another, with the marks of both; None where either is not known or the lower one is 0."""
     marks = above.marks | below.marks
@@ -60,13 +65,13 @@ def energy_of(entry: Mapping[str, Any], part: str) -> Amount:
 
 
 def above_constant(entry: Mapping[str, Any]) -> Amount:
-    """Computation and data movement of a kernel or of the whole. A part that nothing is known to belong to adds nothing."""
+    """Computation and data movement of a kernel or of the whole; a part without any priced count adds nothing."""
     parts = [energy_of(entry, part) for part in (COMPUTATION, DATA)]
     return total(part for part in parts if part.value is not None or part.marks & MISSING)
 
 
 def time_of(entry: Mapping[str, Any]) -> Amount:
-    """The time of a kernel or of the whole. Where the document has no `time_marks`, those of the constant energy speak."""
+    """The time of a kernel or of the whole. Without `time_marks`, the marks of the constant energy speak for it."""
     value = number(entry.get("time_s"))
     if "time_marks" in entry:
         return Amount(value, marks_of(entry, "time_marks"))
@@ -210,7 +215,7 @@ class View:
         for name, cell in (entry.get("counts") or {}).items():
             if name in COUNTS and (self.costs or number(cell.get("energy_j")) is not None):
                 members[COUNTS[name].group].append(cell_energy(cell))
-        sums = {group: total(amounts) for group, amounts in members.items() if amounts}
+        sums = {group: _some(total(amounts)) for group, amounts in members.items() if amounts}
         return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
 
     @cached_property
@@ -226,8 +231,10 @@ class View:
         return "time" if self.time.value is not None else "instructions"
 
     def counted(self, unit: str) -> list[str]:
-        """The words that make up all instructions or all bytes, none twice: no class total beside its parts,
-        no requested bytes beside served ones, no warp instructions among those of threads."""
+        """The words that make up all instructions or all bytes, none twice.
+
+        No class total beside its parts, no requested bytes beside served ones, no warp instructions among threads'.
+        """
         names = [name for name, word in self.words.items() if word.unit == unit and word.value.value is not None]
         doubled = {whole for whole, parts in PARTS.items() if any(part in names for part in parts)} | {"warp_issue"}
         plain = [name for name in names if name not in doubled]

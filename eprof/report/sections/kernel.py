@@ -1,4 +1,4 @@
-"""One kernel: why it is expensive. Filled bar: share of the energy; outline: share of the count. The gap is the message."""
+"""One kernel: why it is expensive. Filled bar: share of the energy; outline: share of the count; the gap tells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -151,18 +151,23 @@ def _detail(line: Line) -> Markup:
     amount = _amount(line)
     if amount is None:
         return Markup("not counted")
-    share = f" · {percent(line.of_count)} of the count" if line.of_count is not None else ""
-    price = " · no price" if line.energy.value is None and line.energy.marks & MISSING else ""
+    unpriced = line.energy.value is None and line.energy.marks & MISSING
+    of = "" if unpriced else " of the count"
+    share = f" · {percent(line.of_count)}{of}" if line.of_count is not None else ""
+    price = " · no price" if unpriced else ""
     return Markup("{}{}{}").format(written(amount, line.value.marks & ~MISSING), share, price)
 
 
 def _message(view: View, kernel: Mapping[str, Any]) -> str:
-    """The count whose energy is furthest above its share: "DRAM read is 6 % of the bytes and 30 % of their energy."."""
-    best, sentence = GAP, ""
-    for family, _, unit, plural in FAMILIES:
-        for line in lines(view, kernel, family, unit):
-            gap = (line.of_energy or 0.0) - (line.of_count if line.of_count is not None else 1.0)
-            if gap >= best:
-                best = gap
-                sentence = f"{line.label}: {percent(line.of_count or 0)} of the {plural}, {percent(line.of_energy or 0)} of their energy."
-    return sentence
+    """The count whose energy is furthest above its share: "DRAM read: 6 % of the bytes, 30 % of their energy."."""
+    found = [
+        ((line.of_energy or 0.0) - line.of_count, line, plural)
+        for family, _, unit, plural in FAMILIES
+        for line in lines(view, kernel, family, unit)
+        if line.of_count is not None
+    ]
+    gap, line, plural = max(found, key=lambda one: one[0], default=(0.0, None, ""))
+    if line is None or gap < GAP:
+        return ""
+    count, energy = percent(line.of_count or 0), percent(line.of_energy or 0)
+    return f"{line.label}: {count} of the {plural}, {energy} of their energy."

@@ -1,4 +1,4 @@
-"""Method and provenance: what it would take to repeat the page by hand, and everything that should be known about it."""
+"""Method and provenance: what it takes to repeat the page by hand, and everything that should be known about it."""
 
 import shlex
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def section(view: View) -> Section:
 
 
 def utc(stamp: Any) -> str:
-    """ "2026-11-21T14:02:11Z" as people write it."""
+    """A time stamp as people write it: 2026-11-21 14:02:11 UTC."""
     text = str(stamp or "")
     return text.replace("T", " ").replace("Z", " UTC") if text else "time not known"
 

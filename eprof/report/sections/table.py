@@ -11,7 +11,6 @@ from eprof.report import names, packed, svg
 from eprof.report.badges import Amount, written
 from eprof.report.numbers import percent, plain, quantity, whole
 from eprof.report.section import Section
-from eprof.report.view import Column as Counted
 from eprof.report.view import (
     DRAM,
     View,
@@ -21,10 +20,11 @@ from eprof.report.view import (
     ratio,
     time_of,
 )
+from eprof.report.view import Column as Counted
 from eprof.vocabulary import GROUPS
 
 FIRST_ROWS = 20
-NAME_LENGTH = 38
+NAME_LENGTH = 34
 _Read = Callable[[View, Mapping[str, Any]], Amount]
 
 
@@ -299,7 +299,7 @@ def _devices(view: View) -> dict[str, str]:
 def _counts(view: View) -> dict[str, str]:
     """Every count of every kernel. Energies only where they are not simply count times price."""
     words, counts, marks, energies = [], {}, {}, {}
-    for name, word in view.words.items():
+    for name in view.words:
         column = view.column(name)
         price = _price(view, name)
         counts[name] = packed.column(column.values, price, figures=_figures(view, name))

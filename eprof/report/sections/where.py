@@ -12,7 +12,6 @@ from eprof.report.section import Section
 from eprof.report.view import View, ratio
 from eprof.vocabulary import COUNTS, DATA, GROUPS
 
-
 _SHORT = {"sfu": "SFU", "other": "Other", "shared": "Shared", "system": "Host", "requested": "Requested"}
 
 
@@ -42,15 +41,12 @@ def section(view: View) -> Section | None:
 
 
 def _sentence(view: View) -> Markup:
+    """What each part takes: "Computation takes 955 mJ, data movement 1.16 J, constant power 10.3 J."."""
     pieces = []
-    for part, name in (("computation", "Computation"), ("data", "data movement"), ("constant", "constant power")):
+    for part, name in (("computation", "Computation takes"), ("data", "data movement"), ("constant", "constant power")):
         amount = view.energy(part)
-        text = None if amount.value is None else quantity(amount.value, "J")
-        verb = "takes " if not pieces else ""
-        known = (
-            Markup("{}{}").format(verb, written(text, amount.marks)) if text else f"is{' ' if verb else ': '}not known"
-        )
-        pieces.append(Markup("{} {}").format(name, known) if text or verb else Markup("{} is not known").format(name))
+        unknown = Markup("{} is not known").format(name.removesuffix(" takes"))
+        pieces.append(unknown if amount.value is None else Markup("{} {}").format(name, _joules(amount)))
     return Markup("{}, {}, {}.").format(*pieces)
 
 
