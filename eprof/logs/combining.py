@@ -122,11 +122,11 @@ class _Sum:
         if not self.is_total:
             return average
         same = known & (self.launches == launches)
-        return np.asarray(np.where(same, self.sum, average * launches))
+        return np.where(same, self.sum, average * launches)
 
     def estimated(self, launches: Array) -> Array:
         """Rows whose value stands for other launches than were seen."""
-        return (self.launches > 0) & (self.launches != launches)
+        return np.asarray((self.launches > 0) & (self.launches != launches))
 
     def marks(self, launches: Array) -> Array:
         """`Mark` bits of `value`."""

@@ -166,6 +166,8 @@ class Walk:
         section = self._section
         if isinstance(section, TextSection):
             taken = section.accepts(line)
+        elif line.count('"') % 2:
+            taken = False  # a name may have commas, so an open quote leaves unknown where fields end
         else:
             fields = headers.split(line)
             tables = self._given if section is None else [section]

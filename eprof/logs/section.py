@@ -16,6 +16,7 @@ DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 DEVICE = re.compile(r"\(\d+\)\s*$")
 WHOLE = re.compile(r"\s*\d{1,18}\s*")
 _FLUSH = 20_000
+_LAST = 1 << 16
 
 
 def words(column: pa.Array) -> list[str]:
@@ -144,7 +145,7 @@ class ColumnSection(Section):
         It is not possible if a row does not fit, if lines and rows are not one to one (a quote left open), or if a line
         with another number of fields is not program output.
         """
-        parsed = self._parse(body)
+        parsed = None if _ends_in_quotes(body) else self._parse(body)
         if parsed is None:
             return None
         columns, odd = parsed
@@ -161,6 +162,12 @@ class ColumnSection(Section):
             return parse(body, self.header.width, self.wanted, self.column_types())
         except pa.ArrowInvalid:
             return None
+
+
+def _ends_in_quotes(body: memoryview) -> bool:
+    """Whether the last line leaves a quote open; only there would that make no two lines one row."""
+    whole = bytes(body[-_LAST:]).rstrip(b"\n")
+    return bool(whole[whole.rfind(b"\n") + 1 :].count(b'"') % 2)
 
 
 def parse(

@@ -1,0 +1,287 @@
+"""What must hold for any log: cutting it, program output in it, and the order of logs do no harm."""
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from logs_support import (
+    EVENTS,
+    K20C,
+    METRICS,
+    ONE_BY_ONE,
+    TINY,
+    TOGETHER,
+    TRACE,
+    TRACE_UNITS,
+    USAGE,
+    cell,
+    event,
+    launch,
+    metric,
+    picture,
+    profiled,
+    read,
+    read_tuned,
+    same,
+    totals,
+    write,
+)
+from numpy import isnan
+from pyarrow import array
+
+from eprof.errors import EprofError, LogError
+from eprof.logs import combine
+from eprof.logs.values import careful_cells, cells
+from eprof.marks import Mark
+
+quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput"'
+KERNELS = st.sampled_from(["axpy(int, float*)", 'odd "one", two', "größe<a, b>()", "_Z4axpyPf"])
+NUMBERS = st.one_of(st.integers(0, 10**12).map(str), st.sampled_from(["2.5%", "1.5GB/s", "<OVERFLOW>", "0.125000", ""]))
+FULL = (
+    profiled(
+        1,
+        "==1== Event result:",
+        EVENTS,
+        event("gld_request", 5),
+        event("gld_request", 6, kernel="other(int)"),
+        "",
+        "==1== Metric result:",
+        METRICS,
+        metric("inst_integer", 10),
+        metric("sm_efficiency", "50.0%"),
+    )
+    + profiled(2, WIDE, ",,,,,GB/s", f'"{K20C}","1","7","axpy(int, float*)",5,2.0')
+    + profiled(3, TRACE, TRACE_UNITS, launch(2.0), launch(3.0, kernel="other(int)"))
+    + profiled(4, USAGE, "%,ms,,ms,ms,ms,", '100,2.5,3,1,1,1,"other(int)"')
+)
+
+
+@quick
+@given(cut=st.integers(0, len(FULL.encode())))
+def test_any_prefix_of_a_log_gives_an_answer_or_a_sentence(tmp_path, cut):
+    path = write(tmp_path, FULL.encode()[:cut])
+    try:
+        found = totals(read(path))
+    except EprofError as err:
+        assert str(err) and "\n" not in str(err)
+        return
+    whole = totals(read(write(tmp_path, FULL, "whole.csv")))
+    assert {key[:2] for key in found} <= {key[:2] for key in whole}
+
+
+OUTPUT = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), min_size=1, max_size=40).filter(
+    lambda line: line.strip() and not line.startswith("==") and line.splitlines() == [line]
+)
+
+
+@quick
+@given(data=st.data())
+def test_program_output_never_changes_totals(tmp_path, data):
+    lines = FULL.splitlines()
+    for _ in range(data.draw(st.integers(1, 4))):
+        lines.insert(data.draw(st.integers(0, len(lines))), data.draw(OUTPUT))
+    log = read(write(tmp_path, "\n".join([*lines, ""])))
+    assert same(totals(log), totals(read(write(tmp_path, FULL, "whole.csv"))))
+    assert log.skipped_lines == len(lines) - len(FULL.splitlines())
+
+
+ROWS = st.one_of(
+    st.builds(metric, st.sampled_from(["a", "b"]), NUMBERS, kernel=KERNELS, launches=st.integers(1, 5)),
+    st.builds(event, st.just("c"), st.integers(0, 99), kernel=KERNELS),
+    st.builds(launch, st.sampled_from(["1.5", "2e-3", ""]), kernel=KERNELS.map(lambda name: name.replace('"', '""'))),
+    st.sampled_from(
+        [
+            METRICS,
+            EVENTS,
+            WIDE,
+            TRACE,
+            TRACE_UNITS,
+            USAGE,
+            "%,ms,,ms,ms,ms,",
+            ",,,,,GB/s",
+            "",
+            " ",
+            "==9== Metric result:",
+        ]
+    ),
+    st.builds(
+        lambda value: f'"{K20C}","1","7","axpy",{value},2.0', st.sampled_from(["5", '"Low (1)"', "nan", "-2", " 7"])
+    ),
+    st.sampled_from(
+        ['"', 'x,"y', "a,b,c,d,e,f,g,h", "===", f'"{K20C}","k" "j",2,"a","b",1,2,3', "No kernels were profiled."]
+    ),
+    OUTPUT,
+)
+
+
+@settings(quick, max_examples=150)
+@given(rows=st.lists(ROWS, max_size=25))
+@example(rows=[METRICS, metric("a", 1), f'"{K20C}","open,2,"a","b",1,2,3', metric("a", 2), 'x"'])
+@example(rows=[WIDE, ",,,,,GB/s", f'"{K20C}","1","7","axpy",+5,2.0', f'"{K20C}","1","7","axpy", 5 ,2.0'])
+@example(rows=[METRICS, metric("a", "1"), " ", metric("a", "2")])
+def test_together_and_one_by_one_read_the_same(tmp_path, rows):
+    path = write(tmp_path, "\n".join([*rows, ""]))
+
+    def outcome(tuning):
+        try:
+            return picture(read_tuned(path, tuning))
+        except LogError as err:
+            return str(err)
+
+    assert outcome(TOGETHER) == outcome(ONE_BY_ONE) == outcome(TINY)
+
+
+CELLS = st.one_of(
+    st.floats(allow_nan=True).map(str),
+    st.sampled_from(
+        [
+            "1%",
+            "2%%",
+            "1.5GB/s",
+            "1KKB/s",
+            "B/s",
+            "3s",
+            "4B/sB/s",
+            "1e5MB/s",
+            "Low (1)",
+            "<INVALID>",
+            "",
+            "%",
+            "5.",
+            ".5",
+        ]
+    ),
+    st.text("0123456789.eE+-%KMGTB/s ", max_size=8),
+)
+
+
+@quick
+@given(texts=st.lists(CELLS, max_size=12))
+def test_cells_read_quickly_are_those_read_carefully(texts):
+    (values, kinds), (slow_values, slow_kinds) = cells(array(texts, "string")), careful_cells(array(texts, "string"))
+    assert kinds.tolist() == slow_kinds.tolist()
+    assert [value for value in values if not isnan(value)] == [value for value in slow_values if not isnan(value)]
+
+
+LOGS = st.builds(
+    lambda pid, rows: profiled(pid, METRICS, *rows),
+    st.integers(1, 99),
+    st.lists(
+        st.builds(
+            metric,
+            st.sampled_from("abc"),
+            st.integers(0, 1000),
+            st.sampled_from(["k(int)", "l(int)"]),
+            st.integers(1, 5),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+)
+
+
+@quick
+@given(texts=st.lists(LOGS, min_size=2, max_size=4), data=st.data())
+def test_neither_order_nor_files_matter_to_totals(tmp_path, texts, data):
+    logs = [read(write(tmp_path, text, f"{i}.csv")) for i, text in enumerate(texts)]
+    turned = data.draw(st.permutations(logs))
+    together = read(write(tmp_path, "".join(texts), "together.csv"))
+    assert same(totals(*logs), totals(*turned))
+    assert same(totals(*logs), totals(together))
+
+
+# --- combine: the rules, one by one
+
+
+def log_of(tmp_path, name, *lines, pid=1):
+    return read(write(tmp_path, profiled(pid, *lines), name))
+
+
+def test_the_same_counter_again_is_a_further_run(tmp_path):
+    one = log_of(tmp_path, "a", METRICS, metric("a", 5), metric("r", "10%"))
+    two = log_of(tmp_path, "b", METRICS, metric("a", 7, launches=6), metric("r", "20%", launches=6), pid=2)
+    joined = combine([one, two])
+    assert joined.counters["a"].tolist() == [10 + 42] and joined.kernels["launches"].tolist() == [8]
+    assert joined.counters["r"].tolist() == [(2 * 10 + 6 * 20) / 8] and joined.units["r"] == "percent"
+    assert not joined.marks.to_numpy().any() and not joined.warnings
+
+
+def test_other_launches_are_brought_to_the_largest_number(tmp_path):
+    one = log_of(tmp_path, "a", METRICS, metric("a", 5, launches=10))
+    two = log_of(tmp_path, "b", EVENTS, event("b", 7, launches=4))
+    joined = combine([one, two])
+    assert joined.counters.loc[0].to_dict() == {"a": 50, "b": 70} and joined.kernels["launches"].tolist() == [10]
+    assert joined.marks.loc[0].to_dict() == {"a": 0, "b": Mark.ESTIMATED}
+    assert joined.warnings == (
+        "`axpy(int, float*)`: `b` saw 4 launches, other counters 10; brought to the larger number by averages, so estimated",
+    )
+
+
+def test_time_is_brought_to_the_launches_of_the_counters(tmp_path):
+    counts = log_of(tmp_path, "a", METRICS, metric("a", 5, launches=4))
+    times = log_of(tmp_path, "b", TRACE, TRACE_UNITS, launch(2.0), launch(4.0))
+    joined = combine([counts, times])
+    assert joined.kernels["time_s"].tolist() == [pytest.approx(12e-3)]
+    assert joined.kernels["time_marks"].tolist() == [Mark.ESTIMATED]
+    assert "times are of 2 launches, counters of 4" in joined.warnings[0]
+
+
+def test_a_trace_is_preferred_to_a_summary_and_never_added_to_it(tmp_path):
+    trace = log_of(tmp_path, "a", TRACE, TRACE_UNITS, launch(2.0), launch(4.0))
+    summary = log_of(
+        tmp_path, "b", USAGE, "%,ms,,ms,ms,ms,", '100,6.0,2,3,2,4,"axpy(int, float*)"', '1,9.0,1,9,9,9,"k(int)"'
+    )
+    joined = combine([summary, trace])
+    found = joined.kernels.set_index("kernel")
+    assert found["time_s"].to_dict() == {"axpy(int, float*)": pytest.approx(6e-3), "k(int)": pytest.approx(9e-3)}
+    assert found["device"].tolist() == [K20C, K20C]
+    assert any("times of nvprof-gpu-summary were not used" in warning for warning in joined.warnings)
+
+
+def test_times_of_one_kind_add_up_over_runs(tmp_path):
+    one = log_of(tmp_path, "a", TRACE, TRACE_UNITS, launch(2.0))
+    two = log_of(tmp_path, "b", TRACE, TRACE_UNITS, launch(5.0), pid=2)
+    assert combine([one, two]).kernels[["launches", "time_s"]].values.tolist() == [[2, pytest.approx(7e-3)]]
+
+
+def test_kernels_without_counters_keep_their_time(tmp_path):
+    counts = log_of(tmp_path, "a", METRICS, metric("a", 5, kernel="_Z4axpyiPf"))
+    times = log_of(tmp_path, "b", TRACE, TRACE_UNITS, launch(2.0))
+    joined = combine([counts, times])
+    found = joined.kernels.set_index("kernel")
+    assert found.loc["axpy(int, float*)", "time_s"] == pytest.approx(2e-3) and isnan(found.loc["_Z4axpyiPf", "time_s"])
+    assert joined.counters["a"].isna().tolist() == [False, True]
+    assert [warning.split(": ")[1][:11] for warning in joined.warnings[:2]] == ["no counters", "counters bu"]
+    assert "mangled" in joined.warnings[2]
+
+
+def test_a_summary_without_device_is_not_used_where_there_are_several(tmp_path):
+    counts = log_of(tmp_path, "a", METRICS, metric("a", 5), metric("a", 5, device="Tesla K20c (1)"))
+    times = log_of(tmp_path, "b", USAGE, "%,ms,,ms,ms,ms,", '100,6.0,2,3,2,4,"axpy(int, float*)"')
+    joined = combine([counts, times])
+    assert joined.kernels["time_s"].isna().all() and len(joined.kernels) == 2
+    assert "do not tell their device" in joined.warnings[0]
+
+
+def test_names_of_newer_drivers_are_the_same_device(tmp_path):
+    one = log_of(tmp_path, "a", METRICS, metric("a", 5, device="GeForce GTX 1080 (0)"))
+    two = log_of(tmp_path, "b", METRICS, metric("b", 5, device="NVIDIA GeForce GTX 1080 (0)"))
+    assert combine([one, two]).kernels["device"].tolist() == ["GeForce GTX 1080 (0)"]
+
+
+def test_an_overflowed_launch_makes_a_lower_bound(tmp_path):
+    rows = [f'"{K20C}","1","7","k",{value},1.0' for value in ("5", "<OVERFLOW>", "6")]
+    joined = combine([log_of(tmp_path, "a", WIDE, ",,,,,GB/s", *rows)])
+    assert joined.counters["inst_integer"].tolist() == [11] and joined.kernels["launches"].tolist() == [3]
+    assert joined.marks["inst_integer"].tolist() == [Mark.MISSING] and not joined.marks["dram_read_throughput"].any()
+
+
+def test_a_counter_that_was_never_told_is_missing_not_zero(tmp_path):
+    joined = combine([log_of(tmp_path, "a", METRICS, metric("a", 5), metric("b", 0, kernel="k(int)"))])
+    assert joined.counters["a"].isna().tolist() == [False, True] and joined.counters["b"].tolist()[1] == 0
+    assert joined.marks["a"].tolist() == [0, Mark.MISSING]
+
+
+def test_the_same_file_twice_is_said(tmp_path):
+    log = log_of(tmp_path, "a", METRICS, metric("a", 5))
+    assert cell(log, "a") == 10 and "is the same file as" in combine([log, log]).warnings[0]
