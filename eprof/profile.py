@@ -14,7 +14,7 @@ from eprof.costs import load as load_costs
 from eprof.counters import Definition
 from eprof.counts import Counts
 from eprof.energy import Split, attribute, join
-from eprof.errors import DefinitionError, LogError
+from eprof.errors import DefinitionError, LogError, UsageError
 from eprof.logs import oclgrind
 from eprof.logs.table import Launches, Log
 from eprof.marks import Mark, names
@@ -145,17 +145,27 @@ def build(
     """
     if launches.kernels.empty:
         raise LogError("No kernel is left to report on: the logs hold none, or -k/--kernel-name matches none.")
-    launches = times.given(launches, list(time)) if time else launches
+    launches = times.given(launches, time)
     labels = [None if pd.isna(label) else str(label) for label in launches.kernels["device"].unique()]
-    counted = tuple(_counted(_of_device(launches, label), label, capability, profiler) for label in labels)
+    counted = [_counted(_of_device(launches, label), label, capability, profiler) for label in labels]
     return Profile(
         title=_title(logs),
         logs=tuple(logs),
-        counted=counted,
+        counted=_share(counted, times.total(time)),
         warnings=tuple(dict.fromkeys([*warnings, *launches.warnings])),
         command_line=tuple(command_line),
         run=run,
     )
+
+
+def _share(counted: Sequence[Counted], total_s: float | None) -> tuple[Counted, ...]:
+    """Make the times add up to `total_s`, if the user gave it; with several devices nothing tells whose time it is."""
+    if total_s is None:
+        return tuple(counted)
+    if len(counted) > 1:
+        raise UsageError("--time SECONDS: the logs are of several devices; give --time KERNEL=SECONDS, or a trace.")
+    only = counted[0]
+    return (replace(only, launches=times.share(only.launches, total_s), time_from="given by --time"),)
 
 
 def _title(logs: Sequence[Log]) -> str:
