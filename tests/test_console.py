@@ -1,0 +1,56 @@
+"""The terminal summary: what it says, what it leaves out, and that it fits."""
+
+import pytest
+from report_support import fifty, fmm, no_costs, two_devices
+
+from eprof import console, export
+
+
+@pytest.fixture(scope="module")
+def profile():
+    """Six kernels."""
+    return fmm()
+
+
+def lines(document, **options):
+    return console.text(document, **options).splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_it_fits_the_terminal(profile, width):
+    assert max(len(line) for line in lines(profile, width=width)) <= width
+
+
+def test_the_bar_is_as_long_as_it_says_whatever_the_parts(profile):
+    bar = next(line for line in lines(profile) if set(line.strip()) <= set("░▓█") and line.strip())
+    assert len(bar.strip()) == 64
+
+
+def test_marks_stand_before_numbers():
+    assert export.marked(12.3, "J", []) == "12.3 J"
+    assert export.marked(12.3, "J", ["missing", "estimated"]) == "≥ ~12.3 J"
+    assert export.marked(None, "J", ["missing"]) == "unknown"
+    assert export.marked(0.0, "J", []) == "0 J"
+
+
+def test_every_kernel_is_shown_only_when_asked():
+    document = fifty()
+    names = [kernel["name"] for kernel in document["kernels"]]
+    few, all_of_them = "\n".join(lines(document)), "\n".join(lines(document, verbose=True, width=200))
+    assert "and 40 more kernels (-v shows them)" in few
+    assert "more kernels" not in all_of_them
+    assert sum(name.partition("(")[0].removeprefix("void ")[:12] in all_of_them for name in names) == 50
+
+
+def test_control_characters_are_shown_not_obeyed(profile):
+    kernels = [{**profile["kernels"][0], "name": "evil\x1b[2J\x07"}, *profile["kernels"][1:]]
+    text = console.text({**profile, "title": "a\x1b]0;b\x07", "kernels": kernels}, width=200)
+    assert "\x1b" not in text and "\x07" not in text
+    assert "\\x1b" in text
+
+
+def test_several_devices_and_no_prices_are_shown():
+    text = "\n".join(lines(two_devices(), width=160))
+    assert " on " in text
+    bare = "\n".join(lines(no_costs()))
+    assert "const." not in bare and "--costs" in bare
