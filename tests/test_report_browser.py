@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,12 @@ def browser():
         running.close()
 
 
+@cache
+def many():
+    """5,000 kernels, built once; not to be changed."""
+    return support.many()
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """The file of each case, written once."""
@@ -46,7 +53,7 @@ def files(tmp_path_factory):
 
     def find(case):
         if case not in made:
-            document = support.many() if case == "many" else support.CASES[case]()
+            document = many() if case == "many" else support.CASES[case]()
             made[case] = folder / f"{case}.html"
             made[case].write_text(html(document), encoding="utf-8")
         return made[case]
@@ -240,7 +247,7 @@ def test_choosing_a_kernel_by_mouse(view):
 
 def test_choosing_kernels_by_keyboard(view):
     shown = view("many")
-    kernels = support.many()["kernels"]
+    kernels = many()["kernels"]
     shown.page.focus("#scroll")
     for _ in range(3):
         shown.page.keyboard.press("ArrowDown")
