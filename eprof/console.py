@@ -16,6 +16,7 @@ from eprof.plain import printable
 from eprof.report.badges import Amount
 from eprof.report.headline import headline
 from eprof.report.names import short
+from eprof.report.numbers import quantity
 from eprof.report.view import View, energy_of, time_of
 from eprof.vocabulary import COUNTS, GROUPS
 
@@ -116,6 +117,9 @@ def _split(view: View) -> Iterable[RenderableType]:
     for part in ("computation", "data", "constant", "total"):
         amount = view.energy(part)
         table.add_row(part, _amount(amount, "J"), _share(amount.value, whole))
+    measured = view.document["energy_j"].get("measured")
+    if measured is not None:
+        table.add_row("measured", quantity(measured, "J"), "by the meter, per run")
     yield table
 
 

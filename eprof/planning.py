@@ -7,7 +7,7 @@ from eprof import counters
 from eprof.collect.collector import Collector, Tool
 from eprof.costs import Costs
 from eprof.errors import DefinitionError
-from eprof.plan import plan
+from eprof.plan import Plan, plan
 from eprof.vocabulary import COUNTS
 
 
@@ -46,8 +46,16 @@ def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capabili
         )
         return Shopping(usable, lost, None)
     found = plan(definition, costs, offered)
-    missing = [f"{COUNTS[word].label} will be missing: {why}." for word, why in found.missing.items()]
+    missing = _missing(found)
     return Shopping({name: found.why(name) for name in found.counters}, missing, definition.name)
+
+
+def _missing(found: Plan) -> list[str]:
+    """A sentence for each reason, with all that it keeps from being counted."""
+    reasons: dict[str, list[str]] = {}
+    for word, why in found.missing.items():
+        reasons.setdefault(why, []).append(COUNTS[word].label)
+    return [f"{', '.join(labels)} will be missing: {why}." for why, labels in reasons.items()]
 
 
 def _capability(told: str | None, device: str | None, offered: Any) -> str:

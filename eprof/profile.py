@@ -262,7 +262,8 @@ class Energy:
     @cached_property
     def warnings(self) -> list[str]:
         """Everything the user should know, once each: from the logs, the counts, the checks and the costs."""
-        found = [*self.profile.warnings]
+        found = [self._against(self.measured)] if self.measured is not None else []
+        found += [*self.profile.warnings]
         for one in self.profile.counted:
             found += one.warnings
         found += [*self.counts.warnings, *self.notes]
@@ -272,8 +273,6 @@ class Energy:
             found += [*self.costs.notes, *self._unpriced()]
         if self.counts.kernels["time_s"].isna().any():
             found.append(self._no_time())
-        if self.measured is not None:
-            found.append(self._against(self.measured))
         return list(dict.fromkeys(found))
 
     def _against(self, measured: Measured) -> str:

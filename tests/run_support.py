@@ -94,7 +94,7 @@ class Bench:
 
     def run(self, *arguments, stdin=None, text=True, env=None, **more):
         """`eprof run ARGUMENTS`, to its end."""
-        source = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+        source = {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin or subprocess.DEVNULL}
         return subprocess.run(
             self.command("run", *arguments), cwd=self.folder, env=self.environment(**(env or {})), capture_output=True,
             text=text, timeout=60, **source, **more,

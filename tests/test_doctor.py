@@ -1,0 +1,76 @@
+"""`eprof doctor`: every problem with the command that mends it, in words and as JSON."""
+
+import json
+import subprocess
+
+import pytest
+from run_support import bench, simulated  # noqa: F401
+
+from eprof.collect import doctor
+
+
+def examine(bench, *options, **env):  # noqa: F811
+    return subprocess.run(
+        bench.command("doctor", *options), cwd=bench.folder, env=bench.environment(**env), capture_output=True, text=True, timeout=60
+    )  # fmt: skip
+
+
+def checks(bench, **env):  # noqa: F811
+    done = examine(bench, "--format", "json", **env)
+    document = json.loads(done.stdout)
+    assert document["schema"] == "eprof.doctor/1"
+    assert all(set(one) == {"name", "ok", "detail", "remedy"} for one in document["checks"])
+    return done.returncode, {one["name"]: one for one in document["checks"]}
+
+
+def test_a_laptop_with_the_simulated_device(simulated):  # noqa: F811
+    code, found = checks(simulated)
+    assert code == 0
+    assert found["simulated device (oclgrind)"]["ok"]
+    assert found["eprof run"]["detail"].startswith("uses oclgrind")
+    assert found["profiler nvprof"]["ok"] is None  # not missed where there is no GPU
+    assert "ok    eprof run: uses oclgrind" in examine(simulated).stdout
+
+
+def test_a_kepler_board_without_the_meters_package(bench):  # noqa: F811
+    bench.nvprof()
+    code, found = checks(bench)
+    assert code == 0
+    assert found["profiler nvprof"]["ok"]
+    assert "11.8.87" in found["profiler nvprof"]["detail"]
+    assert found["GPU"]["detail"] == "Tesla K20c (capability 3.5)"
+    assert found["cost table"]["ok"] is False
+    assert "--costs" in found["cost table"]["remedy"]
+
+
+def test_a_meter_is_named_with_what_it_covers(bench):  # noqa: F811
+    bench.nvprof()
+    bench.meter()
+    assert checks(bench)[1]["power meter"]["detail"].startswith("NVML: energy counter")
+
+
+@pytest.mark.parametrize(("value", "ok"), [("1", False), ("0", True), (None, None)])
+def test_whose_switch_the_counter_permission_is(tmp_path, value, ok, monkeypatch):
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "nvidiactl").touch()
+    driver = tmp_path / "proc/driver/nvidia"
+    driver.mkdir(parents=True)
+    (driver / "version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15\nGCC version: 12\n")
+    if value is not None:
+        (driver / "params").write_text(f"EnableMSI: 1\nRmProfilingAdminOnly: {value}\n")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    found = {one.name: one for one in doctor.examine(tmp_path)}
+    assert found["counter permission"].ok is ok
+    assert found["driver"].detail == "NVIDIA UNIX x86_64 Kernel Module  550.54.15"
+    if ok is False:
+        assert "ERR_NVGPUCTRPERM" in found["counter permission"].detail
+        assert "NVreg_RestrictProfilingToAdminUsers=0" in found["counter permission"].remedy
+
+
+def test_a_jetson_board(tmp_path):
+    rail = tmp_path / "sys/bus/i2c/drivers/ina3221x/1-0040/iio:device0"
+    rail.mkdir(parents=True)
+    (rail / "rail_name_0").write_text("VDD_IN\n")
+    (rail / "in_power0_input").write_text("5000\n")
+    found = {one.name: one for one in doctor.examine(tmp_path)}
+    assert found["clocks"].remedy == "sudo jetson_clocks"

@@ -1,0 +1,202 @@
+"""`eprof run` with a stand-in for nvprof: plan, three measurements, faults. The real tool is called where it is there."""
+
+import json
+import os
+import shutil
+
+import pytest
+from run_support import bench  # noqa: F401
+
+from eprof import api
+
+
+@pytest.fixture
+def kepler(bench):  # noqa: F811
+    """A machine with a Tesla K20c and nvprof."""
+    bench.nvprof()
+    return bench
+
+
+def load(bench, name="program.eprof"):  # noqa: F811
+    return api.load(bench.folder / name).energy("jetson-tk1").document()
+
+
+def test_time_and_counters_come_from_two_runs_and_are_joined(kepler):
+    program = kepler.script("echo out; echo run >> runs\n")
+    done = kepler.run("--no-report", program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "out\n"
+    assert (kepler.folder / "runs").read_text() == "run\n" * 2
+    said = kepler.manifest()
+    assert said["status"] == "complete"
+    assert [one["what"] for one in said["measurements"]] == ["time", "counters"]
+    time_run, counting = (one["command"] for one in said["measurements"])
+    assert "--print-gpu-trace" in time_run
+    assert "--metrics" not in time_run
+    assert "flop_count_dp_fma" in counting[counting.index("--metrics") + 1].split(",")
+    assert "l1_global_load_hit" in counting[counting.index("--events") + 1].split(",")
+    document = load(kepler)
+    assert document["launches"] == 3
+    assert document["time_s"] == pytest.approx(1500e-9)
+    assert document["counts"]["fp64_fma"]["value"] == 3000
+    assert document["device"]["name"] == "Tesla K20c"
+    assert document["energy_j"]["measured"] is None
+    assert (kepler.folder / "program.eprof" / "output" / "counters-1.out").read_text() == "out\n"
+
+
+def test_the_same_input_reaches_every_run(kepler):
+    program = kepler.script("cat >> all\n")
+    kepler.run("--no-report", program, stdin="from a pipe\n")
+    assert (kepler.folder / "all").read_text() == "from a pipe\n" * 2
+    (kepler.folder / "input").write_text("skipped\nfrom a file\n")
+    with (kepler.folder / "input").open() as file:
+        os.lseek(file.fileno(), 8, os.SEEK_SET)
+        kepler.run("--no-report", program, stdin=file)
+    assert (kepler.folder / "all").read_text() == "from a pipe\n" * 2 + "from a file\n" * 2
+
+
+def test_the_dry_run_shows_commands_and_reasons_and_runs_nothing(kepler):
+    program = kepler.script("touch ran\n")
+    done = kepler.run("--dry-run", "--costs", "jetson-tk1", program, "a b")
+    assert done.returncode == 0, done.stderr
+    assert "--print-gpu-trace" in done.stdout
+    assert "# dram_read_transactions: DRAM read" in done.stdout
+    assert f"{program} 'a b'" in done.stdout
+    assert "will be missing" not in done.stdout
+    assert not (kepler.folder / "ran").exists()
+    assert not list(kepler.folder.glob("*.eprof"))
+
+
+def test_repeated_times_are_medians_with_a_spread(kepler):
+    program = kepler.script("true\n")
+    shutil.copy(kepler.bin / "nvprof", kepler.bin / "nvprof-real")
+    kepler._script(
+        kepler.bin / "nvprof",
+        f"#!/bin/bash\nn=$(cat {kepler.folder}/n 2>/dev/null || echo 0); case \"$*\" in *print-gpu-trace*) "
+        f"echo $((n+1)) > {kepler.folder}/n; export STAND_IN_NS=$((500 + 100 * n));; esac; exec {kepler.bin}/nvprof-real \"$@\"\n",
+    )
+    assert kepler.run("--no-report", "--repeat", "3", program).returncode == 0
+    document = load(kepler)
+    assert document["launches"] == 3
+    assert document["time_s"] == pytest.approx(3 * 600e-9)
+    assert any("medians over 3 repetitions" in one and "spread 33 %" in one for one in document["warnings"])
+
+
+def test_other_work_each_time_is_told_with_numbers(kepler):
+    program = kepler.script("true\n")
+    assert kepler.run("--no-report", program, env={"STAND_IN_OTHER_LAUNCHES": "5"}).returncode == 0
+    assert any("3 launches" in one and "of 5" in one for one in load(kepler)["warnings"])
+
+
+def test_every_process_has_its_log_and_the_report_is_one(kepler):
+    program = kepler.script("true\n")
+    assert kepler.run("--no-report", program, env={"STAND_IN_PROCESSES": "4"}).returncode == 0
+    assert len(list((kepler.folder / "program.eprof" / "logs").glob("counters-1-*.csv"))) == 4
+    document = load(kepler)
+    assert document["launches"] == 3 + 4 + 5 + 6
+    assert any("4 processes" in one and "3 to 6 launches each" in one for one in document["warnings"])
+
+
+def test_energy_is_measured_in_a_run_of_its_own(kepler):
+    kepler.meter()
+    program = kepler.script("sleep 0.3\n")
+    done = kepler.run(program)
+    assert done.returncode == 0, done.stderr
+    said = kepler.manifest()
+    assert [one["what"] for one in said["measurements"]] == ["time", "energy", "counters"]
+    energy = said["measurements"][1]
+    assert energy["command"] == [program]
+    assert energy["runs"] > 3  # short programs fill the meter's window
+    per_run = energy["energy"]["window_s"] / energy["runs"]
+    assert energy["energy"]["joules"] == pytest.approx(100 * per_run, rel=0.05)
+    assert load(kepler)["energy_j"]["measured"] == energy["energy"]["joules"]
+    rows = (kepler.folder / "program.eprof" / "power.csv").read_text().splitlines()
+    assert rows[0] == "time_s,power_w,energy_j,core_mhz,memory_mhz,temperature_c"
+    assert len(rows) > 50
+    assert "Measured:" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "says"),
+    [
+        ("permission", 1, "NVreg_RestrictProfilingToAdminUsers=0"),
+        ("cc80", 1, "use ncu"),
+        ("silent", 1, "nvprof wrote no log"),
+        ("overflow", 0, "overflowed"),
+    ],
+)
+def test_what_nvprof_complains_of_is_told_in_one_sentence(kepler, mode, code, says):
+    program = kepler.script("true\n")
+    done = kepler.run("--no-report", program, env={"STAND_IN": mode})
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+    assert kepler.manifest()["warnings"]
+
+
+@pytest.mark.parametrize(("body", "code"), [("exit 5", 5), ("kill -SEGV $$", 139)])
+def test_the_exit_code_that_nvprof_hides_is_found_again(kepler, body, code):
+    done = kepler.run("--no-report", kepler.script(body + "\n"))
+    assert done.returncode == code, done.stderr
+
+
+def test_a_program_without_kernels(kepler):
+    done = kepler.run(kepler.script("true\n"), env={"STAND_IN_LAUNCHES": "0"})
+    assert done.returncode == 1
+    assert "No kernel ran on the GPU" in done.stderr
+    assert [one["what"] for one in kepler.manifest()["measurements"]] == ["time"]
+
+
+def test_time_only(kepler):
+    assert kepler.run("--no-report", "--time-only", kepler.script("true\n")).returncode == 0
+    assert [one["what"] for one in kepler.manifest()["measurements"]] == ["time"]
+
+
+def test_the_profiler_is_chosen_with_reasons(kepler):
+    kepler.ncu()
+    done = kepler.run("--no-report", kepler.script("true\n"), env={"STAND_IN_GPU": "NVIDIA H100, 9.0"})
+    assert "profiler ncu 2024.1.1" in done.stderr
+    assert "nvprof: it does not count on NVIDIA H100 (capability 9.0" in done.stderr
+    done = kepler.run("--profiler", "nvprof", "true", env={"STAND_IN_GPU": "NVIDIA H100, 9.0"})
+    assert done.returncode == 1
+    assert "use ncu" in done.stderr
+
+
+def test_ncu_logs_are_kept_and_nothing_is_claimed(bench):  # noqa: F811
+    bench.ncu()
+    program = bench.script("echo out\n")
+    done = bench.run(program)
+    command = bench.manifest()["measurements"][-1]["command"]
+    for words in ("--clock-control none", "--print-units base", "--target-processes all"):
+        assert words in " ".join(command)
+    assert "dram__bytes_read.sum" in " ".join(command)
+    assert (bench.folder / "program.eprof" / "logs" / "counters-1.csv").is_file()
+    if done.returncode:
+        assert done.returncode == 1
+        assert "not read yet" in done.stderr
+        assert "raw logs are kept in program.eprof/logs" in done.stderr
+        assert done.stdout == "out\n"
+    else:
+        assert json.loads(bench.run("--format", "json", program).stdout)["launches"] == 2
+
+
+@pytest.mark.parametrize(("mode", "says"), [("permission", "ERR_NVGPUCTRPERM"), ("no-kernel", "No kernel ran on the GPU")])
+def test_what_ncu_complains_of(bench, mode, says):  # noqa: F811
+    bench.ncu()
+    done = bench.run("--no-report", bench.script("true\n"), env={"STAND_IN": mode})
+    assert done.returncode == 1
+    assert says in done.stderr
+
+
+def test_launches_are_chosen_by_ncu_alone(kepler):
+    done = kepler.run("--launch-count", "3", "true")
+    assert done.returncode == 2
+    assert "need ncu" in done.stderr
+
+
+def test_real_logs_replayed(kepler, real_log):
+    """Real logs of a K20c go through collection and report unchanged."""
+    logs = {"STAND_IN_TRACE": str(real_log("k20c-gpu-trace.csv")), "STAND_IN_COUNTERS": str(real_log("k20c-metrics-summary.csv"))}
+    done = kepler.run("--no-report", kepler.script("true\n"), env=logs)
+    assert done.returncode == 0, done.stderr
+    names = {one["name"] for one in load(kepler)["kernels"]}
+    assert any("forma_kernel" in name for name in names)
