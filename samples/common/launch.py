@@ -80,31 +80,37 @@ class OpenCL(Device):
         self.events: list[tuple[str, Any]] = []
 
     def array(self, host: NDArray[Any]) -> Any:
+        """A buffer; one of no elements gets 32 bytes, since OpenCL has no empty ones."""
         flags = self.cl.mem_flags.READ_WRITE | self.cl.mem_flags.COPY_HOST_PTR
         host = np.ascontiguousarray(host)
         return self.cl.Buffer(self.context, flags, hostbuf=host if host.size else np.zeros(32, np.uint8))
 
     def zeros(self, count: int, dtype: Any) -> Any:
+        """A cleared buffer of at least one element."""
         buffer = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, max(count, 1) * np.dtype(dtype).itemsize)
         self.clear(buffer)
         return buffer
 
     def clear(self, buffer: Any) -> None:
+        """enqueue_fill_buffer."""
         self.cl.enqueue_fill_buffer(self.queue, buffer, np.uint8(0), 0, buffer.size)
 
     def fetch(self, buffer: Any, count: int, dtype: Any) -> NDArray[Any]:
+        """Waits for the launches before it."""
         host = np.empty(count, dtype)
         if count:
             self.cl.enqueue_copy(self.queue, host, buffer)
         return host
 
     def launch(self, kernel: str, groups: int, *arguments: Any) -> None:
+        """Timed by its profiling event."""
         if groups:
             passed = [np.int32(a) if isinstance(a, int) else a for a in arguments]
             event = self.kernels[kernel](self.queue, (groups * self.block,), (self.block,), *passed)
             self.events.append((kernel, event))
 
     def finish(self) -> None:
+        """Reads the profiling events."""
         self.queue.finish()
         for kernel, event in self.events:
             self.times.setdefault(kernel, []).append((event.profile.end - event.profile.start) * 1e-9)
@@ -151,18 +157,23 @@ class Cuda(Device):
         self.events: list[tuple[str, Any, Any]] = []
 
     def array(self, host: NDArray[Any]) -> Any:
+        """A CuPy array."""
         return self.cupy.asarray(np.ascontiguousarray(host))
 
     def zeros(self, count: int, dtype: Any) -> Any:
+        """A CuPy array of at least one element."""
         return self.cupy.zeros(max(count, 1), dtype)
 
     def clear(self, buffer: Any) -> None:
+        """A memset: CuPy's own fill would be a kernel in the profile."""
         buffer.data.memset_async(0, buffer.nbytes)
 
     def fetch(self, buffer: Any, count: int, dtype: Any) -> NDArray[Any]:
+        """Waits for the launches before it."""
         return self.cupy.asnumpy(buffer).reshape(-1).view(dtype)[:count]
 
     def launch(self, kernel: str, groups: int, *arguments: Any) -> None:
+        """Timed by two events around it."""
         if groups:
             passed = tuple(np.int32(a) if isinstance(a, int) else a for a in arguments)
             start, stop = self.cupy.cuda.Event(), self.cupy.cuda.Event()
@@ -172,6 +183,7 @@ class Cuda(Device):
             self.events.append((kernel, start, stop))
 
     def finish(self) -> None:
+        """Reads the pairs of events."""
         self.cupy.cuda.get_current_stream().synchronize()
         for kernel, start, stop in self.events:
             self.times.setdefault(kernel, []).append(self.cupy.cuda.get_elapsed_time(start, stop) * 1e-3)

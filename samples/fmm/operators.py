@@ -2,8 +2,8 @@
 
 A box is stood for by charges on the surface of a cube around it. Up: charges at INNER, chosen so that they give the
 right potential on the check surface at OUTER. Down: charges at OUTER that give the right potential at INNER. The
-kernel is homogeneous (K(a x) = K(x) / a), so one set of matrices serves all levels: an inverse is multiplied by the half
-width, a potential divided by it, and the products of both, M2M and L2L, do not change.
+kernel is homogeneous (K(a x) = K(x) / a), so one set of matrices serves all levels: an inverse is multiplied by the
+half width, a potential divided by it, and the products of both, M2M and L2L, do not change.
 """
 
 from dataclasses import dataclass

@@ -140,7 +140,8 @@ class Solver:
         for name in ("up_leaves", "u_tasks", "v_sources", "v_targets", "w_tasks", "x_boxes", "down_tasks"):
             ints[name] = getattr(work, name)
         for name in "uwx":
-            ints[f"{name}_begin"], ints[f"{name}_items"] = getattr(work.lists, name).begin, getattr(work.lists, name).items
+            of = getattr(work.lists, name)
+            ints |= {f"{name}_begin": of.begin, f"{name}_items": of.items}
         lengths = {"potential": len(tree.points), "up": boxes * shell, "check": boxes * shell, "down": boxes * shell}
         lengths["spectra"] = 2 * len(work.v_sources) * frequencies(work.order)
         lengths["products"] = 2 * len(work.v_targets) * frequencies(work.order)
