@@ -198,7 +198,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
 
 
 def identify(label: str | None, capability: str | None, counter_names: Sequence[str]) -> Device:
-    """The device behind a log's label. Its capability is told by `capability`, its name, or the counters, in that order.
+    """The device of a log's label. Its capability is told by `capability`, its name, or the counters, in this order.
 
     Raises DefinitionError, naming the candidates, if it stays open.
     """
@@ -383,12 +383,11 @@ def _split_rows(split: Split, order: np.ndarray) -> Split:
 
 
 def _labels(words: Sequence[str]) -> str:
-    """The words in the user's terms, a whole group named once: "FP64", "integer", "L2 read"."""
-    seen: list[str] = []
-    for word in words:
-        total = next((whole for whole, parts in PARTS.items() if word == whole or word in parts), None)
-        seen.append(total.upper() if total else COUNTS[word].label)
-    return _list(list(dict.fromkeys(seen)))
+    """The words in the user's terms, all parts of a class named as one: "FP64", "FP32 other", "Integer"."""
+    complete = {part: whole for whole, parts in PARTS.items() if set(parts) <= set(words) for part in (whole, *parts)}
+    return _list(
+        list(dict.fromkeys(complete[word].upper() if word in complete else COUNTS[word].label for word in words))
+    )
 
 
 def flops(table: pd.DataFrame) -> pd.Series:

@@ -54,7 +54,7 @@ _ALL = [
     _plain("control", "other", "Control"),
     _plain("load_store", "other", "Load and store"),
     _plain("communication", "other", "Shuffles and votes"),
-    _plain("misc", "other", "Moves, barriers, other"),
+    _plain("misc", "other", "Moves and barriers"),
     _plain("warp_issue", "other", "Warp instructions issued"),
     *_bytes("shared", "shared", "Shared memory"),
     *_bytes("l1", "l1", "L1"),
