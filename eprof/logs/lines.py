@@ -232,8 +232,12 @@ class _Marks:
     def __init__(self, block: bytes) -> None:
         self._block = block
         self._data = np.frombuffer(block, dtype=np.uint8)
-        steps = range(0, len(block) - 1, _STEP)
-        self._breaks = np.concatenate([_breaks(self._data[i : i + _STEP + 1]) + i for i in steps] or [np.zeros(0, int)])
+        breaks, self._before = [np.zeros(0, dtype=np.int64)], [0]
+        for start in range(0, len(block), _STEP):
+            ends = self._data[start : start + _STEP] == _NEWLINE
+            breaks.append(_breaks(ends, self._data[start + 1 : start + 1 + _STEP]) + start + 1)
+            self._before.append(self._before[-1] + int(np.count_nonzero(ends)))
+        self._breaks = np.concatenate(breaks)
 
     def next_break(self, place: int) -> int:
         """The start of the first line from `place` on that is empty or starts with `=`."""
@@ -247,13 +251,15 @@ class _Marks:
 
     def lines(self, place: int, end: int) -> int:
         """How many lines there are between two places."""
-        part = self._data[place:end]
-        whole = sum(int(np.count_nonzero(part[i : i + _STEP] == _NEWLINE)) for i in range(0, len(part), _STEP))
-        return whole + int(end > place and part[-1] != _NEWLINE)
+        unended = end > place and self._data[end - 1] != _NEWLINE
+        return self._ends_before(end) - self._ends_before(place) + int(unended)
+
+    def _ends_before(self, place: int) -> int:
+        step = place // _STEP
+        return self._before[step] + int(np.count_nonzero(self._data[step * _STEP : place] == _NEWLINE))
 
 
-def _breaks(data: Array) -> Array:
-    """The places of bytes that start an empty line or one with `=`; all of them follow a line end within `data`."""
-    first = data[1:]
-    hits = (data[:-1] == _NEWLINE) & ((first == _NEWLINE) | (first == _EQUALS))
-    return np.flatnonzero(hits) + 1 if hits.any() else np.zeros(0, dtype=np.int64)
+def _breaks(ends: Array, after: Array) -> Array:
+    """Where a line end is followed by an empty line or one with `=`. after: the bytes behind each of `ends`."""
+    hits = ends[: len(after)] & ((after == _NEWLINE) | (after == _EQUALS))
+    return np.flatnonzero(hits) if hits.any() else np.zeros(0, dtype=np.int64)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from eprof.logs.header import Header
@@ -34,9 +35,9 @@ def codes(column: pa.DictionaryArray) -> Array:
     return np.asarray(column.indices.to_numpy(zero_copy_only=False))
 
 
-def no_blanks(strings: list[str]) -> bool:
-    """Whether every string holds something."""
-    return all(strings) and not any(map(str.isspace, strings))
+def no_blanks(column: pa.Array) -> bool:
+    """Whether every string of a column holds something."""
+    return bool(pc.all(pc.match_substring_regex(encoded(column).dictionary, r"\S")).as_py())
 
 
 class Section(ABC):
@@ -191,6 +192,7 @@ def parse(
             include_columns=[str(i) for i in wanted],
             column_types={str(i): types.get(i, pa.string()) for i in wanted},
             null_values=[""],
+            check_utf8=False,  # blocks are valid UTF-8
             strings_can_be_null=False,
         ),
     ).unify_dictionaries()

@@ -43,8 +43,8 @@ class SummarySection(ColumnSection):
         return (
             all(map(DEVICE.search, words(columns[self.device])))
             and all(map(WHOLE.fullmatch, words(columns[self.calls])))
-            and no_blanks(words(columns[self.kernel]))
-            and no_blanks(words(columns[self.name]))
+            and no_blanks(columns[self.kernel])
+            and no_blanks(columns[self.name])
         )
 
     def add(self, columns: Columns) -> None:

@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 from eprof.logs.header import SUMMARY, Header
 from eprof.logs.section import DICTIONARY, WHOLE, Columns, ColumnSection, Section, codes, encoded, words
 from eprof.logs.store import NO_DEVICE, Array, Piece, Store
-from eprof.logs.values import SECONDS, cells, seconds
+from eprof.logs.values import SECONDS, cells, is_number, seconds
 
-_NUMBER = re.compile(r"\s*[0-9.][0-9.eE+-]*\s*")
 _LAUNCH_ID = r" \[\d+\]$"
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
 
@@ -53,23 +52,28 @@ class TraceSection(ColumnSection):
         """A start, a duration or none, and a name; and the units must have been told."""
         return bool(
             self._unit is not None
-            and _NUMBER.fullmatch(fields[self.start])
-            and (not fields[self.duration].strip() or _NUMBER.fullmatch(fields[self.duration]))
+            and is_number(fields[self.start])
+            and (not fields[self.duration].strip() or is_number(fields[self.duration]))
             and fields[self.name].strip()
         )
 
     def column_types(self) -> dict[int, pa.DataType]:
-        """Devices and grids repeat; times and names (with launch ids) do not."""
+        """Times are numbers; devices and grids repeat."""
         grid = [] if self.grid is None else [self.grid]
-        return dict.fromkeys((self.device, *grid), DICTIONARY)
+        return {
+            self.start: pa.float64(),
+            self.duration: pa.float64(),
+            **dict.fromkeys((self.device, *grid), DICTIONARY),
+        }
 
     def all_fit(self, columns: Columns) -> bool:
         """As `fits`, for all rows."""
-        number = f"^{_NUMBER.pattern}$"
-        return self._unit is not None and bool(
-            pc.all(pc.match_substring_regex(columns[self.start], number)).as_py()
-            and pc.all(pc.match_substring_regex(columns[self.duration], rf"^\s*$|{number}")).as_py()
-            and pc.all(pc.match_substring_regex(columns[self.name], r"\S")).as_py()
+        start, duration = columns[self.start], columns[self.duration]
+        return (
+            self._unit is not None
+            and not start.null_count
+            and all(_unsigned(column.drop_null().to_numpy()) for column in (start, duration))
+            and bool(pc.all(pc.match_substring_regex(columns[self.name], r"\S")).as_py())
         )
 
     def add(self, columns: Columns) -> None:
@@ -80,7 +84,9 @@ class TraceSection(ColumnSection):
         names = names.dictionary_encode()
         labels = words(names)
         code = codes(names)
-        time_s = cells(columns[self.duration])[0] * (self._unit or np.nan)
+        duration = columns[self.duration]
+        values = duration.to_numpy(zero_copy_only=False) if _is_float(duration) else cells(duration)[0]
+        time_s = values * (self._unit or np.nan)
         kernel = np.array([is_kernel(word) for word in labels], dtype=bool)[code] & self._has_grid(columns)
         for other in np.unique(code[~kernel]):
             here = (code == other) & ~kernel
@@ -102,6 +108,15 @@ class TraceSection(ColumnSection):
             return
         device, kernel, time_s = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         add_times(self.store, self.header.kind, Piece(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s))
+
+
+def _is_float(column: pa.Array) -> bool:
+    return bool(pa.types.is_floating(column.type))
+
+
+def _unsigned(values: Array) -> bool:
+    """Whether all values are finite and written without a sign."""
+    return bool(np.isfinite(values).all() and not np.signbit(values).any())
 
 
 def add_times(store: Store, kind: str, piece: Piece) -> None:

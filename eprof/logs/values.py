@@ -25,7 +25,7 @@ _ZERO, _NINE, _PERCENT_SIGN, _S = b"09%s"
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _PLAIN = f"^{_NUMBER}$"
 _SUFFIXED = f"^(?P<number>{_NUMBER})(?P<suffix>%|[KMGT]?B/s)$"
-_SIGNED = re.compile(f"[+-]?{_NUMBER}")
+_SIGNED, _UNSIGNED = re.compile(f"[+-]?{_NUMBER}"), re.compile(_NUMBER)
 _LEVEL_TEXT = re.compile(r"[A-Za-z]+ \((\d+)\)")
 # Decimal multipliers: 1e9 B per GB gives the fixed 705 MHz clock of a K20c log, 2**30 does not.
 RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
@@ -191,6 +191,11 @@ def unit_of(text: str) -> tuple[float, str] | None:
     if text in RATES:
         return RATES[text], BYTES_PER_S
     return 1.0, PERCENT if text == "%" else OTHER
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is a plain number: finite, without sign or unit."""
+    return _UNSIGNED.fullmatch(text.strip()) is not None and float(text) < float("inf")
 
 
 def seconds(text: str, unit: float | None = None) -> float:

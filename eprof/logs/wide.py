@@ -53,7 +53,7 @@ class WideSection(ColumnSection):
 
     def all_fit(self, columns: Columns) -> bool:
         """As `fits`, asked once for each different string."""
-        return all(map(DEVICE.search, words(columns[self.device]))) and no_blanks(words(columns[self.kernel]))
+        return all(map(DEVICE.search, words(columns[self.device]))) and no_blanks(columns[self.kernel])
 
     def column_types(self) -> dict[int, pa.DataType]:
         """Counters straight to numbers, as long as that goes well."""
