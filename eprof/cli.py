@@ -133,7 +133,10 @@ def _add_report(commands: _Commands) -> argparse.ArgumentParser:
     )
     parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
     parser.add_argument(
-        "--efficiency", type=float, metavar="FRACTION", help="of its peak that a simulated device reaches (default 0.25)"
+        "--efficiency",
+        type=float,
+        metavar="FRACTION",
+        help="of its peak that a simulated device reaches (default 0.25)",
     )
     parser.add_argument(
         "--time",
@@ -260,7 +263,6 @@ def _deliver(
 
     page: an HTML report to write in any case, in place of an older one.
     """
-    from eprof import console
     from eprof.writing import write
 
     document = energy.document()
@@ -273,6 +275,8 @@ def _deliver(
     if options.format and not outputs:
         _print_bytes(_render(options.format, energy, document, options.verbose), options.format)
     elif not options.quiet:
+        from eprof import console
+
         console.show(document, verbose=options.verbose)
     if options.open:
         _open(page or next(path for path, kind in outputs if kind == "html"))
@@ -280,20 +284,25 @@ def _deliver(
 
 
 def _render(kind: str, energy: "Energy", document: dict[str, Any], verbose: bool) -> bytes:
-    from eprof import console, export, report
+    """The result in one format; the rooms that make the others are not even loaded."""
+    if kind == "html":
+        from eprof import report
+
+        return report.html(document).encode("utf-8", "backslashreplace")
+    if kind == "txt":
+        from eprof import console
+
+        return console.text(document, verbose=verbose).encode("utf-8", "backslashreplace")
+    from eprof import export
 
     match kind:
-        case "html":
-            return report.html(document).encode("utf-8", "backslashreplace")
         case "json":
             return export.to_json(document)
         case "md":
             return export.to_markdown(document)
         case "csv":
             return export.to_csv(energy.to_frame())
-        case "parquet":
-            return export.to_parquet(energy.to_frame())
-    return console.text(document, verbose=verbose).encode("utf-8", "backslashreplace")
+    return export.to_parquet(energy.to_frame())
 
 
 def _print_bytes(content: bytes, kind: str) -> None:
