@@ -218,7 +218,19 @@ def test_a_very_long_line_is_skipped_in_bounded_memory(tmp_path):
     assert (skipped, total) == ("1", "40.0") and int(megabytes) < 280
 
 
-@pytest.mark.parametrize("line", ["a,b", '"', "a" * 200, "=====", "1,2,3,4,5,6,7,8", '"x","y",1,"z","w",1,2,3'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a,b",
+        '"',
+        "a" * 200,
+        "=====",
+        "======== Results ========",
+        "==Results== fine",
+        "1,2,3,4,5,6,7,8",
+        '"x","y",1,"z","w",1,2,3',
+    ],
+)
 def test_program_output_is_skipped_counted_and_shown(tmp_path, line):
     lines = SUMMARY.splitlines()
     log = read(write(tmp_path, "\n".join([*lines[:-1], line, lines[-1], ""])))
