@@ -1,16 +1,16 @@
 """eprof: where do this kernel's joules go, and what can I change?"""
 
 __version__ = "0.1.0"
-__all__ = ["EprofError", "Profile", "__version__", "load"]
+__all__ = ["EprofError", "Profile", "__version__", "load", "run"]
 
 # Importing `typing` would take longer than all the rest of `import eprof`; type checkers know this name as it is.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from eprof.api import load
+    from eprof.api import load, run
     from eprof.errors import EprofError
     from eprof.profile import Profile
 
-_HOMES = {"load": "eprof.api", "Profile": "eprof.profile", "EprofError": "eprof.errors"}
+_HOMES = {"load": "eprof.api", "run": "eprof.api", "Profile": "eprof.profile", "EprofError": "eprof.errors"}
 
 
 def __getattr__(name: str) -> object:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from eprof import counters, logs, runs
-from eprof.errors import LogError, UsageError
+from eprof.errors import CollectError, LogError, UsageError
 from eprof.logs.table import Launches, Log
 from eprof.profile import Profile, build
 from eprof.runs import Run
@@ -44,9 +44,51 @@ def load(
     launches, notes = _select(launches, kernels)
     notes = [*run_notes, *left_out, *(f"{Path(log.path).name}: {note}" for log in read for note in log.notes), *notes]
     return build(
-        read, launches, capability=capability, time=time, warnings=notes, command_line=command_line or _call(found),
+        read,
+        launches,
+        capability=capability,
+        time=time,
+        warnings=notes,
+        command_line=command_line or _call(found),
         run=replace(directories[0], whole=not kernels) if len(directories) == 1 and len(found) == 1 else None,
     )
+
+
+def run(
+    program: Sequence[str],
+    *,
+    costs: str | None = None,
+    setting: str | None = None,
+    profiler: str = "auto",
+    directory: str | None = None,
+    repeat: int = 1,
+    timeout_s: float | None = None,
+) -> Profile:
+    """Profile a program, given as its words, as `eprof run` does; into `directory` or the next free run directory.
+
+    Raises CollectError (its `code` is the exit code) if nothing could be run or collected.
+    """
+    from eprof import running
+
+    if isinstance(program, str) or not program:
+        raise UsageError('eprof.run takes the words of a command: eprof.run(["./fmm", "N=65536"]).')
+    setup = running.prepare(
+        running.Settings(
+            tuple(program),
+            profiler,
+            costs,
+            setting,
+            place=directory,
+            repeat=repeat,
+            timeout_s=timeout_s,
+            command_line=("eprof", "run", "--", *program),
+        )  # fmt: skip
+    )
+    session = running.session(setup)
+    session.run()
+    if not session.has_kernels:
+        raise CollectError(" ".join(session.warnings) or "Nothing was collected to report on.", session.status or 1)
+    return load(session.directory.path)
 
 
 def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:

@@ -11,23 +11,34 @@ from eprof.errors import CollectError, EprofError, LogError, UsageError
 from eprof.plain import printable
 
 if TYPE_CHECKING:
-    from eprof.collect.collector import Collector, Request, Tool
-    from eprof.collect.directory import RunDirectory
     from eprof.collect.doctor import Check
-    from eprof.collect.meter import Meter
     from eprof.collect.session import Session
-    from eprof.costs import CostTable
-    from eprof.profile import Energy
+    from eprof.running import Settings, Setup
 
 Output = tuple[Path, str]
 Deliver = Callable[..., int]
 _Commands = Any  # argparse does not name the type of its subparsers in public
 _PROFILERS = ("auto", "nvprof", "ncu", "oclgrind")
-# A simulated device has no costs of its own; unless told otherwise it is priced as the board that [FMM] measured.
-_SIMULATED_COSTS = "jetson-tk1"
 # The options of `run` that take a value: what follows them is not the program.
 VALUED = frozenset(
-    ["--costs", "--setting", "--efficiency", "--capability", "--profiler", "--repeat", "--timeout", "--launch-skip", "--launch-count", "--nvtx", "-k", "--kernel-name", "-o", "--output", "--format", "--config"]
+    [
+        "--costs",
+        "--setting",
+        "--efficiency",
+        "--capability",
+        "--profiler",
+        "--repeat",
+        "--timeout",
+        "--launch-skip",
+        "--launch-count",
+        "--nvtx",
+        "-k",
+        "--kernel-name",
+        "-o",
+        "--output",
+        "--format",
+        "--config",
+    ]
 )
 
 
@@ -37,8 +48,8 @@ def add_run(commands: _Commands) -> argparse.ArgumentParser:
         "run",
         help="profile a program: counters, time, energy; with a GPU or on a simulated one",
         usage="eprof run [options] PROGRAM [--] [ARG...]",
-        description="Run PROGRAM under the profiler of this machine, keep the raw logs in a run directory, and report where "
-        "the energy went. Options of eprof come before PROGRAM; everything after it is PROGRAM's own.",
+        description="Run PROGRAM under the profiler of this machine, keep the raw logs in a run directory, and report "
+        "where the energy went. Options of eprof come before PROGRAM; everything after it is PROGRAM's own.",
         epilog="Examples:\n  eprof run --costs jetson-tk1 ./fmm -- N=65536 Q=128\n"
         "  eprof run --profiler oclgrind samples/nbody/nbody -- N=1024\n"
         "  eprof run --dry-run ./fmm        what would be run, and why",
@@ -82,7 +93,7 @@ def _add_pricing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--costs",
         metavar="NAME|FILE",
-        help=f"cost table (default: the one made for this GPU; {_SIMULATED_COSTS} for the simulated device)",
+        help="cost table (default: the one made for this GPU; jetson-tk1 for the simulated device)",
     )
     parser.add_argument(
         "--setting", metavar="CORE/MEMORY", help="DVFS setting in MHz, e.g. 852/924 (default: the table's)"
@@ -150,8 +161,8 @@ def add_doctor(commands: _Commands) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "doctor",
         help="what this machine can do, and how to mend what is missing",
-        description="Look for profilers, driver, GPU, counter permission, power meter, clocks, the simulated device and a "
-        "cost table, and say for each problem what mends it. Exit code 0 if `eprof run` can work here, else 1.",
+        description="Look for profilers, driver, GPU, counter permission, power meter, clocks, the simulated device "
+        "and a cost table, and say for each problem what mends it. Exit code 0 if `eprof run` can work here, else 1.",
         allow_abbrev=False,
     )
     parser.add_argument("--format", choices=("txt", "json"), default="txt", help="of standard output")
@@ -159,7 +170,7 @@ def add_doctor(commands: _Commands) -> argparse.ArgumentParser:
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The words of `eprof run` up to PROGRAM, and PROGRAM with its arguments: one `--` before or after PROGRAM is dropped."""
+    """The words of `eprof run` up to PROGRAM, and PROGRAM with its arguments; one `--` beside PROGRAM is dropped."""
     index = 1
     while index < len(words):
         word = words[index]
@@ -193,7 +204,7 @@ def forgotten(program: Sequence[str], words: Sequence[str]) -> list[str]:
 
 
 def run(options: argparse.Namespace, outputs: Callable[[argparse.Namespace], list[Output]], deliver: Deliver) -> int:
-    """`eprof run`. Returns the exit code: the program's own, or 126, 127, 128+n, or 1 where nothing could be collected."""
+    """`eprof run`. The exit code is the program's own, or 126, 127, 128+n, or 1 where nothing could be collected."""
     if not options.program:
         raise UsageError("Say which program to run: eprof run [options] PROGRAM [--] [ARG...].")
     try:
@@ -205,34 +216,50 @@ def run(options: argparse.Namespace, outputs: Callable[[argparse.Namespace], lis
 
 
 def _run(options: argparse.Namespace, outputs: Callable[[argparse.Namespace], list[Output]], deliver: Deliver) -> int:
-    from eprof.collect import collector as collectors
-    from eprof.collect import directory, process
+    from eprof import running
 
     place, files = _places(options)
     wanted = outputs(argparse.Namespace(**{**vars(options), "output": files, "open": False}))
-    table = _table(options.costs)
-    found = process.resolve(options.program[0])
-    collector, tool, looked = collectors.choose(options.profiler, found)
-    if table is not None:
-        table.at(options.setting)
-    elif collector.simulated:
-        options.costs = _SIMULATED_COSTS
-    _check_kinds(options, collector)
+    setup = running.prepare(_settings(options, place))
+    options.costs = setup.costs
     if options.dry_run:
-        return _dry_run(options, collector, tool, table)
-    _introduce(options, tool, looked)
-    meter, no_meter = _meter(options, collector)
-    name = place or directory.default_name(options.program[0])
-    home = directory.create(name, options.force, exact=place is not None)
-    session = _session(options, collector, tool, home, meter, table)
-    if no_meter and not options.quiet and options.verbose:
-        _say(f"No energy is measured: {'; '.join(no_meter)}.")
+        return _dry_run(setup)
+    if not options.quiet:
+        _say(_chosen(setup))
+    session = running.session(setup, _show if sys.stderr.isatty() and not options.quiet else None)
     status = session.run()
     for warning in dict.fromkeys(session.warnings):
         _say(warning)
     if status:
         _hint(options)
     return _report(options, session, wanted, deliver, status)
+
+
+def _settings(options: argparse.Namespace, place: str | None) -> "Settings":
+    from eprof.running import Settings
+
+    return Settings(
+        program=tuple(options.program),
+        profiler=options.profiler,
+        costs=options.costs,
+        setting=options.setting,
+        efficiency=options.efficiency,
+        capability=options.capability,
+        kernels=tuple(options.kernel_name),
+        place=place,
+        force=options.force,
+        repeat=options.repeat,
+        timeout_s=options.timeout,
+        launch_skip=options.launch_skip,
+        launch_count=options.launch_count,
+        nvtx=options.nvtx,
+        time_only=options.time_only,
+        no_energy=options.no_energy,
+        host_energy=options.host_energy,
+        lock_clocks=options.lock_clocks,
+        command_line=tuple(options.command_line),
+        stdout=2 if options.format and not options.output else 1,
+    )
 
 
 def _places(options: argparse.Namespace) -> tuple[str | None, list[str]]:
@@ -248,128 +275,26 @@ def _is_folder(name: str, kind: str | None) -> bool:
     return suffix == ".eprof" or name.endswith("/") or Path(name).is_dir() or (not suffix and kind is None)
 
 
-def _table(name: str | None) -> "CostTable | None":
-    """The cost table, loaded before anything is run: no long work for nothing."""
-    if name is None:
-        return None
-    from eprof import costs
-
-    return costs.load(name)
-
-
-def _check_kinds(options: argparse.Namespace, collector: "Collector") -> None:
-    from eprof.collect.collector import TIME
-
-    if options.time_only and TIME not in collector.kinds:
-        raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
-    if collector.name != "ncu" and (options.launch_skip or options.launch_count or options.nvtx):
-        raise UsageError(f"--launch-skip, --launch-count and --nvtx need ncu; {collector.name} cannot choose launches.")
-
-
-def _introduce(options: argparse.Namespace, tool: "Tool", looked: Sequence["Tool"]) -> None:
-    """Say which profiler is used and why, and why not the ones before it."""
-    if options.quiet:
-        return
-    others = "; ".join(f"{one.name}: {one.why}" for one in looked if one.name != tool.name)
+def _chosen(setup: "Setup") -> str:
+    """Which profiler is used and why, and why not the ones before it."""
+    tool = setup.tool
+    others = "; ".join(f"{one.name}: {one.why}" for one in setup.looked if one.name != tool.name)
     version = f" {tool.version}" if tool.version else ""
-    _say(f"profiler {tool.name}{version}: {tool.why}" + (f" (not {others})" if others else "") + ".")
+    return f"profiler {tool.name}{version}: {tool.why}" + (f" (not {others})" if others else "") + "."
 
 
-def _meter(options: argparse.Namespace, collector: "Collector") -> tuple["Meter | None", list[str]]:
-    from eprof.collect.collector import ENERGY
-
-    if options.no_energy or options.time_only or ENERGY not in collector.kinds:
-        return None, []
-    from eprof.collect import meter
-
-    return meter.find(host=options.host_energy)
-
-
-def _request(options: argparse.Namespace) -> "Request":
-    from eprof.collect.collector import Request
-
-    return Request(
-        tuple(options.program),
-        kernels=tuple(options.kernel_name),
-        launch_skip=options.launch_skip,
-        launch_count=options.launch_count,
-        nvtx=options.nvtx,
-        lock_clocks=options.lock_clocks,
-    )
-
-
-def _session(
-    options: argparse.Namespace,
-    collector: "Collector",
-    tool: "Tool",
-    home: "RunDirectory",
-    meter: "Meter | None",
-    table: "CostTable | None",
-) -> "Session":
-    from eprof.collect.collector import COUNTERS, ENERGY, TIME
-    from eprof.collect.session import Session
-
-    kinds = [one for one in collector.kinds if one != ENERGY or meter is not None]
-    kinds = [TIME] if options.time_only else kinds
-    to_terminal = sys.stderr.isatty() and not options.quiet
-    planned: dict[str, Any] = {}
-
-    def plan(_: Path) -> list[str]:
-        if collector.simulated:
-            return []
-        found = _plan(options, collector, tool, table)
-        planned.update(found.as_data())
-        for sentence in found.missing:
-            session.warnings.append(sentence)
-        return list(found.counters)
-
-    session = Session(
-        collector=collector,
-        tool=tool,
-        request=_request(options),
-        directory=home,
-        plan=plan,
-        show=_show if to_terminal else None,
-        meter=meter if ENERGY in kinds else None,
-        kinds=kinds,
-        repeat=options.repeat,
-        timeout_s=options.timeout,
-        stdout=2 if options.format and not options.output else 1,
-        about={
-            "command_line": options.command_line,
-            "pricing": {"costs": options.costs, "setting": options.setting, "efficiency": options.efficiency},
-            "plan": planned,
-        },
-    )
-    assert COUNTERS in collector.kinds
-    return session
-
-
-def _plan(options: argparse.Namespace, collector: "Collector", tool: "Tool", table: "CostTable | None") -> Any:
-    from eprof.planning import counters_for
-
-    costs = table.at(options.setting) if table is not None else None
-    return counters_for(collector, tool, costs, options.capability)
-
-
-def _dry_run(options: argparse.Namespace, collector: "Collector", tool: "Tool", table: "CostTable | None") -> int:
+def _dry_run(setup: "Setup") -> int:
     """Print what would be run: valid shell commands, and lines of explanation that begin with #."""
-    from eprof.collect.collector import COUNTERS, ENERGY, Place
-
-    planned = _plan(options, collector, tool, table)
-    kinds = [one for one in collector.kinds if one == COUNTERS or not options.time_only]
-    name = "RUN" if not options.output else options.output[0]
-    print(f"# {tool.name} {tool.version or ''}: {tool.why}")
-    for what in kinds:
-        if what == ENERGY and options.no_energy:
-            continue
-        step = collector.step(what, tool, _request(options), Place(Path(name)), list(planned.counters))
-        print(f"# {what}: {step.why}; kernel runs (passes): {step.passes}")
+    plan = setup.plan()
+    place = Path(setup.settings.place or "RUN")
+    print(f"# {_chosen(setup)}")
+    for step in setup.steps(plan, place):
+        print(f"# {step.what}: {step.why}; each kernel runs (passes): {step.passes}")
         words = [f"{key}={shlex.quote(value)}" for key, value in step.environment.items()]
         print(printable(" ".join([*words, shlex.join(step.command)])))
-    for counter, why in planned.counters.items():
+    for counter, why in plan.counters.items():
         print(f"# {counter}: {why}")
-    for sentence in planned.missing:
+    for sentence in plan.missing:
         print(f"# {sentence}")
     return 0
 
@@ -454,6 +379,7 @@ def _cost_check() -> "Check":
     from eprof import costs
     from eprof.collect.doctor import Check
     from eprof.collect.tools import gpu
+    from eprof.running import SIMULATED_COSTS
 
     name, _ = gpu()
     table = costs.for_device(name) if name is not None else None
@@ -462,7 +388,7 @@ def _cost_check() -> "Check":
     others = ", ".join(costs.tables())
     if name is None:
         return Check(
-            "cost table", None, f"no GPU to price; the simulated device takes {_SIMULATED_COSTS}; there are {others}"
+            "cost table", None, f"no GPU to price; the simulated device takes {SIMULATED_COSTS}; there are {others}"
         )
     return Check(
         "cost table",

@@ -12,7 +12,7 @@ from eprof.errors import UsageError
 from eprof.marks import Mark
 from eprof.vocabulary import COUNTS
 
-# [FMM] IV-C: given its mix of instructions, the best that a well-tuned irregular kernel (the FMM's U list) can reach on a
+# [FMM] IV-C: given its mix of instructions, the best that a tuned irregular kernel (the FMM's U list) can reach on a
 # Jetson TK1 is slightly above a quarter of the peak; regular microbenchmarks come close to 1.
 DEFAULT_EFFICIENCY = 0.25
 _SIMULATED, _ESTIMATED, _MISSING = int(Mark.SIMULATED), int(Mark.ESTIMATED), int(Mark.MISSING)
@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float64]
 def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) -> tuple[Counts, str | None, list[str]]:
     """Give simulated kernels without a time the one of the roofline ([R] II; model.md 6):
 
-    T = max(W tau_flop, Q tau_mem) / efficiency, with W tau_flop summed over FP32 and FP64, and tau the reciprocals of the
-    table's peaks at the setting. W in flops, Q in DRAM bytes, T in s; marked ESTIMATED and SIMULATED.
+    T = max(W tau_flop, Q tau_mem) / efficiency, with W tau_flop summed over FP32 and FP64, and tau the reciprocals of
+    the table's peaks at the setting. W in flops, Q in DRAM bytes, T in s; marked ESTIMATED and SIMULATED.
     Returns the counts, a phrase that says where the times come from (None if none was modelled), and warnings. Raises
     UsageError if the efficiency is not above 0 and at most 1.
     """
@@ -47,7 +47,8 @@ def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) ->
         if efficiency is None
         else "as told"
     )
-    phrase = f"modelled by the roofline of {costs.name} at {costs.setting.label} MHz and an efficiency of {share:g} ({whose})"
+    roof = f"the roofline of {costs.name} at {costs.setting.label} MHz"
+    phrase = f"modelled by {roof} and an efficiency of {share:g} ({whose})"
     return replace(counts, kernels=kernels), phrase, warnings
 
 
@@ -81,6 +82,6 @@ def _seconds(amount: Floats, peak_giga: float | None) -> Floats:
 
 def _no_peaks(costs: Costs, number: int) -> str:
     return (
-        f"The time of {number} simulated kernels is not modelled: they did no floating-point work and moved no global memory, "
-        f"or {costs.name} does not tell the peak that it takes (its [peak] table)."
+        f"The time of {number} simulated kernels is not modelled: they did no floating-point work and moved no global "
+        f"memory, or {costs.name} does not tell the peak that it takes (its [peak] table)."
     )

@@ -11,7 +11,7 @@ from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS, PARTS
 
 @dataclass(frozen=True)
 class Plan:
-    """The profiler's counters to collect -> the words of the vocabulary that they count; `missing`: word -> why it cannot be."""
+    """counters: what to collect -> the words of the vocabulary that it counts. missing: word -> why it cannot be."""
 
     counters: dict[str, tuple[str, ...]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ def plan(definition: Definition, costs: Costs | None, offered: Collection[str] |
 
 
 def _wanted(definition: Definition, costs: Costs | None, books: str) -> list[str]:
-    """The words to count: those that pay, in their finest parts; a class total only where its parts cannot be counted."""
+    """The words to count: those that pay, in their finest parts; a class total only where its parts are not counted."""
     words = [
         word
         for word in (*INSTRUCTIONS, *BYTES)

@@ -1,4 +1,4 @@
-"""Which counters to ask of the profiler that was found: the plan of `plan.py`, or, without a definition, the profiler's own."""
+"""Which counters to ask of the profiler that was found: those of `plan.py`, or its own basic set where no definition is."""
 
 from dataclasses import dataclass, field
 from typing import Any

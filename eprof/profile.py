@@ -238,7 +238,8 @@ def _list(words: Sequence[str], last: str = "and") -> str:
 class Energy:
     """A profile priced at one setting; kernels with the most energy (else time) come first.
 
-    `costs` and `split` are None where no cost table is in force. `modelled`: where the times of simulated kernels are from.
+    `costs` and `split` are None where no cost table is in force. modelled: where the times of simulated kernels come
+    from.
     """
 
     profile: Profile
@@ -278,8 +279,8 @@ class Energy:
     def _against(self, measured: Measured) -> str:
         around = "" if measured.spread is None else f", spread {100 * measured.spread:.2g} %"
         return (
-            f"Measured: {measured.joules:.4g} J a run ({measured.method}, {measured.runs} runs{around}). It may differ from "
-            f"the prediction: {measured.reasons()}."
+            f"Measured: {measured.joules:.4g} J a run ({measured.method}, {measured.runs} runs{around}). It may differ "
+            f"from the prediction: {measured.reasons()}."
         )
 
     def _no_costs(self) -> str:

@@ -1,4 +1,4 @@
-"""Reading run directories: which logs belong together, medians over repetitions, spread over processes, measured energy."""
+"""Reading run directories: which logs belong together, medians over repetitions, spread over processes, measured J."""
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,7 +36,8 @@ class Measured:
     def reasons(self) -> str:
         """Why it may differ from what is predicted."""
         words = [
-            f"it covers {self.covers} during the whole program, with start-up, copies and idle time, while the prediction covers kernels",
+            f"it covers {self.covers} during the whole program, with start-up, copies and idle time, the prediction "
+            "only the kernels",
             "the meter samples and averages",
         ]
         if self.slowed_by:
@@ -189,7 +190,8 @@ def _work_notes(what: str, several: Sequence[Launches]) -> list[str]:
     totals = [int(one.kernels["launches"].sum()) for one in several]
     if len(set(totals)) > 1:
         notes.append(
-            f"The program does other work each time: {min(totals):,} to {max(totals):,} launches in {len(several)} {what} runs."
+            f"The program does other work each time: {min(totals):,} to {max(totals):,} launches in {len(several)} "
+            f"{what} runs."
         )
     sums = [one.counters.sum() for one in several]
     names = [name for name in sums[0].index if all(name in one.index for one in sums)]
@@ -228,7 +230,10 @@ def clock_note(run: Run) -> str | None:
     for one in (run.manifest or {}).get("measurements", []):
         moved = (one.get("energy") or {}).get("core_mhz_spread")
         if moved and moved > _NOTEWORTHY_SPREAD:
-            return f"The GPU's core clock moved by {100 * moved:.2g} % while energy was measured; lock it (nvidia-smi -lgc) to compare with one setting."
+            return (
+                f"The GPU's core clock moved by {100 * moved:.2g} % while energy was measured; lock it "
+                "(nvidia-smi -lgc) to compare with one setting."
+            )
     return None
 
 

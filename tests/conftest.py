@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from run_support import bench, simulated  # noqa: F401 - fixtures
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared" / "data"

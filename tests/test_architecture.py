@@ -19,6 +19,7 @@ ROOMS = [
     ["costtable", "costfile", "costs", "energy", "modelled"],
     ["plan", "planning"],
     ["profile", "document"],
+    ["running"],
     ["report", "console", "export", "listing"],
     ["api", "cli", "cli_run", "__main__", "writing"],
 ]

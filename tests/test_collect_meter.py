@@ -76,7 +76,12 @@ def test_jetson_rails_are_chosen_by_label(tmp_path, label):
 def test_jetson_rails_of_newer_kernels_and_clocks(tmp_path):
     new = tmp_path / "sys/bus/i2c/drivers/ina3221/1-0040/hwmon/hwmon4"
     new.mkdir(parents=True)
-    for name, text in (("in1_label", "VDD_GPU_SOC"), ("in1_input", "19000"), ("curr1_input", "200"), ("in2_label", "lonely")):
+    for name, text in (
+        ("in1_label", "VDD_GPU_SOC"),
+        ("in1_input", "19000"),
+        ("curr1_input", "200"),
+        ("in2_label", "lonely"),
+    ):
         (new / name).write_text(text + "\n")
     for name, hertz in (("gbus", 852_000_000), ("emc", 924_000_000)):
         clock = tmp_path / f"sys/kernel/debug/clock/{name}"
@@ -142,7 +147,9 @@ def test_the_host_is_measured_only_when_asked(monkeypatch):
 # ---------------------------------------------------------------------------------------------------------- plan
 
 
-@pytest.mark.parametrize("definition", [one for one in counters.definitions() if one.profiler == "nvprof"], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "definition", [one for one in counters.definitions() if one.profiler == "nvprof"], ids=lambda one: one.name
+)
 @pytest.mark.parametrize("table", ["jetson-tk1", "gtx680", None])
 def test_what_is_planned_prices_what_can_be_counted(definition, table):
     priced = costs.load(table).at() if table else None

@@ -4,18 +4,17 @@ import json
 import subprocess
 
 import pytest
-from run_support import bench, simulated  # noqa: F401
 
 from eprof.collect import doctor
 
 
-def examine(bench, *options, **env):  # noqa: F811
+def examine(bench, *options, **env):
     return subprocess.run(
         bench.command("doctor", *options), cwd=bench.folder, env=bench.environment(**env), capture_output=True, text=True, timeout=60
     )  # fmt: skip
 
 
-def checks(bench, **env):  # noqa: F811
+def checks(bench, **env):
     done = examine(bench, "--format", "json", **env)
     document = json.loads(done.stdout)
     assert document["schema"] == "eprof.doctor/1"
@@ -23,7 +22,7 @@ def checks(bench, **env):  # noqa: F811
     return done.returncode, {one["name"]: one for one in document["checks"]}
 
 
-def test_a_laptop_with_the_simulated_device(simulated):  # noqa: F811
+def test_a_laptop_with_the_simulated_device(simulated):
     code, found = checks(simulated)
     assert code == 0
     assert found["simulated device (oclgrind)"]["ok"]
@@ -32,7 +31,7 @@ def test_a_laptop_with_the_simulated_device(simulated):  # noqa: F811
     assert "ok    eprof run: uses oclgrind" in examine(simulated).stdout
 
 
-def test_a_kepler_board_without_the_meters_package(bench):  # noqa: F811
+def test_a_kepler_board_without_the_meters_package(bench):
     bench.nvprof()
     code, found = checks(bench)
     assert code == 0
@@ -43,7 +42,7 @@ def test_a_kepler_board_without_the_meters_package(bench):  # noqa: F811
     assert "--costs" in found["cost table"]["remedy"]
 
 
-def test_a_meter_is_named_with_what_it_covers(bench):  # noqa: F811
+def test_a_meter_is_named_with_what_it_covers(bench):
     bench.nvprof()
     bench.meter()
     assert checks(bench)[1]["power meter"]["detail"].startswith("NVML: energy counter")

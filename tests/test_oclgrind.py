@@ -54,7 +54,12 @@ def count(tmp_path, text, name="counters-1.txt"):
 
 
 @given(
-    st.lists(st.sampled_from(["text", " half a line: ", "\n", block(), block("other", 3), "Instructions exec", "0 - x\n", "I"]), max_size=8),
+    st.lists(
+        st.sampled_from(
+            ["text", " half a line: ", "\n", block(), block("other", 3), "Instructions exec", "0 - x\n", "I"]
+        ),
+        max_size=8,
+    ),
     st.integers(1, 9),
 )
 @settings(deadline=None, max_examples=150)
@@ -252,7 +257,17 @@ def test_a_real_program_on_the_simulated_device(tmp_path):
 
 @simulator
 def test_a_locale_that_is_not_installed_does_not_kill_the_program(tmp_path):
-    done = eprof(tmp_path, "run", "--no-report", sys.executable, "--", STAND_INS / "opencl_program.py", "64", "1", LC_ALL="xx_YY.UTF-8")
+    done = eprof(
+        tmp_path,
+        "run",
+        "--no-report",
+        sys.executable,
+        "--",
+        STAND_INS / "opencl_program.py",
+        "64",
+        "1",
+        LC_ALL="xx_YY.UTF-8",
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -7,9 +7,10 @@ import random
 import resource
 import signal
 import time
+from pathlib import Path
 
 import pytest
-from run_support import bench, block, emit, simulated  # noqa: F401
+from run_support import block, emit
 
 from eprof import api
 from eprof.collect import directory
@@ -82,7 +83,9 @@ def test_a_full_disk_is_one_sentence(simulated):
 
 def test_the_manifest_tells_how_the_run_was_made(simulated):
     program = simulated.script(emit(block()) + "exit 4\n")
-    done = simulated.run("--no-report", "--setting", "396/204", "--efficiency", "0.5", program, "a b", env={"CUDA_VISIBLE_DEVICES": "1"})
+    done = simulated.run(
+        "--no-report", "--setting", "396/204", "--efficiency", "0.5", program, "a b", env={"CUDA_VISIBLE_DEVICES": "1"}
+    )
     assert done.returncode == 4
     said = simulated.manifest()
     assert said["status"] == "complete"
@@ -155,8 +158,7 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
 def _child(pid):
     until = time.monotonic() + 10
     while time.monotonic() < until:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            children = file.read().split()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         if children:
             return int(children[0])
         time.sleep(0.005)

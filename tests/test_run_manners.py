@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from run_support import bench, block, emit, simulated  # noqa: F401
+from run_support import block, emit
 
 HARD = ["two words", "it's", '"quoted"', "new\nline", "$HOME", "*", "", "-x", "--", "ü", "back\\slash", "semi;colon"]
 
@@ -21,7 +21,9 @@ def test_arguments_reach_the_program_as_they_are(simulated):
     assert simulated.manifest()["program"] == [program, *HARD]
 
 
-@pytest.mark.parametrize("words", [["./program", "-q", "a"], ["--", "./program", "-q", "a"], ["./program", "--", "-q", "a"]])
+@pytest.mark.parametrize(
+    "words", [["./program", "-q", "a"], ["--", "./program", "-q", "a"], ["./program", "--", "-q", "a"]]
+)
 def test_the_program_may_be_set_off_before_or_behind(simulated, words):
     simulated.script('printf "%s " "$@" > arguments\n')
     simulated.run(*words)
@@ -231,7 +233,9 @@ def test_children_that_outlive_the_program_do_not_hold_eprof(simulated):
 def test_little_is_imported_around_a_program_without_kernels(simulated):
     command = simulated.command("run", "true")
     command[1:1] = ["-X", "importtime"]
-    done = subprocess.run(command, cwd=simulated.folder, env=simulated.environment(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, cwd=simulated.folder, env=simulated.environment(), capture_output=True, text=True, timeout=60
+    )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")}
     assert not loaded & {"pandas", "numpy", "pyarrow", "rich", "jinja2", "eprof.counters", "eprof.costs", "tomllib"}
 

@@ -5,19 +5,18 @@ import os
 import shutil
 
 import pytest
-from run_support import bench  # noqa: F401
 
 from eprof import api
 
 
 @pytest.fixture
-def kepler(bench):  # noqa: F811
+def kepler(bench):
     """A machine with a Tesla K20c and nvprof."""
     bench.nvprof()
     return bench
 
 
-def load(bench, name="program.eprof"):  # noqa: F811
+def load(bench, name="program.eprof"):
     return api.load(bench.folder / name).energy("jetson-tk1").document()
 
 
@@ -72,8 +71,8 @@ def test_repeated_times_are_medians_with_a_spread(kepler):
     shutil.copy(kepler.bin / "nvprof", kepler.bin / "nvprof-real")
     kepler._script(
         kepler.bin / "nvprof",
-        f"#!/bin/bash\nn=$(cat {kepler.folder}/n 2>/dev/null || echo 0); case \"$*\" in *print-gpu-trace*) "
-        f"echo $((n+1)) > {kepler.folder}/n; export STAND_IN_NS=$((500 + 100 * n));; esac; exec {kepler.bin}/nvprof-real \"$@\"\n",
+        f'#!/bin/bash\nn=$(cat {kepler.folder}/n 2>/dev/null || echo 0); case "$*" in *print-gpu-trace*) '
+        f'echo $((n+1)) > {kepler.folder}/n; export STAND_IN_NS=$((500 + 100 * n));; esac; exec {kepler.bin}/nvprof-real "$@"\n',
     )
     assert kepler.run("--no-report", "--repeat", "3", program).returncode == 0
     document = load(kepler)
@@ -161,7 +160,7 @@ def test_the_profiler_is_chosen_with_reasons(kepler):
     assert "use ncu" in done.stderr
 
 
-def test_ncu_logs_are_kept_and_nothing_is_claimed(bench):  # noqa: F811
+def test_ncu_logs_are_kept_and_nothing_is_claimed(bench):
     bench.ncu()
     program = bench.script("echo out\n")
     done = bench.run(program)
@@ -179,8 +178,10 @@ def test_ncu_logs_are_kept_and_nothing_is_claimed(bench):  # noqa: F811
         assert json.loads(bench.run("--format", "json", program).stdout)["launches"] == 2
 
 
-@pytest.mark.parametrize(("mode", "says"), [("permission", "ERR_NVGPUCTRPERM"), ("no-kernel", "No kernel ran on the GPU")])
-def test_what_ncu_complains_of(bench, mode, says):  # noqa: F811
+@pytest.mark.parametrize(
+    ("mode", "says"), [("permission", "ERR_NVGPUCTRPERM"), ("no-kernel", "No kernel ran on the GPU")]
+)
+def test_what_ncu_complains_of(bench, mode, says):
     bench.ncu()
     done = bench.run("--no-report", bench.script("true\n"), env={"STAND_IN": mode})
     assert done.returncode == 1
@@ -195,7 +196,10 @@ def test_launches_are_chosen_by_ncu_alone(kepler):
 
 def test_real_logs_replayed(kepler, real_log):
     """Real logs of a K20c go through collection and report unchanged."""
-    logs = {"STAND_IN_TRACE": str(real_log("k20c-gpu-trace.csv")), "STAND_IN_COUNTERS": str(real_log("k20c-metrics-summary.csv"))}
+    logs = {
+        "STAND_IN_TRACE": str(real_log("k20c-gpu-trace.csv")),
+        "STAND_IN_COUNTERS": str(real_log("k20c-metrics-summary.csv")),
+    }
     done = kepler.run("--no-report", kepler.script("true\n"), env=logs)
     assert done.returncode == 0, done.stderr
     names = {one["name"] for one in load(kepler)["kernels"]}

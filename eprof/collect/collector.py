@@ -1,7 +1,6 @@
-"""What every profiler is to eprof: `Collector`. A new one is one file in `collectors/` and one definition in `counters/`."""
+"""What a profiler is to eprof: `Collector`. A new one is a file in `collectors/` and a definition in `counters/`."""
 
 import importlib
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 
 @dataclass(frozen=True)
 class Tool:
-    """A profiler as found on this machine. `why` says what it is good for here, or why it cannot be used; `remedy` mends it."""
+    """A profiler as found here. why: what it is good for, or why it cannot be used. remedy: what mends that."""
 
     name: str
     usable: bool
@@ -63,8 +62,8 @@ class Place:
 class Step:
     """One measurement: what is run, with what in its environment, and which files of `logs/` it leaves.
 
-    what: TIME, ENERGY or COUNTERS. logs: patterns below `logs/`. in_stdout: the profiler writes into the program's standard
-    output; then that goes to this file of `logs/`, and `strip` takes the profiler's part out of what is passed on.
+    what: TIME, ENERGY or COUNTERS. logs: patterns below `logs/`. in_stdout: the profiler writes into the program's
+    standard output; then that goes to this file of `logs/`, and `strip` takes the profiler's part out of what is passed on.
     passes: how often each kernel is run, in words.
     files: small files that the profiler needs, by their path in the run directory.
     """
@@ -111,7 +110,7 @@ class Collector(ABC):
 
     @abstractmethod
     def find(self, program: str = "") -> Tool:
-        """Look for the profiler and a device that it can use; `program` may tell where. Well under 50 ms if there is none."""
+        """Look for the profiler and a device that it can use; `program` may tell where. Quick where there is none."""
 
     def offered(self, tool: Tool) -> Offer | None:
         """What this profiler can count on this machine; None where it does not tell."""
@@ -139,9 +138,8 @@ def collectors() -> list[Collector]:
     from eprof.collect import collectors as home
 
     found: list[Collector] = []
-    for module in pkgutil.iter_modules(home.__path__):
-        if not module.name.startswith("_"):
-            found.append(importlib.import_module(f"{home.__name__}.{module.name}").COLLECTOR)
+    for file in sorted(Path(home.__path__[0]).glob("[!_]*.py")):
+        found.append(importlib.import_module(f"{home.__name__}.{file.stem}").COLLECTOR)
     return sorted(found, key=lambda one: one.rank)
 
 

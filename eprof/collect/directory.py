@@ -32,15 +32,19 @@ class RunDirectory:
         """Where profilers write, and nobody else."""
         return self.path / "logs"
 
-    def save(self, manifest: Mapping[str, Any]) -> None:
-        """Write `run.json` in one step: a reader finds the old one or the new one, whole. Raises CollectError."""
+    def save(self, manifest: Mapping[str, Any], last: bool = False) -> None:
+        """Write `run.json` in one step: a reader finds the old one or the new one, whole. Raises CollectError.
+
+        last: wait until it is on the disk; before that only the machine, not a process, can lose it.
+        """
         beside = self.path / f".{MANIFEST}.new"
         try:
             with beside.open("w", encoding="utf-8", errors="surrogateescape") as file:
                 json.dump(manifest, file, indent=1, ensure_ascii=True)
                 file.write("\n")
                 file.flush()
-                os.fsync(file.fileno())
+                if last:
+                    os.fsync(file.fileno())
             beside.replace(self.path / MANIFEST)
         except OSError as err:
             with contextlib.suppress(OSError):
@@ -85,7 +89,7 @@ def _numbered(path: Path, number: int) -> Path:
 
 
 def default_name(program: str) -> str:
-    """ "./bin/fmm" -> "fmm.eprof"; the run directory stands in the working directory."""
+    """The run directory of a program, in the working directory: "./bin/fmm" -> "fmm.eprof"."""
     stem = Path(program).name.lstrip(".") or "run"
     return f"{stem}{_SUFFIX}"
 

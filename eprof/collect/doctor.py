@@ -18,7 +18,7 @@ _NOT_ASKED = "no NVIDIA GPU here"
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at. ok: True, False (something to mend), None (not there, or cannot be told). remedy: what mends it."""
+    """One thing looked at. ok: True, False (to be mended), None (not there, or not told). remedy: what mends it."""
 
     name: str
     ok: bool | None

@@ -1,4 +1,4 @@
-"""What profilers say when something went wrong, recognised by the constant parts of their messages (counters.md 4.4)."""
+"""What profilers say when something went wrong, told by the constant parts of their messages (counters.md 4.4)."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PERMISSION_REMEDY = (
-    "run as root or with CAP_SYS_ADMIN, or let everyone count: put `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into "
-    "/etc/modprobe.d/nvidia-profiler.conf, rebuild the initramfs and reboot; on a shared machine or in a container it is the "
-    "host administrator's switch"
+    "run as root or with CAP_SYS_ADMIN, or let everyone count: put `options nvidia "
+    "NVreg_RestrictProfilingToAdminUsers=0` into /etc/modprobe.d/nvidia-profiler.conf, rebuild the initramfs and "
+    "reboot; on a shared machine or in a container it is the host administrator's switch"
 )
 _LONGEST_LOG = 8 << 20
 
@@ -17,13 +17,13 @@ _LONGEST_LOG = 8 << 20
 class Known:
     """A message: the pattern in a log, what it means and what to do; `fatal`: nothing was collected."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     sentence: str
     fatal: bool = True
 
 
 def _known(pattern: str, sentence: str, fatal: bool = True) -> Known:
-    return Known(re.compile(pattern), sentence, fatal)
+    return Known(pattern, sentence, fatal)
 
 
 KNOWN = (
@@ -53,7 +53,7 @@ KNOWN = (
     ),
     _known(
         r"unable to locate OpenACC profiling library",
-        "nvprof misses a part of its own toolkit (libaccinj64): install it whole, or call nvprof by the path in its toolkit.",
+        "nvprof misses a part of its toolkit (libaccinj64): install it whole, or put its own bin first in PATH.",
     ),
     _known(
         r"a driver resource was unavailable",
@@ -87,11 +87,12 @@ KNOWN = (
         fatal=False,
     ),
 )
-_NO_KERNELS = re.compile(
-    r"No kernels were profiled|No CUDA application was profiled|No profile data collected|No events/metrics were profiled|No (ranges|graphs) were profiled"
+_NO_KERNELS = (
+    r"No kernels were profiled|No CUDA application was profiled|No profile data collected|"
+    r"No events/metrics were profiled|No (ranges|graphs) were profiled"
 )
-_RETURNED = re.compile(r"(?:Application returned non-zero code|returned an error code) \(?(-?\d+)\)?")
-_KILLED = re.compile(r"(?:Application )?received signal (\d+)")
+_RETURNED = r"(?:Application returned non-zero code|returned an error code) \(?(-?\d+)\)?"
+_KILLED = r"(?:Application )?received signal (\d+)"
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,13 @@ def understand(texts: Iterable[str]) -> Said:
     status: int | None = None
     for text in texts:
         for known in KNOWN:
-            if known.pattern.search(text):
+            if re.search(known.pattern, text):
                 sentences.append(known.sentence)
                 fatal |= known.fatal
-        no_kernels |= bool(_NO_KERNELS.search(text))
-        if found := _KILLED.search(text):
+        no_kernels |= bool(re.search(_NO_KERNELS, text))
+        if found := re.search(_KILLED, text):
             status = 128 + int(found[1])
-        elif found := _RETURNED.search(text):
+        elif found := re.search(_RETURNED, text):
             status = int(found[1]) & 0xFF
     return Said(tuple(dict.fromkeys(sentences)), fatal, no_kernels, status)
 

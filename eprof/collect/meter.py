@@ -20,7 +20,7 @@ _MOST_RUNS = 1000
 
 @dataclass(frozen=True)
 class Sample:
-    """One reading: seconds since sampling began, W, J of a running counter, MHz, degrees; None where there is no sensor."""
+    """One reading: s since sampling began, W, J of a running counter, MHz, degrees C; None where there is no sensor."""
 
     time_s: float
     power_w: float | None = None
@@ -145,7 +145,7 @@ def counted_energy(samples: Sequence[Sample], end_s: float) -> float | None:
 
 
 def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
-    """Joules from time 0 to `end_s` by the trapezoid rule over sampled power; None if there are less than two samples."""
+    """Joules from time 0 to `end_s` by the trapezoid rule over sampled power; None for less than two samples."""
     points = [(one.time_s, one.power_w) for one in samples if one.power_w is not None and one.time_s <= end_s]
     if len(points) < 2 or points[-1][0] <= points[0][0]:
         return None
@@ -166,7 +166,7 @@ def _spread(values: Sequence[float | None]) -> float | None:
 
 
 def find(host: bool = False) -> tuple[Meter | None, list[str]]:
-    """The meter of this machine, and a sentence on each one that is not there. `host`: RAPL, the processor's, when asked."""
+    """The meter of this machine, and a sentence on each one that is not there. host: RAPL, the processor's."""
     from eprof.collect.meters import jetson, nvml, rapl
 
     reasons: list[str] = []

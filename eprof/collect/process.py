@@ -46,7 +46,7 @@ class Streams:
 
 
 def resolve(program: str) -> str:
-    """The path behind a command name, as a shell would find it. Raises CollectError: 127 not found, 126 not executable."""
+    """The path behind a command's name, as a shell finds it. Raises CollectError: 127 not found, 126 not executable."""
     if not program:
         raise CollectError("The program's name is empty.", 127)
     found = program if "/" in program else shutil.which(program)

@@ -1,9 +1,7 @@
 """One `eprof run`: its measurements one after the other, everything kept as it comes."""
 
 import contextlib
-import json
 import os
-import platform
 import shlex
 import signal
 import time
@@ -11,17 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eprof import __version__
 from eprof.collect import process
-from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Request, Step, Tool, Verdict
+from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Request, Step, Strip, Tool, Verdict
 from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
-from eprof.collect.meter import Meter
 from eprof.collect.process import Ended, Streams
 from eprof.collect.signals import Signals, held
 from eprof.collect.streams import Input, Tail
-from eprof.errors import CollectError
+from eprof.errors import CollectError, EprofError
+
+if TYPE_CHECKING:
+    from eprof.collect.meter import Meter
 
 # Variables that change what a GPU program does or where it runs; no others are written down, they may hold secrets.
 _TELLING = (
@@ -45,7 +45,8 @@ _SHOW_EVERY_S = 0.5
 class Session:
     """What is to be run, and what has happened so far.
 
-    plan: the counters to collect, asked for when they are needed. show: gets a line of progress, or "" to wipe it; None where there is no terminal.
+    plan: the counters to collect, asked for when they are needed. show: gets a line of progress, or "" to wipe it; None
+    where there is no terminal. about: more for `run.json`.
     """
 
     collector: Collector
@@ -54,7 +55,7 @@ class Session:
     directory: RunDirectory
     plan: Callable[[Path], Sequence[str]]
     show: Callable[[str], None] | None = None
-    meter: Meter | None = None
+    meter: "Meter | None" = None
     kinds: Sequence[str] = (TIME, ENERGY, COUNTERS)
     repeat: int = 1
     timeout_s: float | None = None
@@ -91,9 +92,14 @@ class Session:
     def _measure_all(self, todo: Sequence[tuple[str, int]], signals: Signals) -> bool:
         source = Input(len(todo))
         for index, (what, number) in enumerate(todo):
-            step = self._prepare(what, number)
-            with source.open() as stdin, self._output(index, what, number) as (out, err):
-                good = self._measure(step, number, signals, Streams(stdin, out, err))
+            try:
+                step = self._prepare(what, number)
+            except EprofError as err:
+                self.warnings.append(str(err))
+                self.status = self.status or 1
+                return False
+            with self._output(index, what, number) as outputs:
+                good = self._measure(step, number, signals, source, outputs)
             signals.drain()
             if signals.stopped_by is not None:
                 self._stopped(signals.stopped_by)
@@ -131,15 +137,15 @@ class Session:
         with (folder / f"{what}-{number}.out").open("ab") as out, (folder / f"{what}-{number}.err").open("ab") as err:
             yield out.fileno(), err.fileno()
 
-    def _measure(self, step: Step, number: int, signals: Signals, streams: Streams) -> bool:
+    def _measure(self, step: Step, number: int, signals: Signals, source: Input, outputs: tuple[int, int]) -> bool:
         """Run one step, judge it, write it down. Returns whether the next one is worth while."""
         began = _now()
         metered = self.meter is not None and step.what == ENERGY
         if metered:
             assert self.meter is not None
-            ended, runs = self._metered(self.meter, step, signals, streams)
+            ended, runs = self._metered(self.meter, step, signals, source, outputs)
         else:
-            ended, runs = self._once(step, signals, streams), 1
+            ended, runs = self._once(step, signals, source, outputs), 1
         logs = self._logs(step)
         verdict = self.collector.judge(step, ended, logs)
         entry = _entry(step, number, began, ended, runs, logs, verdict)
@@ -150,27 +156,38 @@ class Session:
         self._save(PARTIAL)
         return good
 
-    def _metered(self, meter: Meter, step: Step, signals: Signals, streams: Streams) -> tuple[Ended, int]:
+    def _metered(
+        self, meter: "Meter", step: Step, signals: Signals, source: Input, outputs: tuple[int, int]
+    ) -> tuple[Ended, int]:
         """Run the program often enough to fill the meter's window."""
         runs, total = 0, 0.0
         with meter.sampling(self.directory.path / "power.csv"):
             while True:
-                ended = self._once(step, signals, streams)
+                ended = self._once(step, signals, source, outputs)
                 runs, total = runs + 1, total + ended.seconds
                 meter.mark(runs)
                 if ended.status or signals.stopped_by is not None or total >= meter.window_s or runs >= meter.most_runs:
                     return ended, runs
 
-    def _once(self, step: Step, signals: Signals, streams: Streams) -> Ended:
-        if step.in_stdout is None or step.strip is None:
-            return self._spawn(step, signals, streams, self._ticker(step))
-        target = self.directory.logs / step.in_stdout
-        with target.open("ab") as file:
-            tail = Tail(target, step.strip(), streams.stdout)
-            show = self._ticker(step)
-            inner = Streams(streams.stdin, file.fileno(), streams.stderr)
+    def _once(self, step: Step, signals: Signals, source: Input, outputs: tuple[int, int]) -> Ended:
+        with source.open() as stdin:
+            streams = Streams(stdin, *outputs)
+            if step.in_stdout is None or step.strip is None:
+                return self._spawn(step, signals, streams, self._ticker(step))
+            return self._stripped(step, signals, streams, self.directory.logs / step.in_stdout, step.strip())
+
+    def _stripped(self, step: Step, signals: Signals, streams: Streams, log: Path, strip: Strip) -> Ended:
+        """Run with standard output into a log, and pass on what is the program's own."""
+        with log.open("ab") as file:
+            tail, show = Tail(log, strip, streams.stdout), self._ticker(step)
+
+            def tick() -> None:
+                tail.tick()
+                if show is not None:
+                    show()
+
             try:
-                return self._spawn(step, signals, inner, lambda: (tail.tick(), show() if show else None))  # type: ignore[func-returns-value]
+                return self._spawn(step, signals, Streams(streams.stdin, file.fileno(), streams.stderr), tick)
             finally:
                 tail.tick(final=True)
 
@@ -238,38 +255,39 @@ class Session:
         return not (verdict.failed or ended.timed_out or status > 128 or verdict.kernels == 0)
 
     def _save(self, status: str) -> None:
-        self.directory.save(
-            {
-                "schema": SCHEMA,
-                "eprof": __version__,
-                "status": status,
-                "program": list(self.request.program),
-                "command": shlex.join(self.request.program),
-                "cwd": str(Path.cwd()),
-                "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_TELLING)},
-                "host": {
-                    "name": platform.node(),
-                    "system": platform.system(),
-                    "release": platform.release(),
-                    "machine": platform.machine(),
-                },
-                "started_utc": self.started,
-                "ended_utc": _now(),
-                "profiler": {
-                    "name": self.tool.name,
-                    "version": self.tool.version,
-                    "path": self.tool.path,
-                    "why": self.tool.why,
-                    "simulated": self.collector.simulated,
-                },
-                "device": {"name": self.tool.device, "capability": self.tool.capability},
-                "meter": self.meter.describe() if self.meter is not None else None,
-                "exit_status": self.status,
-                "measurements": self.measurements,
-                "warnings": list(dict.fromkeys(self.warnings)),
-                **json.loads(json.dumps(self.about)),
-            }
-        )
+        self.directory.save(self._record(status), last=status == COMPLETE)
+
+    def _record(self, status: str) -> dict[str, Any]:
+        """What `run.json` says."""
+        system = os.uname()
+        return {
+            "schema": SCHEMA,
+            "eprof": __version__,
+            "status": status,
+            "program": list(self.request.program),
+            "command": shlex.join(self.request.program),
+            "cwd": str(Path.cwd()),
+            "environment": {key: value for key, value in sorted(os.environ.items()) if key.startswith(_TELLING)},
+            "host": {
+                "name": system.nodename,
+                "system": system.sysname,
+                "release": system.release,
+                "machine": system.machine,
+            },
+            "started_utc": self.started,
+            "ended_utc": _now(),
+            "profiler": {**_tool(self.tool), "simulated": self.collector.simulated},
+            "device": {"name": self.tool.device, "capability": self.tool.capability},
+            "meter": self.meter.describe() if self.meter is not None else None,
+            "exit_status": self.status,
+            "measurements": self.measurements,
+            "warnings": list(dict.fromkeys(self.warnings)),
+            **self.about,
+        }
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "version": tool.version, "path": tool.path, "why": tool.why}
 
 
 def _entry(

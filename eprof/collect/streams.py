@@ -3,7 +3,6 @@
 import contextlib
 import os
 import stat
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +13,15 @@ from eprof.collect.collector import Strip
 
 
 class Input:
-    """Standard input for several runs. A file is read from where it stood; a pipe is kept while the first run reads it."""
+    """Standard input for several runs: a file is read from where it stood; a pipe is kept as the first run reads it."""
 
     def __init__(self, runs: int) -> None:
         mode = os.fstat(0).st_mode if _is_open(0) else 0
         self._start = os.lseek(0, 0, os.SEEK_CUR) if stat.S_ISREG(mode) else None
         self._kept: IO[bytes] | None = None
         if runs > 1 and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            import tempfile
+
             # Lives as long as the session: the file has no name and vanishes with the process.
             self._kept = tempfile.TemporaryFile()  # noqa: SIM115
         self._first = True

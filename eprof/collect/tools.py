@@ -3,7 +3,6 @@
 import functools
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 
 from eprof.collect.machine import has_nvidia_device
@@ -13,6 +12,8 @@ _PATIENCE_S = 60.0
 
 def ask(command: Sequence[str]) -> str:
     """What a tool prints when asked for something short; "" if it cannot be asked."""
+    import subprocess
+
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S

@@ -5,7 +5,77 @@ from dataclasses import dataclass
 
 # Built-ins whose arithmetic is done in the type of their arguments; their types tell that of the untyped instructions.
 _MATH = frozenset(
-    ["fma", "mad", "fmuladd", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sinpi", "cospi", "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "pow", "pown", "powr", "rootn", "sqrt", "rsqrt", "cbrt", "hypot", "fabs", "fmin", "fmax", "fmod", "floor", "ceil", "round", "rint", "trunc", "minnum", "maxnum", "copysign", "ldexp", "fract", "native_sin", "native_cos", "native_exp", "native_exp2", "native_log", "native_log2", "native_sqrt", "native_rsqrt", "native_recip", "native_divide", "half_sqrt", "half_rsqrt", "half_recip", "half_divide", "erf", "erfc", "clamp", "mix", "step", "smoothstep", "dot", "length", "distance", "normalize"]
+    [
+        "fma",
+        "mad",
+        "fmuladd",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "sinpi",
+        "cospi",
+        "exp",
+        "exp2",
+        "exp10",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "pow",
+        "pown",
+        "powr",
+        "rootn",
+        "sqrt",
+        "rsqrt",
+        "cbrt",
+        "hypot",
+        "fabs",
+        "fmin",
+        "fmax",
+        "fmod",
+        "floor",
+        "ceil",
+        "round",
+        "rint",
+        "trunc",
+        "minnum",
+        "maxnum",
+        "copysign",
+        "ldexp",
+        "fract",
+        "native_sin",
+        "native_cos",
+        "native_exp",
+        "native_exp2",
+        "native_log",
+        "native_log2",
+        "native_sqrt",
+        "native_rsqrt",
+        "native_recip",
+        "native_divide",
+        "half_sqrt",
+        "half_rsqrt",
+        "half_recip",
+        "half_divide",
+        "erf",
+        "erfc",
+        "clamp",
+        "mix",
+        "step",
+        "smoothstep",
+        "dot",
+        "length",
+        "distance",
+        "normalize",
+    ]
 )
 _SCALAR = {"f": "f32", "d": "f64", "Dh": "f16"}
 _SIZES = {"c": 1, "h": 1, "s": 2, "t": 2, "Dh": 2, "i": 4, "j": 4, "f": 4, "l": 8, "m": 8, "d": 8}
@@ -17,7 +87,7 @@ _INTRINSIC = re.compile(r"llvm\.([a-z]+(?:\.[a-z]+)*?)(?:\.(?:v(\d+))?(f16|f32|f
 
 @dataclass(frozen=True)
 class Access:
-    """Memory that one call touches. kind: "vload", "vstore" or "atomic"; what: "load" or "store"; bytes: None = not told."""
+    """Memory that one call touches. kind: "vload", "vstore", "atomic"...; bytes: None = not told."""
 
     kind: str
     what: str

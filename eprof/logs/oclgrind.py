@@ -1,11 +1,11 @@
 """Reader of Oclgrind's instruction counts, wherever they stand in a program's output.
 
 A launch leaves a block: `Instructions executed for kernel 'NAME':`, lines `COUNT - OPCODE`, an empty line. Counters are
-named as there ("fadd", "load global", "load global bytes"); a call goes by its plain name and type, a vector call counts
-once for each lane ("call sin", "call fma f64"). What a block does not list did not happen: it is 0.
+named as there ("fadd", "load global", "load global bytes"); a call goes by its plain name and type, and a vector call
+counts once for each lane ("call sin", "call fma f64"). What a block does not list did not happen: it is 0.
 
-`fadd fsub fmul fdiv frem fneg fcmp` are printed without a type. Their type is taken from the typed calls and the bytes per
-access of the same kernel where these agree ("fadd f64"); else it is a guess, and stands under another name ("fadd f64 assumed").
+`fadd fsub fmul fdiv frem fneg fcmp` are printed without a type. It is taken from the typed calls and the bytes per
+access of the same kernel where these agree ("fadd f64"); else it is a guess, under another name ("fadd f64 assumed").
 """
 
 import hashlib
@@ -128,8 +128,8 @@ def _count_call(kernel: Kernel, one: Called, number: int) -> None:
 def decide_type(kernel: Kernel) -> tuple[str, bool]:
     """The floating-point type of a kernel's untyped instructions, and whether it is certain enough not to be a guess.
 
-    Certain: all typed calls have one type, no instruction converts between widths, no vectors (which count once), and the
-    bytes per access of global, local and constant memory can be of that type.
+    Certain: all typed calls have one type, no instruction converts between widths, no vectors (which count once), and
+    the bytes per access of global, local and constant memory can be of that type.
     """
     sizes = _sizes(kernel)
     converts = kernel.counts["fpext"] + kernel.counts["fptrunc"]

@@ -6,7 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-VALUED = {"--page", "--print-units", "--target-processes", "--clock-control", "--log-file", "-k", "--launch-skip", "--launch-count", "--nvtx-include", "--metrics"}
+VALUED = {
+    "--page",
+    "--print-units",
+    "--target-processes",
+    "--clock-control",
+    "--log-file",
+    "-k",
+    "--launch-skip",
+    "--launch-count",
+    "--nvtx-include",
+    "--metrics",
+}
 FLAGS = {"--csv", "--nvtx"}
 
 
@@ -37,7 +48,9 @@ def main():
     ended = child.wait()
     lines = [f"==PROF== Connected to process {child.pid} ({command[0]})"]
     if mode == "permission":
-        lines.append("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0.")
+        lines.append(
+            "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0."
+        )
     lines.append(f"==PROF== Disconnected from process {child.pid}")
     if mode == "no-kernel":
         lines.append("==WARNING== No kernels were profiled.")
@@ -45,9 +58,13 @@ def main():
         lines += Path(os.environ["STAND_IN_COUNTERS"]).read_text().splitlines()
     elif mode != "permission":
         names = options["--metrics"].split(",")
-        lines.append(",".join(f'"{name}"' for name in ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", *names]))
+        lines.append(
+            ",".join(f'"{name}"' for name in ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", *names])
+        )
         lines.append(",".join('""' for _ in range(5 + len(names))))
-        lines += [",".join([f'"{n}"', f'"{child.pid}"', '"a"', '"h"', '"work"', *('"1"' for _ in names)]) for n in range(2)]
+        lines += [
+            ",".join([f'"{n}"', f'"{child.pid}"', '"a"', '"h"', '"work"', *('"1"' for _ in names)]) for n in range(2)
+        ]
     if ended:
         lines.append(f"==ERROR== The application returned an error code ({ended & 0xFF}).")
     Path(options["--log-file"]).write_text("\n".join(lines) + "\n")

@@ -46,13 +46,23 @@ def table(options, launches):
     if "--print-gpu-trace" in options:
         yield "==PID== Profiling result:"
         header = ["Start", "Duration", "Grid X", "Grid Y", "Grid Z", "Block X", "Block Y", "Block Z"]
-        header += ["Registers Per Thread", "Static SMem", "Dynamic SMem", "Size", "Throughput", "Device", "Context", "Stream", "Name"]
+        header += [
+            "Registers Per Thread",
+            "Static SMem",
+            "Dynamic SMem",
+            "Size",
+            "Throughput",
+            "Device",
+            "Context",
+            "Stream",
+            "Name",
+        ]
         yield ",".join(f'"{name}"' for name in header)
         yield "ns,ns,,,,,,,,B,B,B,GB/s,,,,"
         for n in range(launches):
             yield f'{n * 1000},{int(os.environ.get("STAND_IN_NS", "500"))},64,1,1,256,1,1,21,0,0,,,"{DEVICE} (0)","1","7","{KERNEL} [{n}]"'
         return
-    for kind, option, names in (("Event", "--events", EVENTS), ("Metric", "--metrics", METRICS)):
+    for kind, option in (("Event", "--events"), ("Metric", "--metrics")):
         asked = [name for name in options.get(option, "").split(",") if name]
         if asked:
             yield f"==PID== {kind} result:"
@@ -69,7 +79,9 @@ def log_text(options, pid, command, launches, ended):
     mode = os.environ.get("STAND_IN", "")
     counting = "--events" in options or "--metrics" in options
     if mode == "permission" and counting:
-        lines.append("==PID== Warning: ERR_NVGPUCTRPERM - The user does not have permission to profile on the target device.")
+        lines.append(
+            "==PID== Warning: ERR_NVGPUCTRPERM - The user does not have permission to profile on the target device."
+        )
     elif mode == "cc80":
         lines.append("======== Warning: nvprof is not supported on devices with compute capability 8.0 and higher.")
     else:
@@ -82,7 +94,9 @@ def log_text(options, pid, command, launches, ended):
         else:
             lines.append("No kernels were profiled.")
         if mode == "overflow" and counting:
-            lines.append('======== Warning: One or more events or metrics overflowed. Rerun with "--print-gpu-trace" for detail.')
+            lines.append(
+                '======== Warning: One or more events or metrics overflowed. Rerun with "--print-gpu-trace" for detail.'
+            )
     if ended > 0:
         lines.append(f"======== Error: Application returned non-zero code {ended}")
     elif ended < 0:

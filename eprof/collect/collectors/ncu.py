@@ -19,8 +19,8 @@ _CHIPS = {
 }  # fmt: skip
 _NO_DRAM = ("7.2", "8.7", "11.0", "12.1")
 _PASSES = {"7.0": "6", "7.2": "7", "8.7": "4", "12.1": "4"}
-_PROFILING = re.compile(r'==PROF== Profiling "')
-_ROW = re.compile(r'^"(\d+)","(\d+)",', re.MULTILINE)
+_PROFILING = '==PROF== Profiling "'
+_ROW = r'(?m)^"(\d+)","(\d+)",'
 
 
 class Ncu(Collector):
@@ -127,8 +127,8 @@ class Ncu(Collector):
         """Launches that ncu has begun or written."""
         texts = messages.texts(logs)
         return max(
-            sum(len(_PROFILING.findall(text)) for text in texts),
-            len({pair for text in texts for pair in _ROW.findall(text)}),
+            sum(text.count(_PROFILING) for text in texts),
+            len({pair for text in texts for pair in re.findall(_ROW, text)}),
         )
 
 

