@@ -95,7 +95,7 @@ def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -
     """What run directories add to their logs: notes, and, of one alone, medians over its repetitions."""
     notes = [note for run in directories for note in run.notes()]
     if len(directories) != 1:
-        return launches, notes
+        return launches, [*notes, *runs.between(directories, read)]
     launches, more = runs.settle(directories[0], launches, read)
     clock = runs.clock_note(directories[0])
     return launches, [*notes, *more, *([clock] if clock else [])]

@@ -1,4 +1,4 @@
-"""Which counters to ask of the profiler that was found: those of `plan.py`, or its own basic set where no definition is."""
+"""Which counters to ask of the profiler that was found: those of `plan.py`, or its basic set where no definition is."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -55,7 +55,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Setup:
-    """What was found for the settings: a collector, its tool, all that was looked at, and the table if one was named."""
+    """What was found for the settings: a collector, its tool, all that was looked at, and the table if one is named."""
 
     settings: Settings
     collector: Collector

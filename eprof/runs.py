@@ -10,7 +10,7 @@ import numpy as np
 
 from eprof import logs
 from eprof.collect import directory
-from eprof.errors import CollectError, LogError
+from eprof.errors import LogError
 from eprof.logs.table import Launches, Log
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
@@ -147,7 +147,7 @@ def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[s
     for what in (COUNTERS, TIME):
         repeats = [paths for _, paths in sorted(run.files.get(what, {}).items())]
         if repeats:
-            notes += _process_notes(what, repeats[0], read)
+            notes += _spread_notes(f"processes ({what} runs)", [[path] for path in repeats[0]], read)
         if len(repeats) > 1:
             several = [logs.combine([read(path) for path in paths]) for paths in repeats]
             notes += _work_notes(what, several)
@@ -205,21 +205,26 @@ def _work_notes(what: str, several: Sequence[Launches]) -> list[str]:
     return notes
 
 
-def _process_notes(what: str, paths: Sequence[Path], read: Reader) -> list[str]:
-    """One sentence on the spread over processes (MPI ranks, children) that each wrote a log."""
-    if len(paths) < 2:
+def between(several: Sequence[Run], read: Reader) -> list[str]:
+    """One sentence on the spread over run directories, such as those that MPI ranks made."""
+    return _spread_notes("runs", [run.main_logs() for run in several], read)
+
+
+def _spread_notes(what: str, groups: Sequence[Sequence[Path]], read: Reader) -> list[str]:
+    """One sentence on the spread over processes or runs, each with its logs."""
+    if len(groups) < 2:
         return []
     parts = []
-    for path in paths:
+    for paths in groups:
         try:
-            parts.append(logs.combine([read(path)]))
+            parts.append(logs.combine([read(path) for path in paths]))
         except LogError:
             continue
     launches = [float(one.kernels["launches"].sum()) for one in parts]
     times = [float(one.kernels["time_s"].sum()) for one in parts if one.kernels["time_s"].notna().any()]
     if not launches:
         return []
-    words = f"{len(paths)} processes ({what} runs): {min(launches):,.0f} to {max(launches):,.0f} launches each"
+    words = f"{len(groups)} {what}: {min(launches):,.0f} to {max(launches):,.0f} launches each"
     if times:
         words += f", kernel time {min(times):.6g} to {max(times):.6g} s (spread {100 * spread(times):.2g} %)"
     return [words + "; their counts and times are added up."]
@@ -235,8 +240,3 @@ def clock_note(run: Run) -> str | None:
                 "(nvidia-smi -lgc) to compare with one setting."
             )
     return None
-
-
-def damaged(path: Path, err: CollectError) -> LogError:
-    """The error for a run directory whose `run.json` cannot be read."""
-    return LogError(f"{path}: {err}")

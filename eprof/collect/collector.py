@@ -63,8 +63,8 @@ class Step:
     """One measurement: what is run, with what in its environment, and which files of `logs/` it leaves.
 
     what: TIME, ENERGY or COUNTERS. logs: patterns below `logs/`. in_stdout: the profiler writes into the program's
-    standard output; then that goes to this file of `logs/`, and `strip` takes the profiler's part out of what is passed on.
-    passes: how often each kernel is run, in words.
+    standard output; then that goes to this file of `logs/`, and `strip` takes the profiler's part out of what is passed
+    on. passes: how often each kernel is run, in words.
     files: small files that the profiler needs, by their path in the run directory.
     """
 
