@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
 import pandas as pd
 
 from eprof.plain import printable
@@ -28,9 +29,19 @@ def to_json(document: dict[str, Any]) -> bytes:
     """The document as JSON, UTF-8, one line a kernel so that text tools and diffs stay usable."""
     kernels = document["kernels"]
     head = json.dumps({**document, "kernels": []}, indent=1, ensure_ascii=False, allow_nan=False)
-    rows = ",\n  ".join(json.dumps(kernel, ensure_ascii=False, allow_nan=False) for kernel in kernels)
-    body = head.removesuffix('"kernels": []\n}') + f'"kernels": [\n  {rows}\n ]\n}}\n' if kernels else head + "\n"
-    return body.encode("utf-8", "backslashreplace")
+    start = head.encode("utf-8", "backslashreplace")
+    if not kernels:
+        return start + b"\n"
+    rows = b",\n  ".join(map(_line, kernels))
+    return start.removesuffix(b'"kernels": []\n}') + b'"kernels": [\n  ' + rows + b"\n ]\n}\n"
+
+
+def _line(kernel: dict[str, Any]) -> bytes:
+    """A kernel on one line. orjson is ten times as quick as json, but refuses text that is not Unicode."""
+    try:
+        return orjson.dumps(kernel)
+    except TypeError:
+        return json.dumps(kernel, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:
