@@ -110,7 +110,7 @@ def _expand(inputs: Sequence[str | Path]) -> list[Path]:
             matches = sorted(Path(match) for match in glob.glob(str(one), recursive=True))
             if not matches:
                 raise LogError(f"{one}: no file matches this pattern.")
-            found += [match for match in matches if not match.is_dir()]
+            found += [match for match in matches if not match.is_dir() or runs.is_run(match)]
         else:
             found.append(path)
     if not found:

@@ -253,3 +253,20 @@ def test_the_ends_of_the_program_and_of_eprof_lie_close(simulated):
 
     bare = cost(simulated.command()[0], "-c", "pass")
     assert cost(*simulated.command("run", "true")) - bare < 0.2
+
+
+def test_python_can_run_programs_too(simulated):
+    program = simulated.script(emit(block()) + "echo out; exit 3\n")
+    code = f"import eprof; p = eprof.run([{program!r}], costs='jetson-tk1', directory='x.eprof'); print(p.title, p.energy().costs.name)"
+    done = subprocess.run(
+        [simulated.command()[0], "-c", code], cwd=simulated.folder, env=simulated.environment(), capture_output=True, text=True, timeout=60
+    )  # fmt: skip
+    assert done.stdout == "out\n./program jetson-tk1\n", done.stderr
+
+
+def test_the_words_that_take_values_are_those_of_the_parser():
+    from eprof import cli, cli_run
+
+    commands = next(one for one in cli._parser()._actions if one.dest == "command").choices
+    taking = {name for one in commands["run"]._actions if one.nargs != 0 for name in one.option_strings}
+    assert taking == cli_run.VALUED

@@ -204,3 +204,31 @@ def test_real_logs_replayed(kepler, real_log):
     assert done.returncode == 0, done.stderr
     names = {one["name"] for one in load(kepler)["kernels"]}
     assert any("forma_kernel" in name for name in names)
+
+
+def test_a_hanging_program_under_nvprof_still_leaves_a_log(kepler):
+    done = kepler.run("--no-report", "--time-only", "--timeout", "0.7", kepler.script("exec sleep 30\n"))
+    assert done.returncode == 143, done.stderr
+    assert "still running after 0.7 s" in done.stderr
+    assert load(kepler)["launches"] == 3
+
+
+def test_a_gpu_that_nobody_knows_still_has_its_times_reported(kepler):
+    program = kepler.script("true\n")
+    (kepler.bin / "nvidia-smi").unlink()
+    (kepler.bin / "nvprof").write_text((kepler.bin / "nvprof").read_text().replace("Tesla K20c", "Nobody 9000"))
+    kepler.tool("nvidia-smi", "nvidia_smi.py")
+    done = kepler.run("--no-report", program, env={"STAND_IN_GPU": "Nobody 9000, 3.5"})
+    assert done.returncode == 0, done.stderr
+    document = api.load(kepler.folder / "program.eprof", capability="3.5").energy("jetson-tk1").document()
+    assert document["counts"]["fp64_fma"]["value"] == 3000
+
+
+def test_run_directories_of_ranks_make_one_report(kepler):
+    program = kepler.script("true\n")
+    for launches in ("3", "6"):
+        assert kepler.run("--no-report", program, env={"STAND_IN_LAUNCHES": launches}).returncode == 0
+    names = [kepler.folder / name for name in ("program.eprof", "program-2.eprof")]
+    document = api.load(*names).energy("jetson-tk1").document()
+    assert document["launches"] == 9
+    assert any("2 runs: 3 to 6 launches each" in one for one in document["warnings"])

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -97,11 +96,24 @@ def default_name(program: str) -> str:
 def _claim(path: Path) -> RunDirectory:
     try:
         (path / "logs").mkdir()
-        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = _lock(path)
     except OSError as err:
         raise _no_directory(path, err) from err
     return RunDirectory(path.resolve(), lock)
+
+
+def _lock(path: Path) -> int:
+    """Take the lock of a directory, which falls when this process ends. Raises BlockingIOError if another holds it."""
+    # Not on every system, and reading a run directory does not need it.
+    import fcntl
+
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
 
 
 def _no_directory(path: Path, err: OSError) -> CollectError:
@@ -127,16 +139,14 @@ def _remove(path: Path) -> None:
         raise CollectError(
             f"{path}: is not a run directory of eprof, so --force does not replace it; remove it yourself."
         )
-    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = _lock(path)
         shutil.rmtree(path)
+        os.close(lock)
     except BlockingIOError as err:
         raise CollectError(f"{path}: another run is writing to it; wait for its end, or use another name.") from err
     except OSError as err:
         raise CollectError(f"{path}: cannot be replaced ({_why(err)}).") from err
-    finally:
-        os.close(lock)
 
 
 def is_run_directory(path: Path) -> bool:

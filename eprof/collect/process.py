@@ -71,10 +71,12 @@ def run(
     streams: Streams | None = None,
     timeout_s: float | None = None,
     tick: Callable[[], None] | None = None,
+    wrapped: bool = False,
 ) -> Ended:
     """Run `command` to its end and send signals on to it. `tick` is called some 50 times a second meanwhile.
 
-    A process that outlives `timeout_s` gets SIGTERM, 5 s later SIGKILL, with all that it started.
+    A process that outlives `timeout_s` gets SIGTERM, 5 s later SIGKILL, with all that it started. wrapped: it is a
+    profiler around the program, which is spared the SIGTERM so that it can still write its log.
     Raises CollectError if it cannot be started (126, 127).
     """
     began = time.monotonic()
@@ -85,7 +87,7 @@ def run(
         if tick is not None:
             tick()
         if deadline is not None and time.monotonic() >= deadline:
-            _kill_tree(pid, signal.SIGKILL if timed_out else signal.SIGTERM)
+            _stop(pid, signal.SIGKILL if timed_out else signal.SIGTERM, spared=wrapped and not timed_out)
             deadline, timed_out = time.monotonic() + _GRACE_S, True
         got = signals.wait(_pause(tick is not None, deadline))
         if got is not None and got[1]:
@@ -151,8 +153,9 @@ def _send(pid: int, number: int, group: bool) -> None:
         os.killpg(pid, number) if group else os.kill(pid, number)
 
 
-def _kill_tree(pid: int, number: int) -> None:
-    for one in [*reversed(descendants(pid)), pid]:
+def _stop(pid: int, number: int, spared: bool) -> None:
+    """Signal all below a process, and itself unless it is spared."""
+    for one in [*reversed(descendants(pid)), *([] if spared else [pid])]:
         _send(one, number, group=False)
 
 

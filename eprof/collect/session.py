@@ -195,7 +195,13 @@ class Session:
         environment = {**os.environ, **step.environment}
         try:
             return process.run(
-                step.command, signals, environment=environment, streams=streams, timeout_s=self.timeout_s, tick=tick
+                step.command,
+                signals,
+                environment=environment,
+                streams=streams,
+                timeout_s=self.timeout_s,
+                tick=tick,
+                wrapped=step.command != self.request.program,
             )
         finally:
             if self.show is not None:
