@@ -116,7 +116,7 @@ class Document:
             raise DefinitionError(f"{label}: nested too deeply to be a definition.") from err
 
     def error(self, message: str, *keys: str | int) -> DefinitionError:
-        """A DefinitionError that points at the line of the entry reached through `keys` (a number: an entry of a list)."""
+        """A DefinitionError that points at the line of the entry reached through `keys` (a number: of a list)."""
         return DefinitionError(f"{self.label}:{line_of(self.text, *keys)}: {message}")
 
     def check_keys(self, table: Mapping[str, Any], known: Collection[str], *path: str | int) -> None:

@@ -176,13 +176,14 @@ class _Cells:
         """A count for each kernel; None where it neither was counted nor is missing."""
         unit = COUNTS[self.names[at]].unit
         lost = bool(self.wanted[at])
+        values, joules = _numbers(self.values[:, at]), _numbers(self.joules[:, at])
         marks = self.marks[:, at].tolist()
         missing = int(Mark.MISSING)
         return [
             {"value": value, "unit": unit, "energy_j": joule, "marks": _MARK_WORDS[mark]}
             if value is not None or (lost and mark & missing)
             else None
-            for value, joule, mark in zip(_numbers(self.values[:, at]), _numbers(self.joules[:, at]), marks, strict=True)
+            for value, joule, mark in zip(values, joules, marks, strict=True)
         ]
 
 

@@ -1,8 +1,8 @@
 """The vocabulary of counts: every class of instruction and every kind of byte that eprof speaks of.
 
 An instruction is thread-level and predicated-on: one for each active thread. A fused multiply-add is one instruction
-and two flops. A byte is charged at a memory level; which level depends on the books that a cost table keeps (`model.md` 2):
-*served*, at the one level that served it, or *accessed*, at every level that it passed.
+and two flops. A byte is charged at a memory level; which one depends on the books that a cost table keeps
+(docs/model.md): *served*, at the one level that served it, or *accessed*, at every level that it passed.
 """
 
 from dataclasses import dataclass

@@ -67,7 +67,11 @@ def test_only_the_door_prints_and_exits_and_only_collect_starts_processes(path):
     here = room_of(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id not in ("print", "exit", "eval", "exec") or here in ("cli", "cli_run") and node.func.id == "print"
+            assert (
+                node.func.id not in ("print", "exit", "eval", "exec")
+                or here in ("cli", "cli_run")
+                and node.func.id == "print"
+            )
         if isinstance(node, ast.Import):
             for alias in node.names:
                 assert alias.name != "subprocess" or here == "collect"

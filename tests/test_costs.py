@@ -329,5 +329,11 @@ def test_the_guide_lists_every_table_and_every_key():
     text = (ROOT / "docs" / "costs.md").read_text()
     for name in TABLES:
         assert f"`{name}`" in text
-    for key in (*costfile._KEYS, *costfile._PEAK_TERMS, *costfile._CONSTANT_TERMS, *costfile._STATEMENT_KINDS, *costfile._MARKS):
+    for key in (
+        *costfile._KEYS,
+        *costfile._PEAK_TERMS,
+        *costfile._CONSTANT_TERMS,
+        *costfile._STATEMENT_KINDS,
+        *costfile._MARKS,
+    ):
         assert f"`{key}`" in text, key
