@@ -6,7 +6,7 @@ from eprof.report.badges import MISSING, Amount
 from eprof.report.names import short
 from eprof.report.numbers import percent, quantity, whole
 from eprof.report.view import DRAM, View, number
-from eprof.vocabulary import COUNTS, DATA, GROUPS
+from eprof.vocabulary import COMPUTATION, COUNTS, DATA, GROUPS
 
 _PROSE = {"shared": "shared memory", "system": "host memory", "requested": "requested bytes"}
 _VERBS = {"sfu": "Special functions take", "other": "Other instructions take"}
@@ -57,7 +57,7 @@ def _above_share(view: View, share: str) -> str:
     if not above.marks & MISSING:
         return f"{share} of the predicted {known} above constant power"
     whole_of_it = quantity(total.value or 0, "J")
-    start = share[0].lower() + share[1:] if share.startswith(("Moving", "Other", "Special")) else share
+    start = share[0].lower() + share[1:] if share.startswith(("Moving", "Other", "Special", "Computation")) else share
     return f"At least {whole_of_it} predicted; {start} of the {known} known above constant power"
 
 
@@ -119,14 +119,17 @@ def _data(view: View, above: Amount) -> Headline:
 def _computation(view: View, above: Amount) -> Headline:
     classes = {group: view.groups[group] for group in view.groups if _family(group) == "computation"}
     top = max(classes, key=lambda group: classes[group].value or 0)
-    verb = _VERBS.get(top, f"{GROUPS[top]} arithmetic takes")
-    start = _above_share(view, f"{verb} {percent((classes[top].value or 0) / (above.value or 1))}")
-    lever = _LEVER.get(top, "Fewer or narrower operations save")
-    return Headline(
-        f"{start}.",
-        _join(f"{lever} the most above constant power.", _rest(view), _largest(view)),
-        above.marks,
-    )
+    whole = above.value or 1
+    lever = f"{_LEVER.get(top, 'Fewer or narrower operations save')} the most above constant power."
+    share = (classes[top].value or 0) / whole
+    if share >= 0.5:
+        verb = _VERBS.get(top, f"{GROUPS[top]} arithmetic takes")
+        sentence = f"{_above_share(view, f'{verb} {percent(share)}')}."
+    else:
+        # No class is half of it: naming one alone would hide that others, or a memory level, take as much.
+        start = _above_share(view, f"Computation takes {percent((view.energy(COMPUTATION).value or 0) / whole)}")
+        sentence, lever = f"{start}, {GROUPS[top]} more than any other class.", ""
+    return Headline(sentence, _join(lever, _rest(view), _largest(view)), above.marks)
 
 
 def _family(group: str) -> str:
