@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-SAMPLES = Path(__file__).parents[1] / "samples"
-sys.path.insert(0, str(SAMPLES))
+sys.path.insert(0, str(Path(__file__).parents[1] / "samples"))
 
 from common.launch import open_device
 from common.options import SampleError
@@ -23,6 +22,7 @@ from fmm.points import DISTRIBUTIONS
 from fmm.solver import BLOCK, Solver, direct, kernel_source, plan
 from fmm.tree import build, lists
 
+SAMPLES = Path(__file__).parents[1] / "samples"
 PROGRAMS = ("nbody", "stream", "gemm", "reduce")
 
 
@@ -208,7 +208,7 @@ def simulated(program, *arguments):
     return counted, seen
 
 
-@pytest.mark.parametrize("arguments", [["N=150", "Q=15"], ["N=200", "Q=30", "dist=clustered", "precision=double"]])
+@pytest.mark.parametrize("arguments", [["N=150", "Q=15", "order=3"], ["N=200", "Q=30", "dist=clustered", "precision=double"]])
 def test_fmm_counts_what_the_simulated_device_executes(oclgrind, arguments):
     counted, seen = simulated("fmm", *arguments)
     assert seen.keys() == {name for name, work in counted.items() if work["launches"]}

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from common.work import Work, attractions
 from fmm.operators import FFT
-from fmm.solver import BLOCK, PHASES, Plan, frequencies, surface_points
+from fmm.solver import BLOCK, PHASES, SLICES, Plan, frequencies, surface_points
 from fmm.tree import Csr
 
 INT = 4
@@ -118,13 +118,14 @@ class Counter:
         items, r = len(self.plan.v.items), self.r
         targets, sources = len(self.plan.v_targets), len(self.plan.v_sources)
         offsets = len(np.unique(self.plan.v.items[:, 1]))
+        lanes = -(-self.f // (BLOCK * SLICES)) * BLOCK
         return Work(
             launches=int(targets > 0),
             interactions=items,
             fma=4 * items * self.f,
             load=4 * r * items * self.f,
             store=2 * r * targets * self.f,
-            index_load=2 * INT * (items + targets) * self.f,
+            index_load=2 * INT * (items + targets) * lanes,
             unique=2 * r * self.f * (targets + sources + offsets) + INT * (2 * items + targets),
         )
 

@@ -1,9 +1,10 @@
 /* The fast multipole method, one kernel a step; a name begins with its phase. BLOCK lanes a group.
 
    The launcher defines ORDER (points an edge of a surface), SURFACE (points of a surface), SIDE (points an edge of the
-   FFT grid) = RADIX_A * RADIX_B, INNER and OUTER (surfaces' sizes in half widths), and ROOTS_RE, ROOTS_IM: exp(-2 pi i
-   k / SIDE). `box` arrays hold one entry a box of the tree: `range` b..range b + 1 are its points, `geometry` its
-   centre and half width. A list of boxes for every box is `begin` and `items`. Charges carry the factor 1 / (4 pi).
+   FFT grid) = RADIX_A * RADIX_B, SLICES (frequencies a lane of v_multiply), INNER and OUTER (surfaces' sizes in half
+   widths), and ROOTS_RE, ROOTS_IM: exp(-2 pi i k / SIDE). Of each box of the tree, `range` holds the first of its
+   points and the one after the last, `geometry` centre and half width. A list of boxes for every box is `begin` and
+   `items`. Charges carry the factor 1 / (4 pi).
    Only kernels' arguments are RESTRICT: Oclgrind does not know what clang makes of it in an inlined function. */
 
 #define HALF (SIDE / 2 + 1)
@@ -276,26 +277,36 @@ KERNEL(v_fft)(GLOBAL const int *RESTRICT boxes, GLOBAL const int *RESTRICT surfa
     }
 }
 
-/* A group BLOCK frequencies of one target: the sum over its list of kernel times charges. 4 fma an item and frequency.
-   Groups with the same frequencies of neighbouring targets follow each other, so that sources are found in cache. */
+/* A group BLOCK * SLICES frequencies of one target, SLICES a lane: the sum over its list of kernel times charges. 4 fma
+   an item and frequency. Groups with the same frequencies of neighbouring targets follow each other, so that sources
+   are found in cache. */
 KERNEL(v_multiply)(int targets, GLOBAL const int *RESTRICT begin, GLOBAL const int2 *RESTRICT items,
                    GLOBAL const real2 *RESTRICT m2l, GLOBAL const real2 *RESTRICT spectra,
                    GLOBAL real2 *RESTRICT products)
 {
-    const int target = GROUP % targets, frequency = GROUP / targets * BLOCK + LANE;
+    const int target = GROUP % targets, first = GROUP / targets * BLOCK * SLICES + LANE;
     const int last = begin[target + 1];
-    real re = 0, im = 0;
-    int m;
-    if (frequency >= FREQUENCIES)
-        return;
+    real re[SLICES], im[SLICES];
+    int m, j;
+#pragma unroll
+    for (j = 0; j < SLICES; ++j)
+        re[j] = im[j] = 0;
     for (m = begin[target]; m < last; ++m) {
         const int2 item = items[m]; /* which spectrum, which offset */
-        const real2 charge = spectra[(size_t)item.x * FREQUENCIES + frequency];
-        const real2 factor = m2l[(size_t)item.y * FREQUENCIES + frequency];
-        re = FMA(charge.x, factor.x, FMA(-charge.y, factor.y, re));
-        im = FMA(charge.x, factor.y, FMA(charge.y, factor.x, im));
+        GLOBAL const real2 *charges = spectra + (size_t)item.x * FREQUENCIES + first;
+        GLOBAL const real2 *factors = m2l + (size_t)item.y * FREQUENCIES + first;
+#pragma unroll
+        for (j = 0; j < SLICES; ++j)
+            if (first + j * BLOCK < FREQUENCIES) {
+                const real2 charge = charges[j * BLOCK], factor = factors[j * BLOCK];
+                re[j] = FMA(charge.x, factor.x, FMA(-charge.y, factor.y, re[j]));
+                im[j] = FMA(charge.x, factor.y, FMA(charge.y, factor.x, im[j]));
+            }
     }
-    products[(size_t)target * FREQUENCIES + frequency] = pack2(re, im);
+#pragma unroll
+    for (j = 0; j < SLICES; ++j)
+        if (first + j * BLOCK < FREQUENCIES)
+            products[(size_t)target * FREQUENCIES + first + j * BLOCK] = pack2(re[j], im[j]);
 }
 
 /* A group a target: the way back, x, y, z, of which only what reaches the surface. Real and imaginary part change

@@ -13,6 +13,7 @@ from fmm.operators import FFT, INNER, OUTER, Operators, operators
 from fmm.tree import Csr, Lists, Tree
 
 BLOCK = 64
+SLICES = 5  # frequencies a lane of v_multiply: at order 4 one group makes all 320 of a box
 PHASES = ("UP", "U", "V", "W", "X", "DOWN")
 SMALLEST_LEVEL = 2  # all boxes of levels 0 and 1 touch each other: nothing of theirs is far
 
@@ -99,6 +100,7 @@ def kernel_source(order: int, precision: str) -> str:
         "SIDE": first * second,
         "RADIX_A": first,
         "RADIX_B": second,
+        "SLICES": SLICES,
         "INNER": f"((real){INNER})",
         "OUTER": f"((real){OUTER})",
         "ROOTS_RE": "{" + ", ".join(f"(real){value:.17g}" for value in roots.real) + "}",
@@ -184,7 +186,7 @@ class Solver:
     def phase_v(self) -> None:
         """Forward transforms, products, transforms back."""
         targets = len(self.plan.v_targets)
-        chunks = -(-frequencies(self.plan.order) // BLOCK)
+        chunks = -(-frequencies(self.plan.order) // (BLOCK * SLICES))
         self.launch("v_fft", len(self.plan.v_sources), "v_sources", "surface_index", "up", "spectra")
         self.launch("v_multiply", targets * chunks, targets, "v_begin", "v_items", "m2l", "spectra", "products")
         self.launch("v_ifft", targets, "v_targets", "surface_index", "geometry", "products", "check")
