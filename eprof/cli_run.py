@@ -319,10 +319,10 @@ def _report(
         ).energy(options.costs, setting=options.setting, efficiency=options.efficiency)
         deliver(energy, outputs, options, page=Path(shown) / "report.html")
     except LogError as err:
-        _say(f"{err} The raw logs are kept in {shown}/logs.")
+        _say(f"{str(err).rstrip('.')}. The raw logs are kept in {shown}/logs.")
         return status or 1
     except EprofError as err:
-        _say(f"{err} The raw logs are kept in {shown}; `eprof report {shown}` makes the report again.")
+        _say(f"{str(err).rstrip('.')}. The raw logs are kept; `eprof report {shown}` makes the report again.")
         return status or 1
     except KeyboardInterrupt:
         _say(f"interrupted; the raw logs are kept in {shown}; `eprof report {shown}` makes the report.")

@@ -85,10 +85,9 @@ class Setup:
 
     def steps(self, plan: "Shopping", place: Path) -> list[Step]:
         """The measurements as they would be run in the run directory `place`."""
-        counters = list(plan.counters)
-        return [
-            self.collector.step(what, self.tool, self.settings.request, Place(place), counters) for what in self.kinds
-        ]
+        counters, request = list(plan.counters), self.settings.request
+        kinds = [one for one in self.kinds if one != ENERGY or _meter(self) is not None]
+        return [self.collector.step(what, self.tool, request, Place(place), counters) for what in kinds]
 
 
 def prepare(settings: Settings) -> Setup:

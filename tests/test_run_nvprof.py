@@ -232,3 +232,16 @@ def test_run_directories_of_ranks_make_one_report(kepler):
     document = api.load(*names).energy("jetson-tk1").document()
     assert document["launches"] == 9
     assert any("2 runs: 3 to 6 launches each" in one for one in document["warnings"])
+
+
+def test_a_plan_that_fails_leaves_the_times(kepler):
+    """The counters of a GPU that nobody knows cannot be planned: the time was measured before, and is kept."""
+    for name in ("nvprof", "nvidia-smi"):
+        (kepler.bin / name).write_text((kepler.bin / name).read_text().replace("Tesla K20c", "Nobody 9000"))
+    done = kepler.run(
+        "--no-report", kepler.script("true\n"), env={"STAND_IN_GPU": "Nobody 9000,", "STAND_IN": "no-query"}
+    )
+    assert done.returncode == 1
+    assert "No counters measurement: The compute capability of Nobody 9000" in done.stderr
+    assert kepler.manifest()["status"] == "partial"
+    assert [one["what"] for one in kepler.manifest()["measurements"]] == ["time"]

@@ -94,12 +94,11 @@ class Session:
         for index, (what, number) in enumerate(todo):
             try:
                 step = self._prepare(what, number)
-            except EprofError as err:
-                self.warnings.append(str(err))
-                self.status = self.status or 1
+                with self._output(index, what, number) as outputs:
+                    good = self._measure(step, number, signals, source, outputs)
+            except (EprofError, OSError) as err:
+                self._given_up(what, err)
                 return False
-            with self._output(index, what, number) as outputs:
-                good = self._measure(step, number, signals, source, outputs)
             signals.drain()
             if signals.stopped_by is not None:
                 self._stopped(signals.stopped_by)
@@ -107,6 +106,14 @@ class Session:
             if not good:
                 return False
         return True
+
+    def _given_up(self, what: str, err: EprofError | OSError) -> None:
+        """Note what ended the run; what was measured before it is kept. Raises CollectError if nothing was."""
+        if isinstance(err, CollectError) and not self.measurements:
+            raise err
+        reason = str(err) if isinstance(err, EprofError) else f"{err.filename or 'The run'}: {err.strerror or err}."
+        self.warnings.append(f"No {what} measurement: {reason}")
+        self.status = self.status or 1
 
     def _stopped(self, number: signal.Signals) -> None:
         self.warnings.append(f"Interrupted by {number.name}: the run is not complete, and what was collected is kept.")
@@ -123,7 +130,7 @@ class Session:
                 (path / name).parent.mkdir(exist_ok=True)
                 (path / name).write_text(content)
         except OSError as err:
-            raise CollectError(f"{path}: cannot be written to ({err.strerror or err}); nothing was run.") from err
+            raise CollectError(f"{path}: cannot be written to ({err.strerror or err}).") from err
         return step
 
     @contextlib.contextmanager
@@ -166,20 +173,23 @@ class Session:
                 ended = self._once(step, signals, source, outputs)
                 runs, total = runs + 1, total + ended.seconds
                 meter.mark(runs)
-                if ended.status or signals.stopped_by is not None or total >= meter.window_s or runs >= meter.most_runs:
+                done = total >= meter.window_s or runs >= meter.most_runs
+                if done or ended.status or ended.timed_out or signals.stopped_by is not None:
                     return ended, runs
 
     def _once(self, step: Step, signals: Signals, source: Input, outputs: tuple[int, int]) -> Ended:
         with source.open() as stdin:
             streams = Streams(stdin, *outputs)
             if step.in_stdout is None or step.strip is None:
-                return self._spawn(step, signals, streams, self._ticker(step))
+                # The first run's output is the user's: a line of progress in the middle of it would spoil it.
+                quiet = outputs[0] == self.stdout
+                return self._spawn(step, signals, streams, None if quiet else self._ticker(step))
             return self._stripped(step, signals, streams, self.directory.logs / step.in_stdout, step.strip())
 
     def _stripped(self, step: Step, signals: Signals, streams: Streams, log: Path, strip: Strip) -> Ended:
         """Run with standard output into a log, and pass on what is the program's own."""
         with log.open("ab") as file:
-            tail, show = Tail(log, strip, streams.stdout), self._ticker(step)
+            tail, show = Tail(log, strip, streams.stdout, self._wipe), self._ticker(step)
 
             def tick() -> None:
                 tail.tick()
@@ -204,8 +214,11 @@ class Session:
                 wrapped=step.command != self.request.program,
             )
         finally:
-            if self.show is not None:
-                self.show("")
+            self._wipe()
+
+    def _wipe(self) -> None:
+        if self.show is not None:
+            self.show("")
 
     def _ticker(self, step: Step) -> Callable[[], None] | None:
         """What keeps the user informed on a terminal."""

@@ -4,7 +4,7 @@ import contextlib
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -69,9 +69,10 @@ def _is_open(descriptor: int) -> bool:
 
 
 class Tail:
-    """Passes on what a program writes into a file, without the profiler's part of it."""
+    """Passes on what a program writes into a file, without the profiler's part of it; `before` is called each time."""
 
-    def __init__(self, path: Path, strip: Strip, target: int | None) -> None:
+    def __init__(self, path: Path, strip: Strip, target: int | None, before: Callable[[], None] | None = None) -> None:
+        self._before = before
         self._file = path.open("rb")
         self._strip = strip
         self._target = target
@@ -87,6 +88,8 @@ class Tail:
     def _pass(self, piece: bytes) -> None:
         if self._target is None or not piece:
             return
+        if self._before is not None:
+            self._before()
         try:
             write_all(self._target, piece)
         except OSError:

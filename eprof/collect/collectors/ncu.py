@@ -101,7 +101,6 @@ class Ncu(Collector):
             what,
             (*command, "--metrics", ",".join(counters), *request.program),
             f"{len(counters)} metrics, each kernel replayed with cold caches until all are counted",
-            environment={"LC_ALL": "C"},
             logs=(log.name,),
             passes=_PASSES.get(tool.capability or "", "3"),
         )

@@ -77,7 +77,6 @@ class Nvprof(Collector):
             what,
             (*head, *kernels, *asked, *request.program),
             f"{len(metrics)} metrics and {len(events)} events, each kernel replayed until all are counted",
-            environment={"LC_ALL": "C"},
             logs=(f"{what}-{place.number}-*.csv",),
             passes="several; nvprof does not tell beforehand",
         )
