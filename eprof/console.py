@@ -79,18 +79,24 @@ def _summary(document: dict[str, Any], verbose: bool, width: int) -> Iterable[Re
         yield from _split(view)
     yield Text()
     yield _kernels(view, None if verbose else _KERNELS, width)
-    yield Text()
-    yield _counts(view, verbose)
+    counted = _counts(view, verbose)
+    if counted.row_count:
+        yield from (Text(), counted)
     yield from _footnotes(view, verbose)
 
 
 def _subject(document: dict[str, Any]) -> str:
-    devices = [f"{one['name'] or 'GPU not named'} (capability {one['capability']})" for one in document["devices"]]
+    devices = [_device(one) for one in document["devices"]]
     words = [document["title"], ", ".join(devices)]
     costs = document["costs"]
     if costs is not None:
         words.append(f"costs {costs['name']} at {setting(costs['setting'])}")
     return printable(" · ".join(words))
+
+
+def _device(device: Mapping[str, Any]) -> str:
+    capability = f" (capability {device['capability']})" if device["capability"] else ""
+    return f"{device['name'] or 'GPU not named'}{capability}"
 
 
 def setting(values: Mapping[str, float | None]) -> str:
@@ -181,12 +187,12 @@ def _kernel_split(kernel: Mapping[str, Any]) -> list[str]:
     return [_amount(total, "J"), *(_share(part, total.value or 0.0).replace(".0 %", " %") or "–" for part in parts)]
 
 
-def _counts(view: View, verbose: bool) -> RenderableType:
-    """What was counted, and what each costs; counts of zero only if `verbose`."""
+def _counts(view: View, verbose: bool) -> Table:
+    """What was counted, and what each costs; zeros and what could not be counted only if `verbose`."""
     energy = ("energy", "each") if view.costs else ()
     table = _table("count", "number", *energy)
     for name, word in view.words.items():
-        if word.value.value == 0 and not verbose:
+        if not word.value.value and not verbose:
             continue
         charge = view.charges.get(name)
         each = "no price" if charge is None else f"{charge['pj']:.4g} pJ" if charge["pays"] else "pays nothing"

@@ -350,6 +350,15 @@ def _devices() -> dict[str, tuple[str, ...]]:
     return found
 
 
+def nothing() -> Definition:
+    """The definition for logs that hold times and no counters, whatever the GPU: no word is countable."""
+    reasons = dict.fromkeys(COUNTS, "the logs hold no counters")
+    words: dict[str, dict[str, tuple[Entry, ...]]] = {
+        section: {} for section in WORDS_OF["served"] + WORDS_OF["accessed"]
+    }
+    return Definition("none", "none", (), "the logs hold times only", {}, {}, {}, {}, words, {}, reasons)
+
+
 def guess_capability(counter_names: Iterable[str]) -> tuple[str, ...]:
     """The capabilities whose definitions know most of these counters: several where that does not decide, or none."""
     present = set(counter_names)

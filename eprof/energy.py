@@ -40,7 +40,11 @@ class Split:
         return self.table.sum(axis=1, min_count=1)
 
     def _sum(self, names: tuple[str, ...]) -> pd.Series:
-        return self.table[[name for name in names if name in self.table]].sum(axis=1, min_count=1)
+        """What is known of some classes; NaN where nothing is, or where all that is known is that some take 0 J."""
+        members = [name for name in names if name in self.table]
+        known = self.table[members].sum(axis=1, min_count=1)
+        lost = (join(self.marks[members], axis=1) & int(Mark.MISSING)) != 0
+        return known.where((known != 0) | ~lost)
 
     @property
     def row_marks(self) -> pd.Series:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from eprof import checks, counters, counts, times
-from eprof.costs import Costs, CostTable, for_device
+from eprof.costs import Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counters import Definition
 from eprof.counts import Counts
@@ -83,16 +83,7 @@ class Profile:
         if table is None:
             counted = self.counts()
             return Energy(self, None, _rows(counted, _order(counted.kernels, None)), None)
-        priced = table.at(setting)
-        foreign = self._foreign(table)
-        if foreign:
-            priced = replace(
-                priced,
-                marks=priced.marks | Mark.ASSUMED,
-                constant_marks=priced.constant_marks | Mark.ASSUMED,
-                charges={name: _assumed(charge) for name, charge in priced.charges.items()},
-                notes=(*priced.notes, foreign),
-            )
+        priced = self._for_this_gpu(table.at(setting), table)
         counted, time_from, notes = model_time(self.counts(priced.books), priced, efficiency)
         split = attribute(counted, priced)
         order = _order(counted.kernels, split)
@@ -107,23 +98,29 @@ class Profile:
         found = {table.name: table for table in tables.values() if table is not None}
         return next(iter(found.values())) if len(found) == 1 and None not in tables.values() else None
 
-    def _foreign(self, table: CostTable) -> str | None:
-        """A sentence if the table was made for another GPU than the one that was profiled, else None."""
-        others = sorted(
-            {one.device.name for one in self.counted if one.device.name and not table.is_for(one.device.name)}
-        )
+    def _for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
+        """The costs as they are for the GPU they were made for; on another, each price is ASSUMED and a note says so."""
+        profiled = {one.device.name or "a GPU that the logs do not name" for one in self.counted}
+        others = sorted(name for name in profiled if not table.is_for(name))
         if not others:
-            return None
-        return (
+            return priced
+        note = (
             f"The costs are those of {table.device}, the counts are from {_list(others)}: "
             "every energy rests on the assumption that the two cost the same."
+        )
+        return replace(
+            priced,
+            marks=priced.marks | Mark.ASSUMED,
+            constant_marks=priced.constant_marks | Mark.ASSUMED,
+            charges={name: _assumed(charge) for name, charge in priced.charges.items()},
+            notes=(*priced.notes, note),
         )
 
     def _repr_html_(self) -> str:
         return self.energy().to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
 
 
-def _assumed(charge: Any) -> Any:
+def _assumed(charge: Charge) -> Charge:
     return replace(charge, marks=charge.marks | Mark.ASSUMED) if charge.pays else charge
 
 
@@ -191,7 +188,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
         launches = replace(launches, marks=launches.marks | np.int8(Mark.SIMULATED))
     else:
         device = identify(label, capability, [str(name) for name in launches.counters.columns])
-    definition = counters.find(profiler, device.capability or "")
+    definition = counters.find(profiler, device.capability) if device.capability else counters.nothing()
     timed, time_from, warnings = times.recover(launches, definition)
     found = [*warnings, *checks.check(timed, definition)]
     return Counted(device, timed, definition, time_from, tuple(found))
@@ -209,6 +206,8 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     if len(by_name) == 1:
         return Device(label, name, index, by_name[0], "device name")
     by_counters = counters.guess_capability(counter_names)
+    if not by_counters:
+        return Device(label, name, index, None, "no counters that would need it")
     both = [one for one in by_counters if one in by_name] if by_name else list(by_counters)
     if both and (by_name or len({counters.find("nvprof", one).name for one in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
@@ -311,7 +310,9 @@ class Energy:
             for n, c in costs.charges.items()
             if c.pays and n in table and (self.split.marks[n] & int(Mark.MISSING)).any()
         ]
-        if uncounted:
+        if set(uncounted) >= {name for name, charge in costs.charges.items() if charge.pays}:
+            found.append("No instruction and no byte was counted in these logs; totals are lower bounds.")
+        elif uncounted:
             found.append(
                 f"Not counted here, though {costs.name} prices them: {_labels(uncounted)}; totals are lower bounds."
             )
