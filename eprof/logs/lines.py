@@ -68,9 +68,9 @@ class Walk:
         self._next_run = 0
         self._last_skipped = False
 
-    def feed(self, block: bytes) -> None:
+    def feed(self, marks: "Marks") -> None:
         """Read a block of whole lines."""
-        marks, place, slow_until = _Marks(block), 0, 0
+        block, place, slow_until = marks.block, 0, 0
         while place < len(block):
             if place >= slow_until and self._is_fast():
                 slow_until = self._bodies(block, marks, place)
@@ -82,7 +82,7 @@ class Walk:
             self._line(block[place:end].decode())
             place = end + 1
 
-    def _bodies(self, block: bytes, marks: "_Marks", place: int) -> int:
+    def _bodies(self, block: bytes, marks: "Marks", place: int) -> int:
         """Try to read the rows from `place` on together. Gives minus the place behind, or up to where it failed."""
         stop = marks.next_break(place)
         for _ in range(2):
@@ -100,6 +100,7 @@ class Walk:
         self._end_table()
         for section in self._given:
             section.close()
+        self._store.later.wait()
 
     def _is_fast(self) -> bool:
         section = self._section
@@ -197,11 +198,14 @@ class Walk:
         self.seen.tables += 1
         kind = headers.IGNORED if header.kind == headers.SUMMARY and self._of_api() else header.kind
         run = 0 if kind == headers.IGNORED else self._run(header)
+        if not issubclass(_SECTIONS[kind], ColumnSection):
+            self._store.later.wait()
         self._section = _SECTIONS[kind](header, run, self._store)
 
     def _open_text(self, line: str) -> None:
         self._end_table()
         self.seen.tables += 1
+        self._store.later.wait()
         run = 0 if self._of_api() else self._run(line)
         self._section = text.open_table(line, run, self._store, self._of_api())
 
@@ -226,11 +230,11 @@ class Walk:
         self._section = None
 
 
-class _Marks:
-    """Where in a block the rows of a table may end. Looked for in steps that stay in the processor's cache."""
+class Marks:
+    """A block, and where in it the rows of a table may end. Looked for in steps that stay in the processor's cache."""
 
     def __init__(self, block: bytes) -> None:
-        self._block = block
+        self.block = block
         self._data = np.frombuffer(block, dtype=np.uint8)
         breaks, self._before = [np.zeros(0, dtype=np.int64)], [0]
         for start in range(0, len(block), _STEP):
@@ -242,11 +246,11 @@ class _Marks:
     def next_break(self, place: int) -> int:
         """The start of the first line from `place` on that is empty or starts with `=`."""
         found = int(np.searchsorted(self._breaks, place))
-        return int(self._breaks[found]) if found < len(self._breaks) else len(self._block)
+        return int(self._breaks[found]) if found < len(self._breaks) else len(self.block)
 
     def next_header(self, place: int, end: int) -> int:
         """The start of the first line between `place` and `end` that is a header with its quotes."""
-        found = [self._block.find(start, place, end) for start in _HEADER_STARTS]
+        found = [self.block.find(start, place, end) for start in _HEADER_STARTS]
         return min([one + 1 for one in found if one >= 0], default=end)
 
     def lines(self, place: int, end: int) -> int:

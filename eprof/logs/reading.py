@@ -1,18 +1,20 @@
 """From a file to a `Log`, or to one sentence on why there is none."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from eprof.errors import LogError
 from eprof.logs import header as headers
 from eprof.logs import oclgrind
 from eprof.logs.header import Header
-from eprof.logs.lines import Outcome, Walk
+from eprof.logs.lines import Marks, Outcome, Walk
 from eprof.logs.sniff import NCU_NOT_YET, SQLITE, refuse_foreign
 from eprof.logs.sqlite import read_sqlite
 from eprof.logs.store import Store
-from eprof.logs.stream import Source, Tuning, ahead, blocks, open_source, unpack
+from eprof.logs.stream import Source, Tuning, blocks, open_source, unpack
 from eprof.logs.table import Log
+from eprof.logs.threads import ahead
 
 _NSYS_NOT_YET = "Nsight Systems statistics are not read yet; make a log with nvprof --csv"
 
@@ -52,9 +54,10 @@ def read_tuned(
         refuse_foreign(source.path, head)
         store = Store(names or {}, keep)
         walk = Walk(store, tuning, _given(columns))
-        for block in ahead(blocks(source, tuning)):
-            walk.feed(block)
-        walk.close(source.ends_with_newline)
+        with closing(store.later):
+            for block in ahead(map(Marks, blocks(source, tuning))):
+                walk.feed(block)
+            walk.close(source.ends_with_newline)
     return _log(source, store, walk.seen, columns is not None)
 
 

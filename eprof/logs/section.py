@@ -128,12 +128,13 @@ class ColumnSection(Section):
     def close(self) -> None:
         """The table ends here."""
         self._flush()
-        self.finish()
+        self.store.later.do(self.finish)
 
     def _flush(self) -> None:
         if self._pending:
             columns = zip(*self._pending, strict=True)
-            self.add({i: pa.array(column, pa.string()) for i, column in zip(self.wanted, columns, strict=True)})
+            rows = {i: pa.array(column, pa.string()) for i, column in zip(self.wanted, columns, strict=True)}
+            self.store.later.do(self.add, rows)
             self._pending = []
 
     def column_types(self) -> Mapping[int, pa.DataType]:
@@ -155,7 +156,7 @@ class ColumnSection(Section):
             return None
         self._flush()
         self.rows += rows
-        self.add(columns)
+        self.store.later.do(self.add, columns)
         return len(odd)
 
     def _parse(self, body: memoryview) -> tuple[Columns, list[str]] | None:
@@ -186,7 +187,7 @@ def parse(
 
     table = arrow_csv.read_csv(
         pa.BufferReader(pa.py_buffer(body)),
-        read_options=arrow_csv.ReadOptions(column_names=[str(i) for i in range(width)]),
+        read_options=arrow_csv.ReadOptions(column_names=[str(i) for i in range(width)], use_threads=False),
         parse_options=arrow_csv.ParseOptions(invalid_row_handler=skip),
         convert_options=arrow_csv.ConvertOptions(
             include_columns=[str(i) for i in wanted],

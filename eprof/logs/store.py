@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from eprof.logs.table import OTHER, Table
+from eprof.logs.threads import Later
 from eprof.logs.values import MISFIT, REASONS, UNITS
 
 Array = np.ndarray[Any, Any]
@@ -63,7 +64,10 @@ class Piece:
 
 @dataclass
 class Store:
-    """What was read so far. `names`: description -> metric name; `keep`: the counters to hold, None for all."""
+    """What was read so far. `names`: description -> metric name; `keep`: the counters to hold, None for all.
+
+    Numbers of names and notes come in the order of the log: who changes the store does so by `later`, or waits for it.
+    """
 
     names: Mapping[str, str]
     keep: Container[str] | None
@@ -73,6 +77,7 @@ class Store:
     missing: Counter[tuple[str, int]] = field(default_factory=Counter)
     others: dict[str, list[float]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    later: Later = field(default_factory=Later)
 
     def __post_init__(self) -> None:
         self._squashed = {_squash(description): name for description, name in self.names.items()}

@@ -5,7 +5,6 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -101,15 +100,6 @@ def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
     for block in _whole_lines(_utf8(chunks), source, tuning.longest_line):
         yield _clean(block, source)
     source.ends_with_newline = not block or block.endswith((b"\n", b"\r"))
-
-
-def ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same blocks, each made while the one before it is worked on."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        coming = pool.submit(next, blocks, None)
-        while (block := coming.result()) is not None:
-            coming = pool.submit(next, blocks, None)
-            yield block
 
 
 def _utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
