@@ -118,6 +118,8 @@ ROWS = st.one_of(
 @given(rows=st.lists(ROWS, max_size=25))
 @example(rows=[METRICS, metric("a", 1), f'"{K20C}","open,2,"a","b",1,2,3', metric("a", 2), 'x"'])
 @example(rows=[WIDE, ",,,,,GB/s", f'"{K20C}","1","7","axpy",+5,2.0', f'"{K20C}","1","7","axpy", 5 ,2.0'])
+@example(rows=[WIDE, ",,,,,GB/s", *[f'"{K20C}","1","7","axpy",+5,2.0'] * 3])
+@example(rows=[TRACE, TRACE_UNITS, *[launch("+1.5")] * 3])
 @example(rows=[METRICS, metric("a", "1"), " ", metric("a", "2")])
 def test_together_and_one_by_one_read_the_same(tmp_path, rows):
     path = write(tmp_path, "\n".join([*rows, ""]))
@@ -157,6 +159,7 @@ CELLS = st.one_of(
 
 @quick
 @given(texts=st.lists(CELLS, max_size=12))
+@example(texts=["+0", "+5%", "+1e3GB/s", "+", "++1", "+nan"])
 def test_cells_read_quickly_are_those_read_carefully(texts):
     (values, kinds), (slow_values, slow_kinds) = cells(array(texts, "string")), careful_cells(array(texts, "string"))
     assert kinds.tolist() == slow_kinds.tolist()

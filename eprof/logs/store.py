@@ -39,12 +39,12 @@ class Names:
         if None in places:
             places = [self.code(name) for name in names]
         known = np.array(places, dtype=np.int32)
-        return known[encoded.indices.to_numpy(zero_copy_only=False)] if len(known) else np.empty(0, np.int32)
+        return known.take(encoded.indices.to_numpy(zero_copy_only=False)) if len(known) else np.empty(0, np.int32)
 
     def category(self, codes: Array) -> pd.Categorical:
         """The names for `codes`; -1 becomes NaN."""
-        used = np.unique(codes[codes >= 0])
         names = list(self._codes)
+        used = np.flatnonzero(np.bincount(codes + 1, minlength=len(names) + 1)[1:])
         place = np.full(len(names) + 1, -1, dtype=np.int32)
         place[used] = np.arange(len(used))
         return pd.Categorical.from_codes(place[codes], categories=pd.Index([names[i] for i in used], dtype=object))
@@ -97,8 +97,9 @@ class Store:
 
     def count_missing(self, counter: str, kinds: Array) -> None:
         """Count the cells of a counter that hold no value, by reason."""
-        for reason, number in zip(*np.unique(kinds[kinds < 0], return_counts=True), strict=True):
-            self.missing[counter, int(reason)] += int(number)
+        if kinds.min(initial=0) < 0:
+            for reason, number in zip(*np.unique(kinds[kinds < 0], return_counts=True), strict=True):
+                self.missing[counter, int(reason)] += int(number)
 
     def count_other(self, name: str, calls: float, time_s: float) -> None:
         """Count something that took time on the GPU but is no kernel, such as a copy."""

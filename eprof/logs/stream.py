@@ -138,7 +138,8 @@ def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Itera
             chunk, dropping = chunk[found.end() :], False
         if rest.endswith(b"\r"):
             rest, chunk = b"", rest + chunk
-        cut = max(chunk.rfind(b"\n"), chunk.rfind(b"\r", 0, len(chunk) - 1)) + 1
+        last = chunk.rfind(b"\n")
+        cut = max(last, chunk.rfind(b"\r", last + 1, len(chunk) - 1)) + 1
         if cut:
             yield b"".join((rest, memoryview(chunk)[:cut]))
             rest = b""

@@ -49,24 +49,21 @@ class SummarySection(ColumnSection):
 
     def add(self, columns: Columns) -> None:
         """Keep the cells of the wanted counters."""
-        columns = {**columns, self.name: encoded(columns[self.name])}
-        counters = [self.store.canonical(word.strip()) for word in words(columns[self.name])]
-        wanted = np.array([self.store.keeps(counter) for counter in counters], dtype=bool)[codes(columns[self.name])]
+        name, calls = encoded(columns[self.name]), encoded(columns[self.calls])
+        counters = [self.store.canonical(word.strip()) for word in words(name)]
+        wanted = np.array([self.store.keeps(counter) for counter in counters], dtype=bool).take(codes(name))
         if not wanted.any():
             return
-        if not wanted.all():
-            columns = {i: column.filter(pa.array(wanted)) for i, column in columns.items()}
-        own = np.array([self._counters.code(counter) for counter in counters], dtype=np.int32)
-        calls = encoded(columns[self.calls])
-        self._parts.append(
-            (
-                self.store.devices.codes(columns[self.device]),
-                self.store.kernels.codes(columns[self.kernel]),
-                np.array([int(word) for word in words(calls)], dtype=np.int64)[codes(calls)],
-                own[codes(columns[self.name])],
-                *cells(columns[self.value]),
-            )
+        numbers = (
+            self.store.devices.codes(columns[self.device]),
+            self.store.kernels.codes(columns[self.kernel]),
+            np.array([int(word) for word in words(calls)], dtype=np.int64).take(codes(calls)),
+            np.array([self._counters.code(counter) for counter in counters], dtype=np.int32).take(codes(name)),
         )
+        texts = columns[self.value]
+        if not wanted.all():
+            numbers, texts = tuple(one[wanted] for one in numbers), texts.filter(pa.array(wanted))
+        self._parts.append((*numbers, *cells(texts)))
 
     def finish(self) -> None:
         """Turn cells to rows: one for each device and kernel (more where a counter of it comes twice)."""
@@ -82,8 +79,8 @@ class SummarySection(ColumnSection):
         first = np.zeros(row.max() + 1, dtype=np.int64)
         first[row[::-1]] = np.arange(len(row))[::-1]
         piece = Piece(self.run, device[first], kernel[first], calls[first])
-        order = np.argsort(counter, kind="stable")
         ends = np.cumsum(np.bincount(counter))
+        order = np.argsort(counter.astype(np.min_scalar_type(len(ends))), kind="stable")  # short numbers sort faster
         for label, cell in zip(self._counters.names(), np.split(order, ends[:-1]), strict=False):
             if len(cell):
                 piece.counters[label] = self._column(label, len(first), row[cell], values[cell], kinds[cell])

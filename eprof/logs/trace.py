@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eprof.logs.header import SUMMARY, Header
-from eprof.logs.section import DICTIONARY, WHOLE, Columns, ColumnSection, Section, codes, encoded, words
+from eprof.logs.section import DICTIONARY, WHOLE, Columns, ColumnSection, Section, codes, encoded, no_blanks, words
 from eprof.logs.store import NO_DEVICE, Array, Piece, Store
 from eprof.logs.values import SECONDS, cells, is_number, seconds
 
@@ -18,6 +18,17 @@ _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
 def strip_launch_id(name: str) -> str:
     """A kernel name without the ` [123]` that traces without Correlation_ID put behind it."""
     return re.sub(_LAUNCH_ID, "", name)
+
+
+def _strip_launch_ids(names: pa.Array) -> pa.Array:
+    """As `strip_launch_id`, for all names; a pattern would take three times as long."""
+    bracket = pc.ascii_rtrim(names, "]")
+    digits = pc.ascii_rtrim(bracket, "0123456789")
+    lengths = [pc.binary_length(texts).to_numpy() for texts in (names, bracket, digits)]
+    has_id = (lengths[0] == lengths[1] + 1) & (lengths[1] > lengths[2])
+    has_id &= pc.ends_with(digits, " [").to_numpy(zero_copy_only=False)
+    bare = pc.binary_slice(digits.view(pa.binary()), 0, -2).view(pa.string())
+    return bare if has_id.all() else pc.if_else(pa.array(has_id), bare, names)
 
 
 def is_kernel(name: str) -> bool:
@@ -73,14 +84,14 @@ class TraceSection(ColumnSection):
             self._unit is not None
             and not start.null_count
             and all(_unsigned(column.drop_null().to_numpy()) for column in (start, duration))
-            and bool(pc.all(pc.match_substring_regex(columns[self.name], r"\S")).as_py())
+            and no_blanks(columns[self.name])
         )
 
     def add(self, columns: Columns) -> None:
         """Keep the kernels' launches; count everything else by its name."""
         names = pc.utf8_trim_whitespace(columns[self.name])
         if self.has_launch_ids:
-            names = pc.replace_substring_regex(names, _LAUNCH_ID, "")
+            names = _strip_launch_ids(names)
         names = names.dictionary_encode()
         labels = words(names)
         code = codes(names)

@@ -23,9 +23,9 @@ REASONS = {
 }
 _ZERO, _NINE, _PERCENT_SIGN, _S = b"09%s"
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_PLAIN = f"^{_NUMBER}$"
-_SUFFIXED = f"^(?P<number>{_NUMBER})(?P<suffix>%|[KMGT]?B/s)$"
-_SIGNED, _UNSIGNED = re.compile(f"[+-]?{_NUMBER}"), re.compile(_NUMBER)
+_PLAIN = rf"^\+?{_NUMBER}$"  # pyarrow reads a plus sign too, so all ways of reading agree
+_SUFFIXED = rf"^(?P<number>\+?{_NUMBER})(?P<suffix>%|[KMGT]?B/s)$"
+_SIGNED, _UNSIGNED = re.compile(f"[+-]?{_NUMBER}"), re.compile(rf"\+?{_NUMBER}")
 _LEVEL_TEXT = re.compile(r"[A-Za-z]+ \((\d+)\)")
 # Decimal multipliers: 1e9 B per GB gives the fixed 705 MHz clock of a K20c log, 2**30 does not.
 RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
@@ -96,7 +96,7 @@ def _plain(texts: pa.Array) -> tuple[Array, Array] | None:
 
 
 def _percentages(texts: pa.Array) -> tuple[Array, Array] | None:
-    number = pc.utf8_rtrim(texts, characters="%")
+    number = pc.ascii_rtrim(texts, characters="%")
     values = _numbers(number)
     if values is None or (_lengths(texts) - _lengths(number) != 1).any():
         return None
@@ -104,12 +104,12 @@ def _percentages(texts: pa.Array) -> tuple[Array, Array] | None:
 
 
 def _rates(texts: pa.Array) -> tuple[Array, Array] | None:
-    number = pc.utf8_rtrim(texts, characters="KMGTB/s")
-    values, suffix = _numbers(number), pc.utf8_slice_codeunits(texts, -4)
+    number = pc.ascii_rtrim(texts, characters="KMGTB/s")
+    values = _numbers(number)
     if values is None:
         return None
-    known = suffix.dictionary_encode()
-    names = [name.lstrip("0123456789.") for name in known.dictionary.to_pylist()]
+    known = pc.binary_slice(texts.view(pa.binary()), -4).dictionary_encode()
+    names = [name.decode().lstrip("0123456789.") for name in known.dictionary.to_pylist()]
     place = known.indices.to_numpy(zero_copy_only=False)
     if (
         not set(names) <= set(RATES)
@@ -178,6 +178,8 @@ def _other(text: str) -> tuple[float, int]:
 
 def settle(kinds: Array) -> tuple[int, Array]:
     """The unit that most cells of a column have, and the cells with those of another unit turned to MISFIT."""
+    if len(kinds) and kinds[0] >= 0 and (kinds == kinds[0]).all():
+        return int(kinds[0]), kinds
     votes = np.bincount(kinds[kinds >= 0], minlength=len(UNITS))
     kind = int(votes.argmax()) if votes.any() else _OTHER
     return kind, np.where((kinds >= 0) & (kinds != kind), np.int8(MISFIT), kinds)
@@ -194,7 +196,7 @@ def unit_of(text: str) -> tuple[float, str] | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell is a plain number: finite, without sign or unit."""
+    """Whether a cell is a plain number: finite, not negative, without unit."""
     return _UNSIGNED.fullmatch(text.strip()) is not None and float(text) < float("inf")
 
 
