@@ -2,6 +2,8 @@
 
 import glob
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +38,7 @@ def load(
     column_names = logs.read_columns(columns) if columns is not None else None
 
     def read_one(path: Path) -> Log:
-        log = logs.read(path, columns=column_names, names=names, keep=keep)
+        log = _whole(path, lambda file: logs.read(file, columns=column_names, names=names, keep=keep))
         return runs.titled(owner[path], log) if path in owner else log
 
     read, left_out = _read_all(paths, read_one)
@@ -51,7 +53,28 @@ def load(
         warnings=notes,
         command_line=command_line or _call(found),
         run=replace(directories[0], whole=not kernels) if len(directories) == 1 and len(found) == 1 else None,
+        priced_as=_common_pricing(directories),
     )
+
+
+def _common_pricing(directories: Sequence[Run]) -> Run | None:
+    """A run whose costs, setting and efficiency are those of all run directories; None if they differ."""
+    asked = {tuple(run.pricing(what) for what in ("costs", "setting", "efficiency")) for run in directories}
+    return directories[0] if len(asked) == 1 else None
+
+
+def _whole(path: Path, read: Callable[[Path], Log]) -> Log:
+    """Read a log that may be a pipe: it is copied first, because readers look at a file's start more than once."""
+    if not path.is_fifo():
+        return read(path)
+    with tempfile.NamedTemporaryFile() as spool:
+        with path.open("rb") as pipe:
+            shutil.copyfileobj(pipe, spool)
+        spool.flush()
+        try:
+            return replace(read(Path(spool.name)), path=str(path))
+        except LogError as err:
+            raise LogError(str(err).replace(spool.name, str(path))) from err
 
 
 def run(
@@ -105,7 +128,7 @@ def _expand(inputs: Sequence[str | Path]) -> list[Path]:
     """The files behind names and patterns, each once, in order. Raises UsageError if there is nothing to read."""
     found: list[Path] = []
     for one in inputs:
-        path = Path(one)
+        path = Path("/dev/stdin" if str(one) == "-" else one)
         if not path.exists() and glob.has_magic(str(one)):
             matches = sorted(Path(match) for match in glob.glob(str(one), recursive=True))
             if not matches:
@@ -115,7 +138,8 @@ def _expand(inputs: Sequence[str | Path]) -> list[Path]:
             found.append(path)
     if not found:
         raise UsageError("Nothing to report on: name at least one log.")
-    return list({path.resolve(): path for path in found}.values())
+    # A pipe's resolved name means nothing, and two may look alike.
+    return list({path if path.is_fifo() else path.resolve(): path for path in found}.values())
 
 
 def _wanted() -> frozenset[str]:
@@ -147,6 +171,9 @@ def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[s
         return launches, []
     matchers = [_matcher(one) for one in wanted]
     mine = launches.kernels["kernel"].astype(str).map(lambda name: any(match(name) for match in matchers)).astype(bool)
+    if not mine.any():
+        known = ", ".join(dict.fromkeys(short_name(name) for name in launches.kernels["kernel"].astype(str)[:8]))
+        raise LogError(f"-k/--kernel-name {' '.join(wanted)} matches none of {len(mine)} kernels; there are {known}.")
     note = f"{int(mine.sum())} of {len(mine)} kernels are selected by -k/--kernel-name; totals are of these only."
     chosen = replace(
         launches, kernels=launches.kernels[mine], counters=launches.counters[mine], marks=launches.marks[mine]

@@ -30,6 +30,7 @@ _SUFFIXES = {
 _CONFIG_KEYS = (
     "costs",
     "setting",
+    "efficiency",
     "capability",
     "kernel_name",
     "columns",
@@ -54,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except EprofError as err:
         code = _complain(f"eprof: {err}", 1)
     except BrokenPipeError:
-        # The reader of our output went away (`eprof report ... | head`): nothing is left to say.
+        # The reader of our output went away (`eprof report ... | head`): nothing is left to say. 128 + SIGPIPE.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
+        code = 141
     except KeyboardInterrupt:
         code = _complain("eprof: interrupted; nothing was written.", 130)
     sys.exit(code)
@@ -208,11 +209,11 @@ def _config(path: str) -> dict[str, Any]:
 
     document = Document.read(Path(path))
     document.check_keys(document.data, _CONFIG_KEYS)
-    lists = ("time", "output", "kernel_name")
+    flags, lists = ("force", "quiet", "verbose", "no_color"), ("time", "output", "kernel_name")
     for key, value in document.data.items():
-        wanted = bool if key in ("force", "quiet", "verbose", "no_color") else list if key in lists else str
-        if not isinstance(value, wanted):
-            raise document.error(f"`{key}` must be a {wanted.__name__}.", key)
+        wanted: dict[str, type] = {**dict.fromkeys(flags, bool), **dict.fromkeys(lists, list), "efficiency": float}
+        if not isinstance(value, wanted.get(key, str)):
+            raise document.error(f"`{key}` must be a {wanted.get(key, str).__name__}.", key)
     return dict(document.data)
 
 
@@ -224,7 +225,7 @@ def _outputs(options: argparse.Namespace) -> list[tuple[Path, str]]:
     """The files to write with their formats; checked before any log is read: no long work for nothing."""
     from eprof.writing import refuse_existing
 
-    found = []
+    found: list[tuple[Path, str]] = []
     for name in options.output:
         path = Path(name)
         kind = options.format or _SUFFIXES.get(path.suffix.lower())
@@ -233,6 +234,10 @@ def _outputs(options: argparse.Namespace) -> list[tuple[Path, str]]:
                 f"-o {name}: cannot tell the format from the suffix; use {' '.join(_SUFFIXES)} or --format."
             )
         refuse_existing(path, options.force)
+        if path.exists() and any(Path(one).exists() and path.samefile(one) for one in getattr(options, "inputs", ())):
+            raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
+        if any(path == other for other, _ in found):
+            raise UsageError(f"-o {name}: is named twice.")
         found.append((path, kind))
     if options.open and not any(kind == "html" for _, kind in found):
         path = Path(Path(options.inputs[0]).stem + ".html")

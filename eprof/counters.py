@@ -21,13 +21,14 @@ from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS, PARTS
 
 SCHEMA = 1
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
-UNITS = ("count", "percent", "byte_per_s")
+UNITS = ("count", "percent", "byte_per_s", "other")
 SECTIONS = {"instruction": INSTRUCTIONS, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
 WORDS_OF = {"served": ("instruction", "bytes", "served"), "accessed": ("instruction", "bytes", "accessed")}
 _TABLES = ("counter", "parameter", "quantity", *SECTIONS, "absent", "uncountable")
 _LISTS = ("check", "time_pair")
 _TOP = ("schema", "name", "applies", "source", "extends", *_TABLES, *_LISTS)
 _NOT_DEFINITIONS = ("devices.toml", "descriptions.toml")
+_PROFILERS = ("nvprof", "ncu")
 _PARTS_FOLDER = "parts"
 _MOST_SLICES = 16  # slices looked for in a log, well above the 8 of any GPU that nvprof knows
 
@@ -266,13 +267,20 @@ def _builtin() -> tuple[Definition, ...]:
 
 def definition_files() -> list[Traversable]:
     """The built-in definition files, without the parts that they extend and without the lists beside them."""
-    found = []
+    found: list[tuple[int, str, Traversable]] = []
     for folder in resources.folder("counters").iterdir():
         if folder.is_dir():
             found += [
-                one for one in folder.iterdir() if one.name.endswith(".toml") and one.name not in _NOT_DEFINITIONS
+                (_rank(folder.name), str(one), one)
+                for one in folder.iterdir()
+                if one.name.endswith(".toml") and one.name not in _NOT_DEFINITIONS
             ]
-    return sorted(found, key=str)
+    return [one for *_, one in sorted(found, key=lambda item: item[:2])]
+
+
+def _rank(profiler: str) -> int:
+    """nvprof before ncu, as they came: the first that knows a capability is meant by `eprof counters 7.0`."""
+    return _PROFILERS.index(profiler) if profiler in _PROFILERS else len(_PROFILERS)
 
 
 def find(profiler: str, capability: str, extra: Path | None = None) -> Definition:
@@ -292,7 +300,7 @@ def find(profiler: str, capability: str, extra: Path | None = None) -> Definitio
 
 
 def named(name: str, extra: Path | None = None) -> Definition:
-    """The definition called `name` ("nvprof/kepler-3.5", "kepler-3.5"), or that of a capability ("3.5").
+    """The definition called `name` ("nvprof/kepler-3.5", "kepler-3.5"), of a capability ("3.5") or of a GPU (its name).
 
     Raises DefinitionError, naming the known ones.
     """
@@ -300,6 +308,8 @@ def named(name: str, extra: Path | None = None) -> Definition:
     for definition in known:
         if name in (definition.name, definition.name.rpartition("/")[2]) or name in definition.capabilities:
             return definition
+    if len(capabilities := capability_of(name)) == 1:
+        return named(capabilities[0], extra)
     raise DefinitionError(f"No counter definition `{name}`; known: {', '.join(one.name for one in known)}.")
 
 
@@ -360,11 +370,22 @@ def nothing() -> Definition:
 
 
 def guess_capability(counter_names: Iterable[str]) -> tuple[str, ...]:
-    """The capabilities whose definitions know most of these counters: several where that does not decide, or none."""
+    """The capabilities whose definitions know most of these counters: several where that does not decide, or none.
+
+    Only definitions of the counters' own profiler are asked.
+    """
     present = set(counter_names)
-    scores = {definition: len(definition.wanted & present) for definition in _builtin()}
+    profiler = profiler_of(present)
+    scores = {one: len(one.wanted & present) for one in _builtin() if one.profiler == profiler}
     best = max(scores.values(), default=0)
     return tuple(one for definition, score in scores.items() if score == best > 0 for one in definition.capabilities)
+
+
+def profiler_of(counter_names: Iterable[str]) -> str:
+    """Whose counters these are: "ncu" if most are named unit__what (`smsp__inst_executed.sum`), else "nvprof"."""
+    names = list(counter_names)
+    theirs = sum(re.match(r"[a-z][a-z0-9]*__\w", name) is not None for name in names)
+    return "ncu" if 2 * theirs > len(names) else "nvprof"
 
 
 @cache

@@ -88,6 +88,8 @@ def _above(view: View, above: Amount) -> str:
         return "Nothing else that was counted costs energy."
     if data.value is None:
         return f"Computation adds {at_least(above, 'J')}; what data movement adds is not known."
+    if view.energy(COMPUTATION).value is None:
+        return f"Data movement adds {at_least(above, 'J')}; what computation adds is not known."
     return f"Of the {at_least(above, 'J')} above constant power, {percent(data.value / above.value)} is data movement."
 
 
@@ -106,14 +108,24 @@ def _data(view: View, above: Amount) -> Headline:
     levels = {group: view.groups[group] for group in view.groups if _family(group) == DATA}
     top = max(levels, key=lambda group: levels[group].value or 0)
     most = (levels[top].value or 0) >= 0.5 * (data.value or 1)
-    start = _above_share(view, f"Moving data takes {percent((data.value or 0) / (above.value or 1))}")
     level = _PROSE.get(top, GROUPS[top])
     which = f"most of it {level}" if most else f"{level} more than any other level"
-    return Headline(
-        f"{start}, {which}.",
-        _join(f"Fewer bytes at that level ({level}) save the most above constant power.", _rest(view), _largest(view)),
-        above.marks,
-    )
+    if view.energy(COMPUTATION).value is None:
+        sentence = f"Moving data takes {at_least(data, 'J')}, predicted, {which}; what computation takes is not known."
+        return Headline(sentence, _join(_rest(view), _largest(view)), above.marks)
+    start = _above_share(view, f"Moving data takes {percent((data.value or 0) / (above.value or 1))}")
+    lever = f"Fewer bytes at that level ({level}) save the most above constant power."
+    return Headline(f"{start}, {which}.", _join(_lever(view, top, lever), _rest(view), _largest(view)), above.marks)
+
+
+def _lever(view: View, group: str, sentence: str) -> str:
+    """What would save the most: `sentence`, if it is about the largest part above constant power; else that part."""
+    parts = {name: amount.value or 0 for name, amount in view.groups.items() if name != "constant"}
+    largest = max(parts, key=lambda name: parts[name])
+    if largest == group or not view.above.value:
+        return sentence
+    share = percent(parts[largest] / view.above.value)
+    return f"The largest single part is {_PROSE.get(largest, GROUPS[largest])} with {share}."
 
 
 def _computation(view: View, above: Amount) -> Headline:
@@ -129,7 +141,7 @@ def _computation(view: View, above: Amount) -> Headline:
         # No class is half of it: naming one alone would hide that others, or a memory level, take as much.
         start = _above_share(view, f"Computation takes {percent((view.energy(COMPUTATION).value or 0) / whole)}")
         sentence, lever = f"{start}, {GROUPS[top]} more than any other class.", ""
-    return Headline(sentence, _join(lever, _rest(view), _largest(view)), above.marks)
+    return Headline(sentence, _join(_lever(view, top, lever), _rest(view), _largest(view)), above.marks)
 
 
 def _family(group: str) -> str:
@@ -168,7 +180,7 @@ def _counts(view: View) -> Headline:
     kernels = "One kernel" if len(view.kernels) == 1 else f"{whole(len(view.kernels))} kernels"
     one = len(view.kernels) == 1
     if did:
-        sentence = f"{kernels} {_and(did, one)}{ran}."
+        sentence = f"{kernels} profiled: {' and '.join(did)} counted{ran}."
     elif ran:
         sentence = f"{kernels} {'takes' if one else 'take'} {ran.removeprefix(' in ')}; nothing else was counted."
     else:
@@ -182,15 +194,11 @@ def _counts(view: View) -> Headline:
     return Headline(sentence, _join(why, _largest(view)), counted | (view.time.marks if ran else 0))
 
 
-def _did(view: View) -> list[tuple[str, str]]:
+def _did(view: View) -> list[str]:
     instructions, dram = view.instructions(view.document), view.summed(view.document, DRAM)
     found = []
     if instructions.value is not None:
-        found.append(("execute", f"{at_least(instructions, '')} instructions"))
+        found.append(f"{at_least(instructions, '')} instructions")
     if dram.value is not None:
-        found.append(("move", f"{at_least(dram, 'B')} from and to DRAM"))
+        found.append(f"{at_least(dram, 'B')} from and to DRAM")
     return found
-
-
-def _and(did: list[tuple[str, str]], one: bool) -> str:
-    return " and ".join(f"{verb}{'s' if one else ''} {what}" for verb, what in did)

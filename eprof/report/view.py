@@ -259,12 +259,14 @@ class View:
         """The sum of some counts; a word that is not there makes it a lower bound."""
         cells = entry.get("counts") or {}
         whole = entry is self.document
-        return total(
+        found = total(
             (self.words[name].value if name in self.words else Amount(None))
             if whole
             else self.cell_value(name, cells.get(name) or {})
             for name in names
         )
+        # "At least 0" says nothing: what the hardware lacks was counted, the rest was not.
+        return Amount(None, found.marks) if found.lower and not found.value else found
 
     def cell_value(self, name: str, cell: Mapping[str, Any]) -> Amount:
         """One kernel's count, with the marks of the counting alone."""
