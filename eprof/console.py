@@ -15,7 +15,7 @@ from eprof.marks import Mark, names
 from eprof.plain import printable
 from eprof.report.badges import Amount
 from eprof.report.headline import headline
-from eprof.report.names import short
+from eprof.report.names import cores, cut
 from eprof.report.numbers import quantity
 from eprof.report.view import View, energy_of, time_of
 from eprof.vocabulary import COUNTS, GROUPS
@@ -165,11 +165,12 @@ def _kernels(view: View, limit: int | None, width: int) -> RenderableType:
     wide = width >= _WIDE
     table = _table("kernel", "calls", "time", *split, *(["flop/B"] if wide else []))
     room = max(_NARROWEST, min(60, width - (72 if split else 32)))
-    for kernel in view.kernels[:limit]:
+    shown = view.kernels[:limit]
+    for kernel, (start, end) in zip(shown, cores([one["name"] for one in shown]), strict=True):
         device = f" on {kernel['device']}" if view.several_devices else ""
         intensity = kernel["intensity_flop_per_byte"]
         table.add_row(
-            printable(short(kernel["name"], room - len(device)) + device),
+            printable(cut(kernel["name"][start:end], room - len(device)) + device),
             f"{kernel['launches']:,}",
             _amount(time_of(kernel), "s"),
             *(_kernel_split(kernel) if split else ()),

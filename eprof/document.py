@@ -162,6 +162,8 @@ class _Cells:
         self.names = list(energy.listed)
         self.values = energy.counts.table[self.names].to_numpy(dtype=float)
         self.marks = energy.counts.marks[self.names].to_numpy(dtype=np.int64, copy=True)
+        # Counted, but not all of it: a counter that overflowed in some launches.
+        self.bounds = ((self.marks & int(Mark.MISSING)) != 0) & ~np.isnan(self.values)
         self.joules = np.full_like(self.values, math.nan)
         self.wanted = np.zeros(len(self.names), dtype=bool)
         if energy.split is not None and energy.costs is not None:
@@ -179,12 +181,15 @@ class _Cells:
         values, joules = _numbers(self.values[:, at]), _numbers(self.joules[:, at])
         marks = self.marks[:, at].tolist()
         missing = int(Mark.MISSING)
-        return [
+        found: list[dict[str, Any] | None] = [
             {"value": value, "unit": unit, "energy_j": joule, "marks": _MARK_WORDS[mark]}
             if value is not None or (lost and mark & missing)
             else None
             for value, joule, mark in zip(values, joules, marks, strict=True)
         ]
+        for row in np.flatnonzero(self.bounds[:, at]):
+            found[row]["lower_bound"] = True  # type: ignore[index]
+        return found
 
 
 def _time_marks(energy: Energy) -> pd.Series:
@@ -206,6 +211,7 @@ def _total_counts(energy: Energy, cells: _Cells) -> dict[str, Any]:
             "unit": COUNTS[name].unit,
             "energy_j": _sum(cells.joules[:, at]),
             "marks": _MARK_WORDS[int(marks[at])],
+            **({"lower_bound": True} if cells.bounds[:, at].any() else {}),
             "how": [
                 {"formula": way.formula, "note": way.note, "marks": names(way.mark), "kernels": way.kernels}
                 for way in energy.counts.how.get(name, ())

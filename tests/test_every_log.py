@@ -85,7 +85,7 @@ SPOILT = {
     "an ELF program": b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 8,
     "a PNG": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
     "prose": b"Dear colleague,\nhere is the log that you asked for.\n",
-    "a truncated gzip": gzip.compress(b"==1== NVPROF is profiling process 1, command: ./x\n" * 100)[:60],
+    "a truncated gzip": gzip.compress(b"==1== NVPROF is profiling process 1, command: ./x\n" * 100, mtime=0)[:60],
     "a header and nothing else": b'"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n',
     "a damaged SQLite file": b"SQLite format 3\0" + b"\x10\x00garbage" * 200,
     "HTML": b"<!doctype html><title>404 Not Found</title>",

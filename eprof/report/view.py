@@ -187,7 +187,7 @@ class View:
     def _value(self, name: str, cell: Mapping[str, Any], how: tuple[Mapping[str, Any], ...]) -> Amount:
         """The count itself: without the marks of its price, MISSING only if a kernel lacks it."""
         marks = marks_of(cell) & self.masks.get(name, _COUNTING)
-        lost = bool(np.isnan(self.column(name).values).any())
+        lost = bool(cell.get("lower_bound")) or bool(np.isnan(self.column(name).values).any())
         return Amount(number(cell.get("value")), marks | (MISSING if lost else 0))
 
     @cached_property
@@ -272,7 +272,7 @@ class View:
         """One kernel's count, with the marks of the counting alone."""
         value = number(cell.get("value"))
         marks = marks_of(cell) & self.masks.get(name, _COUNTING)
-        return Amount(value, marks if value is not None else marks | MISSING)
+        return Amount(value, marks | (MISSING if value is None or cell.get("lower_bound") else 0))
 
     def flops(self, entry: Mapping[str, Any]) -> Amount:
         """Floating-point operations, two for a multiply-add; not known unless every class of them is."""
