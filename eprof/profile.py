@@ -15,7 +15,7 @@ from eprof.counters import Definition
 from eprof.counts import Counts
 from eprof.energy import Split, attribute, join
 from eprof.errors import DefinitionError, LogError, UsageError
-from eprof.logs import oclgrind
+from eprof.logs import ncu, oclgrind
 from eprof.logs.table import Launches, Log
 from eprof.marks import Mark, names
 from eprof.modelled import model_time
@@ -202,6 +202,9 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     name, index = _split_label(label)
     if capability is not None:
         return Device(label, name, index, capability, "--capability")
+    told = ncu.capability_of_label(label or "")
+    if told is not None:
+        return Device(label, name, index, told, "the log's CC column")
     by_name = counters.capability_of(name) if name else ()
     if len(by_name) == 1:
         return Device(label, name, index, by_name[0], "device name")

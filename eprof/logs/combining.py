@@ -4,8 +4,8 @@ The rules. Rows of the same device and kernel are launches of the same thing. A 
 totals and launches add up. Different counters stand side by side; where they saw different numbers of launches, all are
 brought to the largest by their averages over launches, and marked ESTIMATED. A launch of a trace whose cell holds no
 value makes the total a lower bound, marked MISSING. Times of one kind of table add up over runs; a kernel timed by
-several kinds has the time of the best: trace, then SQLite export, then summary, because these mostly tell of the same
-run.
+several kinds has the time of the best: trace, then SQLite export, then summaries, because these mostly tell of the same
+run. The time that ncu prints beside counters is of a run that it slowed down: the last resort, marked ESTIMATED.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,9 @@ from eprof.logs.table import COUNT, Launches, Log, Table
 from eprof.marks import Mark
 
 Array = np.ndarray[Any, Any]
-_TIME_KINDS = (TRACE, "nvprof-sqlite", SUMMARY)
+_SLOWED = ("ncu-long", "ncu-raw", "ncu-summary")
+_TIME_KINDS = (TRACE, "nvprof-sqlite", "nsys-summary", SUMMARY, *_SLOWED)
+_BY_LAUNCH = (WIDE, "ncu-long", "ncu-raw")
 _EXAMPLES = 3
 
 
@@ -45,10 +47,11 @@ def combine(logs: Sequence[Log]) -> Launches:
     names = [kernel for _, kernel in kernels.rows]
     if sums:
         warnings += _disagreements(sums, launches, names)
-    time_s, timed = _best_time(times, names, warnings)
+    time_s, timed, slowed = _best_time(times, names, warnings)
     if sums and (timed > 0).any():
         warnings += _unmatched(launches, time_s, timed, names)
     time_s, time_marks = _to_launches(time_s, timed, launches, names, warnings)
+    time_marks = np.where(slowed, time_marks | int(Mark.ESTIMATED), time_marks)
     return Launches(
         pd.DataFrame(
             {
@@ -103,7 +106,7 @@ class _Sum:
             self._add(row, launches, values)
             return
         self._add(row[known], launches[known], values[known])
-        if self.is_total and table.kind == WIDE:
+        if self.is_total and table.kind in _BY_LAUNCH:
             run = table.rows["run"].to_numpy()
             part = pd.factorize(row * (run.max() + 1) + run)[0]
             holes = ~known & (np.bincount(part, known) > 0)[part]
@@ -179,9 +182,9 @@ def _add_counters(table: Table, row: Array, sums: dict[str, _Sum], units: dict[s
             sums[label].add(row, table, table.counters[label].to_numpy())
 
 
-def _best_time(times: dict[str, _Sum], names: Sequence[str], warnings: list[str]) -> tuple[Array, Array]:
-    """Seconds (NaN = not known) and the launches that they are of."""
-    time_s, timed = np.full(len(names), np.nan), np.zeros(len(names))
+def _best_time(times: dict[str, _Sum], names: Sequence[str], warnings: list[str]) -> tuple[Array, Array, Array]:
+    """Seconds (NaN = not known), the launches that they are of, and whether the profiler slowed these down."""
+    time_s, timed, slowed = np.full(len(names), np.nan), np.zeros(len(names)), np.zeros(len(names), dtype=bool)
     for kind, one in times.items():
         known, new = one.launches > 0, np.isnan(time_s)
         if (known & ~new).any():
@@ -190,7 +193,8 @@ def _best_time(times: dict[str, _Sum], names: Sequence[str], warnings: list[str]
             )
         time_s = np.where(new & known, one.sum, time_s)
         timed = np.where(new & known, one.launches, timed)
-    return time_s, timed
+        slowed |= new & known & (kind in _SLOWED)
+    return time_s, timed, slowed
 
 
 def _to_launches(

@@ -2,21 +2,20 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 
 from eprof.errors import LogError
 from eprof.logs import header as headers
-from eprof.logs import oclgrind
+from eprof.logs import ncu, oclgrind
 from eprof.logs.header import Header
 from eprof.logs.lines import Marks, Outcome, Walk
-from eprof.logs.sniff import NCU_NOT_YET, SQLITE, refuse_foreign
+from eprof.logs.sniff import SQLITE, refuse_foreign
 from eprof.logs.sqlite import read_sqlite
 from eprof.logs.store import Store
 from eprof.logs.stream import Source, Tuning, blocks, open_source, unpack
 from eprof.logs.table import Log
 from eprof.logs.threads import ahead
-
-_NSYS_NOT_YET = "Nsight Systems statistics are not read yet; make a log with nvprof --csv"
 
 
 def read(
@@ -26,7 +25,7 @@ def read(
     names: Mapping[str, str] | None = None,
     keep: Container[str] | None = None,
 ) -> Log:
-    """Read one log, whatever kind of nvprof log it is.
+    """Read one log, whatever profiler it is of.
 
     columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
     name, for tables headed by descriptions. keep: the counters to hold, by name; None for all.
@@ -49,15 +48,24 @@ def read_tuned(
         head = _unpacked_head(source)
         if head.startswith(SQLITE):
             return read_sqlite(source)
+        if columns is None and ncu.is_in(head):
+            return ncu.read(source, blocks(source, tuning), keep)
         if oclgrind.is_in(source.path):
             return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), keep)
         refuse_foreign(source.path, head)
+        pieces = blocks(source, tuning)
+        first = next(pieces, b"")
+        if columns is None and ncu.is_in(first):
+            return ncu.read(source, chain([first], pieces), keep)
         store = Store(names or {}, keep)
         walk = Walk(store, tuning, _given(columns))
         with closing(store.later):
-            for block in ahead(map(Marks, blocks(source, tuning))):
+            for block in ahead(map(Marks, chain([first], pieces))):
                 walk.feed(block)
             walk.close(source.ends_with_newline)
+    if columns is None and walk.seen.foreign and not store.tables():
+        with (again := open_source(path)).handle:
+            return ncu.read(again, blocks(again, tuning), keep)
     return _log(source, store, walk.seen, columns is not None)
 
 
@@ -142,8 +150,6 @@ def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
 
 def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
     """What happened and what to do, for a log without kernels."""
-    if seen.foreign:
-        return NCU_NOT_YET if seen.foreign[0] == headers.FOREIGN_NCU else _NSYS_NOT_YET
     said = seen.messages.why_no_table()
     if said:
         return said

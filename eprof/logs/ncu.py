@@ -1,0 +1,224 @@
+"""Logs of Nsight Compute (`ncu --csv`) and summaries of Nsight Systems (`nsys stats`): from blocks to a `Log`."""
+
+import re
+from collections.abc import Container, Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from eprof.errors import LogError
+from eprof.logs import ncu_long, ncu_rows
+from eprof.logs.ncu_long import Long, Part
+from eprof.logs.ncu_messages import CSV, Messages
+from eprof.logs.ncu_numbers import Locale
+from eprof.logs.ncu_rows import Lines, Section
+from eprof.logs.ncu_wide import Wide
+from eprof.logs.nsys import Nsys
+from eprof.logs.stream import Source
+from eprof.logs.table import Log, Table
+
+_SIGN = re.compile(
+    rb'(?:^|\n)(?:[^\n]*"?Process ID"?,"?Process Name"?,|==(?:PROF|ERROR|WARNING)== |"?Time ?\(%\)"?,"?Total Time \('
+    rb"| *Time ?\(%\) +Total Time \(| +Metric Name +Metric Unit +(?:Metric Value|Minimum))"
+)
+_NVPROF = re.compile(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
+_LABEL = re.compile(r"ncu device \d+ \(CC (\d+\.\d+)\)")
+_SHOWN = 12
+_ALL = frozenset(range(1 << 16))  # of the columns of a raw page, which are read as text
+SLOWED = (
+    "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
+    "with `nsys stats`, or --time"
+)
+
+
+def capability_of_label(label: str) -> str | None:
+    """The compute capability that a device's label tells ("ncu device 0 (CC 8.0)"), else None."""
+    found = _LABEL.fullmatch(label)
+    return found[1] if found else None
+
+
+def is_in(block: bytes) -> bool:
+    """Whether the first block of a log has a sign of ncu or nsys before any of nvprof."""
+    sign = _SIGN.search(block)
+    return sign is not None and _NVPROF.search(block, 0, sign.start()) is None
+
+
+def read(source: Source, blocks: Iterable[bytes], keep: Container[str] | None) -> Log:
+    """Read a log of ncu or nsys. keep: the counters to hold, by name; None for all.
+
+    Raises LogError, one sentence, if there are no kernels in it.
+    """
+    data = b"".join(blocks)
+    reader = _Reader(source, data, keep)
+    return reader.log()
+
+
+class _Reader:
+    """One log: its sections, the lines between them, and what there is to say."""
+
+    def __init__(self, source: Source, data: bytes, keep: Container[str] | None) -> None:
+        self.source, self.data, self.keep = source, data, keep
+        self.messages, self.nsys, self.locale = Messages(), Nsys(), Locale()
+        self.skipped, self.example, self.notes = 0, "", list[str]()
+        self.opened: list[Long | Wide] = []
+        self.unknown: list[int] = []
+        self.lines = 0
+        found = ncu_rows.sections(data)
+        top = Lines.of(data, 0, self._top(found))
+        self.lines += len(top.starts)
+        self._between(top, 1)
+        for section in found:
+            self._open(section)
+
+    def _top(self, found: Sequence[Section]) -> int:
+        """Where the lines before the first header end."""
+        return self.data.rfind(b"\n", 0, found[0].start - 1) + 1 if found else len(self.data)
+
+    def _between(self, lines: Lines, first: int, indexes: Iterable[int] | None = None) -> None:
+        """Lines that are no rows: words of ncu, tables of nsys, output of the program."""
+        for index in range(len(lines.starts)) if indexes is None else indexes:
+            text = lines.text(index)
+            if not (self.messages.hear(first + index, text) or self.nsys.feed(first + index, text)) and text.strip():
+                self._skip(text)
+
+    def _skip(self, text: str, number: int = 1) -> None:
+        self.skipped += number
+        self.example = self.example or text[:80]
+
+    def _open(self, section: Section) -> None:
+        if section.kind == ncu_rows.UNKNOWN:
+            self.unknown.append(section.first_line)
+            self.lines += 1 + self.data.count(b"\n", section.start, section.end)
+            return
+        lines = Lines.of(self.data, section.start, section.end)
+        self.lines += 1 + len(lines.starts)
+        wanted, texts = ncu_long.columns_of(section) if section.kind != ncu_rows.RAW else (None, None)
+        found = ncu_rows.rows(section, lines, wanted, _ALL if texts is None else texts)
+        one = Wide(section, lines, found) if section.kind == ncu_rows.RAW else ncu_long.gather(section, found)
+        self._between(lines, section.first_line + 1, found.others)
+        for text in found.misfits:
+            self._skip(text)
+        if one.stray:
+            self._skip("(a line that looks like a row, without its numbers)", one.stray)
+        self.opened.append(one)
+
+    def log(self) -> Log:
+        """The log, or the one sentence on why there is none."""
+        parts = self._parts()
+        tables = [*_tables(parts), *([self.nsys.table()] if self.nsys.kernels else [])]
+        if not tables:
+            raise LogError(f"{self.source.path}: {self._why_nothing()}")
+        processes = {str(one) for part in parts for one in part.rows["process"]}
+        return Log(
+            path=self.source.path,
+            format="+".join(table.kind for table in tables if table is not None),
+            lines=self.lines,
+            skipped_lines=self.skipped,
+            sha256=self.source.sha256,
+            size_bytes=self.source.size_bytes,
+            tables=tuple(table for table in tables if table is not None),
+            notes=(*self.messages.notes(), *self.source.notes, *self.notes, *self._line_notes(parts)),
+            command=self._command(parts),
+            example_skipped=self.example or None,
+            processes=max(1, len(processes)),
+        )
+
+    def _parts(self) -> list[Part]:
+        filled = [one for one in self.opened if not one.rules]
+        for one in filled:
+            if isinstance(one, Wide):
+                one.look(self.locale)
+            else:
+                ncu_long.look(one, self.locale)
+        style = self.locale.style(self.source.path)
+        parts = []
+        for one in filled:
+            if isinstance(one, Wide):
+                part, several = one.pivot(style, self.keep)
+                self._several(several)
+            else:
+                part = ncu_long.pivot(one, style, self.keep)
+            parts.append(part)
+        return parts
+
+    def _several(self, names: Sequence[str]) -> None:
+        if names:
+            self.notes.append(
+                f"{_list(names)}: a cell holds the values of several instances, whose sum nothing tells, so not known"
+            )
+
+    def _line_notes(self, parts: Sequence[Part]) -> Iterable[str]:
+        if any(part.rows["time_s"].notna().any() for part in parts):
+            yield SLOWED
+        missing: dict[str, int] = {}
+        for part in parts:
+            for name, number in part.missing.items():
+                missing[name] = missing.get(name, 0) + number
+        if missing and self.keep is not None:
+            some = [f"{name} ({number})" for name, number in missing.items()]
+            yield f"cells without a number, by metric: {_list(some)}; these are not known"
+        yield from self._what_is_there(parts)
+        if any(part.kind == ncu_rows.SUMMARY for part in parts):
+            yield "totals of a summary are its averages times the invocations; averages are rounded to two decimals"
+        if self.skipped:
+            what = "1 line is" if self.skipped == 1 else f"{self.skipped} lines are"
+            yield f"{what} no part of a table and skipped, for example: {self.example}"
+        if self.unknown:
+            yield f"a table of an unknown kind (line {self.unknown[0]}) was not read"
+
+    def _what_is_there(self, parts: Sequence[Part]) -> Iterable[str]:
+        """Which metrics the log has, if none of them is known."""
+        if parts and not any(len(part.counters.columns) for part in parts):
+            names = list(dict.fromkeys(name for part in parts for name in part.metrics))
+            yield f"none of the log's {len(names)} metrics is one that eprof knows; it has {_list(names)}"
+
+    def _command(self, parts: Sequence[Part]) -> str | None:
+        for part in parts:
+            for process, program in zip(part.rows["process"], part.rows["program"], strict=True):
+                return self.messages.processes.get(str(process)) or program
+        return None
+
+    def _why_nothing(self) -> str:
+        said = self.nsys.why_no_table()
+        if said and not self.opened:
+            return said
+        if self.unknown and not self.opened:
+            place = self.unknown[0]
+            return f"the table of ncu (line {place}) has no kernels or no values of metrics; make one with `{CSV}`"
+        if any(self.data[one.section.start : one.section.end].strip() for one in self.opened):
+            return (
+                "the log holds no values of metrics, only advice (rules), which is nothing to count with; "
+                f"collect metrics with `{CSV}`"
+            )
+        if self.opened:
+            return f"a table begins (line {self.opened[0].section.first_line}) but has no rows; profile again"
+        return self.messages.why_no_table()
+
+
+def _tables(parts: Sequence[Part]) -> list[Table]:
+    """The sections of one kind below each other; every process of every section is a run."""
+    tables = []
+    for kind in dict.fromkeys(part.kind for part in parts):
+        mine = [part for part in parts if part.kind == kind]
+        process = [f"{place} {one}" for place, part in enumerate(mine) for one in part.rows["process"]]
+        rows = pd.concat([part.rows for part in mine], ignore_index=True)
+        units: dict[str, str] = {}
+        for part in mine:
+            units = {**part.units, **units}
+        counters = pd.concat([part.counters for part in mine], ignore_index=True).reindex(columns=list(units))
+        table = pd.DataFrame(
+            {
+                "device": rows["device"].astype("category"),
+                "kernel": rows["kernel"].astype("category"),
+                "run": pd.factorize(np.array(process, dtype=object))[0],
+                "launches": rows["launches"].astype(np.int64),
+                "time_s": rows["time_s"].astype(np.float64),
+            }
+        )
+        tables.append(Table(kind, table, counters.astype(np.float64), units))
+    return tables
+
+
+def _list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,121 @@
+"""What Nsight Compute says around its tables: why there is none, or what is not right with it."""
+
+import re
+from dataclasses import dataclass, field
+
+CSV = "ncu --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
+IMPORT = "ncu --import FILE.ncu-rep --csv --page raw --print-units base > out.csv"
+BINARY = (
+    f"this is a report file of Nsight Compute, and reading it directly is not built yet; make "
+    f"a CSV of it with `{IMPORT}`, or read it with NVIDIA's `ncu-report` package"
+)
+_LINE = re.compile(r"==(PROF|WARNING|ERROR|INFO)== ?(.*)")
+_CONNECTED = re.compile(r"Connected to process (\d+)(?: \((.*)\))?")
+_PAGE = re.compile(r"\s+Metric Name +Metric Unit +(?:Metric Value|Minimum)|\s+Section: ")
+_OPTIONS = re.compile(r"No kernels were profiled|No ranges were profiled|No graphs were profiled")
+# Cause and cure; the first that is found in a log without a table explains it: causes before consequences.
+_SIGNS = (
+    (
+        "ERR_NVGPUCTRPERM|does not have permission to (?:access|profile)",
+        "ncu had no permission to read the GPU's counters",
+        "load the NVIDIA kernel module with NVreg_RestrictProfilingToAdminUsers=0, or run ncu as root",
+    ),
+    ("ERR_NVCMPGPU", "counters of a mining GPU cannot be read", "profile on another GPU"),
+    ("active SLI group", "a GPU of an active SLI group cannot be profiled", "switch SLI off"),
+    ("Windows Subsystem for Linux", "this GPU cannot be profiled under WSL", "profile on the host or on Linux"),
+    (
+        "driver resource was unavailable",
+        "another profiler holds the GPU's counters",
+        "end it (for DCGM: `dcgmi profile --pause`), and profile again",
+    ),
+    (
+        "failed to connect to the CUDA driver|Driver could not be loaded",
+        "ncu found no CUDA driver",
+        "see that `nvidia-smi` works on this machine, and profile again",
+    ),
+    (
+        "not supported on|Unsupported GPU|is not supported for profiling",
+        "this version of ncu does not support the GPU",
+        "profile with nvprof below capability 7.0, or with a newer ncu on a newer GPU",
+    ),
+    (
+        r"[Aa]pplication returned an error code \((\d+)\)",
+        "the program ended with an error before ncu had a result",
+        "mend the program so that it ends with code 0, and profile again",
+    ),
+    (
+        "[Aa]pplication (?:received signal|was terminated)|[Tt]he application was killed",
+        "the program was stopped before ncu had a result",
+        "mend the program so that it ends by itself, and profile again",
+    ),
+    (
+        "No (?:kernels|ranges|graphs) were profiled",
+        "ncu profiled no kernel",
+        "see that the program launches kernels on the GPU, that the filters (-k, -s, -c, --nvtx) let some through, and "
+        "give ncu `--target-processes all`",
+    ),
+    (
+        r"Report: .*\.ncu-rep",
+        "ncu wrote its result to a report file",
+        f"make a CSV of it with `{IMPORT}`",
+    ),
+)  # fmt: skip
+_NOTED = 3
+
+
+@dataclass
+class Messages:
+    """What was said in a log, with the numbers of the lines."""
+
+    processes: dict[str, str] = field(default_factory=dict)
+    said: list[tuple[int, str, str]] = field(default_factory=list)
+    page: int | None = None
+    header: int | None = None
+
+    def hear(self, number: int, text: str) -> bool:
+        """Look at a line; whether it is ncu's own."""
+        found = _LINE.match(text)
+        if not found:
+            is_page = _PAGE.match(text) is not None
+            self.page = self.page or (number if is_page else None)
+            return is_page
+        connected = _CONNECTED.match(found[2])
+        if connected:
+            self.processes[connected[1]] = connected[2] or ""
+        elif found[1] in ("ERROR", "WARNING") or found[2].startswith("Report:"):
+            self.said.append((number, found[1], found[2].strip()))
+        return True
+
+    def notes(self) -> list[str]:
+        """Sentences for a log that has a table: what ncu warned of."""
+        said = list(dict.fromkeys((text, kind) for _, kind, text in self.said if kind in ("ERROR", "WARNING")))
+        notes = [f"ncu says: {_short(text)}" for text, _ in said[:_NOTED]]
+        if any(kind == "ERROR" for _, kind, _ in self.said):
+            notes.append("ncu reported an error, so launches may be missing from the log; look at what it says")
+        return [*notes, f"ncu says {len(said) - _NOTED} other things of this kind"] if len(said) > _NOTED else notes
+
+    def why_no_table(self) -> str:
+        """One sentence for a log without a table."""
+        for pattern, cause, cure in _SIGNS:
+            for number, _, text in self.said:
+                if re.search(pattern, text):
+                    return f"{cause} (line {number} says: {_short(text)}); {cure}"
+        if self.page is not None:
+            return (
+                f"this is ncu's page for reading (line {self.page}), whose numbers are rounded and whose metrics have "
+                f"labels instead of names; make a CSV with `{CSV}`"
+            )
+        for number, kind, text in self.said:
+            if kind == "ERROR":
+                return f"ncu failed (line {number} says: {_short(text)}); mend that, and profile again"
+        if self.processes:
+            number = len(self.processes)
+            return (
+                f"ncu watched {number} process{'es' if number > 1 else ''} but wrote no table; see that the program "
+                "launches kernels on the GPU, ends by itself, and that no filter (-k, -s, -c) leaves out all of them"
+            )
+        return f"no table of ncu was found; make one with `{CSV}`"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 160 else text[:157] + "..."

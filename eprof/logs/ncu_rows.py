@@ -1,0 +1,235 @@
+"""The tables of an Nsight Compute log: where they are among other lines, and their cells as Arrow columns."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from eprof.logs.header import split
+
+Array = np.ndarray[Any, Any]
+LONG, RAW, SUMMARY, UNKNOWN = "ncu-long", "ncu-raw", "ncu-summary", "unknown"
+_QUOTE, _COMMA, _NEWLINE = b'",\n'
+_LONGEST = 4 << 20  # bytes of a line, see Tuning
+_BLOCK = 8 << 20
+_MARK = b"Process ID"
+_HEADER = re.compile(r'"?(?:ID"?,"?)?Process ID"?,"?Process Name"?(?:,|$)')
+_NAMES = {LONG: ("Metric Name", "Metric Unit", "Metric Value"), SUMMARY: ("Metric Name", "Metric Unit", "Average")}
+_CODED = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass
+class Section:
+    """A header line and the lines up to the next: `columns` after `prefix` columns that a script put in front."""
+
+    kind: str
+    columns: list[str]
+    prefix: int
+    first_line: int
+    start: int
+    end: int
+
+    def at(self, name: str) -> int | None:
+        """Where a column is in a line; None if there is none."""
+        return self.prefix + self.columns.index(name) if name in self.columns else None
+
+    @property
+    def least(self) -> int:
+        """How many fields a row has at least: rows of metrics end before the columns of rules."""
+        named = [self.at(name) for name in _NAMES.get(self.kind, ())]
+        return max([one for one in named if one is not None], default=len(self.columns) + self.prefix - 1) + 1
+
+
+@dataclass
+class Rows:
+    """The rows of a section that have the same number of fields, by column; and lines that are no rows."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    others: list[int] = field(default_factory=list)
+    misfits: list[str] = field(default_factory=list)
+
+
+def sections(data: bytes) -> list[Section]:
+    """The tables in a log, by their header lines."""
+    found: list[Section] = []
+    place = data.find(_MARK)
+    while place >= 0:
+        start, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
+        end = len(data) if end < 0 else end
+        one = _section(data[start:end].decode("utf-8", "replace"))
+        if one is not None:
+            one.start, one.first_line = min(end + 1, len(data)), data.count(b"\n", 0, start) + 1
+            if found:
+                found[-1].end = start
+            one.end = len(data)
+            found.append(one)
+        place = data.find(_MARK, end)
+    return found
+
+
+def _section(line: str) -> Section | None:
+    """The section that a header line begins. Output of the program may stand before it on the same line."""
+    found = _HEADER.search(line)
+    if not found:
+        return None
+    before = line[: found.start()]
+    prefix = len(split(before)) - 1 if before.endswith(",") else 0
+    columns = [name.strip() for name in split(line[found.start() :])]
+    return Section(_kind(columns), columns, prefix, 0, 0, 0)
+
+
+def _kind(columns: Sequence[str]) -> str:
+    named = set(columns)
+    if "Kernel Name" not in named:
+        return UNKNOWN
+    if "ID" in named:
+        return LONG if set(_NAMES[LONG]) <= named else UNKNOWN if "Metric Name" in named else RAW
+    return SUMMARY if {"Invocations", *_NAMES[SUMMARY]} <= named else UNKNOWN
+
+
+@dataclass
+class Lines:
+    """Where the lines of a section start and end in the log."""
+
+    data: bytes
+    starts: Array
+    ends: Array
+
+    @classmethod
+    def of(cls, data: bytes, start: int, end: int) -> "Lines":
+        """The lines between two places."""
+        bytes_ = np.frombuffer(data, dtype=np.uint8)[start:end]
+        breaks = np.flatnonzero(bytes_ == _NEWLINE) + start
+        starts = np.concatenate([[start], breaks + 1]).astype(np.int64)
+        ends = np.concatenate([breaks, [end]]).astype(np.int64)
+        filled = starts < end
+        return cls(data, starts[filled], ends[filled])
+
+    def text(self, index: int) -> str:
+        """One line."""
+        return self.data[self.starts[index] : self.ends[index]].decode("utf-8", "replace")
+
+    def whole(self) -> Array:
+        """Lines that hold something and do not end inside of quotes."""
+        if not len(self.starts):
+            return np.zeros(0, dtype=bool)
+        base = int(self.starts[0])
+        quotes = np.frombuffer(self.data, dtype=np.uint8)[base : int(self.ends[-1])] == _QUOTE
+        if not len(quotes):
+            return np.zeros(len(self.starts), dtype=bool)
+        places = np.minimum(self.starts - base, len(quotes) - 1)
+        return np.asarray(~np.logical_xor.reduceat(quotes, places) & (self.ends > self.starts))
+
+    def joined(self, indexes: Array) -> bytes | memoryview:
+        """These lines, each with its end; not copied if they follow each other, else in pieces that do."""
+        cuts = np.flatnonzero(np.diff(indexes) != 1) + 1
+        first, last = indexes[np.concatenate([[0], cuts])], indexes[np.concatenate([cuts - 1, [len(indexes) - 1]])]
+        spans = list(zip(self.starts[first].tolist(), self.ends[last].tolist(), strict=True))
+        if len(spans) == 1:
+            return memoryview(self.data)[spans[0][0] : spans[0][1]]
+        return b"\n".join([self.data[start:end] for start, end in spans])
+
+
+def rows(section: Section, lines: Lines, wanted: Sequence[int] | None, as_text: Iterable[int] = ()) -> Rows:
+    """The rows of a section. wanted: places of the columns to read; as_text: those of them with few repetitions."""
+    chosen = _look_like_rows(section, lines)
+    found = Rows(others=np.flatnonzero(~chosen & (lines.ends > lines.starts)).tolist())
+    indexes = np.flatnonzero(chosen)
+    if not len(indexes):
+        return found
+    tails = np.frombuffer(lines.data, dtype=np.uint8)[lines.ends[indexes] - 1] == _COMMA
+    texts = as_text if isinstance(as_text, frozenset) else frozenset(as_text)
+    for part in (indexes[~tails], indexes[tails]):
+        if len(part) and not _parse(section, lines.joined(part), len(part), wanted, texts, found):
+            whole = lines.whole()[part]
+            found.others = sorted([*found.others, *part[~whole].tolist()])
+            part = part[whole]
+            if len(part):
+                _parse(section, lines.joined(part), len(part), wanted, texts, found)
+    return found
+
+
+def _look_like_rows(section: Section, lines: Lines) -> Array:
+    """Lines that start with a number, quoted or not; with a script's columns in front, any that is whole."""
+    filled = lines.ends > lines.starts
+    if section.prefix or not len(filled):
+        return np.asarray(filled)
+    bytes_ = np.frombuffer(lines.data, dtype=np.uint8)
+    first = bytes_[lines.starts]
+    second = bytes_[np.minimum(lines.starts + 1, len(bytes_) - 1)]
+    return np.asarray(filled & (_digit(first) | ((first == _QUOTE) & _digit(second))))
+
+
+def _digit(bytes_: Array) -> Array:
+    return np.asarray((bytes_ >= ord("0")) & (bytes_ <= ord("9")))
+
+
+def _parse(
+    section: Section,
+    text: bytes | memoryview,
+    number: int,
+    wanted: Sequence[int] | None,
+    as_text: frozenset[int],
+    found: Rows,
+) -> bool:
+    """Parse lines by the number of fields of the first; lines of another number are parsed together after that.
+
+    False, and nothing is kept, if `number` lines did not make as many rows: some line ends inside of quotes.
+    """
+    full, tables, misfits = section.prefix + len(section.columns), list[pa.Table](), list[str]()
+    while number:
+        line = bytes(text[:_LONGEST]).partition(b"\n")[0]
+        width = max(1, len(split(line.decode("utf-8", "replace"))))
+        odd: list[str] = []
+        table = _arrow(text, width, wanted, as_text, odd)
+        if table is None or len(table) + len(odd) != number:
+            return False
+        if section.least <= width <= full:
+            tables.append(table)
+        else:
+            misfits.append(line.decode("utf-8", "replace"))
+        if not len(table):
+            misfits += odd
+            break
+        text, number = "\n".join(odd).encode(), len(odd)
+    found.tables += tables
+    found.misfits += misfits
+    return True
+
+
+def _arrow(
+    text: bytes | memoryview, width: int, wanted: Sequence[int] | None, as_text: frozenset[int], odd: list[str]
+) -> pa.Table | None:
+    """Lines as columns; those of another number of fields go to `odd`. None if a field runs over many lines."""
+    chosen = [one for one in (range(width) if wanted is None else wanted) if one < width]
+
+    def skip(row: Any) -> str:
+        odd.append(row.text)
+        return "skip"
+
+    try:
+        return pcsv.read_csv(
+            pa.BufferReader(text),
+            pcsv.ReadOptions(column_names=[str(one) for one in range(width)], block_size=_BLOCK),
+            pcsv.ParseOptions(invalid_row_handler=skip),
+            pcsv.ConvertOptions(
+                include_columns=[str(one) for one in chosen],
+                column_types={str(one): pa.string() if one in as_text else _CODED for one in chosen},
+                strings_can_be_null=False,
+                null_values=[],
+            ),
+        ).unify_dictionaries()
+    except pa.ArrowInvalid:
+        return None
+
+
+def coded(column: pa.ChunkedArray) -> tuple[Array, list[str]]:
+    """The codes and the words of a dictionary column."""
+    if not column.num_chunks or not len(column):
+        return np.zeros(0, dtype=np.int64), []
+    codes = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in column.chunks])
+    return codes.astype(np.int64), [str(word) for word in column.chunk(0).dictionary.to_pylist()]

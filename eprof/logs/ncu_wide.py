@@ -1,0 +1,133 @@
+"""Nsight Compute's raw page: a row a launch, a column a metric, a row of units below the names."""
+
+from collections.abc import Container, Sequence
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eprof.logs.header import split
+from eprof.logs.ncu_long import LABELS, NAME, TIMES, Part, labels, seconds
+from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, is_whole, kind_of, unit_of, values
+from eprof.logs.ncu_rows import Lines, Rows, Section
+
+FIXED = (
+    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
+    "Grid Size", "Device", "CC",
+)  # fmt: skip
+_INDEX = ("device__attribute_device_index", "launch__device_id")
+_VERSION = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
+
+
+class Wide:
+    """One section of a raw page."""
+
+    def __init__(self, section: Section, lines: Lines, found: Rows) -> None:
+        self.section, self.stray = section, 0
+        self.units = self._units(lines, found)
+        self.table = pa.concat_tables(found.tables).combine_chunks() if found.tables else None
+        if self.table is not None:
+            good = pc.and_(*(pc.match_substring_regex(self._text(name), "^[0-9,.]+$") for name in ("ID", "Process ID")))
+            self.stray = len(self.table) - (pc.sum(good).as_py() or 0)
+            self.table = self.table.filter(good)
+
+    @property
+    def rules(self) -> bool:
+        """Whether there is no launch."""
+        return self.table is None or not len(self.table)
+
+    def _units(self, lines: Lines, found: Rows) -> dict[int, Unit]:
+        """The row of units: the first other line that begins with an empty field and is as long as the header."""
+        for index in found.others[:3]:
+            fields = split(lines.text(index))
+            if len(fields) == self.section.prefix + len(self.section.columns) and not fields[self.section.prefix]:
+                found.others.remove(index)
+                return {place: unit_of(text) for place, text in enumerate(fields)}
+        return {}
+
+    def _text(self, name: str) -> pa.Array:
+        assert self.table is not None
+        place = self.section.at(name)
+        column = self.table[str(place)]
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+    def metrics(self) -> list[tuple[int, str]]:
+        """Place and name of the columns that are metrics; a name met again is told apart by a number."""
+        found: list[tuple[int, str]] = []
+        seen: dict[str, int] = {}
+        for place, name in enumerate(self.section.columns, self.section.prefix):
+            if name not in FIXED:
+                seen[name] = seen.get(name, 0) + 1
+                own = LABELS.get(name, name)
+                found.append((place, own if seen[name] == 1 else f"{own} ({seen[name]})"))
+        return found
+
+    def look(self, locale: Locale) -> None:
+        """Show all numbers to the one who decides how the file writes them."""
+        for place, name in self.metrics():
+            column = self._cells(place)
+            unit = self.units.get(place)
+            whole = unit is not None and unit.factor == 1 and is_whole(name, unit.base)
+            locale.look(column, np.full(len(column), whole))
+
+    def _cells(self, place: int) -> pa.Array:
+        """The cells of a metric; several instances in one cell ("1; 2; 3") are no number."""
+        assert self.table is not None
+        column = self.table[str(place)].combine_chunks()
+        return pc.if_else(pc.match_substring(column, ";"), "", column)
+
+    def pivot(self, style: Style, keep: Container[str] | None) -> tuple[Part, list[str]]:
+        """A row a launch; and the metrics that have several instances in a cell."""
+        assert self.table is not None
+        data: dict[str, Array] = {}
+        units: dict[str, str] = {}
+        missing: dict[str, int] = {}
+        several: list[str] = []
+        for place, name in self.metrics():
+            if keep is not None and name not in keep and name not in TIMES:
+                continue
+            unit = self.units.get(place, Unit(1.0, "", "count"))
+            column = self.table[str(place)]
+            data[name], units[name] = values(self._cells(place), style) * unit.factor, kind_of(name, unit)
+            if pc.any(pc.match_substring(column, ";")).as_py():
+                several.append(name)
+            elif np.isnan(data[name]).any():
+                missing[name] = int(np.isnan(data[name]).sum())
+        counters = pd.DataFrame(data, index=range(len(self.table)), dtype=np.float64)
+        rows = self._rows()
+        rows["time_s"] = seconds(counters)
+        units = {name: unit for name, unit in units.items() if keep is None or name in keep}
+        names = [name for _, name in self.metrics()]
+        return Part(self.section.kind, rows, counters[list(units)], units, names, missing), several
+
+    def _words(self, *names: str) -> list[str | None]:
+        """The texts of the first of these columns that there is."""
+        assert self.table is not None
+        for name in names:
+            if self.section.at(name) is not None:
+                return [str(one) if one else None for one in self._text(name).to_pylist()]
+        return [None] * len(self.table)
+
+    def _rows(self) -> pd.DataFrame:
+        kernel = [one or "" for one in self._words("Kernel Name")]
+        return pd.DataFrame(
+            {
+                "device": labels(_whole(self._words("Device", *_INDEX)), self._capabilities(), self._words(NAME)),
+                "kernel": pd.Series(kernel, dtype=object),
+                "process": pd.Series(self._words("Process ID"), dtype=object),
+                "program": pd.Series(self._words("Process Name"), dtype=object),
+                "launches": 1,
+            }
+        )
+
+    def _capabilities(self) -> list[str | None]:
+        if self.section.at("CC") is not None:
+            return self._words("CC")
+        major, minor = (_whole(self._words(name)) for name in _VERSION)
+        return [f"{a}.{b}" if a and b else None for a, b in zip(major, minor, strict=True)]
+
+
+def _whole(words: Sequence[str | None]) -> list[str | None]:
+    """Numbers without the decimals that old versions write: "6.00" is "6"."""
+    return [word.replace(",", ".").partition(".")[0] if word else None for word in words]
