@@ -279,7 +279,7 @@ def definition_files() -> list[Traversable]:
 
 
 def _rank(profiler: str) -> int:
-    """nvprof before ncu, as they came: the first that knows a capability is meant by `eprof counters 7.0`."""
+    """Order of profilers, as they came: the first that knows a capability is meant by `eprof counters 7.0`."""
     return _PROFILERS.index(profiler) if profiler in _PROFILERS else len(_PROFILERS)
 
 

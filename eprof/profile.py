@@ -130,14 +130,15 @@ def build(
     *,
     capability: str | None = None,
     time: Sequence[str] = (),
-    profiler: str = "nvprof",
+    profiler: str | None = None,
     warnings: Sequence[str] = (),
     command_line: Sequence[str] = (),
     run: Run | None = None,
 ) -> Profile:
     """Count what the launches did, device by device.
 
-    capability: overrides what the device names say ("3.5"). time: `--time` values, "SECONDS" or "KERNEL=SECONDS".
+    capability: overrides what the device names say ("3.5"). profiler: whose counters they are; None: as their names
+    tell, device by device. time: `--time` values, "SECONDS" or "KERNEL=SECONDS".
     Raises DefinitionError if a device's capability is not known or has no definition, LogError if there is no kernel.
     """
     if launches.kernels.empty:
@@ -182,12 +183,14 @@ def _of_device(launches: Launches, label: str | None) -> Launches:
     )
 
 
-def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str) -> Counted:
+def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str | None) -> Counted:
+    names = [str(name) for name in launches.counters.columns if launches.counters[name].notna().any()]
+    profiler = profiler or counters.profiler_of(names)
     if label == oclgrind.DEVICE:
         device, profiler = Device(label, label, None, counters.SIMULATED, "simulated device"), "oclgrind"
         launches = replace(launches, marks=launches.marks | np.int8(Mark.SIMULATED))
     else:
-        device = identify(label, capability, [str(name) for name in launches.counters.columns])
+        device = identify(label, capability, names)
     definition = counters.find(profiler, device.capability) if device.capability else counters.nothing()
     timed, time_from, warnings = times.recover(launches, definition)
     found = [*warnings, *checks.check(timed, definition)]
@@ -212,7 +215,8 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     if not by_counters:
         return Device(label, name, index, None, "no counters that would need it")
     both = [one for one in by_counters if one in by_name] if by_name else list(by_counters)
-    if both and (by_name or len({counters.find("nvprof", one).name for one in both}) == 1):
+    profiler = counters.profiler_of(counter_names)
+    if both and (by_name or len({counters.find(profiler, one).name for one in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
     if by_name and not both:
         both = list(by_name)
