@@ -57,6 +57,7 @@ class Profile:
     warnings: tuple[str, ...] = ()
     command_line: tuple[str, ...] = ()
     run: Run | None = None
+    priced_as: Run | None = None
     _books: dict[str, Counts] = field(default_factory=dict, repr=False)
 
     def counts(self, books: str = "served") -> Counts:
@@ -75,11 +76,15 @@ class Profile:
         every energy is unknown. `efficiency`: the fraction of the peak that kernels on a simulated device are taken to
         reach (`modelled`). Raises CostError: no such table, no such setting; UsageError: no such efficiency.
         """
-        if costs is None and self.run is not None:
-            costs, setting = self.run.pricing("costs"), setting or self.run.pricing("setting")
-        if efficiency is None and self.run is not None:
-            efficiency = self.run.pricing("efficiency")
+        if efficiency is not None and all(one.device.label != oclgrind.DEVICE for one in self.counted):
+            raise UsageError("--efficiency is for simulated devices, whose time is modelled; these logs are of a GPU.")
+        if costs is None and self.priced_as is not None:
+            costs, setting = self.priced_as.pricing("costs"), setting or self.priced_as.pricing("setting")
+        if efficiency is None and self.priced_as is not None:
+            efficiency = self.priced_as.pricing("efficiency")
         table = self._table(costs)
+        if table is None and setting is not None:
+            raise UsageError(f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs.")
         if table is None:
             counted = self.counts()
             return Energy(self, None, _rows(counted, _order(counted.kernels, None)), None)
@@ -99,7 +104,7 @@ class Profile:
         return next(iter(found.values())) if len(found) == 1 and None not in tables.values() else None
 
     def _for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
-        """The costs as they are for the GPU they were made for; on another, each price is ASSUMED and a note says so."""
+        """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
         profiled = {one.device.name or "a GPU that the logs do not name" for one in self.counted}
         others = sorted(name for name in profiled if not table.is_for(name))
         if not others:
@@ -134,6 +139,7 @@ def build(
     warnings: Sequence[str] = (),
     command_line: Sequence[str] = (),
     run: Run | None = None,
+    priced_as: Run | None = None,
 ) -> Profile:
     """Count what the launches did, device by device.
 
@@ -153,6 +159,7 @@ def build(
         warnings=tuple(dict.fromkeys([*warnings, *launches.warnings])),
         command_line=tuple(command_line),
         run=run,
+        priced_as=priced_as,
     )
 
 
@@ -204,7 +211,7 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     """
     name, index = _split_label(label)
     if capability is not None:
-        return Device(label, name, index, capability, "--capability")
+        return Device(label, name, index, capability, _by_user(name, capability))
     told = ncu.capability_of_label(label or "")
     if told is not None:
         return Device(label, name, index, told, "the log's CC column")
@@ -225,6 +232,13 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
         f"The compute capability of {name or 'the GPU'} is not known{asked}. "
         "Say it with --capability (for example --capability 3.5)."
     )
+
+
+def _by_user(name: str | None, capability: str) -> str:
+    """Where the capability is from, with what the name says instead if the two do not agree."""
+    by_name = counters.capability_of(name) if name else ()
+    against = f", against {_list(by_name, 'or')} by its name" if by_name and capability not in by_name else ""
+    return f"--capability{against}"
 
 
 def _split_label(label: str | None) -> tuple[str | None, int | None]:
@@ -255,6 +269,11 @@ class Energy:
     modelled: str | None = None
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """What it is about; `to_frame` shows the numbers."""
+        table = f"{self.costs.name} at {self.costs.setting.label}" if self.costs is not None else "no cost table"
+        return f"<Energy of {self.profile.title!r}: {len(self.counts.kernels)} kernels, {table}>"
+
     @property
     def measured(self) -> Measured | None:
         """What a meter saw while the program ran; None where none was read."""
@@ -270,17 +289,16 @@ class Energy:
     def warnings(self) -> list[str]:
         """Everything the user should know, once each: from the logs, the counts, the checks and the costs."""
         found = [self._against(self.measured)] if self.measured is not None else []
-        found += [*self.profile.warnings]
-        for one in self.profile.counted:
-            found += one.warnings
-        found += [*self.counts.warnings, *self.notes]
         if self.costs is None:
             found.append(self._no_costs())
         else:
             found += [*self.costs.notes, *self._unpriced()]
         if self.counts.kernels["time_s"].isna().any():
             found.append(self._no_time())
-        return list(dict.fromkeys(found))
+        # What bears on every number stands first: a terminal shows only the first few.
+        for one in self.profile.counted:
+            found += one.warnings
+        return list(dict.fromkeys([*found, *self.notes, *self.counts.warnings, *self.profile.warnings]))
 
     def _against(self, measured: Measured) -> str:
         around = "" if measured.spread is None else f", spread {100 * measured.spread:.2g} %"
@@ -310,13 +328,10 @@ class Energy:
         unpriced = [n for n in table.columns if n not in costs.charges and (table[n].fillna(0) != 0).any()]
         if unpriced:
             found.append(
-                f"{costs.name} has no price for {_labels(unpriced)}: their energy is missing, totals are lower bounds."
+                f"{costs.name} has no price for {_labels(unpriced)}: that energy is missing, totals are lower bounds."
             )
-        uncounted = [
-            n
-            for n, c in costs.charges.items()
-            if c.pays and n in table and (self.split.marks[n] & int(Mark.MISSING)).any()
-        ]
+        lost = table.isna() & (self.counts.marks & int(Mark.MISSING)).astype(bool)
+        uncounted = [n for n, c in costs.charges.items() if c.pays and n in table and lost[n].any()]
         if set(uncounted) >= {name for name, charge in costs.charges.items() if charge.pays}:
             found.append("No instruction and no byte was counted in these logs; totals are lower bounds.")
         elif uncounted:
