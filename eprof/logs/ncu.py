@@ -8,6 +8,7 @@ import pandas as pd
 
 from eprof.errors import LogError
 from eprof.logs import ncu_long, ncu_rows
+from eprof.logs.header import split
 from eprof.logs.ncu_long import Long, Part
 from eprof.logs.ncu_messages import CSV, Messages
 from eprof.logs.ncu_numbers import Locale
@@ -24,6 +25,7 @@ _SIGN = re.compile(
 _NVPROF = re.compile(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
 _LABEL = re.compile(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 _SHOWN = 12
+_LOOK = 20
 _ALL = frozenset(range(1 << 16))  # of the columns of a raw page, which are read as text
 SLOWED = (
     "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
@@ -62,17 +64,14 @@ class _Reader:
         self.skipped, self.example, self.notes = 0, "", list[str]()
         self.opened: list[Long | Wide] = []
         self.unknown: list[int] = []
-        self.lines = 0
-        found = ncu_rows.sections(data)
-        top = Lines.of(data, 0, self._top(found))
-        self.lines += len(top.starts)
+        self.program: str | None = None
+        self.has_rows = False
+        lines = Lines.of(data)
+        self.lines, self.is_cut = len(lines.starts), lines.is_cut
+        top, found = ncu_rows.sections(lines)
         self._between(top, 1)
-        for section in found:
-            self._open(section)
-
-    def _top(self, found: Sequence[Section]) -> int:
-        """Where the lines before the first header end."""
-        return self.data.rfind(b"\n", 0, found[0].start - 1) + 1 if found else len(self.data)
+        for section, below in found:
+            self._open(section, below)
 
     def _between(self, lines: Lines, first: int, indexes: Iterable[int] | None = None) -> None:
         """Lines that are no rows: words of ncu, tables of nsys, output of the program."""
@@ -85,13 +84,11 @@ class _Reader:
         self.skipped += number
         self.example = self.example or text[:80]
 
-    def _open(self, section: Section) -> None:
+    def _open(self, section: Section, lines: Lines) -> None:
         if section.kind == ncu_rows.UNKNOWN:
             self.unknown.append(section.first_line)
-            self.lines += 1 + self.data.count(b"\n", section.start, section.end)
             return
-        lines = Lines.of(self.data, section.start, section.end)
-        self.lines += 1 + len(lines.starts)
+        self.program = self.program or _program(section, lines)
         wanted, texts = ncu_long.columns_of(section) if section.kind != ncu_rows.RAW else (None, None)
         found = ncu_rows.rows(section, lines, wanted, _ALL if texts is None else texts)
         one = Wide(section, lines, found) if section.kind == ncu_rows.RAW else ncu_long.gather(section, found)
@@ -101,6 +98,7 @@ class _Reader:
         if one.stray:
             self._skip("(a line that looks like a row, without its numbers)", one.stray)
         self.opened.append(one)
+        self.has_rows |= bool(found.tables)
 
     def log(self) -> Log:
         """The log, or the one sentence on why there is none."""
@@ -163,6 +161,10 @@ class _Reader:
         if self.skipped:
             what = "1 line is" if self.skipped == 1 else f"{self.skipped} lines are"
             yield f"{what} no part of a table and skipped, for example: {self.example}"
+        if self.is_cut:
+            yield f"the log looks cut off: its last line ({self.lines}) is no whole row; collect the log again"
+        elif parts and not self.source.ends_with_newline:
+            yield f"the last line ({self.lines}) has no line end; if the log was cut off, rows or digits are missing"
         if self.unknown:
             yield f"a table of an unknown kind (line {self.unknown[0]}) was not read"
 
@@ -173,10 +175,11 @@ class _Reader:
             yield f"none of the log's {len(names)} metrics is one that eprof knows; it has {_list(names)}"
 
     def _command(self, parts: Sequence[Part]) -> str | None:
-        for part in parts:
-            for process, program in zip(part.rows["process"], part.rows["program"], strict=True):
-                return self.messages.processes.get(str(process)) or program
-        return None
+        """The program that the first rows are of, with its path if ncu said that."""
+        if not parts:
+            return None
+        first = next(iter(parts[0].rows["process"]), None)
+        return self.messages.processes.get(str(first)) or self.program
 
     def _why_nothing(self) -> str:
         said = self.nsys.why_no_table()
@@ -185,7 +188,7 @@ class _Reader:
         if self.unknown and not self.opened:
             place = self.unknown[0]
             return f"the table of ncu (line {place}) has no kernels or no values of metrics; make one with `{CSV}`"
-        if any(self.data[one.section.start : one.section.end].strip() for one in self.opened):
+        if self.has_rows:
             return (
                 "the log holds no values of metrics, only advice (rules), which is nothing to count with; "
                 f"collect metrics with `{CSV}`"
@@ -193,6 +196,16 @@ class _Reader:
         if self.opened:
             return f"a table begins (line {self.opened[0].section.first_line}) but has no rows; profile again"
         return self.messages.why_no_table()
+
+
+def _program(section: Section, lines: Lines) -> str | None:
+    """The name of the process in the first row."""
+    place = section.at("Process Name") or 0
+    for index in range(min(_LOOK, len(lines.starts))):
+        fields = split(lines.text(index))
+        if len(fields) >= section.least and fields[place]:
+            return fields[place]
+    return None
 
 
 def _tables(parts: Sequence[Part]) -> list[Table]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import LONG, Rows, Section, coded
@@ -26,12 +27,13 @@ LABELS = {
     "Block Size": "launch__block_size",
     "Registers Per Thread": "launch__registers_per_thread",
 }
+_SAMPLE = 4096
 _KEYS = {
     LONG: ("Process ID", "ID"),
     "ncu-summary": ("Process ID", "Kernel Name", "Block Size", "Grid Size", "Device", "CC"),
 }
 _METRIC = ("Metric Name", "Metric Unit", "Invocations")
-_TOLD = ("Process ID", "Kernel Name", "Device", "CC", "Process Name")
+_TOLD = ("Process ID", "Kernel Name", "Device", "CC")
 
 
 @dataclass
@@ -92,15 +94,23 @@ def gather(section: Section, found: Rows) -> Long:
 
 def look(long: Long, locale: Locale) -> None:
     """Show the numbers of a section to the one who decides how the file writes them."""
-    metric, unit = long.codes["Metric Name"], long.codes["Metric Unit"]
-    pairs = pd.unique(metric * len(long.words["Metric Unit"]) + unit)
+    step = max(1, len(long.texts) // _SAMPLE)
+    own = Locale()
+    for every in dict.fromkeys((step, 1)):  # one program wrote the section, in one style: a part of it tells which
+        if not own.proof:
+            own.look(pc.take(long.texts, pa.array(np.arange(0, len(long.texts), every))), _wholes(long, every))
+    locale.join(own)
+
+
+def _wholes(long: Long, every: int) -> Array:
+    """Which of the cells (every so many) can have no decimals."""
+    metric, unit = long.codes["Metric Name"][::every], long.codes["Metric Unit"][::every]
     size = max(1, len(long.words["Metric Unit"]))
     whole = np.zeros((len(long.words["Metric Name"]), size), dtype=bool)
-    if long.section.kind == LONG:
-        for one in pairs:
-            name, text = long.words["Metric Name"][one // size], long.words["Metric Unit"][one % size]
-            whole[one // size, one % size] = is_whole(name, text)
-    locale.look(long.texts, whole[metric, unit] if len(metric) else np.zeros(0, dtype=bool))
+    for one in pd.unique(metric * size + unit) if long.section.kind == LONG else ():
+        name, text = long.words["Metric Name"][one // size], long.words["Metric Unit"][one % size]
+        whole[one // size, one % size] = is_whole(name, text)
+    return np.asarray(whole[metric, unit]) if len(metric) else np.zeros(0, dtype=bool)
 
 
 def pivot(long: Long, style: Style, keep: Container[str] | None) -> Part:
@@ -110,7 +120,7 @@ def pivot(long: Long, style: Style, keep: Container[str] | None) -> Part:
     known = np.array([keep is None or name in keep or name in TIMES for name, _ in columns], dtype=bool)
     chosen = known[metric]
     numbers = np.full(len(metric), np.nan)
-    numbers[chosen] = values(long.texts.filter(pa.array(chosen)), style)
+    numbers[chosen] = values(long.texts if chosen.all() else long.texts.filter(pa.array(chosen)), style)
     numbers *= _factors(long)
     matrix = np.full((len(first), len(columns)), np.nan)
     there = np.flatnonzero(~np.isnan(numbers))[::-1]  # a metric that two sections show: the first counts
@@ -146,8 +156,8 @@ def _launches(long: Long) -> tuple[Array, Array]:
         if name in long.codes:
             key = pd.factorize(key * max(1, len(long.words[name])) + long.codes[name])[0]
     launch, kinds = pd.factorize(key)
-    first = np.full(len(kinds), len(launch), dtype=np.int64)
-    np.minimum.at(first, launch, np.arange(len(launch)))
+    first = np.zeros(len(kinds), dtype=np.int64)
+    first[launch[::-1]] = np.arange(len(launch))[::-1]
     return first, launch
 
 
@@ -189,7 +199,6 @@ def _rows(long: Long, first: Array, style: Style) -> pd.DataFrame:
             "device": labels(words("Device"), words("CC"), _names(long, len(first))),
             "kernel": pd.Series(words("Kernel Name"), dtype=object),
             "process": pd.Series(process, dtype=object),
-            "program": pd.Series(words("Process Name"), dtype=object),
             "launches": launches,
         }
     )

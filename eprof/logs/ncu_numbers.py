@@ -91,6 +91,11 @@ class Locale:
             self._look(cells, ENGLISH, CONTINENTAL, whole)
             self._look(cells, CONTINENTAL, ENGLISH, whole)
 
+    def join(self, other: "Locale") -> None:
+        """Take over what another has seen."""
+        self.proof = {**other.proof, **self.proof}
+        self.open = self.open or other.open
+
     def _look(self, cells: "_Cells", style: Style, other: Style, whole: Array) -> None:
         """Find the sign that `style` puts between groups: does it stand there, or before decimals?"""
         place = np.flatnonzero(cells.data == ord(style.group))

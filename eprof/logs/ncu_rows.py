@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 LONG, RAW, SUMMARY, UNKNOWN = "ncu-long", "ncu-raw", "ncu-summary", "unknown"
 _QUOTE, _COMMA, _NEWLINE = b'",\n'
 _LONGEST = 4 << 20  # bytes of a line, see Tuning
-_BLOCK = 8 << 20
+_BLOCK = 1 << 20
 _MARK = b"Process ID"
 _HEADER = re.compile(r'"?(?:ID"?,"?)?Process ID"?,"?Process Name"?(?:,|$)')
 _NAMES = {LONG: ("Metric Name", "Metric Unit", "Metric Value"), SUMMARY: ("Metric Name", "Metric Unit", "Average")}
@@ -28,10 +28,8 @@ class Section:
 
     kind: str
     columns: list[str]
-    prefix: int
-    first_line: int
-    start: int
-    end: int
+    prefix: int = 0
+    first_line: int = 0
 
     def at(self, name: str) -> int | None:
         """Where a column is in a line; None if there is none."""
@@ -53,22 +51,23 @@ class Rows:
     misfits: list[str] = field(default_factory=list)
 
 
-def sections(data: bytes) -> list[Section]:
-    """The tables in a log, by their header lines."""
-    found: list[Section] = []
-    place = data.find(_MARK)
-    while place >= 0:
-        start, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
-        end = len(data) if end < 0 else end
-        one = _section(data[start:end].decode("utf-8", "replace"))
-        if one is not None:
-            one.start, one.first_line = min(end + 1, len(data)), data.count(b"\n", 0, start) + 1
-            if found:
-                found[-1].end = start
-            one.end = len(data)
-            found.append(one)
-        place = data.find(_MARK, end)
-    return found
+def sections(lines: "Lines") -> tuple["Lines", list[tuple[Section, "Lines"]]]:
+    """The lines before the first table of a log, and its tables with the lines below their headers."""
+    headers = list(_headers(lines, np.flatnonzero(~_look_like_rows(lines))))
+    if not headers and _MARK in lines.data:  # a header on the same line as output that starts with a number
+        headers = list(_headers(lines, np.arange(len(lines.starts))))
+    ends = [*(index for index, _ in headers), len(lines.starts)][1:]
+    found = [(one, lines.part(index + 1, end)) for (index, one), end in zip(headers, ends, strict=True)]
+    return lines.part(0, headers[0][0] if headers else len(lines.starts)), found
+
+
+def _headers(lines: "Lines", indexes: Array) -> Iterable[tuple[int, Section]]:
+    for index in indexes.tolist():
+        if lines.data.find(_MARK, lines.starts[index], lines.ends[index]) >= 0:
+            one = _section(lines.text(index))
+            if one is not None:
+                one.first_line = index + 1
+                yield index, one
 
 
 def _section(line: str) -> Section | None:
@@ -79,7 +78,7 @@ def _section(line: str) -> Section | None:
     before = line[: found.start()]
     prefix = len(split(before)) - 1 if before.endswith(",") else 0
     columns = [name.strip() for name in split(line[found.start() :])]
-    return Section(_kind(columns), columns, prefix, 0, 0, 0)
+    return Section(_kind(columns), columns, prefix)
 
 
 def _kind(columns: Sequence[str]) -> str:
@@ -100,18 +99,26 @@ class Lines:
     ends: Array
 
     @classmethod
-    def of(cls, data: bytes, start: int, end: int) -> "Lines":
-        """The lines between two places."""
-        bytes_ = np.frombuffer(data, dtype=np.uint8)[start:end]
-        breaks = np.flatnonzero(bytes_ == _NEWLINE) + start
-        starts = np.concatenate([[start], breaks + 1]).astype(np.int64)
-        ends = np.concatenate([breaks, [end]]).astype(np.int64)
-        filled = starts < end
-        return cls(data, starts[filled], ends[filled])
+    def of(cls, data: bytes) -> "Lines":
+        """The lines of a log."""
+        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE)
+        if not data.endswith(b"\n") and data:
+            ends = np.append(ends, len(data))
+        return cls(data, np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)[: len(ends)], ends)
+
+    def part(self, first: int, last: int) -> "Lines":
+        """Some of the lines."""
+        return Lines(self.data, self.starts[first:last], self.ends[first:last])
 
     def text(self, index: int) -> str:
         """One line."""
         return self.data[self.starts[index] : self.ends[index]].decode("utf-8", "replace")
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last line is the end of the log, and ends inside of quotes."""
+        last = len(self.starts) - 1
+        return last >= 0 and int(self.ends[last]) == len(self.data) and self.text(last).count('"') % 2 == 1
 
     def whole(self) -> Array:
         """Lines that hold something and do not end inside of quotes."""
@@ -136,7 +143,9 @@ class Lines:
 
 def rows(section: Section, lines: Lines, wanted: Sequence[int] | None, as_text: Iterable[int] = ()) -> Rows:
     """The rows of a section. wanted: places of the columns to read; as_text: those of them with few repetitions."""
-    chosen = _look_like_rows(section, lines)
+    chosen = (lines.ends > lines.starts) if section.prefix else _look_like_rows(lines)
+    if lines.is_cut:
+        chosen[-1] = False
     found = Rows(others=np.flatnonzero(~chosen & (lines.ends > lines.starts)).tolist())
     indexes = np.flatnonzero(chosen)
     if not len(indexes):
@@ -153,15 +162,14 @@ def rows(section: Section, lines: Lines, wanted: Sequence[int] | None, as_text: 
     return found
 
 
-def _look_like_rows(section: Section, lines: Lines) -> Array:
-    """Lines that start with a number, quoted or not; with a script's columns in front, any that is whole."""
-    filled = lines.ends > lines.starts
-    if section.prefix or not len(filled):
-        return np.asarray(filled)
+def _look_like_rows(lines: Lines) -> Array:
+    """Lines that start with a number, quoted or not."""
+    if not len(lines.starts):
+        return np.zeros(0, dtype=bool)
     bytes_ = np.frombuffer(lines.data, dtype=np.uint8)
     first = bytes_[lines.starts]
     second = bytes_[np.minimum(lines.starts + 1, len(bytes_) - 1)]
-    return np.asarray(filled & (_digit(first) | ((first == _QUOTE) & _digit(second))))
+    return np.asarray(_digit(first) | ((first == _QUOTE) & _digit(second)))
 
 
 def _digit(bytes_: Array) -> Array:
@@ -191,7 +199,7 @@ def _parse(
         if section.least <= width <= full:
             tables.append(table)
         else:
-            misfits.append(line.decode("utf-8", "replace"))
+            misfits += [line.decode("utf-8", "replace")] * len(table)
         if not len(table):
             misfits += odd
             break

@@ -116,7 +116,6 @@ class Wide:
                 "device": labels(_whole(self._words("Device", *_INDEX)), self._capabilities(), self._words(NAME)),
                 "kernel": pd.Series(kernel, dtype=object),
                 "process": pd.Series(self._words("Process ID"), dtype=object),
-                "program": pd.Series(self._words("Process Name"), dtype=object),
                 "launches": 1,
             }
         )

@@ -1,0 +1,426 @@
+"""Logs of Nsight Compute and nsys: the real ones as they are, and made-up ones (marked so) for what no real one shows."""
+
+import gzip
+
+import numpy as np
+import pytest
+from conftest import SHARED
+
+from eprof.errors import LogError
+from eprof.logs import combine, read
+from eprof.logs.ncu import capability_of_label
+from eprof.logs.ncu_numbers import unit_of
+from eprof.marks import Mark
+
+REAL = SHARED / "ncu"
+LOGS = sorted(path for path in REAL.glob("*") if path.suffix != ".tsv") if REAL.is_dir() else []
+OLD = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream","Section Name",'
+    '"Metric Name","Metric Unit","Metric Value"'
+)
+NEW = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC","Section Name","Metric Name","Metric Unit","Metric Value"'
+)
+RULES = NEW + ',"Rule Name","Rule Type","Rule Description","Estimated Speedup Type","Estimated Speedup"'
+SUMMARY = (
+    '"Process ID","Process Name","Host Name","Kernel Name","Block Size","Grid Size","Device","CC","Invocations",'
+    '"Section Name","Metric Name","Metric Unit","Minimum","Maximum","Average"'
+)
+FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+TIME = "gpu__time_duration.sum"
+
+
+def row(number, metric, unit, value, kernel="axpy(int, float *)", pid=7, device=0, cc="8.0", section="Command line"):
+    """A row of the long form of 2021 and later."""
+    kernel = kernel.replace('"', '""')
+    return (
+        f'"{number}","{pid}","prog","127.0.0.1","{kernel}","1","7","(32, 1, 1)","(64, 1, 1)","{device}","{cc}",'
+        f'"{section}","{metric}","{unit}","{value}"'
+    )
+
+
+def wide(*rows, names=(FFMA, "dram__bytes.sum", TIME), units=("inst", "Mbyte", "usecond")):
+    """A raw page: each row is (id, process, kernel, values...)."""
+    head = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Device", "CC", *names]
+    lines = [head, [""] * 9 + list(units)]
+    lines += [[n, pid, "prog", "host", kernel, 1, 7, 0, "9.0", *values] for n, pid, kernel, *values in rows]
+    return "\n".join(",".join(f'"{cell}"' for cell in line) for line in lines) + "\n"
+
+
+def log_of(tmp_path, *lines, name="log.csv", **options):
+    """Read a log of these lines."""
+    path = tmp_path / name
+    data = lines[0] if isinstance(lines[0], bytes) else ("\n".join(lines) + "\n").encode()
+    path.write_bytes(data)
+    return read(path, **options)
+
+
+def refused(tmp_path, *lines):
+    """The sentence for a log that holds nothing."""
+    with pytest.raises(LogError) as caught:
+        log_of(tmp_path, *lines)
+    sentence = str(caught.value)
+    assert "\n" not in sentence and "log.csv: " in sentence
+    return sentence.partition("log.csv: ")[2]
+
+
+def real(name):
+    """A real log, read; skips where the shared data is not there."""
+    if not (REAL / name).exists():
+        pytest.skip(f"needs the real log {name}, which is not part of this project")
+    return read(REAL / name)
+
+
+def value(log, kernel, counter):
+    """The total of a counter of the kernels whose name starts so."""
+    joined = combine([log])
+    mine = joined.kernels["kernel"].str.startswith(kernel)
+    return joined.counters.loc[mine, counter].sum(min_count=1)
+
+
+@pytest.mark.skipif(not LOGS, reason="the real logs are not part of this project")
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
+def test_every_real_log_is_read_or_told_in_one_sentence(path):
+    try:
+        log = read(path)
+    except LogError as err:
+        assert str(err).startswith(f"{path}: ") and "\n" not in str(err) and len(str(err)) < 600
+        return
+    assert combine([log]).kernels["launches"].sum() > 0
+
+
+def test_the_long_form_of_2022_with_program_output():
+    log = real("a100-details-kernel-time-program-output.csv")
+    (table,) = log.tables
+    assert log.format == "ncu-long" and log.skipped_lines == 1 and log.command == "/usr/bin/python3.6"
+    assert table.counters.shape == (2, 21) and table.rows["device"].isna().all()
+    assert list(table.counters["lts__t_bytes.sum"])[0] == 233_856
+    assert np.isclose(table.rows["time_s"].sum(), (7488 + 4224) * 1e-9)
+    assert table.units["dram__bytes.sum"] == "count"
+    assert table.units["gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"] == "percent"
+
+
+def test_launches_of_one_kernel_add_up():
+    log = real("a100-pcie-cutlass-details-program-output.csv")
+    assert log.tables[0].rows["launches"].sum() == 11
+    assert set(log.tables[0].rows["device"]) == {"ncu device 0 (CC 8.0)"}
+    joined = combine([log])
+    assert len(joined.kernels) == 4 and joined.kernels["launches"].sum() == 11
+    assert value(log, "ampere_s16816gemm", "sm__inst_executed_pipe_tensor.sum") % 4_194_304_000 == 0
+    assert any("8 lines are no part of a table" in note for note in log.notes)
+
+
+def test_a_table_rewritten_by_a_script_and_one_of_windows():
+    log = real("details-rewritten-by-pandas-unquoted.csv")
+    assert log.tables[0].counters.shape[0] == 9
+    log = real("rtx5070-windows-bom-details.csv")
+    assert value(log, "unnamed>::gemm_naive_kernel", "dram__bytes_op_read.sum") == 54_207_744
+    assert log.tables[0].units["smsp__thread_inst_executed_per_inst_executed.ratio"] == "other"
+    assert set(log.tables[0].rows["device"]) == {"ncu device 0 (CC 12.0)"}
+
+
+def test_ragged_rows_and_rules_and_one_label_in_two_units():
+    log = real("cc80-details-page-rules-estimated-speedup.csv")
+    (table,) = log.tables
+    assert len(table.rows) == 6 and log.skipped_lines == 0
+    assert table.units["Memory Throughput"] == "percent" and table.counters["Memory Throughput"].iloc[0] == 23.97
+    assert table.units["Memory Throughput (byte/second)"] == "byte_per_s"
+    assert table.counters["Memory Throughput (byte/second)"].iloc[0] == 488.17e9
+    assert table.counters["gpc__cycles_elapsed.max"].iloc[0] == 63_779
+    assert np.isclose(table.rows["time_s"].iloc[0], 56.06e-6) and np.isclose(table.rows["time_s"].max(), 30.86e-3)
+
+
+def test_the_raw_page_of_2025_and_of_2019():
+    log = real("b200-raw-wide.csv")
+    (table,) = log.tables
+    assert log.format == "ncu-raw" and len(table.rows) == 16 and set(table.rows["device"]) == {"NVIDIA B200 (0)"}
+    assert table.rows["time_s"].iloc[0] == pytest.approx(687_488e-9)
+    log = real("gtx1080-raw-wide-kernel-time-program-output.txt")
+    (table,) = log.tables
+    assert set(table.rows["device"]) == {"NVIDIA GeForce GTX 1080 (0)"}
+    assert table.counters["dram__read_bytes"].iloc[0] == 7552
+    assert table.counters["inst_executed"].isna().all()
+    assert any("several instances" in note and "thread_inst_executed_true" in note for note in log.notes)
+
+
+def test_nsys_times_are_exact_and_ncu_times_are_estimates(tmp_path):
+    log = real("nsys-cuda-gpu-kern-sum.csv")
+    joined = combine([log])
+    assert log.format == "nsys-summary" and joined.kernels["launches"].sum() == 679
+    assert (joined.kernels["time_marks"] == 0).all()
+    assert joined.kernels.set_index("kernel").loc["add_f16", "time_s"] == pytest.approx(5952e-9)
+    counted = log_of(tmp_path, NEW, row(0, FFMA, "inst", "1,234,567", "add_f16"), row(0, TIME, "us", "9.5", "add_f16"))
+    alone = combine([counted]).kernels
+    assert alone["time_s"][0] == pytest.approx(9.5e-6) and alone["time_marks"][0] == Mark.ESTIMATED
+    both = combine([counted, log]).kernels.set_index("kernel")
+    assert both.loc["add_f16", "time_s"] == pytest.approx(5952e-9) and both.loc["add_f16", "time_marks"] == 0
+
+
+def test_units_differ_from_row_to_row(tmp_path):
+    """Synthetic, as are all tests below: units are scaled launch by launch."""
+    log = log_of(
+        tmp_path,
+        NEW,
+        row(0, "dram__bytes.sum", "Kbyte", "1.50"),
+        row(1, "dram__bytes.sum", "Mbyte", "2.25"),
+        row(2, "dram__bytes.sum", "byte", "12"),
+        row(0, TIME, "usecond", "1.50"),
+        row(1, TIME, "ms", "2.50"),
+        row(2, TIME, "ns", "7"),
+    )
+    assert list(log.tables[0].counters["dram__bytes.sum"]) == [1500, 2_250_000, 12]
+    assert list(log.tables[0].rows["time_s"]) == pytest.approx([1.5e-6, 2.5e-3, 7e-9])
+    assert value(log, "axpy", "dram__bytes.sum") == 2_251_512
+
+
+@pytest.mark.parametrize(
+    ("text", "factor", "base", "kind"),
+    [
+        ("byte", 1, "byte", "count"),
+        ("Gbyte", 1e9, "byte", "count"),
+        ("Tbyte/s", 1e12, "byte/second", "byte_per_s"),
+        ("byte/nsecond", 1e9, "byte/second", "byte_per_s"),
+        ("cycle/usecond", 1e6, "cycle/second", "other"),
+        ("Ghz", 1e9, "hz", "other"),
+        ("msecond", 1e6, "ns", "count"),
+        ("s", 1e9, "ns", "count"),
+        ("%", 1, "%", "percent"),
+        ("inst", 1, "inst", "count"),
+        ("inst/cycle", 1, "inst/cycle", "other"),
+        ("register/thread", 1, "register/thread", "other"),
+        ("Kbyte/block", 1e3, "byte/block", "other"),
+        ("", 1, "", "count"),
+    ],
+)
+def test_units(text, factor, base, kind):
+    assert (unit_of(text).factor, unit_of(text).base, unit_of(text).kind) == (factor, base, kind)
+
+
+STYLES = {
+    "English": ("1,759,000.00", 1_759_000),
+    "English, one group and decimals": ("1,410.55", 1410.55),
+    "English, decimals only": ("103.5", 103.5),
+    "English, leading zero": ("0.125", 0.125),
+    "English, four digits before": ("1234.567", 1234.567),
+    "Continental": ("27.595.520", 27_595_520),
+    "Continental, one group and decimals": ("1.410,55", 1410.55),
+    "Continental, decimals only": ("117,34", 117.34),
+    "Continental, leading zero": ("0,125", 0.125),
+    "exponent": ("1.25e+06", 1_250_000),
+}
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_numbers_in_the_style_of_a_locale(tmp_path, name):
+    text, wanted = STYLES[name]
+    log = log_of(tmp_path, NEW, row(0, "a__b.avg", "", text), row(0, "c__d.avg", "", "5"))
+    assert log.tables[0].counters["a__b.avg"][0] == wanted and log.tables[0].counters["c__d.avg"][0] == 5
+
+
+def test_a_file_is_read_in_one_style(tmp_path):
+    """What is open in one value (`117,344`) is decided by the others."""
+    open_ = row(0, "a__b.avg", "", "117,344")
+    assert log_of(tmp_path, NEW, open_, row(0, "b.avg", "", "1.5")).tables[0].counters["a__b.avg"][0] == 117_344
+    assert log_of(tmp_path, NEW, open_, row(0, "b.avg", "", "1,5")).tables[0].counters["a__b.avg"][0] == 117.344
+    assert log_of(tmp_path, NEW, row(0, FFMA, "inst", "117,344")).tables[0].counters[FFMA][0] == 117_344
+    assert log_of(tmp_path, NEW, row(0, FFMA, "inst", "117.344")).tables[0].counters[FFMA][0] == 117_344
+    assert "may have decimals or groups of three digits" in refused(tmp_path, NEW, open_)
+    both = refused(tmp_path, NEW, row(0, "a.avg", "", "1,234,567"), row(0, "b.avg", "", "1.234.567"))
+    assert "written in two ways" in both
+    assert "LC_ALL=C" in both
+    page = wide((0, 1, "k", "5", "1.234.567,25", "2,5"))
+    assert log_of(tmp_path, page).tables[0].counters["dram__bytes.sum"][0] == 1_234_567.25e6
+
+
+@pytest.mark.parametrize("text", ["n/a", "nan", "(!) n/a", "(!) nan", "", "inf", "CachePreferNone", "1; 2; 3"])
+def test_a_cell_without_a_number_is_missing(tmp_path, text):
+    log = log_of(tmp_path, NEW, row(0, FFMA, "inst", text), row(0, "x.sum", "inst", 3), row(1, FFMA, "inst", "4"))
+    assert np.isnan(log.tables[0].counters[FFMA][0])
+    joined = combine([log])
+    assert joined.counters[FFMA][0] == 4 and joined.marks[FFMA][0] & Mark.MISSING
+
+
+def test_processes_and_ids_tell_launches_apart(tmp_path):
+    log = log_of(
+        tmp_path,
+        NEW,
+        row(0, FFMA, "inst", 1, pid=1),
+        row(1, FFMA, "inst", 2, pid=1),
+        row(0, FFMA, "inst", 4, pid=2),
+        row(0, FFMA, "inst", 8, pid=3, device=1, cc="9.0"),
+        row(0, FFMA, "inst", 16, 'axpy(int, "float" *, <unnamed>::T)', pid=4),
+    )
+    rows = log.tables[0].rows
+    assert len(rows) == 5 and rows["run"].nunique() == 4 and log.processes == 4
+    joined = combine([log])
+    found = dict(
+        zip(joined.kernels[["device", "kernel"]].itertuples(index=False, name=None), joined.counters[FFMA], strict=True)
+    )
+    assert found == {
+        ("ncu device 0 (CC 8.0)", "axpy(int, float *)"): 7,
+        ("ncu device 1 (CC 9.0)", "axpy(int, float *)"): 8,
+        ("ncu device 0 (CC 8.0)", 'axpy(int, "float" *, <unnamed>::T)'): 16,
+    }
+
+
+def test_capability_of_a_label():
+    assert capability_of_label("ncu device 0 (CC 8.0)") == "8.0"
+    assert capability_of_label("ncu device 12 (CC 12.1)") == "12.1"
+    assert capability_of_label("Tesla K20c (0)") is None and capability_of_label("ncu device 0") is None
+
+
+def test_output_and_errors_between_rows(tmp_path):
+    log = log_of(
+        tmp_path,
+        "step 1",
+        "==PROF== Connected to process 7 (/opt/prog)",
+        "output without an end" + NEW,
+        row(0, FFMA, "inst", 1),
+        "7 steps, 3 of them long",
+        '"5","6" said the program',
+        row(1, FFMA, "inst", 2),
+        "",
+        "==ERROR== LaunchFailed",
+        row(2, FFMA, "inst", 4),
+        '"3","7","prog","127.0.0.1","axp',
+    )
+    assert list(log.tables[0].counters[FFMA]) == [1, 2, 4]
+    assert log.skipped_lines >= 4 and log.command == "/opt/prog"
+    assert any("LaunchFailed" in note for note in log.notes)
+    log = log_of(tmp_path, "\n".join([NEW, row(0, FFMA, "inst", 1), row(1, FFMA, "inst", 2)]).encode()[:-1])
+    assert list(log.tables[0].counters[FFMA]) == [1] and any("looks cut off" in note for note in log.notes)
+
+
+def test_rule_rows_with_line_ends_and_quotes(tmp_path):
+    log = log_of(
+        tmp_path,
+        RULES,
+        row(0, FFMA, "inst", 1) + ",",
+        row(0, "", "", "", section="SpeedOfLight") + ',"Rule","OPT","Say ""high"", then\nuse 5, or',
+        'more","global","5.1"',
+        row(0, "x.sum", "inst", 2) + ",",
+        row(1, FFMA, "inst", 4) + ",",
+    )
+    assert list(log.tables[0].counters[FFMA]) == [1, 4] and log.tables[0].counters["x.sum"][0] == 2
+
+
+def test_several_tables_in_one_file(tmp_path):
+    log = log_of(
+        tmp_path,
+        "==PROF== Connected to process 7 (/opt/prog)",
+        NEW,
+        row(0, FFMA, "inst", 1),
+        "==PROF== Connected to process 8 (/opt/prog)",
+        NEW,
+        row(0, FFMA, "inst", 2),
+        wide((0, 7, "other()", "4", "1.50", "2.5")),
+    )
+    assert log.format == "ncu-long+ncu-raw"
+    assert list(log.tables[0].counters[FFMA]) == [1, 2] and list(log.tables[0].rows["run"]) == [0, 1]
+    assert log.tables[1].counters["dram__bytes.sum"][0] == 1_500_000
+
+
+def test_summaries_are_averages_times_invocations(tmp_path):
+    part = '"7","prog","host","axpy(int, float *)","(32, 1, 1)","(64, 1, 1)","0","7.5","4","Command line"'
+    log = log_of(tmp_path, SUMMARY, f'{part},"{FFMA}","inst","1","9","2,000.50"', f'{part},"{TIME}","us","1","9","2.5"')
+    (table,) = log.tables
+    assert log.format == "ncu-summary" and table.rows["launches"][0] == 4
+    assert table.counters[FFMA][0] == 8002 and table.rows["time_s"][0] == pytest.approx(10e-6)
+
+
+def test_columns_of_a_script_in_front(tmp_path):
+    log = log_of(tmp_path, "case," + NEW, "small," + row(0, FFMA, "inst", 3), "small," + row(1, FFMA, "inst", 4))
+    assert list(log.tables[0].counters[FFMA]) == [3, 4]
+
+
+def test_encodings_and_packing_change_nothing(tmp_path):
+    text = "\n".join(["hello", NEW, row(0, FFMA, "inst", "1,234,567"), row(0, TIME, "ns", "5"), ""])
+    for data in (
+        b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
+        text.encode("utf-16"),
+        gzip.compress(text.encode()),
+        text.encode().rstrip(),
+        ("x" * 70 + "\n").encode() * 100 + text.encode(),
+    ):
+        log = log_of(tmp_path, data)
+        assert log.tables[0].counters[FFMA][0] == 1_234_567 and log.size_bytes == len(data)
+
+
+def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
+    lines = [NEW, row(0, FFMA, "inst", 3), row(0, "b.sum", "inst", 3), row(0, TIME, "ns", 3)]
+    log = log_of(tmp_path, *lines, keep={FFMA})
+    assert list(log.tables[0].counters) == [FFMA] and log.tables[0].rows["time_s"][0] == pytest.approx(3e-9)
+    log = log_of(tmp_path, *lines, keep={"another"})
+    assert any(
+        f"none of the log's 3 metrics is one that eprof knows; it has {FFMA}, b.sum" in note for note in log.notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("==PROF== Connected to process 5 (/x)", "ncu watched 1 process but wrote no table"),
+        ("==ERROR== ERR_NVGPUCTRPERM - The user does not", "ncu had no permission to read the GPU's counters"),
+        ("==ERROR== The application returned an error code (7).", "the program ended with an error"),
+        ("==WARNING== No kernels were profiled.", "ncu profiled no kernel"),
+        ("==ERROR== Profiling failed because a driver resource was unavailable.", "another profiler holds"),
+        ("==ERROR== Something new", "ncu failed (line 1 says: Something new)"),
+        ("==PROF== Report: /tmp/x.ncu-rep", "ncu wrote its result to a report file"),
+        ("[1] a@b\n    Metric Name    Metric Unit Metric Value\n", "this is ncu's page for reading"),
+        (NEW, "a table begins (line 1) but has no rows"),
+        (RULES + "\n" + row(0, "", "", "") + ',"r","OPT","do this","",""', "the log holds no values of metrics"),
+        (" Time (%)  Total Time (ns)  Instances  Name\n", "the tables of nsys are printed as text"),
+        (
+            "Time (%),Total Time (ns),Num Calls,Name\n1,2,3,cudaMalloc\n",
+            "the log has tables of nsys but none of kernels",
+        ),
+        ("NVR\0\1\2", "this is a report file of Nsight Compute"),
+    ],
+)
+def test_no_table_is_told_with_a_remedy(tmp_path, text, sentence):
+    said = refused(tmp_path, text.encode())
+    assert said.startswith(sentence) and ("; " in said)
+
+
+def test_nsys_tables_of_other_versions(tmp_path):
+    old = "Processing [x.sqlite] with [gpukernsum.py]...\nTime(%),Total Time (us),Instances,Average,Minimum,Maximum,Name\n"
+    log = log_of(tmp_path, (old + '99.0,12.5,5,2.5,1,3,"f(int, float)"\n1.0,1,1,1,1,1,[CUDA memcpy HtoD]\n').encode())
+    (found,) = combine([log]).kernels[["kernel", "launches", "time_s"]].itertuples(index=False, name=None)
+    assert found == ("f(int, float)", 5, pytest.approx(12.5e-6))
+    mixed = (
+        "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n9,8,2,4,CUDA_KERNEL,k\n1,2,1,2,MEMORY_OPER,m\n"
+    )
+    log = log_of(tmp_path, mixed.encode())
+    assert list(log.tables[0].rows["kernel"]) == ["k"]
+
+
+@pytest.mark.parametrize("cut", range(40, 1200, 61))
+def test_a_log_that_is_cut_off_is_told_or_read_without_the_last_row(tmp_path, cut):
+    lines = [NEW, *(row(n, metric, "inst", "1,000,000") for n in range(3) for metric in (FFMA, "x.sum"))]
+    whole = "\n".join(lines) + "\n"
+    try:
+        log = log_of(tmp_path, whole[:cut].encode())
+    except LogError as err:
+        assert "\n" not in str(err)
+        return
+    values = log.tables[0].counters.to_numpy()
+    assert set(values[~np.isnan(values)]) <= {1_000_000}
+
+
+def test_both_ways_of_writing_one_log_say_the_same(tmp_path):
+    """The raw page and the long form of the same launches, and their order, make no difference."""
+    launches = [(0, 7, "f", "12", "1.50", "2.5"), (1, 7, "g", "5", "3.25", "4.5"), (2, 7, "f", "7", "2.00", "1.5")]
+    raw = log_of(tmp_path, wide(*launches))
+    units = ("inst", "Mbyte", "usecond")
+    rows = [
+        row(n, metric, unit, text, kernel, pid, cc="9.0")
+        for n, pid, kernel, *texts in launches
+        for metric, unit, text in zip((FFMA, "dram__bytes.sum", TIME), units, texts, strict=True)
+    ]
+    for order in (rows, rows[::-1]):
+        one, other = combine([raw]), combine([log_of(tmp_path, NEW, *order)])
+        for joined in (one, other):
+            joined.kernels.index = joined.counters.index = joined.kernels["kernel"]
+        assert one.counters.sort_index().equals(other.counters[list(one.counters)].sort_index())
+        assert one.kernels["time_s"].sort_index().equals(other.kernels["time_s"].sort_index())
