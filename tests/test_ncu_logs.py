@@ -264,6 +264,15 @@ def test_processes_and_ids_tell_launches_apart(tmp_path):
     }
 
 
+def test_a_device_with_a_number_is_the_named_one_of_another_page(tmp_path):
+    long = log_of(tmp_path, NEW, row(0, FFMA, "inst", 3, "k", cc="9.0"))
+    names = (FFMA, "device__attribute_display_name")
+    raw = log_of(tmp_path, wide((0, 7, "k", "4", "NVIDIA H200"), names=names, units=("inst", "")))
+    joined = combine([long, raw])
+    assert joined.kernels["device"].to_list() == ["NVIDIA H200 (0)"] and joined.counters[FFMA][0] == 7
+    assert any("is taken to be NVIDIA H200 (0)" in warning for warning in joined.warnings)
+
+
 def test_capability_of_a_label():
     assert capability_of_label("ncu device 0 (CC 8.0)") == "8.0"
     assert capability_of_label("ncu device 12 (CC 12.1)") == "12.1"

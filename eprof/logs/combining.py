@@ -8,6 +8,7 @@ several kinds has the time of the best: trace, then SQLite export, then summarie
 run. The time that ncu prints beside counters is of a run that it slowed down: the last resort, marked ESTIMATED.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ Array = np.ndarray[Any, Any]
 _SLOWED = ("ncu-long", "ncu-raw", "ncu-summary")
 _TIME_KINDS = (TRACE, "nvprof-sqlite", "nsys-summary", SUMMARY, *_SLOWED)
 _BY_LAUNCH = (WIDE, "ncu-long", "ncu-raw")
+_NUMBERED = re.compile(r"ncu device (\d+)(?: \(CC .*\))?")
 _EXAMPLES = 3
 
 
@@ -145,12 +147,28 @@ def _same_twice(logs: Sequence[Log]) -> Iterable[str]:
         first.setdefault(log.sha256, log.path)
 
 
+def _name_devices(tables: Sequence[Table], kernels: _Kernels, warnings: list[str]) -> None:
+    """Say which labels are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables of ncu or time."""
+    labels = {str(name): table.kind for table in tables for name in table.rows["device"].dropna().unique()}
+    for name, kind in labels.items():
+        index = _NUMBERED.match(name)
+        same = {
+            one.strip().removeprefix("NVIDIA "): one
+            for one, other in labels.items()
+            if index and other in (*_TIME_KINDS, *_SLOWED) and one.endswith(f"({index[1]})")
+        }
+        if len(same) == 1 and kind in _SLOWED:
+            ((key, known),) = same.items()
+            kernels.devices[name] = kernels.devices.setdefault(key, known)
+            warnings.append(f"{name} is taken to be {known}, as other logs name it")
+        else:
+            kernels.device(name)
+
+
 def _place(tables: Sequence[Table], kernels: _Kernels, warnings: list[str]) -> Iterable[tuple[Table, Array]]:
     """Tables with the row of the result that each of their rows belongs to."""
-    for table in tables:
-        for name in table.rows["device"].dropna().unique():
-            kernels.device(str(name))
-    known = list(kernels.devices.values())
+    _name_devices(tables, kernels, warnings)
+    known = list(dict.fromkeys(kernels.devices.values()))
     for table in tables:
         nowhere = table.rows["device"].isna().to_numpy()
         if len(known) > 1 and nowhere.any():
