@@ -34,7 +34,8 @@ def load(
     owner = {path: run for run in directories for path in run.main_logs()}
     paths = [*(path for path in found if not runs.is_run(path)), *owner]
     names = counters.descriptions()
-    keep = _wanted()
+    # The reader keeps no other counters, so that wide traces fit in memory.
+    keep = counters.names_in_use()
     column_names = logs.read_columns(columns) if columns is not None else None
 
     def read_one(path: Path) -> Log:
@@ -140,11 +141,6 @@ def _expand(inputs: Sequence[str | Path]) -> list[Path]:
         raise UsageError("Nothing to report on: name at least one log.")
     # A pipe's resolved name means nothing, and two may look alike.
     return list({path if path.is_fifo() else path.resolve(): path for path in found}.values())
-
-
-def _wanted() -> frozenset[str]:
-    """Every counter that some definition uses: the reader keeps no others, so that wide traces fit in memory."""
-    return frozenset().union(*(definition.wanted for definition in counters.definitions()))
 
 
 def _read_all(paths: Sequence[Path], read: Callable[[Path], Log]) -> tuple[list[Log], list[str]]:

@@ -8,6 +8,7 @@ made from that one text.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -253,7 +254,7 @@ def _extra(extra: Path | None) -> list[Definition]:
 
 @cache
 def _builtin() -> tuple[Definition, ...]:
-    found = tuple(load(path) for path in definition_files())
+    found = tuple(_loaded(path) for path in definition_files())
     seen: dict[tuple[str, str], str] = {}
     for definition in found:
         for capability in definition.capabilities:
@@ -263,6 +264,43 @@ def _builtin() -> tuple[Definition, ...]:
                     f"{definition.label}:1: {definition.profiler} {capability} is already defined in {other}."
                 )
     return found
+
+
+_LOADED: dict[str, Definition] = {}
+
+
+def _loaded(place: Traversable) -> Definition:
+    """A built-in definition, read once."""
+    if str(place) not in _LOADED:
+        _LOADED[str(place)] = load(place)
+    return _LOADED[str(place)]
+
+
+@cache
+def _places() -> dict[tuple[str, str], Traversable]:
+    """Where the definition for a profiler and a capability stands. Loading and checking all of them takes a while."""
+    found: dict[tuple[str, str], Traversable] = {}
+    for place in definition_files():
+        profiler, capabilities = _applies(Document.read(place))
+        for capability in capabilities:
+            found.setdefault((profiler, capability), place)
+    return found
+
+
+@cache
+def names_in_use() -> frozenset[str]:
+    """Every counter that some file names: what a reader should keep of a log. Nothing is checked here."""
+    found: set[str] = set()
+    for place in resources.tree(resources.folder("counters"), ".toml"):
+        table = Document.read(place).data.get("counter", {})
+        for about in table.values() if isinstance(table, dict) else ():
+            entry = about if isinstance(about, dict) else {"name": about}
+            names = entry.get("name", [])
+            found.update([names] if isinstance(names, str) else names)
+            patterns = entry.get("slices", [])
+            for pattern in [patterns] if isinstance(patterns, str) else patterns:
+                found.update(pattern.replace("{}", str(number)) for number in range(_MOST_SLICES))
+    return frozenset(found)
 
 
 def definition_files() -> list[Traversable]:
@@ -285,6 +323,8 @@ def _rank(profiler: str) -> int:
 
 def find(profiler: str, capability: str, extra: Path | None = None) -> Definition:
     """The definition for a profiler and a compute capability ("3.5"). Raises DefinitionError, naming the known ones."""
+    if extra is None and (place := _places().get((profiler, capability))) is not None:
+        return _loaded(place)
     known = definitions(extra)
     for definition in known:
         if definition.profiler == profiler and capability in definition.capabilities:
@@ -314,7 +354,11 @@ def named(name: str, extra: Path | None = None) -> Definition:
 
 
 def search(text: str, extra: Path | None = None) -> list[dict[str, Any]]:
-    """Where a profiler's counters are used: rows of definition, counter (full name), words that it helps to count."""
+    """Where a profiler's counters are used: rows of definition, counter (full name), words that it helps to count.
+
+    `also`: what the other of nvprof and ncu calls it, as far as `counters/nvprof-ncu.toml` tells. Names that only that
+    file knows have no definition and no words.
+    """
     found = []
     for definition in definitions(extra):
         words: dict[str, list[str]] = {}
@@ -323,9 +367,62 @@ def search(text: str, extra: Path | None = None) -> list[dict[str, Any]]:
                 if text.lower() in counter.lower():
                     words.setdefault(counter, []).append(row["word"])
         found += [
-            {"definition": definition.name, "counter": counter, "words": list(dict.fromkeys(used))}
+            {
+                "definition": definition.name,
+                "counter": counter,
+                "words": list(dict.fromkeys(used)),
+                "also": _also(definition.profiler, counter),
+            }
             for counter, used in sorted(words.items())
         ]
+    known = {str(row["counter"]) for row in found}
+    for name in dict.fromkeys(name for pair in other_names() for name in pair.nvprof):
+        if text.lower() in name.lower() and not any(fnmatchcase(one, name) for one in known):
+            found.append({"definition": "", "counter": name, "words": [], "also": _also("nvprof", name)})
+    return found
+
+
+@dataclass(frozen=True)
+class OtherName:
+    """Names of a counter in nvprof (`*`: the number of a slice), and the formula of ncu's metrics that is the same."""
+
+    nvprof: tuple[str, ...]
+    ncu: str
+    note: str
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics of ncu that stand in the formula."""
+        return tuple(re.findall(r"[a-z]\w*__\w+(?:\.\w+)+", self.ncu))
+
+
+@cache
+def other_names() -> tuple[OtherName, ...]:
+    """What `counters/nvprof-ncu.toml` says, in its order. Raises DefinitionError where it says it wrongly."""
+    document = Document.read(resources.folder("counters") / "nvprof-ncu.toml")
+    document.check_keys(document.data, ("schema", "row"))
+    return tuple(_other_name(document, index, row) for index, row in enumerate(document.data["row"]))
+
+
+def _other_name(document: Document, index: int, row: Mapping[str, Any]) -> OtherName:
+    document.check_keys(row, ("nvprof", "ncu", "note"), "row", index)
+    names = row.get("nvprof", [])
+    names = [names] if isinstance(names, str) else names
+    found = OtherName(tuple(names), str(row.get("ncu", "")), str(row.get("note", "")))
+    if not found.nvprof or not found.metrics:
+        raise document.error("a row names counters of nvprof, and metrics of ncu with their suffix.", "row", index)
+    return found
+
+
+def _also(profiler: str, counter: str) -> list[str]:
+    """The names of a counter in the other profiler, each with whose it is and what to mind."""
+    found = []
+    for pair in other_names():
+        note = f" ({pair.note})" if pair.note else ""
+        if profiler == "nvprof" and any(fnmatchcase(counter, name) for name in pair.nvprof):
+            found.append(f"ncu: {pair.ncu}{note}")
+        elif profiler == "ncu" and re.sub("^sm__", "smsp__", counter) == re.sub("^sm__", "smsp__", pair.ncu):
+            found.append(f"nvprof: {', '.join(pair.nvprof)}{note}")
     return found
 
 

@@ -233,6 +233,7 @@ def test_two_built_in_definitions_of_one_capability_are_refused(monkeypatch):
     monkeypatch.setattr(
         counters, "load", lambda one, load=counters.load: load(path) if one is path else _renamed(load(path))
     )
+    monkeypatch.setattr(counters, "_LOADED", {})
     counters._builtin.cache_clear()
     with pytest.raises(DefinitionError, match=r"nvprof 2\.0 is already defined in"):
         counters.definitions()
