@@ -101,8 +101,10 @@ def show_found(wanted: str, found: Sequence[Row]) -> None:
     """Show where a counter is used."""
     table = _table("definition", "counter", "helps to count")
     for one in found:
-        table.add_row(one["definition"], printable(one["counter"]), ", ".join(one["words"]))
-    _print([Text(f"Counters that match `{printable(wanted)}`:"), table])
+        table.add_row(one["definition"] or "(none)", printable(one["counter"]), ", ".join(one["words"]))
+    also = dict.fromkeys((one["counter"], other) for one in found for other in one["also"])
+    lines = [Text(printable(f"{counter} is in {other}")) for counter, other in also]
+    _print([Text(f"Counters that match `{printable(wanted)}`:"), table, *lines])
 
 
 def _table(*columns: str) -> Table:

@@ -1,4 +1,4 @@
-"""ncu, Nsight Compute: for NVIDIA GPUs from Volta on. Its logs are kept; eprof cannot read them yet."""
+"""ncu, Nsight Compute: for NVIDIA GPUs from Volta on. What to collect is told by `counters/ncu`."""
 
 import os
 import re
@@ -15,10 +15,11 @@ _PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute", "/usr/lib/nsight
 _SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 _CHIPS = {
     "7.0": "gv100", "7.2": "gv11b", "7.5": "tu102", "8.0": "ga100", "8.6": "ga102", "8.7": "ga10b",
-    "8.9": "ad102", "9.0": "gh100", "10.0": "gb100", "10.3": "gb110", "12.0": "gb202",
+    "8.9": "ad102", "9.0": "gh100", "10.0": "gb100", "10.3": "gb110", "11.0": "gb10b", "12.0": "gb202", "12.1": "gb20b",
 }  # fmt: skip
 _NO_DRAM = ("7.2", "8.7", "11.0", "12.1")
-_PASSES = {"7.0": "6", "7.2": "7", "8.7": "4", "12.1": "4"}
+_PASSES = {"7.0": "11 or more", "7.2": "11 or more"}
+_DURATION = "gpu__time_duration.sum"
 _PROFILING = '==PROF== Profiling "'
 _ROW = r'(?m)^"(\d+)","(\d+)",'
 
@@ -57,7 +58,7 @@ class Ncu(Collector):
         return Offer(tool.device, frozenset(f"{name}.sum" for name in names)) if names else None
 
     def basic(self, capability: str) -> dict[str, str]:
-        """The smallest set of counters.md 3.1: until a definition for ncu exists, what is collected."""
+        """The smallest set of counters.md 3.1, for a GPU without a definition."""
         found = {
             _SASS.format(f"{letter}{kind}"): f"FP{bits} {kind}"
             for letter, bits in (("d", 64), ("f", 32), ("h", 16))
@@ -72,7 +73,7 @@ class Ncu(Collector):
         if capability not in _NO_DRAM:
             middle = "op_" if capability.startswith("12.") else ""
             found |= {f"dram__bytes_{middle}{word}.sum": f"DRAM {word}" for word in ("read", "write")}
-        found["gpu__time_duration.sum"] = "time of a launch under ncu: cold caches, so only a fallback"
+        found[_DURATION] = "time of a launch under ncu: cold caches, so only a fallback"
         return found
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
@@ -85,6 +86,7 @@ class Ncu(Collector):
             )
             return Step(what, request.program, why)
         log = place.log(what, ".csv")
+        metrics = list(dict.fromkeys([*(name.partition("[")[0] for name in counters), _DURATION]))
         command = [
             str(tool.path), "--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all",
             "--clock-control", "base" if request.lock_clocks else "none", "--log-file", str(log),
@@ -99,10 +101,10 @@ class Ncu(Collector):
             command += ["--nvtx", "--nvtx-include", request.nvtx]
         return Step(
             what,
-            (*command, "--metrics", ",".join(counters), *request.program),
-            f"{len(counters)} metrics, each kernel replayed with cold caches until all are counted",
+            (*command, "--metrics", ",".join(metrics), *request.program),
+            f"{len(metrics)} metrics, each kernel replayed with cold caches until all are counted",
             logs=(log.name,),
-            passes=_PASSES.get(tool.capability or "", "3"),
+            passes=_PASSES.get(tool.capability or "", "4 or more"),
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path]) -> Verdict:
