@@ -198,7 +198,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
         launches = replace(launches, marks=launches.marks | np.int8(Mark.SIMULATED))
     else:
         device = identify(label, capability, names)
-    definition = counters.find(profiler, device.capability) if device.capability else counters.nothing()
+    definition = counters.find(profiler, device.capability) if device.capability and names else counters.nothing()
     timed, time_from, warnings = times.recover(launches, definition)
     found = [*warnings, *checks.check(timed, definition)]
     return Counted(device, timed, definition, time_from, tuple(found))

@@ -172,6 +172,7 @@ class _Reader:
         """Which metrics the log has, if none of them is known."""
         if parts and not any(len(part.counters.columns) for part in parts):
             names = list(dict.fromkeys(name for part in parts for name in part.metrics))
+            names.sort(key=lambda name: name.startswith(("device__", "launch__", "profiler__", "c2clink__")))
             yield f"none of the log's {len(names)} metrics is one that eprof knows; it has {_list(names)}"
 
     def _command(self, parts: Sequence[Part]) -> str | None:
