@@ -208,7 +208,9 @@ def simulated(program, *arguments):
     return counted, seen
 
 
-@pytest.mark.parametrize("arguments", [["N=150", "Q=15", "order=3"], ["N=200", "Q=30", "dist=clustered", "precision=double"]])
+@pytest.mark.parametrize(
+    "arguments", [["N=150", "Q=15", "order=3"], ["N=200", "Q=30", "dist=clustered", "precision=double"]]
+)
 def test_fmm_counts_what_the_simulated_device_executes(oclgrind, arguments):
     counted, seen = simulated("fmm", *arguments)
     assert seen.keys() == {name for name, work in counted.items() if work["launches"]}
