@@ -125,7 +125,10 @@ def _add_report(commands: _Commands) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "inputs", nargs="+", metavar="INPUT", help="nvprof CSV or text logs, .nvvp exports, gzip of these, or 'globs'"
+        "inputs",
+        nargs="+",
+        metavar="INPUT",
+        help="logs of nvprof (CSV, text, .nvvp), ncu or nsys (CSV), gzip of these, or 'globs'",
     )
     parser.add_argument(
         "--costs", metavar="NAME|FILE", help="cost table (default: the one made for this GPU; see `eprof costs`)"

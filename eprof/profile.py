@@ -316,7 +316,7 @@ class Energy:
         unknown = int(self.counts.kernels["time_s"].isna().sum())
         return (
             f"The time of {unknown} of {len(self.counts.kernels)} kernels is not known, nor is their constant energy; "
-            "give a trace (nvprof --print-gpu-trace --csv) along with the log, or --time."
+            "give times along with the log (nvprof --print-gpu-trace --csv, nsys stats), or --time."
         )
 
     def _unpriced(self) -> list[str]:
