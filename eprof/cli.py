@@ -12,21 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from eprof import __version__, cli_run
+from eprof.cli_options import SUFFIXES, add_output, add_pricing
 from eprof.errors import EprofError, UsageError
 from eprof.plain import printable
 
 if TYPE_CHECKING:
     from eprof.profile import Energy
 
-_SUFFIXES = {
-    ".html": "html",
-    ".htm": "html",
-    ".json": "json",
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".md": "md",
-    ".txt": "txt",
-}
 _CONFIG_KEYS = (
     "costs",
     "setting",
@@ -130,19 +122,7 @@ def _add_report(commands: _Commands) -> argparse.ArgumentParser:
         metavar="INPUT",
         help="logs of nvprof (CSV, text, .nvvp), ncu or nsys (CSV), gzip of these, or 'globs'",
     )
-    parser.add_argument(
-        "--costs", metavar="NAME|FILE", help="cost table (default: the one made for this GPU; see `eprof costs`)"
-    )
-    parser.add_argument(
-        "--setting", metavar="CORE/MEMORY", help="DVFS setting in MHz, e.g. 852/924 (default: the table's)"
-    )
-    parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
-    parser.add_argument(
-        "--efficiency",
-        type=float,
-        metavar="FRACTION",
-        help="of its peak that a simulated device reaches (default 0.25)",
-    )
+    add_pricing(parser, "the one made for this GPU; see `eprof costs`")
     parser.add_argument(
         "--time",
         action="append",
@@ -151,27 +131,7 @@ def _add_report(commands: _Commands) -> argparse.ArgumentParser:
         help="time without counters, for logs that have none; total, or of one kernel (repeatable)",
     )
     parser.add_argument("--columns", metavar="FILE", help="column names (one CSV line) of headerless rows")
-    parser.add_argument(
-        "-k",
-        "--kernel-name",
-        action="append",
-        default=[],
-        metavar="NAME|regex:...",
-        help="only these kernels (repeatable)",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="write .html .json .csv .parquet .md or .txt (repeatable)",
-    )
-    parser.add_argument(
-        "--format", choices=sorted(set(_SUFFIXES.values())), help="format of --output, or of standard output"
-    )
-    parser.add_argument("-f", "--force", action="store_true", help="overwrite existing output files")
-    parser.add_argument("--open", action="store_true", help="open the HTML report in a browser")
+    add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
     return parser
 
 
@@ -231,10 +191,10 @@ def _outputs(options: argparse.Namespace) -> list[tuple[Path, str]]:
     found: list[tuple[Path, str]] = []
     for name in options.output:
         path = Path(name)
-        kind = options.format or _SUFFIXES.get(path.suffix.lower())
+        kind = options.format or SUFFIXES.get(path.suffix.lower())
         if kind is None:
             raise UsageError(
-                f"-o {name}: cannot tell the format from the suffix; use {' '.join(_SUFFIXES)} or --format."
+                f"-o {name}: cannot tell the format from the suffix; use {' '.join(SUFFIXES)} or --format."
             )
         refuse_existing(path, options.force)
         if path.exists() and any(Path(one).exists() and path.samefile(one) for one in getattr(options, "inputs", ())):

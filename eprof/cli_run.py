@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eprof.cli_options import add_output, add_pricing
 from eprof.errors import CollectError, EprofError, LogError, UsageError
 from eprof.plain import printable
 
@@ -56,55 +57,17 @@ def add_run(commands: _Commands) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    _add_pricing(parser)
+    add_pricing(parser, "the one made for this GPU; jetson-tk1 for the simulated device")
     _add_measuring(parser)
-    parser.add_argument(
-        "-k",
-        "--kernel-name",
-        action="append",
-        default=[],
-        metavar="NAME|regex:...",
-        help="only these kernels (repeatable)",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="the run directory, or a report: .html .json .csv .parquet .md .txt (repeatable)",
-    )
-    parser.add_argument(
-        "--format",
-        choices=("csv", "html", "json", "md", "parquet", "txt"),
-        help="format of --output, or of standard output",
+    add_output(
+        parser,
+        "the run directory, or a report: .html .json .csv .parquet .md .txt",
+        "run directory and existing files",
     )
     parser.add_argument(
         "--no-report", action="store_true", help="collect only; `eprof report DIRECTORY` makes the report later"
     )
-    parser.add_argument(
-        "-f", "--force", action="store_true", help="overwrite an existing run directory and existing files"
-    )
-    parser.add_argument("--open", action="store_true", help="open the HTML report in a browser")
     return parser
-
-
-def _add_pricing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--costs",
-        metavar="NAME|FILE",
-        help="cost table (default: the one made for this GPU; jetson-tk1 for the simulated device)",
-    )
-    parser.add_argument(
-        "--setting", metavar="CORE/MEMORY", help="DVFS setting in MHz, e.g. 852/924 (default: the table's)"
-    )
-    parser.add_argument(
-        "--efficiency",
-        type=float,
-        metavar="FRACTION",
-        help="of its peak that a simulated device reaches, for the modelled time (default 0.25)",
-    )
-    parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
 
 
 def _add_measuring(parser: argparse.ArgumentParser) -> None:

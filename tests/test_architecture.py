@@ -21,7 +21,7 @@ ROOMS = [
     ["profile", "document"],
     ["running"],
     ["report", "console", "export", "listing"],
-    ["api", "cli", "cli_run", "__main__", "writing"],
+    ["api", "cli", "cli_run", "cli_options", "__main__", "writing"],
 ]
 HALL = {"errors", "marks", "vocabulary", "definition", "resources", "plain", ""}
 RANK = {module: rank for rank, room in enumerate(ROOMS) for module in room}

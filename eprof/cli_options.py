@@ -1,0 +1,40 @@
+"""Options that mean the same in several commands, added once (docs/cli.md)."""
+
+import argparse
+
+SUFFIXES = {
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".md": "md",
+    ".txt": "txt",
+}
+
+
+def add_pricing(parser: argparse.ArgumentParser, default_costs: str) -> None:
+    """`--costs`, `--setting`, `--efficiency`, `--capability`: what a count pays, and on which GPU."""
+    parser.add_argument("--costs", metavar="NAME|FILE", help=f"cost table (default: {default_costs})")
+    parser.add_argument(
+        "--setting", metavar="CORE/MEMORY", help="DVFS setting in MHz, e.g. 852/924 (default: the table's)"
+    )
+    parser.add_argument(
+        "--efficiency",
+        type=float,
+        metavar="FRACTION",
+        help="of its peak that a simulated device reaches, for the modelled time (default 0.25)",
+    )
+    parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
+
+
+def add_output(parser: argparse.ArgumentParser, what: str, replaced: str) -> None:
+    """`-k`, `-o`, `--format`, `-f`, `--open`: which kernels, and where the result goes."""
+    kernels = "only these kernels (repeatable)"
+    parser.add_argument("-k", "--kernel-name", action="append", default=[], metavar="NAME|regex:...", help=kernels)
+    parser.add_argument("-o", "--output", action="append", default=[], metavar="PATH", help=f"{what} (repeatable)")
+    parser.add_argument(
+        "--format", choices=sorted(set(SUFFIXES.values())), help="format of --output, or of standard output"
+    )
+    parser.add_argument("-f", "--force", action="store_true", help=f"overwrite existing {replaced}")
+    parser.add_argument("--open", action="store_true", help="open the HTML report in a browser")
