@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from eprof.report.badges import MISSING, Amount
+from eprof.report.badges import ASSUMED, MISSING, Amount
 from eprof.report.names import short
 from eprof.report.numbers import percent, quantity, whole
 from eprof.report.view import DRAM, View, number
@@ -71,7 +71,7 @@ def _constant(view: View, constant: Amount, above: Amount) -> Headline:
     )
     power = number((view.costs or {}).get("constant_power_w"))
     draws = (
-        f": the board draws {quantity(power, 'W')} for {at_least(view.time, 's')} whatever the GPU does"
+        f": the board {_draws(constant)} {quantity(power, 'W')} for {at_least(view.time, 's')} whatever the GPU does"
         if power
         else ""
     )
@@ -93,9 +93,14 @@ def _above(view: View, above: Amount) -> str:
     return f"Of the {at_least(above, 'J')} above constant power, {percent(data.value / above.value)} is data movement."
 
 
+def _draws(constant: Amount) -> str:
+    """The board that was profiled may not be the one whose constant power the table gives."""
+    return "is taken to draw" if constant.marks & ASSUMED else "draws"
+
+
 def _constant_alone(view: View, constant: Amount) -> Headline:
     power = number((view.costs or {}).get("constant_power_w"))
-    draws = f": the board draws {quantity(power, 'W')} for {at_least(view.time, 's')}" if power else ""
+    draws = f": the board {_draws(constant)} {quantity(power, 'W')} for {at_least(view.time, 's')}" if power else ""
     return Headline(
         f"At least {quantity(constant.value or 0, 'J')} predicted, for constant power alone{draws}.",
         "What computation and data movement add is not known: no count that has a price is in the logs.",
