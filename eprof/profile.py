@@ -195,7 +195,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     profiler = profiler or counters.profiler_of(names)
     if label == oclgrind.DEVICE:
         device, profiler = Device(label, label, None, counters.SIMULATED, "simulated device"), "oclgrind"
-        launches = replace(launches, marks=launches.marks | np.int8(Mark.SIMULATED))
+        launches = replace(launches, marks=oclgrind.lower_bounds(launches) | np.int8(Mark.SIMULATED))
     else:
         device = identify(label, capability, names)
     definition = counters.find(profiler, device.capability) if device.capability and names else counters.nothing()

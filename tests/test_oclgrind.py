@@ -286,3 +286,16 @@ def test_counts_of_the_sample_grow_as_the_algorithm_says(tmp_path):
         found.append((counts["fp32_fma"], counts["special"], counts["shared_read"]))
     assert found[0] == (3 * 128**2, 128**2, 16 * 128**2)
     assert found[1] == tuple(4 * one for one in found[0])
+
+
+def test_a_kernel_with_vectors_computes_at_least_what_was_counted(tmp_path):
+    """A vector instruction is counted once: arithmetic, and the time modelled from it, are lower bounds; bytes are not."""
+    start = "Instructions executed for kernel 'k':\n  8 - call llvm.fmuladd.f32()\n  8 - load global (32 bytes)\n"
+    for number, (more, lower) in enumerate([("", False), ("  2 - insertelement\n", True)]):
+        _, _, profile = count(tmp_path, f"{start}{more}\n", f"{number}.txt")
+        document = profile.energy("jetson-tk1").document()
+        counts = document["counts"]
+        assert ("lower_bound" in counts["fp32_fma"]) == lower
+        assert ("missing" in document["energy_marks"]["computation"]) == lower
+        assert ("missing" in document["time_marks"]) == lower
+        assert "lower_bound" not in counts["dram_read"] and "missing" not in counts["dram_read"]["marks"]

@@ -20,7 +20,8 @@ import pandas as pd
 
 from eprof.errors import LogError
 from eprof.logs.mangled import Called, called
-from eprof.logs.table import COUNT, Log, Table
+from eprof.logs.table import COUNT, Launches, Log, Table
+from eprof.marks import Mark
 
 KIND = "oclgrind-inst-counts"
 DEVICE = "Oclgrind Simulator"
@@ -30,6 +31,7 @@ TYPES = ("f16", "f32", "f64")
 _BYTES = {"f16": 2, "f32": 4, "f64": 8}
 _COUNT = re.compile(r"\s*(\d[\d.,'\u00a0\u202f]*) - (.+)")
 _MEMORY = re.compile(r"(load|store) (\S+) \((\d[\d.,'\u00a0\u202f]*) bytes\)")
+_WHOLE = ("load ", "store ")  # counted in bytes too, which are right for vectors
 _VECTORS = ("insertelement", "extractelement", "shufflevector")
 _OWN = re.compile(r"(load|store|vload|vstore|atomic|call) .+|[a-z]+( f(16|32|64)( assumed)?)?")
 _GUESS = "f32"
@@ -281,3 +283,13 @@ def _line_notes(walk: _Walk) -> Iterator[str]:
             f"{walk.stray} lines of counts stand outside any block, so counts are lost: did several processes, or the "
             "program itself, write at the same time?"
         )
+
+
+def lower_bounds(launches: Launches) -> pd.DataFrame:
+    """The marks of simulated launches: what a kernel with vectors computes is counted once a vector, so MISSING."""
+    known = [name for name in _VECTORS if name in launches.counters]
+    vectors = (launches.counters[known] > 0).any(axis=1).to_numpy()
+    arithmetic = np.array([not str(name).startswith(_WHOLE) for name in launches.counters.columns], dtype=bool)
+    lost = np.outer(vectors, arithmetic) & (launches.counters > 0).to_numpy()
+    marks: pd.DataFrame = launches.marks | np.where(lost, int(Mark.MISSING), 0).astype(np.int8)
+    return marks
