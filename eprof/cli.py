@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from eprof import __version__, cli_run
-from eprof.cli_options import SUFFIXES, add_output, add_pricing
+from eprof.cli_options import add_output, add_pricing
+from eprof.cli_output import Output, Result, deliver, planned
 from eprof.errors import EprofError, UsageError
 from eprof.plain import printable
 
@@ -181,36 +182,11 @@ def _config(path: str) -> dict[str, Any]:
 
 
 def _run_program(options: argparse.Namespace) -> int:
-    return cli_run.run(options, _outputs, _deliver)
-
-
-def _outputs(options: argparse.Namespace) -> list[tuple[Path, str]]:
-    """The files to write with their formats; checked before any log is read: no long work for nothing."""
-    from eprof.writing import refuse_existing
-
-    found: list[tuple[Path, str]] = []
-    for name in options.output:
-        path = Path(name)
-        kind = options.format or SUFFIXES.get(path.suffix.lower())
-        if kind is None:
-            raise UsageError(
-                f"-o {name}: cannot tell the format from the suffix; use {' '.join(SUFFIXES)} or --format."
-            )
-        refuse_existing(path, options.force)
-        if path.exists() and any(Path(one).exists() and path.samefile(one) for one in getattr(options, "inputs", ())):
-            raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
-        if any(path == other for other, _ in found):
-            raise UsageError(f"-o {name}: is named twice.")
-        found.append((path, kind))
-    if options.open and not any(kind == "html" for _, kind in found):
-        path = Path(Path(options.inputs[0]).stem + ".html")
-        refuse_existing(path, options.force)
-        found.append((path, "html"))
-    return found
+    return cli_run.run(options, planned, _deliver)
 
 
 def _report(options: argparse.Namespace) -> int:
-    outputs = _outputs(options)
+    outputs = planned(options)
     # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
     gc.disable()
     from eprof import api
@@ -227,30 +203,19 @@ def _report(options: argparse.Namespace) -> int:
     return _deliver(energy, outputs, options)
 
 
-def _deliver(
-    energy: "Energy", outputs: list[tuple[Path, str]], options: argparse.Namespace, page: Path | None = None
-) -> int:
-    """Write the files, then the result on standard output: in `--format` if no file takes it, else the summary.
-
-    page: an HTML report to write in any case, in place of an older one.
-    """
-    from eprof.writing import write
-
+def _deliver(energy: "Energy", outputs: list[Output], options: argparse.Namespace, page: Path | None = None) -> int:
+    """Write the files and the result on standard output; `page`: an HTML report to write in any case."""
     document = energy.document()
-    if page is not None:
-        write(page, _render("html", energy, document, options.verbose), True)
-        print(f"eprof: wrote {printable(str(page))}", file=sys.stderr)
-    for path, kind in outputs:
-        write(path, _render(kind, energy, document, options.verbose), options.force)
-        print(f"eprof: wrote {printable(str(path))}", file=sys.stderr)
-    if options.format and not outputs:
-        _print_bytes(_render(options.format, energy, document, options.verbose), options.format)
-    elif not options.quiet:
+
+    def render(kind: str) -> bytes:
+        return _render(kind, energy, document, options.verbose)
+
+    def show() -> None:
         from eprof import console
 
         console.show(document, verbose=options.verbose)
-    if options.open:
-        _open(page or next(path for path, kind in outputs if kind == "html"))
+
+    deliver(Result(render, show), outputs, options, page)
     return 0
 
 
@@ -274,20 +239,6 @@ def _render(kind: str, energy: "Energy", document: dict[str, Any], verbose: bool
         case "csv":
             return export.to_csv(energy.to_frame())
     return export.to_parquet(energy.to_frame())
-
-
-def _print_bytes(content: bytes, kind: str) -> None:
-    if kind == "parquet" and sys.stdout.isatty():
-        raise UsageError("Parquet is not for a terminal; name a file with -o, or redirect.")
-    sys.stdout.buffer.write(content)
-    sys.stdout.buffer.flush()
-
-
-def _open(path: Path) -> None:
-    import webbrowser
-
-    if not webbrowser.open(path.resolve().as_uri()):
-        print(f"eprof: no browser could be started; open {printable(str(path))} yourself.", file=sys.stderr)
 
 
 def _costs(options: argparse.Namespace) -> int:
