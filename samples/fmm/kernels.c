@@ -28,13 +28,14 @@ DEVICE real4 relative(real4 point, real4 box)
 /* Row k of a matrix, stored by columns, times a vector. SURFACE fma. */
 DEVICE real row(GLOBAL const real *matrix, LOCAL_ARG const real *vector, int k)
 {
+    GLOBAL const real *column = matrix + k;
     real sum = 0;
     int j;
 #ifdef __CUDACC__
 #pragma unroll 8 /* unrolled whole it takes 255 registers */
 #endif
-    for (j = 0; j < SURFACE; ++j)
-        sum = FMA(matrix[j * SURFACE + k], vector[j], sum);
+    for (j = 0; j < SURFACE; ++j, column += SURFACE)
+        sum = FMA(*column, vector[j], sum);
     return sum;
 }
 
@@ -277,6 +278,12 @@ KERNEL(v_fft)(GLOBAL const int *RESTRICT boxes, GLOBAL const int *RESTRICT surfa
     }
 }
 
+#if FREQUENCIES % (BLOCK * SLICES)
+#define IN_SPECTRUM(at) ((at) < FREQUENCIES)
+#else
+#define IN_SPECTRUM(at) 1 /* slices fill the spectrum: nothing to ask in the inner loop */
+#endif
+
 /* A group BLOCK * SLICES frequencies of one target, SLICES a lane: the sum over its list of kernel times charges. 4 fma
    an item and frequency. Groups with the same frequencies of neighbouring targets follow each other, so that sources
    are found in cache. */
@@ -297,7 +304,7 @@ KERNEL(v_multiply)(int targets, GLOBAL const int *RESTRICT begin, GLOBAL const i
         GLOBAL const real2 *factors = m2l + (size_t)item.y * FREQUENCIES + first;
 #pragma unroll
         for (j = 0; j < SLICES; ++j)
-            if (first + j * BLOCK < FREQUENCIES) {
+            if (IN_SPECTRUM(first + j * BLOCK)) {
                 const real2 charge = charges[j * BLOCK], factor = factors[j * BLOCK];
                 re[j] = FMA(charge.x, factor.x, FMA(-charge.y, factor.y, re[j]));
                 im[j] = FMA(charge.x, factor.y, FMA(charge.y, factor.x, im[j]));
@@ -305,7 +312,7 @@ KERNEL(v_multiply)(int targets, GLOBAL const int *RESTRICT begin, GLOBAL const i
     }
 #pragma unroll
     for (j = 0; j < SLICES; ++j)
-        if (first + j * BLOCK < FREQUENCIES)
+        if (IN_SPECTRUM(first + j * BLOCK))
             products[(size_t)target * FREQUENCIES + first + j * BLOCK] = pack2(re[j], im[j]);
 }
 
