@@ -362,8 +362,12 @@ def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
     assert list(log.tables[0].counters) == [FFMA] and log.tables[0].rows["time_s"][0] == pytest.approx(3e-9)
     log = log_of(tmp_path, *lines, keep={"another"})
     assert any(
-        f"none of the log's 3 metrics is one that eprof knows; it has {FFMA}, b.sum" in note for note in log.notes
+        f"none of the log's 2 metrics is one that eprof counts with (it has {FFMA}, b.sum)" in note
+        for note in log.notes
     )
+    share = row(0, "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", "50.5")
+    log = log_of(tmp_path, NEW, share, keep={FFMA})
+    assert any("1 are percentages or rates a cycle" in note and "--metrics" in note for note in log.notes)
 
 
 @pytest.mark.parametrize(
@@ -384,7 +388,7 @@ def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
             "Time (%),Total Time (ns),Num Calls,Name\n1,2,3,cudaMalloc\n",
             "the log has tables of nsys but none of kernels",
         ),
-        ("NVR\0\1\2", "this is a report file of Nsight Compute"),
+        ("NVR\0\1\2", "the report file is cut off at byte 6 of 6"),
     ],
 )
 def test_no_table_is_told_with_a_remedy(tmp_path, text, sentence):

@@ -21,9 +21,9 @@ from eprof.logs.table import COUNT, Launches, Log, Table
 from eprof.marks import Mark
 
 Array = np.ndarray[Any, Any]
-_SLOWED = ("ncu-long", "ncu-raw", "ncu-summary")
+_SLOWED = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
 _TIME_KINDS = (TRACE, "nvprof-sqlite", "nsys-summary", SUMMARY, *_SLOWED)
-_BY_LAUNCH = (WIDE, "ncu-long", "ncu-raw")
+_BY_LAUNCH = (WIDE, "ncu-long", "ncu-raw", "ncu-report")
 _NUMBERED = re.compile(r"ncu device (\d+)(?: \(CC .*\))?")
 _EXAMPLES = 3
 

@@ -9,7 +9,7 @@ import pandas as pd
 from eprof.errors import LogError
 from eprof.logs import ncu_long, ncu_rows
 from eprof.logs.header import split
-from eprof.logs.ncu_long import Long, Part
+from eprof.logs.ncu_long import TIMES, Long, Part
 from eprof.logs.ncu_messages import CSV, Messages
 from eprof.logs.ncu_numbers import Locale
 from eprof.logs.ncu_rows import Lines, Section
@@ -24,7 +24,9 @@ _SIGN = re.compile(
 )
 _NVPROF = re.compile(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
 _LABEL = re.compile(r"ncu device \d+ \(CC (\d+\.\d+)\)")
-_SHOWN = 12
+_RATE = re.compile(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
+_ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__")  # what no kernel does
+_SHOWN, _FEW = 12, 6
 _LOOK = 20
 _ALL = frozenset(range(1 << 16))  # of the columns of a raw page, which are read as text
 SLOWED = (
@@ -103,7 +105,7 @@ class _Reader:
     def log(self) -> Log:
         """The log, or the one sentence on why there is none."""
         parts = self._parts()
-        tables = [*_tables(parts), *([self.nsys.table()] if self.nsys.kernels else [])]
+        tables = [*tables_of(parts), *([self.nsys.table()] if self.nsys.kernels else [])]
         if not tables:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
         processes = {str(one) for part in parts for one in part.rows["process"]}
@@ -155,7 +157,7 @@ class _Reader:
         if missing and self.keep is not None:
             some = [f"{name} ({number})" for name, number in missing.items()]
             yield f"cells without a number, by metric: {_list(some)}; these are not known"
-        yield from self._what_is_there(parts)
+        yield from not_known(parts)
         if any(part.kind == ncu_rows.SUMMARY for part in parts):
             yield "totals of a summary are its averages times the invocations; averages are rounded to two decimals"
         if self.skipped:
@@ -167,13 +169,6 @@ class _Reader:
             yield f"the last line ({self.lines}) has no line end; if the log was cut off, rows or digits are missing"
         if self.unknown:
             yield f"a table of an unknown kind (line {self.unknown[0]}) was not read"
-
-    def _what_is_there(self, parts: Sequence[Part]) -> Iterable[str]:
-        """Which metrics the log has, if none of them is known."""
-        if parts and not any(len(part.counters.columns) for part in parts):
-            names = list(dict.fromkeys(name for part in parts for name in part.metrics))
-            names.sort(key=lambda name: name.startswith(("device__", "launch__", "profiler__", "c2clink__")))
-            yield f"none of the log's {len(names)} metrics is one that eprof knows; it has {_list(names)}"
 
     def _command(self, parts: Sequence[Part]) -> str | None:
         """The program that the first rows are of, with its path if ncu said that."""
@@ -209,7 +204,7 @@ def _program(section: Section, lines: Lines) -> str | None:
     return None
 
 
-def _tables(parts: Sequence[Part]) -> list[Table]:
+def tables_of(parts: Sequence[Part]) -> list[Table]:
     """The sections of one kind below each other; every process of every section is a run."""
     tables = []
     for kind in dict.fromkeys(part.kind for part in parts):
@@ -233,6 +228,20 @@ def _tables(parts: Sequence[Part]) -> list[Table]:
     return tables
 
 
-def _list(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def not_known(parts: Sequence[Part]) -> Iterable[str]:
+    """What a log has instead, if none of its metrics is one that eprof knows."""
+    if not parts or any(len(part.counters.columns) for part in parts):
+        return
+    names = [name for name in dict.fromkeys(name for part in parts for name in part.metrics) if name not in TIMES]
+    names.sort(key=lambda name: name.startswith(_ASIDE))
+    rates = [name for name in names if not name.startswith(_ASIDE) and _RATE.search(name)]
+    only = f"{len(rates)} are percentages or rates a cycle, which are no counts; " if rates else ""
+    yield (
+        f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {_list(names, _FEW)}); "
+        "`eprof counters` lists what to ask ncu for with --metrics"
+    )
+
+
+def _list(names: Sequence[str], shown: int = _SHOWN) -> str:
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more

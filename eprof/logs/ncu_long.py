@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eprof.logs import ncu_instances
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import LONG, Rows, Section, coded
 from eprof.logs.table import COUNT
@@ -57,6 +58,7 @@ class Long:
     words: dict[str, list[str]]
     texts: pa.Array
     stray: int = 0
+    whole: pa.Array | None = None  # `texts` before the values of instances were cut off
 
     @property
     def rules(self) -> bool:
@@ -89,7 +91,7 @@ def gather(section: Section, found: Rows) -> Long:
     keep, stray = numbered & has_metric, int((~numbered).sum())
     if not keep.all():
         codes, cells = {name: one[keep] for name, one in codes.items()}, cells.filter(pa.array(keep))
-    return Long(section, codes, words, cells, stray)
+    return Long(section, codes, words, ncu_instances.totals(cells), stray, cells)
 
 
 def look(long: Long, locale: Locale) -> None:
@@ -134,10 +136,30 @@ def pivot(long: Long, style: Style, keep: Container[str] | None) -> Part:
         data = np.where(totals[None, :], data * rows["launches"].to_numpy()[:, None], data)
     counters = pd.DataFrame(data, columns=[name for _, name, _ in told], dtype=np.float64)
     rows["time_s"] = seconds(counters)
+    by_opcode = _by_opcode(long, launch, len(first), style, keep)
+    counters = counters.assign(**by_opcode) if by_opcode else counters
+    kinds |= dict.fromkeys(by_opcode, COUNT)
     kinds = {name: kind for name, kind in kinds.items() if keep is None or name in keep}
     missing = _missing(long, launch, metric, matrix, [(place, name) for place, name, _ in told])
     metrics = [name for name, _ in columns]
     return Part(long.section.kind, rows, counters[list(kinds)], kinds, metrics, missing)
+
+
+def _by_opcode(long: Long, launch: Array, number: int, style: Style, keep: Container[str] | None) -> dict[str, Array]:
+    """Counters for each opcode, from the metrics that have a value for each."""
+    found: dict[str, Array] = {}
+    for code, name in enumerate(long.words["Metric Name"]):
+        if long.section.kind != LONG or not ncu_instances.PER_OPCODE.fullmatch(name):
+            continue
+        rows = np.flatnonzero(long.codes["Metric Name"] == code)
+        whole = (long.texts if long.whole is None else long.whole).take(pa.array(rows)).to_pylist()
+        own = ncu_instances.columns(
+            name, ncu_instances.opcodes(name, whole, style), values(long.texts.take(pa.array(rows)), style), keep
+        )
+        for counter, cells in own.items():
+            found[counter] = np.full(number, np.nan)
+            found[counter][launch[rows]] = cells
+    return found
 
 
 def seconds(counters: pd.DataFrame) -> Array:

@@ -5,10 +5,6 @@ from dataclasses import dataclass, field
 
 CSV = "ncu --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
 IMPORT = "ncu --import FILE.ncu-rep --csv --page raw --print-units base > out.csv"
-BINARY = (
-    f"this is a report file of Nsight Compute, and reading it directly is not built yet; make "
-    f"a CSV of it with `{IMPORT}`, or read it with NVIDIA's `ncu-report` package"
-)
 _LINE = re.compile(r"==(PROF|WARNING|ERROR|INFO)== ?(.*)")
 _CONNECTED = re.compile(r"Connected to process (\d+)(?: \((.*)\))?")
 _PAGE = re.compile(r"\s+Metric Name +Metric Unit +(?:Metric Value|Minimum)|\s+Section: ")

@@ -7,10 +7,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eprof.logs import ncu_instances
 from eprof.logs.header import split
 from eprof.logs.ncu_long import LABELS, NAME, TIMES, Part, labels, seconds
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import Lines, Rows, Section
+from eprof.logs.table import COUNT
 
 FIXED = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
@@ -72,10 +74,9 @@ class Wide:
             locale.look(column, np.full(len(column), whole))
 
     def _cells(self, place: int) -> pa.Array:
-        """The cells of a metric; several instances in one cell ("1; 2; 3") are no number."""
+        """The cells of a metric: with instances, the total before them; alone ("1; 2; 3") they are no number."""
         assert self.table is not None
-        column = self.table[str(place)].combine_chunks()
-        return pc.if_else(pc.match_substring(column, ";"), "", column)
+        return ncu_instances.totals(self.table[str(place)].combine_chunks())
 
     def pivot(self, style: Style, keep: Container[str] | None) -> tuple[Part, list[str]]:
         """A row a launch; and the metrics that have several instances in a cell."""
@@ -85,12 +86,14 @@ class Wide:
         missing: dict[str, int] = {}
         several: list[str] = []
         for place, name in self.metrics():
+            own = self._by_opcode(place, name, style, keep)
+            data, units = data | own, units | dict.fromkeys(own, COUNT)
             if keep is not None and name not in keep and name not in TIMES:
                 continue
             unit = self.units.get(place, Unit(1.0, "", "count"))
-            column = self.table[str(place)]
-            data[name], units[name] = values(self._cells(place), style) * unit.factor, kind_of(name, unit)
-            if pc.any(pc.match_substring(column, ";")).as_py():
+            cells = self._cells(place)
+            data[name], units[name] = values(cells, style) * unit.factor, kind_of(name, unit)
+            if pc.any(pc.and_(pc.match_substring(self.table[str(place)], ";"), pc.equal(cells, ""))).as_py():
                 several.append(name)
             elif np.isnan(data[name]).any():
                 missing[name] = int(np.isnan(data[name]).sum())
@@ -100,6 +103,13 @@ class Wide:
         units = {name: unit for name, unit in units.items() if keep is None or name in keep}
         names = [name for _, name in self.metrics()]
         return Part(self.section.kind, rows, counters[list(units)], units, names, missing), several
+
+    def _by_opcode(self, place: int, name: str, style: Style, keep: Container[str] | None) -> dict[str, Array]:
+        """Counters for each opcode, if the metric has a value for each."""
+        if self.table is None or not ncu_instances.PER_OPCODE.fullmatch(name):
+            return {}
+        told = ncu_instances.opcodes(name, self.table[str(place)].to_pylist(), style)
+        return ncu_instances.columns(name, told, values(self._cells(place), style), keep)
 
     def _words(self, *names: str) -> list[str | None]:
         """The texts of the first of these columns that there is."""

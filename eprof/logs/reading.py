@@ -7,7 +7,7 @@ from pathlib import Path
 
 from eprof.errors import LogError
 from eprof.logs import header as headers
-from eprof.logs import ncu, oclgrind
+from eprof.logs import ncu, ncu_report, oclgrind
 from eprof.logs.header import Header
 from eprof.logs.lines import Marks, Outcome, Walk
 from eprof.logs.sniff import SQLITE, refuse_foreign
@@ -48,6 +48,8 @@ def read_tuned(
         head = _unpacked_head(source)
         if head.startswith(SQLITE):
             return read_sqlite(source)
+        if head.startswith(ncu_report.MAGIC):
+            return ncu_report.read(source, keep)
         if columns is None and ncu.is_in(head):
             return ncu.read(source, blocks(source, tuning), keep)
         if oclgrind.is_in(source.path):

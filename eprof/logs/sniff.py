@@ -1,7 +1,6 @@
 """Which kinds of file are told apart by their first bytes, before any line is read."""
 
 from eprof.errors import LogError
-from eprof.logs.ncu_messages import BINARY
 from eprof.logs.stream import utf16
 
 FORMATS = (
@@ -14,11 +13,11 @@ FORMATS = (
     "ncu-long",
     "ncu-raw",
     "ncu-summary",
+    "ncu-report",
     "nsys-summary",
 )
 SQLITE = b"SQLite format 3\0"
 _FOREIGN = {
-    b"NVR\0": BINARY,
     b"\x7fELF": "this is a program, not a log; run it under nvprof and give the log",
     b"MZ": "this is a Windows program, not a log; run it under nvprof and give the log",
     b"PK\x03\x04": "this is a zip archive; unpack it and give the logs in it",
