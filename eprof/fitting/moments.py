@@ -1,0 +1,116 @@
+"""The measurements, compressed: a small matrix a setting holds all that least squares need to know of its rows.
+
+Within a setting clocks and voltages are the same for all rows, so power is linear in z = (rates, 1) there and the sums of
+w^2 (z, P)^T (z, P) suffice, whatever the voltages are. Thousands of rows become tens of matrices of (terms + 2)^2.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from eprof.measurements.values import CORE, MEMORY, Measurements
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+CONSTANTS = ("core_w_per_v", "memory_w_per_v", "w", "core_w_per_mhz_v2", "memory_w_per_mhz_v2")
+# A rate of 1e9 events a second times 1 pJ is 1e-3 W; clock-tree terms count clocks in GHz inside the solver.
+WATTS_PER_PJ = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The unknowns, (p,): energies of the terms in 1e9 events * nJ, then constant power. domain: -1 none, 0 core, 1 memory.
+
+    power: the power of its domain's voltage that an unknown is multiplied with. clocked: whether with the clock, too.
+    column: which of z = (rates, 1) it belongs to.
+    """
+
+    names: tuple[str, ...]
+    domain: Ints
+    power: Ints
+    clocked: npt.NDArray[np.bool_]
+    column: Ints
+
+    @classmethod
+    def of(cls, domains: Mapping[str, str], clock_tree: bool) -> "Layout":
+        """The unknowns for these terms; without the clock tree its two are not there."""
+        terms = list(domains)
+        constants = list(CONSTANTS if clock_tree else CONSTANTS[:3])
+        where = [0 if domains[term] == CORE else 1 for term in terms] + [0, 1, -1, 0, 1][: len(constants)]
+        powers = [2] * len(terms) + [1, 1, 0, 2, 2][: len(constants)]
+        clocked = [False] * (len(terms) + 3) + [True] * (len(constants) - 3)
+        columns = [*range(len(terms)), *[len(terms)] * len(constants)]
+        return cls(
+            (*terms, *constants), np.array(where), np.array(powers), np.array(clocked, dtype=bool), np.array(columns)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The settings of some rows. clocks: (s, 2) GHz, core and memory. level: (s, 2) number of each clock's level."""
+
+    clocks: Floats
+    levels: tuple[Floats, Floats]
+    level: Ints
+    row: Ints
+
+    @classmethod
+    def of(cls, measurements: Measurements) -> "Settings":
+        """Find the settings; `row` says which one each row is at."""
+        pairs = measurements.rows[["core_mhz", "memory_mhz"]].to_numpy(dtype=np.float64)
+        clocks, row = np.unique(pairs, axis=0, return_inverse=True)
+        levels = np.unique(clocks[:, 0]), np.unique(clocks[:, 1])
+        level = np.stack([np.searchsorted(levels[at], clocks[:, at]) for at in (0, 1)], axis=1)
+        return cls(clocks / 1e3, (levels[0], levels[1]), level, row.reshape(-1))
+
+
+def rows_of(measurements: Measurements) -> Floats:
+    """(n, k + 2): rates, 1, measured power."""
+    rates = measurements.rates.to_numpy(dtype=np.float64)
+    return np.column_stack([rates, np.ones(len(rates)), measurements.power_w])
+
+
+def moments(rows: Floats, weights: Floats, settings: Settings) -> Floats:
+    """(s, k + 2, k + 2): for each setting the sum of w^2 z^T z over its rows; weights w: (n,)."""
+    number = len(settings.clocks)
+    found = np.zeros((number, rows.shape[1], rows.shape[1]))
+    order = np.argsort(settings.row, kind="stable")
+    ends = np.cumsum(np.bincount(settings.row, minlength=number))
+    weighted = (rows * weights[:, None])[order]
+    for at, end in enumerate(ends):
+        start = ends[at - 1] if at else 0
+        part = weighted[start:end]
+        found[at] = part.T @ part
+    return found
+
+
+def scales(layout: Layout, settings: Settings, volts: tuple[Floats, Floats]) -> Floats:
+    """(s, p): what each unknown is multiplied with at each setting: V, V^2, f V^2 or 1."""
+    both = np.stack([volts[0][settings.level[:, 0]], volts[1][settings.level[:, 1]]], axis=1)
+    return scales_at(layout, settings.clocks, both)
+
+
+def scales_at(layout: Layout, clocks: Floats, volts: Floats) -> Floats:
+    """The same for clocks (n, 2) in GHz and voltages (n, 2)."""
+    found = np.ones((len(clocks), len(layout.names)))
+    for at in (0, 1):
+        mine = layout.domain == at
+        found[:, mine] *= volts[:, [at]] ** layout.power[mine]
+        found[:, mine & layout.clocked] *= clocks[:, [at]]
+    return found
+
+
+__all__ = [
+    "CONSTANTS",
+    "CORE",
+    "MEMORY",
+    "WATTS_PER_PJ",
+    "Layout",
+    "Settings",
+    "moments",
+    "rows_of",
+    "scales",
+    "scales_at",
+]

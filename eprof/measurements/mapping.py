@@ -1,0 +1,181 @@
+"""Column mappings: which column of a file is what. TOML files of `counters/measurements/`, or one of the user's.
+
+docs/fit.md explains the form. Columns are used in formulas (`eprof.definition`); what is not there is left out.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from eprof.definition import Document, Formula
+from eprof.errors import DefinitionError
+from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError
+from eprof.resources import folder, tree
+
+SCHEMA = 1
+KINDS = (COUNTED, USED, "energies")
+TIMES = {"time_s": 1.0, "time_ms": 1e-3, "time_us": 1e-6, "time_ns": 1e-9}
+ENERGIES = {"energy_j": 1.0, "energy_mj": 1e-3, "energy_uj": 1e-6}
+POWERS = {"power_w": 1.0, "power_mw": 1e-3}
+VOLTS = {"core_v": 1.0, "core_mv": 1e-3, "memory_v": 1.0, "memory_mv": 1e-3}
+CLOCKS = ("core_mhz", "memory_mhz")
+_NAMES = ("benchmark", "benchmark_id", "kernel")
+_HEAD = ("schema", "name", "title", "kind", "needs", "columns", "reference", "notes", "terms", "about")
+
+
+@dataclass(frozen=True)
+class Term:
+    """A rate: its name (a price's), the domain whose voltage it goes with, and the formula of columns that counts it."""
+
+    name: str
+    domain: str
+    formula: Formula
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """A checked mapping. columns: what eprof needs -> the file's column, or a number that holds for all rows."""
+
+    name: str
+    title: str
+    kind: str
+    needs: tuple[str, ...]
+    columns: Mapping[str, Any]
+    terms: tuple[Term, ...]
+    reference: tuple[float, float] | None
+    notes: tuple[str, ...]
+    label: str
+
+    def suits(self, header: Collection[str]) -> bool:
+        """Whether a file with these columns is of this family."""
+        return set(self.needs) <= set(header)
+
+    def present(self, header: Collection[str]) -> tuple[Term, ...]:
+        """The terms whose columns are all there."""
+        return tuple(term for term in self.terms if term.formula.names <= set(header))
+
+
+def mappings() -> tuple[Columns, ...]:
+    """The mappings that come with eprof, sorted by name."""
+    return _shipped()
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[Columns, ...]:
+    files: list[Traversable] = tree(folder("counters") / "measurements", ".toml")
+    return tuple(parse(Document.read(file)) for file in files)
+
+
+def load(name_or_path: str) -> Columns:
+    """A mapping by its name, or from a file of yours. Raises MeasurementError, DefinitionError."""
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        return parse(Document.read(Path(name_or_path)))
+    for one in mappings():
+        if one.name == name_or_path:
+            return one
+    known = ", ".join(one.name for one in mappings())
+    raise MeasurementError(
+        f"There is no column mapping `{name_or_path}`; there are {known}. A file of your own is given by its path."
+    )
+
+
+def choose(header: Collection[str], label: str) -> Columns:
+    """The mapping that suits these columns and uses most of them. Raises MeasurementError if none does."""
+    fitting = [one for one in mappings() if one.suits(header)]
+    if not fitting:
+        families = "; ".join(f"{one.name}: {', '.join(one.needs)}" for one in mappings())
+        raise MeasurementError(
+            f"{label}: no column mapping suits these columns ({', '.join(sorted(header)[:12])}...). Known families need "
+            f"{families}. Write a mapping (docs/fit.md) and name it with --mapping."
+        )
+    return max(fitting, key=lambda one: (len(one.present(header)), len(one.needs)))
+
+
+def parse(document: Document) -> Columns:
+    """The mapping in `document`. Raises DefinitionError with the line."""
+    data = document.data
+    if data.get("schema") != SCHEMA:
+        raise document.error(f"`schema` must be {SCHEMA}.", "schema")
+    document.check_keys(data, _HEAD)
+    kind = data.get("kind")
+    if kind not in KINDS:
+        raise document.error(f"`kind` must be one of: {', '.join(KINDS)}.", "kind")
+    return Columns(
+        name=_text(document, "name"),
+        title=_text(document, "title"),
+        kind=str(kind),
+        needs=_texts(document, data.get("needs", []), "needs"),
+        columns=_columns(document),
+        terms=_terms(document),
+        reference=_reference(document),
+        notes=_texts(document, data.get("notes", []), "notes"),
+        label=document.label,
+    )
+
+
+def _text(document: Document, key: str) -> str:
+    found = document.data.get(key)
+    if not isinstance(found, str) or not found.strip():
+        raise document.error(f"`{key}` must be a text.", key)
+    return found
+
+
+def _texts(document: Document, found: Any, *path: str) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise document.error(f"`{path[-1]}` must be a list of texts.", *path)
+    return tuple(found)
+
+
+def _columns(document: Document) -> dict[str, Any]:
+    table = document.data.get("columns")
+    if not isinstance(table, dict):
+        raise document.error("[columns] is missing: which column is the benchmark, the clocks, the power.", "columns")
+    document.check_keys(table, (*_NAMES, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS), "columns")
+    for key, value in table.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool) and key not in _NAMES
+        if key == "benchmark":
+            _texts(document, value if isinstance(value, list) else [value], "columns", key)
+        elif not isinstance(value, str) and not number:
+            raise document.error(f"`{key}` must name a column, or be a number for all rows.", "columns", key)
+    for key in ("benchmark", "core_mhz", "memory_mhz"):
+        if key not in table:
+            raise document.error(f"[columns] must say what `{key}` is.", "columns")
+    if not (set(POWERS) | set(ENERGIES)) & set(table):
+        raise document.error("[columns] must name the power or the energy.", "columns")
+    return dict(table)
+
+
+def _terms(document: Document) -> tuple[Term, ...]:
+    table = document.data.get("terms", {})
+    if not isinstance(table, dict):
+        raise document.error("[terms] must hold the tables `core` and `memory`.", "terms")
+    document.check_keys(table, DOMAINS, "terms")
+    found: dict[str, Term] = {}
+    for domain, terms in table.items():
+        for name, text in terms.items():
+            if name in found:
+                raise document.error(f"`{name}` stands in both domains.", "terms", domain, name)
+            found[name] = Term(name, domain, _formula(document, text, "terms", domain, name))
+    return tuple(found.values())
+
+
+def _formula(document: Document, text: Any, *path: str) -> Formula:
+    try:
+        return Formula.parse(text)
+    except (ValueError, TypeError) as err:
+        raise document.error(f"{err}.", *path) from err
+
+
+def _reference(document: Document) -> tuple[float, float] | None:
+    found = document.data.get("reference")
+    if found is None:
+        return None
+    if not isinstance(found, list) or len(found) != 2:
+        raise document.error("`reference` must be [core MHz, memory MHz].", "reference")
+    try:
+        return float(found[0]), float(found[1])
+    except (TypeError, ValueError) as err:
+        raise DefinitionError(f"{document.label}: `reference` must hold two numbers.") from err

@@ -1,0 +1,83 @@
+"""What was measured, as values: one row a kernel at one setting."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from eprof.errors import EprofError
+
+Floats = npt.NDArray[np.float64]
+CORE, MEMORY = "core", "memory"
+DOMAINS = (CORE, MEMORY)
+COUNTED, USED = "counts", "utilisation"
+ROW_COLUMNS = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "core_v", "memory_v", "line")
+
+
+class MeasurementError(EprofError):
+    """Measurements cannot be read or are not enough for what was asked; the message names file and line."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Measured rows, (n,), and their rates, (n, n_terms).
+
+    rows: `ROW_COLUMNS`; `benchmark` is one kernel with one input, clocks in MHz, NaN = not known, `line` of its file.
+    rates: 1e9 events a second, named as prices of a cost table. domains: term -> "core" or "memory", whose voltage its
+    energy goes with. kind: "counts", or "utilisation" (use of a unit times its clock in GHz: 1e9 cycles of full use a
+    second). reference: core and memory MHz at which relative voltages are 1. own: whether the terms belong to single
+    benchmarks (no counts: an unknown core and memory energy each), so that other benchmarks cannot be predicted.
+    """
+
+    rows: pd.DataFrame
+    rates: pd.DataFrame
+    domains: Mapping[str, str]
+    kind: str
+    reference: tuple[float, float]
+    notes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    mapping: str = ""
+    own: bool = False
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The names of the rates."""
+        return tuple(self.rates.columns)
+
+    @property
+    def power_w(self) -> Floats:
+        """Measured power, (n,), W."""
+        return self.rows["power_w"].to_numpy(dtype=np.float64)
+
+    @property
+    def settings(self) -> pd.DataFrame:
+        """The settings that were measured: core_mhz, memory_mhz, sorted."""
+        pairs = self.rows[["core_mhz", "memory_mhz"]].drop_duplicates()
+        return pairs.sort_values(["memory_mhz", "core_mhz"]).reset_index(drop=True)
+
+    def counts(self) -> pd.DataFrame:
+        """Events of each row, rate times time; NaN where the time is not known."""
+        return self.rates.mul(self.rows["time_s"].to_numpy(dtype=np.float64) * 1e9, axis=0)
+
+    def take(self, index: Sequence[int] | npt.NDArray[Any]) -> "Measurements":
+        """The rows at these positions (or where a mask is true), with the same columns."""
+        positions = np.asarray(index)
+        if positions.dtype == np.bool_:
+            positions = np.flatnonzero(positions)
+        return replace(
+            self,
+            rows=self.rows.iloc[positions].reset_index(drop=True),
+            rates=self.rates.iloc[positions].reset_index(drop=True),
+        )
+
+    def only(self, terms: Sequence[str]) -> "Measurements":
+        """The same rows with these terms alone."""
+        kept = [term for term in self.terms if term in set(terms)]
+        return replace(self, rates=self.rates[kept], domains={term: self.domains[term] for term in kept})
