@@ -63,7 +63,7 @@ def _complain(message: str, code: int) -> int:
 
 def _run(words: list[str]) -> int:
     ours, program = cli_run.split(words) if words[:1] == ["run"] else (words, [])
-    parser = _parser()
+    parser = _parser(only=words[0] if words else None)
     options = parser.parse_args(ours)
     if options.config is not None:
         parser = _parser(_config(options.config))
@@ -74,7 +74,8 @@ def _run(words: list[str]) -> int:
     return _HANDLERS[options.command](options)
 
 
-def _parser(defaults: dict[str, Any] | None = None) -> argparse.ArgumentParser:
+def _parser(defaults: dict[str, Any] | None = None, only: str | None = None) -> argparse.ArgumentParser:
+    """The options of all commands, or of the command `only` if it is one: building all takes as long as a short run."""
     parser = argparse.ArgumentParser(
         prog="eprof",
         description="Where do this kernel's joules go, and what can I change?",
@@ -83,7 +84,7 @@ def _parser(defaults: dict[str, Any] | None = None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"eprof {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (cli_run.add_run, _add_report, _add_costs, _add_counters, cli_run.add_doctor):
+    for add in [_ADDERS[only]] if only in _ADDERS else _ADDERS.values():
         added = add(commands)
         _add_common(added)
         added.set_defaults(**(defaults or {}))
@@ -296,6 +297,13 @@ def _counters(options: argparse.Namespace) -> int:
     return 0
 
 
+_ADDERS = {
+    "run": cli_run.add_run,
+    "report": _add_report,
+    "costs": _add_costs,
+    "counters": _add_counters,
+    "doctor": cli_run.add_doctor,
+}
 _HANDLERS = {
     "run": _run_program,
     "report": _report,

@@ -3,8 +3,8 @@
 import argparse
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from eprof.cli_options import SUFFIXES
 from eprof.errors import UsageError
@@ -13,8 +13,7 @@ from eprof.plain import printable
 Output = tuple[Path, str]
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """What a command found. render: a format of `SUFFIXES` -> the bytes of a file; show: the summary, on a terminal.
 
     Both are called late, so that only the rooms that make the wanted form are loaded. `render` raises UsageError for a

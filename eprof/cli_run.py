@@ -182,7 +182,7 @@ def _run(options: argparse.Namespace, outputs: Callable[[argparse.Namespace], li
     from eprof import running
 
     place, files = _places(options)
-    wanted = outputs(argparse.Namespace(**{**vars(options), "output": files, "open": False}))
+    wanted = outputs(argparse.Namespace(**{**vars(options), "output": files, "open": False})) if files else []
     setup = running.prepare(_settings(options, place))
     options.costs = setup.costs
     if options.dry_run:

@@ -1,9 +1,8 @@
 """Between the door and the collect room: from what the user asks for to a session that is ready to run."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof.collect import collector as collectors
 from eprof.collect import directory, process
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 SIMULATED_COSTS = "jetson-tk1"
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What the user asks for. costs, setting, efficiency, capability: how to price; the rest: how to measure."""
 
     program: tuple[str, ...]
@@ -53,8 +51,7 @@ class Settings:
         )
 
 
-@dataclass(frozen=True)
-class Setup:
+class Setup(NamedTuple):
     """What was found for the settings: a collector, its tool, all that was looked at, and the table if one is named."""
 
     settings: Settings

@@ -3,17 +3,18 @@
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from eprof.collect.process import Ended
 from eprof.errors import CollectError
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(NamedTuple):
     """A profiler as found here. why: what it is good for, or why it cannot be used. remedy: what mends that."""
 
     name: str
@@ -26,8 +27,7 @@ class Tool:
     capability: str | None = None
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """What the user asked of a measurement, beside the program itself."""
 
     program: tuple[str, ...]
@@ -38,16 +38,14 @@ class Request:
     lock_clocks: bool = False
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(NamedTuple):
     """The counters that a profiler offers: the device's name as it prints it, and the counters' names."""
 
     device: str | None
     names: frozenset[str]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a measurement leaves its logs: the run directory, and which repetition it is (from 1)."""
 
     directory: Path
@@ -58,8 +56,7 @@ class Place:
         return self.directory / "logs" / f"{what}-{self.number}{suffix}"
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One measurement: what is run, with what in its environment, and which files of `logs/` it leaves.
 
     what: TIME, ENERGY or COUNTERS. logs: patterns below `logs/`. in_stdout: the profiler writes into the program's
@@ -71,12 +68,12 @@ class Step:
     what: str
     command: tuple[str, ...]
     why: str
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = _NOTHING
     logs: tuple[str, ...] = ()
     in_stdout: str | None = None
     strip: Callable[[], "Strip"] | None = None
     passes: str = "1"
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = _NOTHING
 
 
 class Strip(ABC):
@@ -87,8 +84,7 @@ class Strip(ABC):
         """What of the stream so far is certainly the program's own."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What the logs of a step say: sentences for the user, the program's exit status if a log tells it, kernels seen.
 
     failed: the measurement did not take place. kernels: 0 if the profiler says that there were none, None: not told.

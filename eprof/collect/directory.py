@@ -6,9 +6,8 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eprof.errors import CollectError
 
@@ -19,8 +18,7 @@ _SUFFIX = ".eprof"
 _MOST_NUMBERS = 100_000
 
 
-@dataclass(frozen=True)
-class RunDirectory:
+class RunDirectory(NamedTuple):
     """A directory that this process alone writes to. `lock` keeps it so, and falls when the process dies."""
 
     path: Path

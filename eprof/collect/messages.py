@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 PERMISSION_REMEDY = (
     "run as root or with CAP_SYS_ADMIN, or let everyone count: put `options nvidia "
@@ -13,8 +13,7 @@ PERMISSION_REMEDY = (
 _LONGEST_LOG = 8 << 20
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """A message: the pattern in a log, what it means and what to do; `fatal`: nothing was collected."""
 
     pattern: str
@@ -95,8 +94,7 @@ _RETURNED = r"(?:Application returned non-zero code|returned an error code) \(?(
 _KILLED = r"(?:Application )?received signal (\d+)"
 
 
-@dataclass(frozen=True)
-class Said:
+class Said(NamedTuple):
     """What logs say: sentences, whether the collection failed, that no kernel ran, and the program's own status."""
 
     sentences: tuple[str, ...]

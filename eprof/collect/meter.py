@@ -2,15 +2,13 @@
 
 import contextlib
 import csv
-import statistics
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 COLUMNS = ("time_s", "power_w", "energy_j", "core_mhz", "memory_mhz", "temperature_c")
 # Energy counters and averaged power step about every 0.1 s: 5 s hold 50 steps (counters.md 5.3).
@@ -18,8 +16,7 @@ _WINDOW_S = 5.0
 _MOST_RUNS = 1000
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """One reading: s since sampling began, W, J of a running counter, MHz, degrees C; None where there is no sensor."""
 
     time_s: float
@@ -47,17 +44,15 @@ class Source(ABC):
         return {"name": self.name, "covers": self.covers}
 
 
-@dataclass
 class Meter:
     """Reads a source while `sampling`; `result` says what it measured in the runs that `mark` told it of."""
 
-    source: Source
-    window_s: float = _WINDOW_S
-    most_runs: int = _MOST_RUNS
-    samples: list[Sample] = field(default_factory=list)
-    lost: int = 0
-    ends: list[float] = field(default_factory=list)
-    _began: float = 0.0
+    def __init__(self, source: Source, window_s: float = _WINDOW_S, most_runs: int = _MOST_RUNS) -> None:
+        self.source, self.window_s, self.most_runs = source, window_s, most_runs
+        self.samples: list[Sample] = []
+        self.lost = 0
+        self.ends: list[float] = []
+        self._began = 0.0
 
     @contextmanager
     def sampling(self, path: Path) -> Iterator[None]:
@@ -154,14 +149,15 @@ def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
 
 
 def _middle(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    known = sorted(value for value in values if value is not None)
+    half = len(known) // 2
+    return (known[half] + known[-half - 1]) / 2 if known else None
 
 
 def _spread(values: Sequence[float | None]) -> float | None:
     """(largest - smallest) / median of what is known."""
     known = [value for value in values if value is not None]
-    middle = statistics.median(known) if known else 0.0
+    middle = _middle(known)
     return (max(known) - min(known)) / middle if middle else None
 
 

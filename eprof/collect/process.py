@@ -7,9 +7,8 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eprof.collect.signals import Signals
 from eprof.errors import CollectError
@@ -21,8 +20,7 @@ _GRACE_S = 5.0
 _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """How a process ended: its exit code, or the signal that killed it; `seconds` of wall-clock time."""
 
     code: int | None
@@ -36,8 +34,7 @@ class Ended:
         return self.code if self.code is not None else 128 + (self.signal or 0)
 
 
-@dataclass(frozen=True)
-class Streams:
+class Streams(NamedTuple):
     """The file descriptors that a process gets as standard input, output and error."""
 
     stdin: int = 0

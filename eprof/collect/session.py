@@ -6,8 +6,6 @@ import shlex
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +39,6 @@ _TELLING = (
 _SHOW_EVERY_S = 0.5
 
 
-@dataclass
 class Session:
     """What is to be run, and what has happened so far.
 
@@ -49,23 +46,30 @@ class Session:
     where there is no terminal. about: more for `run.json`.
     """
 
-    collector: Collector
-    tool: Tool
-    request: Request
-    directory: RunDirectory
-    plan: Callable[[Path], Sequence[str]]
-    show: Callable[[str], None] | None = None
-    meter: "Meter | None" = None
-    kinds: Sequence[str] = (TIME, ENERGY, COUNTERS)
-    repeat: int = 1
-    timeout_s: float | None = None
-    stdout: int = 1
-    about: Mapping[str, Any] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-    measurements: list[dict[str, Any]] = field(default_factory=list)
-    status: int | None = None
-    launches: int | None = None
-    started: str = field(default_factory=lambda: _now())
+    def __init__(
+        self,
+        collector: Collector,
+        tool: Tool,
+        request: Request,
+        directory: RunDirectory,
+        plan: Callable[[Path], Sequence[str]],
+        *,
+        about: Mapping[str, Any],
+        show: Callable[[str], None] | None = None,
+        meter: "Meter | None" = None,
+        kinds: Sequence[str] = (TIME, ENERGY, COUNTERS),
+        repeat: int = 1,
+        timeout_s: float | None = None,
+        stdout: int = 1,
+    ) -> None:
+        self.collector, self.tool, self.request, self.directory = collector, tool, request, directory
+        self.plan, self.about, self.show, self.meter = plan, about, show, meter
+        self.kinds, self.repeat, self.timeout_s, self.stdout = kinds, repeat, timeout_s, stdout
+        self.warnings: list[str] = []
+        self.measurements: list[dict[str, Any]] = []
+        self.status: int | None = None
+        self.launches: int | None = None
+        self.started = _now()
 
     def run(self) -> int:
         """Make all measurements; returns the program's exit status. Raises CollectError if nothing could be run."""
@@ -341,4 +345,5 @@ def _signal_name(number: int) -> str:
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{nanoseconds // 1000:06d}Z"

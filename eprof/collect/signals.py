@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 # Sent on to the program. SIGTSTP and SIGCONT act on eprof itself, SIGPIPE and faults are its own.
 _FORWARDED = (
@@ -20,14 +19,12 @@ STOPPING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQU
 _SI_KERNEL = 0x80  # sent by the kernel: a terminal's Ctrl-C, which the whole foreground group gets
 
 
-@dataclass
 class Signals:
     """The signals that eprof holds back and hands on. `old_mask` is what the program starts with."""
 
-    waited: frozenset[signal.Signals]
-    old_mask: set[signal.Signals]
-    own_group: bool
-    stopped_by: signal.Signals | None = field(default=None)
+    def __init__(self, waited: frozenset[signal.Signals], old_mask: set[signal.Signals], own_group: bool) -> None:
+        self.waited, self.old_mask, self.own_group = waited, old_mask, own_group
+        self.stopped_by: signal.Signals | None = None
 
     def wait(self, seconds: float) -> tuple[signal.Signals, bool] | None:
         """The next signal within `seconds` and whether it must be sent on to the program; None if there is none."""

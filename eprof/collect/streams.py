@@ -3,7 +3,6 @@
 import contextlib
 import os
 import stat
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +45,8 @@ class Input:
 
     def _copied(self) -> int:
         """A pipe that a thread fills with what comes in, keeping a copy."""
+        import threading
+
         ours, theirs = os.pipe()
         threading.Thread(target=self._pump, args=(theirs,), daemon=True).start()
         return ours

