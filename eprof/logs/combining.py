@@ -109,7 +109,7 @@ class _Sum:
             return
         self._add(row[known], launches[known], values[known])
         if self.is_total and table.kind in _BY_LAUNCH:
-            run = table.rows["run"].to_numpy()
+            run = table.rows["run"].to_numpy() - table.rows["run"].min()
             part = pd.factorize(row * (run.max() + 1) + run)[0]
             holes = ~known & (np.bincount(part, known) > 0)[part]
             self.launches += np.bincount(row[holes], launches[holes], size)

@@ -10,8 +10,9 @@ from eprof.logs import header as headers
 from eprof.logs import text
 from eprof.logs.header import Header
 from eprof.logs.messages import PROFILER_LINE, Messages, is_chatter
+from eprof.logs.pieces import Array
 from eprof.logs.section import ColumnSection, Ignored, Section
-from eprof.logs.store import Array, Store
+from eprof.logs.store import Store
 from eprof.logs.stream import Tuning
 from eprof.logs.summary import SummarySection
 from eprof.logs.text import TextSection

@@ -59,7 +59,7 @@ def read_tuned(
         first = next(pieces, b"")
         if columns is None and ncu.is_in(first):
             return ncu.read(source, chain([first], pieces), keep)
-        store = Store(names or {}, keep)
+        store = Store(names or {}, keep, tuning.fold_rows)
         walk = Walk(store, tuning, _given(columns))
         with closing(store.later):
             for block in ahead(map(Marks, chain([first], pieces))):
@@ -118,7 +118,7 @@ def _log(source: Source, store: Store, seen: Outcome, has_columns: bool) -> Log:
     notes = [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)]
     return Log(
         path=source.path,
-        format="+".join(table.kind for table in tables),
+        format="+".join(dict.fromkeys(table.kind for table in tables)),
         lines=seen.lines,
         skipped_lines=seen.skipped_lines,
         sha256=source.sha256,

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from eprof.logs.header import Header
-from eprof.logs.store import Array, Store
+from eprof.logs.pieces import Array
+from eprof.logs.store import Store
 
 Columns = Mapping[int, pa.Array]
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())

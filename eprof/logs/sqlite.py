@@ -11,7 +11,8 @@ from urllib.parse import quote
 import numpy as np
 
 from eprof.errors import LogError
-from eprof.logs.store import NO_DEVICE, Piece, Store
+from eprof.logs.pieces import Piece
+from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.stream import Source
 from eprof.logs.table import Log
 

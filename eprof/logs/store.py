@@ -3,17 +3,18 @@
 from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from eprof.logs.folding import fold
+from eprof.logs.header import WIDE
+from eprof.logs.pieces import Array, Piece
 from eprof.logs.table import OTHER, Table
 from eprof.logs.threads import Later
 from eprof.logs.values import MISFIT, REASONS, UNITS
 
-Array = np.ndarray[Any, Any]
 NO_DEVICE = -1
 
 
@@ -51,26 +52,17 @@ class Names:
 
 
 @dataclass
-class Piece:
-    """The rows of one table of one run. counters: label -> values and what they are (an index into UNITS)."""
-
-    run: int
-    device: Array
-    kernel: Array
-    launches: Array
-    time_s: Array | None = None
-    counters: dict[str, tuple[Array, int]] = field(default_factory=dict)
-
-
-@dataclass
 class Store:
     """What was read so far. `names`: description -> metric name; `keep`: the counters to hold, None for all.
+
+    fold_from: as many rows of a table are held before those of one kernel are added up.
 
     Numbers of names and notes come in the order of the log: who changes the store does so by `later`, or waits for it.
     """
 
     names: Mapping[str, str]
     keep: Container[str] | None
+    fold_from: int = 1 << 20
     devices: Names = field(default_factory=Names)
     kernels: Names = field(default_factory=Names)
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
@@ -78,6 +70,7 @@ class Store:
     others: dict[str, list[float]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     later: Later = field(default_factory=Later)
+    _held: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._squashed = {_squash(description): name for description, name in self.names.items()}
@@ -108,13 +101,32 @@ class Store:
         before[1] += 0.0 if np.isnan(time_s) else time_s
 
     def add(self, kind: str, piece: Piece) -> None:
-        """Take the rows of one table of one run."""
-        if len(piece.kernel):
-            self.pieces.setdefault(kind, []).append(piece)
+        """Take the rows of one table of one run, or some of them; add up the rows of a kernel where they get many."""
+        if not len(piece.kernel):
+            return
+        self.pieces.setdefault(kind, []).append(piece)
+        self._held[kind] += len(piece.kernel)
+        if self._held[kind] >= self.fold_from:
+            self._fold(kind)
+
+    def _fold(self, kind: str) -> None:
+        self.pieces[kind] = fold(self.pieces[kind])
+        self._held[kind] = sum(len(piece.kernel) for piece in self.pieces[kind])
+        # Where that did not help much, kernels are many: adding up again soon would take time for nothing.
+        self.fold_from = max(self.fold_from, 2 * self._held[kind])
+
+    def is_full(self, rows: int) -> bool:
+        """Whether a table that holds so many rows should hand them over and go on with none."""
+        return rows >= self.fold_from // 2
 
     def tables(self) -> tuple[Table, ...]:
-        """All pieces put together, a table a kind; lets go of the pieces."""
-        return tuple(self._table(kind, self.pieces.pop(kind)) for kind in list(self.pieces))
+        """All pieces put together, a table a kind; lets go of the pieces.
+
+        Traces with different columns stay apart: a launch that a table has no column for is no launch with a hole.
+        """
+        return tuple(
+            self._table(kind, alike) for kind in list(self.pieces) for alike in _groups(kind, self.pieces.pop(kind))
+        )
 
     def _table(self, kind: str, pieces: list[Piece]) -> Table:
         rows = pd.DataFrame(
@@ -165,6 +177,14 @@ class Store:
             parts = [f"{int(calls)} {name} ({time_s * 1e3:.6g} ms)" for name, (calls, time_s) in self.others.items()]
             notes.append("not kernels, so left out: " + ", ".join(parts))
         return notes
+
+
+def _groups(kind: str, pieces: list[Piece]) -> list[list[Piece]]:
+    """The pieces that make one table each."""
+    groups: dict[frozenset[str], list[Piece]] = {}
+    for piece in pieces:
+        groups.setdefault(frozenset(piece.counters) if kind == WIDE else frozenset(), []).append(piece)
+    return list(groups.values())
 
 
 def _times(piece: Piece) -> Array:

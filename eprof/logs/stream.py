@@ -18,11 +18,15 @@ _HEAD = 4096
 
 @dataclass(frozen=True)
 class Tuning:
-    """How much is held at once, and from which size on rows are parsed together. Results do not depend on it."""
+    """How much is held at once, and from which size on rows are parsed together or added up.
+
+    Results do not depend on it, but for the last digits of what is added up in another order.
+    """
 
     chunk_bytes: int = 8 << 20
     longest_line: int = 4 << 20
     fast_from: int = 1 << 15
+    fold_rows: int = 1 << 20
 
 
 @dataclass

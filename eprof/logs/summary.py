@@ -5,10 +5,13 @@ import pandas as pd
 import pyarrow as pa
 
 from eprof.logs.header import EVENTS, Header
+from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, Columns, ColumnSection, codes, encoded, no_blanks, words
-from eprof.logs.store import Array, Names, Piece, Store
+from eprof.logs.store import Names, Store
 from eprof.logs.table import COUNT
 from eprof.logs.values import as_cell, cells, settle
+
+_CELLS_A_ROW = 8  # about as many metrics as are collected together
 
 
 class SummarySection(ColumnSection):
@@ -64,6 +67,8 @@ class SummarySection(ColumnSection):
         if not wanted.all():
             numbers, texts = tuple(one[wanted] for one in numbers), texts.filter(pa.array(wanted))
         self._parts.append((*numbers, *cells(texts)))
+        if self.store.is_full(sum(len(part[0]) for part in self._parts) // _CELLS_A_ROW):
+            self.finish()
 
     def finish(self) -> None:
         """Turn cells to rows: one for each device and kernel (more where a counter of it comes twice)."""

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from eprof.logs.header import EVENTS, METRICS, TRACE, Header
-from eprof.logs.store import NO_DEVICE, Piece, Store
+from eprof.logs.pieces import Piece
+from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.summary import SummarySection
 from eprof.logs.trace import add_times, add_usage, is_kernel, strip_launch_id
 from eprof.logs.values import SECONDS, seconds

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eprof.logs.header import SUMMARY, Header
+from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DICTIONARY, WHOLE, Columns, ColumnSection, Section, codes, encoded, no_blanks, words
-from eprof.logs.store import NO_DEVICE, Array, Piece, Store
+from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.values import SECONDS, cells, is_number, seconds
 
 _LAUNCH_ID = r" \[\d+\]$"
@@ -104,6 +105,8 @@ class TraceSection(ColumnSection):
             self.store.count_other(labels[other], int(here.sum()), float(np.nansum(time_s[here])))
         devices = self.store.devices.codes(columns[self.device])
         self._parts.append((devices[kernel], self.store.kernels.codes(names.filter(pa.array(kernel))), time_s[kernel]))
+        if self.store.is_full(sum(len(part) for _, _, part in self._parts)):
+            self.finish()
 
     def _has_grid(self, columns: Columns) -> Array:
         """Kernels have a grid, copies have not. Without these columns the name decides."""
@@ -118,6 +121,7 @@ class TraceSection(ColumnSection):
         if not self._parts:
             return
         device, kernel, time_s = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        self._parts = []
         add_times(self.store, self.header.kind, Piece(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s))
 
 

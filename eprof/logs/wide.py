@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from eprof.logs.header import WIDE_FIXED, Header
+from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DEVICE, DICTIONARY, Columns, ColumnSection, no_blanks, words
-from eprof.logs.store import Array, Piece, Store
+from eprof.logs.store import Store
 from eprof.logs.table import COUNT, OTHER
 from eprof.logs.values import MISFIT, as_cell, cells, settle, unit_of
 
@@ -74,15 +75,19 @@ class WideSection(ColumnSection):
         )
         for i in self.labels:
             self._cells[i].append(_values(columns[i]))
+        if self.store.is_full(sum(len(kernel) for _, kernel in self._rows)):
+            self.finish()
 
     def finish(self) -> None:
-        """Settle each column's unit, and what columns of one label mean."""
+        """Settle each column's unit, and what columns of one label mean; hand the rows over."""
         if not self._rows:
             return
         device, kernel = (np.concatenate(part) for part in zip(*self._rows, strict=True))
+        self._rows = []
         piece = Piece(self.run, device, kernel, np.ones(len(kernel), dtype=np.int64))
         for i, label in self.labels.items():
-            values, kinds = (np.concatenate(part) for part in zip(*self._cells.pop(i), strict=True))
+            values, kinds = (np.concatenate(part) for part in zip(*self._cells[i], strict=True))
+            self._cells[i] = []
             column, kind, kinds = self._in_unit(i, values, kinds)
             place = self._place(label, column, piece)
             if place:

@@ -1,0 +1,93 @@
+"""Adding up rows while a log is read changes nothing that is told of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read, read_tuned, real, write
+
+from eprof.errors import EprofError
+from eprof.logs import combine
+from eprof.logs.stream import Tuning
+
+# Every second row is handed over and added up at once.
+FOLDED = Tuning(fold_rows=2)
+TINY_FOLDED = Tuning(chunk_bytes=64, fast_from=1, fold_rows=2)
+WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_read_transactions"'
+
+
+def ordered(launches):
+    """The rows by device and kernel: adding up changes which comes first, and no more."""
+    order = launches.kernels.sort_values(["device", "kernel"]).index
+    parts = {
+        name: getattr(launches, name).loc[order].reset_index(drop=True) for name in ("kernels", "counters", "marks")
+    }
+    return replace(launches, **parts)
+
+
+def same(one, other):
+    one, other = ordered(one), ordered(other)
+    assert one.kernels.drop(columns="time_s").equals(other.kernels.drop(columns="time_s"))
+    np.testing.assert_allclose(one.kernels["time_s"], other.kernels["time_s"], rtol=1e-12)
+    assert list(one.counters) == list(other.counters) and one.units == other.units
+    np.testing.assert_allclose(one.counters.to_numpy(), other.counters.to_numpy(), rtol=1e-12)
+    assert one.marks.equals(other.marks)
+    assert one.warnings == other.warnings
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_real_logs_say_the_same_when_rows_are_added_up_on_the_way(name):
+    path = real(name)
+    try:
+        plain = read(path)
+    except EprofError:
+        pytest.skip("no log")
+    folded = read_tuned(path, FOLDED)
+    assert folded.notes == plain.notes
+    same(combine([folded]), combine([plain]))
+
+
+cells = st.sampled_from(["5", "7", "<OVERFLOW>", ""])
+rows = st.lists(
+    st.tuples(st.integers(1, 2), st.sampled_from("abc"), cells, st.sampled_from(["1.5", "2.5", ""]), cells),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(runs=st.lists(rows, min_size=1, max_size=3), tuning=st.sampled_from([FOLDED, TINY_FOLDED]))
+def test_launches_with_holes_stay_lower_bounds(tmp_path, runs, tuning):
+    text = "".join(
+        profiled(pid, WIDE, ",,,,,GB/s,", *(f'"{K20C[:-3]}({d})","1","7","{k}",{x},{y},{z}' for d, k, x, y, z in run))
+        for pid, run in enumerate(runs)
+    )
+    path = write(tmp_path, text)
+    plain = read(path)
+    same(combine([read_tuned(path, tuning)]), combine([plain]))
+
+
+def test_memory_grows_with_kernels_not_with_launches(tmp_path):
+    path = write(tmp_path, profiled(1, TRACE, TRACE_UNITS, *(launch(1.0 + i % 7) for i in range(5000))))
+    log = read_tuned(path, Tuning(chunk_bytes=4096, fast_from=1, fold_rows=100))
+    assert len(log.tables[0].rows) < 100
+    assert log.tables[0].rows["launches"].sum() == 5000
+    same(combine([log]), combine([read(path)]))
+
+
+def test_a_kernel_timed_in_one_table_and_counted_in_two_of_a_run_is_no_kernel_with_holes(tmp_path):
+    tables = [
+        line
+        for name in ("inst_integer", "l2_read_transactions")
+        for line in (
+            f'"Device","Context","Stream","Kernel","{name}"',
+            f'"{K20C}","1","7","a",5',
+            f'"{K20C}","1","7","a",6',
+            "",
+        )
+    ]
+    found = combine([read(write(tmp_path, profiled(1, *tables)))])
+    assert list(found.kernels["launches"]) == [2]
+    assert found.counters.to_numpy().tolist() == [[11, 11]] and not found.marks.to_numpy().any()
