@@ -25,8 +25,9 @@ from eprof.fitting.moments import (
 from eprof.fitting.voltage import HIGHEST, LOWEST, around
 from eprof.measurements.values import CORE, DOMAINS, MEMORY, MeasurementError, Measurements
 
-_ROUNDS = 300
-_STOP = 1e-10
+_ROUNDS = 60
+_ALTERNATING = 4
+_STOP = 1e-7
 Volts = tuple[Floats, Floats]
 
 
@@ -127,19 +128,10 @@ class _Solver:
 
     def coefficients(self, volts: Volts) -> tuple[Floats, float]:
         """The best unknowns >= 0 for these voltages, and the sum of squares."""
-        from scipy.linalg import cholesky, solve_triangular
-        from scipy.optimize import nnls
-
         scale = scales(self.layout, self.settings, volts)
         gram = np.einsum("si,sj,sij->ij", scale, scale, self.matrix)
         right = np.einsum("si,si->i", scale, self.vector)
-        size = np.sqrt(np.diag(gram))
-        used = np.where(size > 0, size, 1.0)
-        scaled = gram / np.outer(used, used)
-        scaled[np.diag_indices_from(scaled)] += 1e-13 + (size == 0)
-        upper = cholesky(scaled)
-        solution, _ = nnls(upper, solve_triangular(upper, right / used, trans="T"))
-        unknowns = np.where(size > 0, solution / used, 0.0)
+        unknowns, _ = _least(gram, right)
         return unknowns, float(unknowns @ gram @ unknowns - 2 * unknowns @ right + self.square)
 
     def voltages(self, unknowns: Floats, volts: Volts, domain: int, pinned: int) -> Floats:
@@ -169,24 +161,97 @@ class _Solver:
 
     def search(self, starts: list[Volts], pins: tuple[int, int]) -> _Found:
         """The best of the searches from all starts."""
-        return min((self.alternate(start, pins) for start in starts), key=lambda one: one.objective)
+        return min((self.descend(start, pins) for start in starts), key=lambda one: one.objective)
 
-    def alternate(self, volts: Volts, pins: tuple[int, int]) -> _Found:
-        """Alternate coefficients and voltages until the sum of squares stays."""
+    def descend(self, volts: Volts, pins: tuple[int, int]) -> _Found:
+        """Alternate for a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
         unknowns, objective = self.coefficients(volts)
         if self.form.voltages != "estimated":
             return _Found(unknowns, volts, objective, 1)
         count = 0
-        for count in range(1, _ROUNDS + 1):
-            core = self.voltages(unknowns, volts, 0, pins[0])
-            memory = self.voltages(unknowns, (core, volts[1]), 1, pins[1])
-            volts = core, memory
-            unknowns, now = self.coefficients(volts)
-            if objective - now <= _STOP * max(self.square, 1e-30):
-                objective = now
+        while count < _ROUNDS:
+            count += 1
+            before = objective
+            if count > _ALTERNATING:
+                volts, unknowns, objective = self.line_search(volts, unknowns, objective, pins)
+            if count <= _ALTERNATING or objective > before * (1 - _STOP):
+                core = self.voltages(unknowns, volts, 0, pins[0])
+                memory = self.voltages(unknowns, (core, volts[1]), 1, pins[1])
+                volts = core, memory
+                unknowns, objective = self.coefficients(volts)
+            if before - objective <= _STOP * before:
                 break
-            objective = now
         return _Found(unknowns, volts, objective, count)
+
+    def line_search(
+        self, volts: Volts, unknowns: Floats, objective: float, pins: tuple[int, int]
+    ) -> tuple[Volts, Floats, float]:
+        """Go along the Gauss-Newton step as far as it helps; a mixture of monotone voltages is monotone."""
+        target = self.newton(volts, unknowns, pins)
+        part = 1.0
+        for _ in range(5):
+            mixed = [one + part * (other - one) for one, other in zip(volts, target, strict=True)]
+            found, value = self.coefficients((mixed[0], mixed[1]))
+            if value < objective:
+                return (mixed[0], mixed[1]), found, value
+            part /= 4
+        return volts, unknowns, objective
+
+    def newton(self, volts: Volts, unknowns: Floats, pins: tuple[int, int]) -> Volts:
+        """The voltages of the joint least-squares problem, linear around these: increments between levels are >= 0."""
+        scale = scales(self.layout, self.settings, volts)
+        number = len(unknowns)
+        both = np.stack([volts[at][self.settings.level[:, at]] for at in (0, 1)], axis=1)
+        slopes = np.stack([self._slope(scale, unknowns, both, at) for at in (0, 1)], axis=2)
+        steps = [_steps(len(volts[at]), pins[at]) for at in (0, 1)]
+        # (s, p, u): what each unknown, energies and then increments of voltage, adds at each setting.
+        design = np.zeros((len(scale), number, number + steps[0].shape[1] + steps[1].shape[1]))
+        design[:, np.arange(number), np.arange(number)] = scale
+        start = number
+        for at in (0, 1):
+            end = start + steps[at].shape[1]
+            design[:, :, start:end] = slopes[:, :, [at]] * steps[at][self.settings.level[:, at]][:, None, :]
+            start = end
+        offset = np.einsum("spd,sd->sp", slopes, 1.0 - both)
+        applied = self.matrix @ design
+        gram = np.einsum("spi,spj->ij", design, applied)
+        right = np.einsum("spi,sp->i", design, self.vector) - np.einsum("spi,sp->i", applied, offset)
+        solution = _least(gram, right)[0]
+        cut = number + steps[0].shape[1]
+        moved = 1.0 + steps[0] @ solution[number:cut], 1.0 + steps[1] @ solution[cut:]
+        return np.clip(moved[0], LOWEST, HIGHEST), np.clip(moved[1], LOWEST, HIGHEST)
+
+    def _slope(self, scale: Floats, unknowns: Floats, both: Floats, at: int) -> Floats:
+        """(s, p): the change of each unknown's part with the voltage of a domain."""
+        layout = self.layout
+        mine = np.where(layout.domain == at, layout.power, 0) * unknowns
+        slope: Floats = scale * mine / both[:, [at]]
+        return slope
+
+
+def _steps(number: int, pinned: int) -> Floats:
+    """(levels, levels - 1): voltages, less 1, from increments between neighbours outwards from the pinned level."""
+    found = np.zeros((number, number - 1))
+    for step in range(number - 1):
+        if step < pinned:
+            found[: step + 1, step] = -1.0
+        else:
+            found[step + 1 :, step] = 1.0
+    return found
+
+
+def _least(gram: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """Non-negative least squares from normal equations: the solution, and the diagonal's square roots."""
+    from scipy.linalg import cholesky, solve_triangular
+    from scipy.optimize import nnls
+
+    size = np.sqrt(np.diag(gram))
+    used = np.where(size > 0, size, 1.0)
+    scaled = gram / np.outer(used, used)
+    scaled[np.diag_indices_from(scaled)] += 1e-12 + (size == 0)
+    upper = cholesky(scaled, check_finite=False)
+    solution, _ = nnls(upper, solve_triangular(upper, right / used, trans="T", check_finite=False))
+    return np.where(size > 0, solution / used, 0.0), size
 
 
 def _pins(measurements: Measurements, settings: Settings) -> tuple[int, int]:

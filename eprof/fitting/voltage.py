@@ -1,7 +1,7 @@
 """One step of the search for voltages: the best ones for fixed coefficients, monotone in the clock.
 
-For fixed coefficients the sum of squares is a quartic of the voltage of each level, apart from all others of its domain.
-Monotone voltages: neighbours that would cross are pooled, their quartics added (pool adjacent violators).
+For fixed coefficients the sum of squares is a quartic of the voltage of each level, apart from all others of its
+domain. Monotone voltages: neighbours that would cross are pooled, their quartics added (pool adjacent violators).
 """
 
 import numpy as np
@@ -9,37 +9,58 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 LOWEST, HIGHEST = 0.4, 2.0
+_GRID = np.linspace(0.0, 1.0, 17)
+_NEWTON_STEPS = 7
 
 
-def lowest_point(quartic: Floats, low: float, high: float) -> float:
-    """Where a quartic (5 coefficients, highest power first) is least in [low, high]."""
-    slope = quartic[:4] * np.array([4.0, 3.0, 2.0, 1.0])
-    candidates = [low, high]
-    largest = np.abs(slope).max()
-    if largest > 0:
-        roots = np.roots(slope / largest)
-        real = roots.real[np.abs(roots.imag) <= 1e-7 * (1 + np.abs(roots.real))]
-        candidates += [float(one) for one in real if low < one < high]
-    points = np.array(candidates)
-    return float(points[np.argmin(np.polyval(quartic, points))])
+def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
+    """(l,): where each quartic (l, 5; highest power first) is least in [low, high]: the best of a grid, then Newton."""
+    points = low[:, None] + (high - low)[:, None] * _GRID
+    best = np.argmin(_value(quartics, points), axis=1)
+    step = (high - low) / (len(_GRID) - 1)
+    volts = low + step * best
+    left, right = np.maximum(volts - step, low), np.minimum(volts + step, high)
+    a, b, c, d = (quartics[:, at] for at in range(4))
+    for _ in range(_NEWTON_STEPS):
+        slope = ((4 * a * volts + 3 * b) * volts + 2 * c) * volts + d
+        bend = (12 * a * volts + 6 * b) * volts + 2 * c
+        with np.errstate(divide="ignore", invalid="ignore"):
+            move = np.where(bend > 0, slope / bend, 0.0)
+        volts = np.clip(volts - move, left, right)
+    return volts
 
 
-def monotone(quartics: Floats, low: float, high: float) -> Floats:
-    """(l,) voltages in [low, high], none below the one before it, that make the sum of the quartics (l, 5) least."""
+def _value(quartics: Floats, points: Floats) -> Floats:
+    a, b, c, d, e = (quartics[:, [at]] for at in range(5))
+    value: Floats = (((a * points + b) * points + c) * points + d) * points + e
+    return value
+
+
+def monotone(quartics: Floats, low: Floats, high: Floats) -> Floats:
+    """(l,) voltages within their bounds, none below the one before it, that make the sum of the quartics least."""
+    volts = lowest_points(quartics, low, high)
+    if len(volts) < 2 or (np.diff(volts) >= 0).all():
+        return volts
     blocks: list[tuple[Floats, int, float]] = []
-    for quartic in quartics:
-        one, size = quartic, 1
-        volts = lowest_point(one, low, high)
-        while blocks and blocks[-1][2] > volts:
+    for at, quartic in enumerate(quartics):
+        one, size, here = quartic, 1, float(volts[at])
+        while blocks and blocks[-1][2] > here:
             before, number, _ = blocks.pop()
             one, size = one + before, size + number
-            volts = lowest_point(one, low, high)
-        blocks.append((one, size, volts))
-    return np.concatenate([np.full(size, volts) for _, size, volts in blocks]) if blocks else np.zeros(0)
+            here = float(lowest_points(one[None], low[[at]], high[[at]])[0])
+        blocks.append((one, size, here))
+    return np.concatenate([np.full(size, here) for _, size, here in blocks])
 
 
 def around(quartics: Floats, pinned: int) -> Floats:
     """(l,) monotone voltages of a domain's levels; that of level `pinned` is 1."""
-    below = monotone(quartics[:pinned], LOWEST, 1.0)
-    above = monotone(quartics[pinned + 1 :], 1.0, HIGHEST)
+    number = len(quartics)
+    below, above = monotone_part(quartics, 0, pinned), monotone_part(quartics, pinned + 1, number)
     return np.concatenate([below, [1.0], above])
+
+
+def monotone_part(quartics: Floats, start: int, end: int) -> Floats:
+    """The voltages of levels below (`start` 0) or above the pinned one."""
+    low, high = (LOWEST, 1.0) if start == 0 else (1.0, HIGHEST)
+    size = end - start
+    return monotone(quartics[start:end], np.full(size, low), np.full(size, high)) if size > 0 else np.zeros(0)
