@@ -19,6 +19,8 @@ from eprof.logs import ncu, oclgrind
 from eprof.logs.table import Launches, Log
 from eprof.marks import Mark, names
 from eprof.modelled import model_time
+from eprof.rooflines.work import flops as flops
+from eprof.rooflines.work import intensity as intensity
 from eprof.runs import Measured, Run
 from eprof.vocabulary import BYTES, COMPUTATION, CONSTANT, COUNTS, DATA, INSTRUCTIONS, PARTS
 
@@ -412,21 +414,6 @@ def _labels(words: Sequence[str]) -> str:
     return _list(
         list(dict.fromkeys(complete[word].upper() if word in complete else COUNTS[word].label for word in words))
     )
-
-
-def flops(table: pd.DataFrame) -> pd.Series:
-    """Useful floating-point operations: add + mul + 2 fma over all widths; NaN where one of them is not known."""
-    parts = [count for count in COUNTS.values() if count.flops]
-    total = pd.Series(0.0, index=table.index)
-    for count in parts:
-        total = total + table[count.name] * count.flops
-    return total
-
-
-def intensity(table: pd.DataFrame) -> pd.Series:
-    """Arithmetic intensity I = W/Q, flop per DRAM byte ([R] II; model.md 1); NaN where W or Q is unknown or Q is 0."""
-    traffic = table["dram_read"] + table["dram_write"]
-    return flops(table) / traffic.where(traffic > 0)
 
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: INSTRUCTIONS, DATA: BYTES, CONSTANT: (CONSTANT,)}

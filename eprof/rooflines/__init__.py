@@ -1,0 +1,28 @@
+"""Rooflines in time, energy and power: what a GPU can do at best, and how far from it each kernel is (model.md 6).
+
+`machine` turns the costs of one setting into a `Machine` with its balances and lines, `dots` places kernels below them,
+`equal` compares machines scaled to the same power, `work` counts useful work. The types are to be imported from here.
+"""
+
+from eprof.rooflines.dots import PARTS, Dots, place
+from eprof.rooflines.equal import Match, equal_power
+from eprof.rooflines.machine import PRECISIONS, Level, Machine, described, machine, machines
+from eprof.rooflines.work import flops, intensity, main_precision, traffic
+
+__all__ = [
+    "PARTS",
+    "PRECISIONS",
+    "Dots",
+    "Level",
+    "Machine",
+    "Match",
+    "described",
+    "equal_power",
+    "flops",
+    "intensity",
+    "machine",
+    "machines",
+    "main_precision",
+    "place",
+    "traffic",
+]

@@ -1,0 +1,115 @@
+"""Kernels below the lines: how far from the roofline and the arch line each is, and what would lift it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from eprof.costs import Costs
+from eprof.counts import Counts
+from eprof.energy import Split
+from eprof.modelled import roofline_s
+from eprof.rooflines.work import flops, traffic
+from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS
+
+Floats = npt.NDArray[np.float64]
+
+# What the energy of a kernel is made of, as seen from its limits; the six add up to it. The first three are what the
+# arch line holds against it: they would be left at the roofline's time, with no other instruction and no other byte.
+PARTS = ("flops", "dram", "constant", "waiting", "instructions", "nearer")
+LEVELS = ("shared", "l1", "l2", "dram")
+_FLOPS = [name for name, count in COUNTS.items() if count.flops or name in ("fp64", "fp32", "fp16", "tensor")]
+
+
+@dataclass(frozen=True, eq=False)
+class Dots:
+    """Kernels as dots, rows as in the counts; NaN = not known.
+
+    frame: `work_flop`, `intensity_X` (flop per byte at level X), `flop_per_s`, `flop_per_j`, `roofline_time_s`,
+    `speed_share` (roofline's time over the kernel's), `energy_share` (energy at the arch line over the kernel's), and
+    `X_j` for each of `PARTS`. lever: the part that takes most, or None.
+    """
+
+    frame: pd.DataFrame
+    lever: tuple[str | None, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict a kernel, as plain data."""
+        names = ["roofline_time_s", "speed_share", "energy_share"]
+        columns = {name: _plain(self.frame[name]) for name in names}
+        parts = {name: _plain(self.frame[f"{name}_j"]) for name in PARTS}
+        levels = {name: _plain(self.frame[f"intensity_{name}"]) for name in LEVELS}
+        return [
+            {
+                **{name: column[at] for name, column in columns.items()},
+                "intensity_flop_per_byte": {name: column[at] for name, column in levels.items()},
+                "parts_j": {name: column[at] for name, column in parts.items()},
+                "lever": self.lever[at],
+            }
+            for at in range(len(self.frame))
+        ]
+
+
+def _plain(column: pd.Series) -> list[float | None]:
+    values = column.to_numpy(dtype=np.float64).astype(object)
+    values[~np.isfinite(column.to_numpy(dtype=np.float64))] = None
+    found: list[float | None] = values.tolist()
+    return found
+
+
+def place(counts: Counts, costs: Costs, split: Split) -> Dots:
+    """Place every kernel: T_roof = max(W tau_flop, Q tau_mem) ([R] II), with W tau_flop summed over FP32 and FP64.
+
+    E = flops + DRAM bytes + pi0 T_roof   (what the arch line allows)
+      + pi0 (T - T_roof)                  ("waiting": constant power while below the roofline)
+      + other instructions + bytes from nearer levels.
+    A kernel that is faster than the roofline of these costs waits 0 s; its speed_share is above 1.
+    """
+    table, time = counts.table, counts.kernels["time_s"].to_numpy(dtype=np.float64)
+    roof = roofline_s(table, costs)
+    roof = np.where(roof > 0, roof, np.nan)
+    work = flops(table).to_numpy(dtype=np.float64)
+    energy = split.total_j.to_numpy(dtype=np.float64)
+    constant = split.constant_j.to_numpy(dtype=np.float64)
+    at_roof = np.fmin(constant, costs.constant_power_w * roof)
+    parts = {
+        "flops": _sum(split, _FLOPS),
+        "dram": _sum(split, ["dram_read", "dram_write"]),
+        "constant": np.where(np.isnan(roof), constant, np.where(np.isnan(constant), np.nan, at_roof)),
+        "waiting": np.where(np.isnan(roof), 0.0, constant - at_roof),
+        "instructions": _sum(split, [name for name in INSTRUCTIONS if name not in _FLOPS]),
+        "nearer": _sum(split, [name for name in BYTES if not name.startswith("dram")]),
+    }
+    best = np.nan_to_num(parts["flops"]) + np.nan_to_num(parts["dram"]) + costs.constant_power_w * roof
+    with np.errstate(all="ignore"):
+        frame = {
+            "work_flop": work,
+            **{f"intensity_{level}": _over(work, traffic(table, level)) for level in LEVELS},
+            "flop_per_s": _over(work, time),
+            "flop_per_j": _over(work, np.where(np.isnan(time), np.nan, energy)),
+            "roofline_time_s": roof,
+            "speed_share": _over(roof, time),
+            "energy_share": _over(best, np.where(np.isnan(time), np.nan, energy)),
+            **{f"{name}_j": values for name, values in parts.items()},
+        }
+    return Dots(pd.DataFrame(frame, index=table.index), _levers(parts, time))
+
+
+def _sum(split: Split, names: list[str]) -> Floats:
+    members = [name for name in names if name in split.table]
+    return np.asarray(split.table[members].sum(axis=1, min_count=1).to_numpy(dtype=np.float64))
+
+
+def _over(above: "Floats | pd.Series", below: "Floats | pd.Series") -> Floats:
+    """One over the other; NaN where the lower is 0."""
+    divisor = np.asarray(below, dtype=np.float64)
+    return np.asarray(above, dtype=np.float64) / np.where(divisor > 0, divisor, np.nan)
+
+
+def _levers(parts: dict[str, Floats], time: Floats) -> tuple[str | None, ...]:
+    """The largest part of each kernel; None where its time is not known, or nothing is."""
+    stacked = np.nan_to_num(np.stack([parts[name] for name in PARTS]))
+    largest, known = stacked.argmax(axis=0), (stacked.max(axis=0) > 0) & ~np.isnan(time)
+    return tuple(PARTS[at] if is_known else None for at, is_known in zip(largest.tolist(), known.tolist(), strict=True))

@@ -1,0 +1,315 @@
+"""A machine at one setting: its balances, and its roofline, arch line and power line ([R] II-III, [T] 3.1-3.2, 4.2)."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from eprof import marks as mark_words
+from eprof.costs import Charge, Costs
+from eprof.errors import CostError
+from eprof.marks import NONE, Mark
+
+Floats = npt.NDArray[np.float64]
+
+# Width of arithmetic -> its peak in `Peaks`, and the name that tables give the price of one flop.
+PRECISIONS: dict[str, tuple[str, str]] = {"fp32": ("sp_gflops", "sp_flop"), "fp64": ("dp_gflops", "dp_flop")}
+_LEVELS = ("shared", "l1", "l2", "dram")
+_WARP = 32
+
+
+@dataclass(frozen=True)
+class Level:
+    """A memory level: J per byte served by it, and at which flop/B a byte costs as much as the flops on it."""
+
+    name: str
+    byte_j: float
+    energy_balance: float
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What lines are drawn from: throughputs and prices of one precision, J and W. Symbols: model.md 1.
+
+    flop_j: eps_flop. byte_j: eps_mem, of a DRAM byte. usable_power_w: Delta_pi, the power above pi0 before the platform
+    throttles; None: no cap. number: how many of them stand side by side.
+    """
+
+    name: str
+    device: str
+    setting: str
+    precision: str
+    peak_flop_per_s: float
+    dram_byte_per_s: float
+    flop_j: float
+    byte_j: float
+    constant_power_w: float
+    usable_power_w: float | None = None
+    number: float = 1.0
+    levels: tuple[Level, ...] = ()
+    marks: Mark = NONE
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def time_balance(self) -> float:
+        """B_tau = tau_mem / tau_flop, flop/B."""
+        return self.peak_flop_per_s / self.dram_byte_per_s
+
+    @property
+    def energy_balance(self) -> float:
+        """B_eps = eps_mem / eps_flop, flop/B."""
+        return self.byte_j / self.flop_j
+
+    @property
+    def balance_gap(self) -> float:
+        """B_eps / B_tau."""
+        return self.energy_balance / self.time_balance
+
+    @property
+    def constant_energy_per_flop(self) -> float:
+        """eps0 = pi0 tau_flop, J/flop."""
+        return self.constant_power_w / self.peak_flop_per_s
+
+    @property
+    def flop_energy_total(self) -> float:
+        """eps_hat = eps_flop + eps0, J/flop."""
+        return self.flop_j + self.constant_energy_per_flop
+
+    @property
+    def flop_efficiency(self) -> float:
+        """eta = eps_flop / eps_hat; 1 without constant power."""
+        return self.flop_j / self.flop_energy_total
+
+    @property
+    def flop_power_w(self) -> float:
+        """pi_flop = eps_flop / tau_flop."""
+        return self.flop_j * self.peak_flop_per_s
+
+    @property
+    def mem_power_w(self) -> float:
+        """pi_mem = eps_mem / tau_mem."""
+        return self.byte_j * self.dram_byte_per_s
+
+    @property
+    def balances_under_cap(self) -> tuple[float, float]:
+        """B- and B+, flop/B: between them the cap limits speed ([T] 4.2). Both are B_tau where nothing is capped.
+
+        B+ is infinite if the flops alone exceed the cap, B- is 0 if the bytes alone do.
+        """
+        cap = self.usable_power_w
+        if cap is None or cap >= self.flop_power_w + self.mem_power_w:
+            return self.time_balance, self.time_balance
+        upper = self.mem_power_w / (cap - self.flop_power_w) if cap > self.flop_power_w else np.inf
+        lower = (cap - self.mem_power_w) / self.flop_power_w if cap > self.mem_power_w else 0.0
+        return self.time_balance * min(1.0, lower), self.time_balance * max(1.0, upper)
+
+    def effective_energy_balance(self, intensity: float | Floats) -> Floats:
+        """Bhat(I) = eta B_eps + (1 - eta) max(0, B_tau - I), flop/B (model.md 6); without a power cap."""
+        below = np.maximum(0.0, self.time_balance - np.asarray(intensity, dtype=np.float64))
+        return self.flop_efficiency * self.energy_balance + (1 - self.flop_efficiency) * below
+
+    def time_per_flop_s(self, intensity: float | Floats) -> Floats:
+        """T/W = max(tau_flop, tau_mem/I, (eps_flop + eps_mem/I)/Delta_pi), s/flop, of one machine ([T] 4.2)."""
+        at = np.asarray(intensity, dtype=np.float64)
+        time = np.maximum(1 / self.peak_flop_per_s, 1 / (self.dram_byte_per_s * at))
+        if self.usable_power_w is None:
+            return time
+        return np.maximum(time, (self.flop_j + self.byte_j / at) / self.usable_power_w)
+
+    def energy_per_flop_j(self, intensity: float | Floats) -> Floats:
+        """E/W = eps_flop + eps_mem/I + pi0 T/W, J/flop; without a cap eps_hat (1 + Bhat(I)/I)."""
+        at = np.asarray(intensity, dtype=np.float64)
+        return self.flop_j + self.byte_j / at + self.constant_power_w * self.time_per_flop_s(at)
+
+    def roofline(self, intensity: float | Floats) -> Floats:
+        """Highest speed, flop/s, of all machines together; relative to the peak it is min(1, I/B_tau)."""
+        return self.number / self.time_per_flop_s(intensity)
+
+    def arch_line(self, intensity: float | Floats) -> Floats:
+        """Highest energy efficiency, flop/J; relative to 1/eps_hat it is 1/(1 + Bhat(I)/I)."""
+        return 1 / self.energy_per_flop_j(intensity)
+
+    def power_line(self, intensity: float | Floats) -> Floats:
+        """Mean power at the roofline, W, of all machines together."""
+        return self.number * self.energy_per_flop_j(intensity) / self.time_per_flop_s(intensity)
+
+    @property
+    def peak_power_w(self) -> float:
+        """The highest point of the power line, W: at I = B_tau, where arithmetic and memory are both busy."""
+        return float(self.power_line(self.time_balance))
+
+    @property
+    def peak_flop_per_j(self) -> float:
+        """The arch line's ceiling, flop/J: at infinite intensity."""
+        time = 1 / self.peak_flop_per_s
+        if self.usable_power_w is not None:
+            time = max(time, self.flop_j / self.usable_power_w)
+        return 1 / (self.flop_j + self.constant_power_w * time)
+
+    @property
+    def half_efficiency_intensity(self) -> float:
+        """The flop/B at which the arch line reaches half of its ceiling: where I = Bhat(I), if nothing is capped.
+
+        The arch line rises with I, so bisection finds it, with a power cap too.
+        """
+        low, high = 1e-9, 1e9
+        for _ in range(200):
+            middle = (low * high) ** 0.5
+            if float(self.arch_line(middle)) < self.peak_flop_per_j / 2:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    @property
+    def race_to_halt(self) -> bool:
+        """Whether finishing first is, to first order, also what uses least energy: B_tau >= that intensity ([R] V-B)."""
+        return self.time_balance >= self.half_efficiency_intensity
+
+    def lines(self, intensities: Floats) -> list[dict[str, float]]:
+        """The three lines at some intensities, as plain data."""
+        columns = (intensities, self.roofline(intensities), self.arch_line(intensities), self.power_line(intensities))
+        keys = ("intensity_flop_per_byte", "flop_per_s", "flop_per_j", "power_w")
+        return [dict(zip(keys, map(float, row), strict=True)) for row in zip(*columns, strict=True)]
+
+
+def machines(costs: Costs, cap_w: float | None = None) -> list[Machine]:
+    """The machine of every precision whose peak and price the costs know."""
+    found = []
+    for precision in PRECISIONS:
+        try:
+            found.append(machine(costs, precision, cap_w))
+        except CostError:
+            continue
+    return found
+
+
+def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine:
+    """What the lines of one precision are drawn from. cap_w: the platform's power limit in W, constant power included.
+
+    Raises CostError if the costs lack a peak or a price that it takes, or if the limit leaves nothing above pi0.
+    """
+    peak_name, price_name = PRECISIONS[precision]
+    peak, bandwidth = getattr(costs.peaks, peak_name), costs.peaks.dram_gb_per_s
+    flop, flop_note = _flop(costs, precision, price_name)
+    byte = _byte(costs, "dram")
+    wanted = {
+        f"the peak of {precision.upper()}": peak,
+        "the peak of DRAM": bandwidth,
+        f"a price of an {precision.upper()} flop": flop,
+        "a price of a DRAM byte": byte,
+    }
+    lost = [what for what, known in wanted.items() if not known]
+    if lost:
+        raise CostError(
+            f"{costs.name} does not tell {', '.join(lost)}: no roofline of {precision.upper()} can be drawn."
+        )
+    if cap_w is not None and cap_w <= costs.constant_power_w:
+        raise CostError(
+            f"A power cap of {cap_w:g} W leaves nothing to compute with: {costs.name} at {costs.setting.label} "
+            f"draws {costs.constant_power_w:.4g} W of constant power alone."
+        )
+    return Machine(
+        name=costs.name,
+        device=costs.device,
+        setting=costs.setting.label,
+        precision=precision,
+        peak_flop_per_s=peak * 1e9,
+        dram_byte_per_s=bandwidth * 1e9,
+        flop_j=flop[0],
+        byte_j=byte[0],
+        constant_power_w=costs.constant_power_w,
+        usable_power_w=None if cap_w is None else cap_w - costs.constant_power_w,
+        levels=_levels(costs, flop[0]),
+        marks=flop[1] | byte[1] | costs.constant_marks | costs.peaks.marks,
+        notes=tuple(note for note in (flop_note, _byte_note(costs)) if note),
+    )
+
+
+_Priced = tuple[float, Mark]
+
+
+def _pays(costs: Costs, word: str) -> Charge | None:
+    charge = costs.charges.get(word)
+    return charge if charge is not None and charge.pays and charge.pj > 0 else None
+
+
+def _flop(costs: Costs, precision: str, price_name: str) -> tuple[_Priced, str] | tuple[None, str]:
+    """Joules of a flop: the table's own price of one, else half a multiply-add, else an add. With its issue, if priced."""
+    price = costs.prices.get(price_name)
+    issue = _pays(costs, "warp_issue")
+    shared = issue.pj / _WARP if issue else 0.0
+    marks = issue.marks if issue else NONE
+    note = f"a flop carries its share of a full warp's issue, {shared:.3g} pJ an instruction" if issue else ""
+    if price is not None and price.pj > 0:
+        return ((price.pj + shared / 2) * 1e-12, price.marks | marks), note
+    for word, each in ((f"{precision}_fma", 2), (f"{precision}_add", 1), (precision, 2)):
+        charge = _pays(costs, word)
+        if charge is not None:
+            return ((charge.pj + shared) / each * 1e-12, charge.marks | marks), note
+    return None, ""
+
+
+def _byte(costs: Costs, level: str) -> _Priced | None:
+    """Joules of a byte served by `level`, half reads and half writes; where each level is paid alone, with those above.
+
+    None where a level on the way has no price.
+    """
+    path = _LEVELS[_LEVELS.index(level) : 0 : -1] if costs.books == "accessed" else (level,)
+    total, marks = 0.0, NONE
+    for one in path:
+        known = [charge for way in ("read", "write") if (charge := _pays(costs, f"{one}_{way}")) is not None]
+        if not known:
+            if one == level:
+                return None
+            continue
+        total += sum(charge.pj for charge in known) / len(known)
+        for charge in known:
+            marks |= charge.marks
+    return total * 1e-12, marks
+
+
+def _byte_note(costs: Costs) -> str:
+    if costs.books != "accessed":
+        return ""
+    return "a DRAM byte carries its way through L2 and L1, which this table prices one by one"
+
+
+def _levels(costs: Costs, flop_j: float) -> tuple[Level, ...]:
+    found = {name: _byte(costs, name) for name in _LEVELS}
+    return tuple(Level(name, one[0], one[0] / flop_j) for name, one in found.items() if one is not None)
+
+
+def described(one: Machine) -> dict[str, Any]:
+    """A machine with its balances as plain data: SI units, pJ for prices; infinite balances are None."""
+    lower, upper = one.balances_under_cap
+    return {
+        "name": one.name,
+        "device": one.device,
+        "setting": one.setting,
+        "precision": one.precision,
+        "number": one.number,
+        "peak_flop_per_s": one.number * one.peak_flop_per_s,
+        "dram_byte_per_s": one.number * one.dram_byte_per_s,
+        "flop_pj": one.flop_j * 1e12,
+        "dram_pj_per_byte": one.byte_j * 1e12,
+        "constant_power_w": one.number * one.constant_power_w,
+        "power_cap_w": None if one.usable_power_w is None else one.number * (one.constant_power_w + one.usable_power_w),
+        "time_balance": one.time_balance,
+        "energy_balance": one.energy_balance,
+        "balance_gap": one.balance_gap,
+        "flop_efficiency": one.flop_efficiency,
+        "effective_energy_balance": one.half_efficiency_intensity,
+        "race_to_halt": one.race_to_halt,
+        "capped_from": lower,
+        "capped_to": None if np.isinf(upper) else upper,
+        "peak_power_w": one.peak_power_w,
+        "peak_flop_per_j": one.peak_flop_per_j,
+        "levels": [
+            {"name": level.name, "pj_per_byte": level.byte_j * 1e12, "energy_balance": level.energy_balance}
+            for level in one.levels
+        ],
+        "marks": mark_words.names(one.marks),
+        "notes": list(one.notes),
+    }
