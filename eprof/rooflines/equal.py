@@ -1,4 +1,4 @@
-"""Machines scaled to equal power: how many of one make up another, and which is better at which intensity ([T] 5.2.3)."""
+"""Machines scaled to equal power: how many of one make up another, and which wins at which intensity ([T] 5.2.3)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -78,7 +78,7 @@ class Machine:
 
     @property
     def flop_efficiency(self) -> float:
-        """eta = eps_flop / eps_hat; 1 without constant power."""
+        """What a flop costs without constant power, of what it costs with it: eta = eps_flop / eps_hat; 1 without constant power."""
         return self.flop_j / self.flop_energy_total
 
     @property
@@ -164,7 +164,7 @@ class Machine:
 
     @property
     def race_to_halt(self) -> bool:
-        """Whether finishing first is, to first order, also what uses least energy: B_tau >= that intensity ([R] V-B)."""
+        """Whether finishing first is, to first order, also what uses least energy: B_tau >= that ([R] V-B)."""
         return self.time_balance >= self.half_efficiency_intensity
 
     def lines(self, intensities: Floats) -> list[dict[str, float]]:
@@ -236,7 +236,7 @@ def _pays(costs: Costs, word: str) -> Charge | None:
 
 
 def _flop(costs: Costs, precision: str, price_name: str) -> tuple[_Priced, str] | tuple[None, str]:
-    """Joules of a flop: the table's own price of one, else half a multiply-add, else an add. With its issue, if priced."""
+    """Joules of a flop: the table's own price of one, else half a multiply-add, else an add; its issue too."""
     price = costs.prices.get(price_name)
     issue = _pays(costs, "warp_issue")
     shared = issue.pj / _WARP if issue else 0.0

@@ -6,7 +6,7 @@ from eprof.vocabulary import COUNTS
 
 
 def flops(table: pd.DataFrame, precision: str | None = None) -> pd.Series:
-    """Useful floating-point operations: add + mul + 2 fma, over all widths or one ("fp32"); NaN where one is unknown."""
+    """Useful floating-point operations: add + mul + 2 fma, of all widths or one ("fp32"); NaN where unknown."""
     total = pd.Series(0.0, index=table.index)
     for count in COUNTS.values():
         if count.flops and precision in (None, count.group):
