@@ -28,7 +28,7 @@ WORDS_OF = {"served": ("instruction", "bytes", "served"), "accessed": ("instruct
 _TABLES = ("counter", "parameter", "quantity", *SECTIONS, "absent", "uncountable")
 _LISTS = ("check", "time_pair")
 _TOP = ("schema", "name", "applies", "source", "extends", *_TABLES, *_LISTS)
-_NOT_DEFINITIONS = ("devices.toml", "descriptions.toml")
+_NOT_DEFINITIONS = ("devices.toml", "descriptions.toml", "measurements")
 _PROFILERS = ("nvprof", "ncu")
 _PARTS_FOLDER = "parts"
 _MOST_SLICES = 16  # slices looked for in a log, well above the 8 of any GPU that nvprof knows
@@ -307,7 +307,7 @@ def definition_files() -> list[Traversable]:
     """The built-in definition files, without the parts that they extend and without the lists beside them."""
     found: list[tuple[int, str, Traversable]] = []
     for folder in resources.folder("counters").iterdir():
-        if folder.is_dir():
+        if folder.is_dir() and folder.name not in _NOT_DEFINITIONS:
             found += [
                 (_rank(folder.name), str(one), one)
                 for one in folder.iterdir()
