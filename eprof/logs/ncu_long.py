@@ -137,7 +137,8 @@ def pivot(long: Long, style: Style, keep: Container[str] | None) -> Part:
     counters = pd.DataFrame(data, columns=[name for _, name, _ in told], dtype=np.float64)
     rows["time_s"] = seconds(counters)
     by_opcode = _by_opcode(long, launch, len(first), style, keep)
-    counters = counters.assign(**by_opcode) if by_opcode else counters
+    if by_opcode:
+        counters = pd.concat([counters, pd.DataFrame(by_opcode)], axis=1)
     kinds |= dict.fromkeys(by_opcode, COUNT)
     kinds = {name: kind for name, kind in kinds.items() if keep is None or name in keep}
     missing = _missing(long, launch, metric, matrix, [(place, name) for place, name, _ in told])

@@ -43,7 +43,10 @@ def read(source: Source, keep: Container[str] | None) -> Log:
                 "GPU, that the filters (-k, -s, -c, --nvtx) let some through, and give ncu `--target-processes all`"
             )
         actions = _actions(source.path, handle.name, shape)
-        part, notes = _part(actions, _pids(shape), keep)
+        try:
+            part, notes = _part(actions, _pids(shape), keep)
+        except (TypeError, ValueError, RuntimeError) as err:  # of names and values that are none
+            raise LogError(f"{source.path}: the report file is damaged ({err}); copy the file again") from err
     if part.rows["time_s"].notna().any():
         notes = [SLOWED, *notes]
     return Log(
@@ -84,7 +87,8 @@ def _actions(path: str, name: str, shape: Shape) -> list[Any]:
         raise LogError(f"{path}: {_NEEDS}" + ("" if isinstance(err, ModuleNotFoundError) else f" ({err})")) from err
     try:
         context = ncu_report.load_report(name)
-        actions = [action for one in context for action in one]
+        # A launch that it cannot parse comes without name or metrics, and without a word.
+        actions = [action for one in context for action in one if action.name() and action.metric_names()]
     except Exception as err:  # whatever a foreign library makes of foreign bytes
         raise LogError(f"{path}: NVIDIA's package ncu-report cannot read the report ({err}); {_mend(shape)}") from err
     if len(actions) != shape.results:

@@ -60,7 +60,8 @@ def shape(path: str, handle: IO[bytes]) -> Shape:
         while handle.tell() < size:
             _block(handle, size, found)
     except _Damaged as err:
-        what = f"; {found.results} whole launches come before that" if found.results else ""
+        number = found.results
+        what = f"; {number} whole launch{'es' if number > 1 else ''} before that" if number else ""
         raise LogError(
             f"{path}: the report file is {err} at byte {handle.tell()} of {size}{what}; copy the file again, "
             "or profile again"
