@@ -11,6 +11,7 @@ import numpy as np
 from eprof import logs
 from eprof.collect import directory
 from eprof.errors import LogError
+from eprof.logs import oclgrind
 from eprof.logs.table import Launches, Log
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
@@ -123,7 +124,7 @@ def open_run(path: Path) -> Run:
     for file in sorted((path / "logs").glob("*")) if (path / "logs").is_dir() else ():
         what, _, rest = file.name.partition("-")
         digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
-        if what in (TIME, ENERGY, COUNTERS) and digits and file.suffix not in _ASIDE and file.stat().st_size:
+        if what in (TIME, ENERGY, COUNTERS) and digits and _is_log(file):
             repeats = files.setdefault(what, {})
             repeats[int(digits)] = (*repeats.get(int(digits), ()), file)
     run = Run(path, manifest, files)
@@ -134,6 +135,13 @@ def open_run(path: Path) -> Run:
         )
         raise LogError(f"{path}: holds nothing to report on. {why}")
     return run
+
+
+def _is_log(file: Path) -> bool:
+    """Whether a file is worth reading: of standard outputs (.txt), only those of processes that ran kernels."""
+    if file.suffix in _ASIDE or not file.stat().st_size:
+        return False
+    return file.suffix != ".txt" or oclgrind.is_in(str(file))
 
 
 def titled(run: Run, log: Log) -> Log:

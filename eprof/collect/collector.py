@@ -60,8 +60,8 @@ class Step(NamedTuple):
     """One measurement: what is run, with what in its environment, and which files of `logs/` it leaves.
 
     what: TIME, ENERGY or COUNTERS. logs: patterns below `logs/`. in_stdout: the profiler writes into the program's
-    standard output; then that goes to this file of `logs/`, and `strip` takes the profiler's part out of what is passed
-    on. passes: how often each kernel is run, in words.
+    standard output; then that goes to files of `logs/` that begin so, one a process, and `strip` takes the profiler's
+    part out of what is passed on. passes: how often each kernel is run, in words.
     files: small files that the profiler needs, by their path in the run directory.
     """
 
@@ -123,6 +123,10 @@ class Collector(ABC):
     @abstractmethod
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path]) -> Verdict:
         """What happened in a step."""
+
+    def is_log(self, path: Path) -> bool:
+        """Whether a file is a log, where processes that are not profiled leave files too."""
+        return True
 
     def progress(self, logs: Sequence[Path]) -> int | None:
         """How many kernel launches are done, as the growing logs tell; None where they do not."""

@@ -15,7 +15,8 @@ from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Re
 from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
 from eprof.collect.process import Ended, Streams
 from eprof.collect.signals import Signals, held
-from eprof.collect.streams import Input, Tail
+from eprof.collect.splitting import Splitter
+from eprof.collect.streams import Input
 from eprof.errors import CollectError, EprofError
 
 if TYPE_CHECKING:
@@ -188,22 +189,27 @@ class Session:
                 # The first run's output is the user's: a line of progress in the middle of it would spoil it.
                 quiet = outputs[0] == self.stdout
                 return self._spawn(step, signals, streams, None if quiet else self._ticker(step))
-            return self._stripped(step, signals, streams, self.directory.logs / step.in_stdout, step.strip())
+            return self._stripped(step, signals, streams, self.directory.logs / step.in_stdout, step.strip)
 
-    def _stripped(self, step: Step, signals: Signals, streams: Streams, log: Path, strip: Strip) -> Ended:
-        """Run with standard output into a log, and pass on what is the program's own."""
-        with log.open("ab") as file:
-            tail, show = Tail(log, strip, streams.stdout, self._wipe), self._ticker(step)
+    def _stripped(
+        self, step: Step, signals: Signals, streams: Streams, stem: Path, strip: Callable[[], Strip]
+    ) -> Ended:
+        """Run with standard output into a log for each process, and pass on what is the program's own."""
+        splitter, show = Splitter(stem, strip, streams.stdout, self._wipe), self._ticker(step)
 
-            def tick() -> None:
-                tail.tick()
-                if show is not None:
-                    show()
+        def tick() -> None:
+            splitter.started()
+            splitter.tick()
+            if show is not None:
+                show()
 
-            try:
-                return self._spawn(step, signals, Streams(streams.stdin, file.fileno(), streams.stderr), tick)
-            finally:
-                tail.tick(final=True)
+        try:
+            return self._spawn(step, signals, Streams(streams.stdin, splitter.stdout, streams.stderr), tick)
+        finally:
+            splitter.finish()
+            if splitter.failed is not None:
+                reason = f"{splitter.failed.filename}: {splitter.failed.strerror}"
+                self.warnings.append(f"Some of the {step.what} log could not be written and is lost ({reason}).")
 
     def _spawn(self, step: Step, signals: Signals, streams: Streams, tick: Callable[[], Any] | None) -> Ended:
         environment = {**os.environ, **step.environment}
@@ -253,7 +259,8 @@ class Session:
         return " · ".join(words)
 
     def _logs(self, step: Step) -> list[Path]:
-        return sorted({path for pattern in step.logs for path in self.directory.logs.glob(pattern)})
+        found = {path for pattern in step.logs for path in self.directory.logs.glob(pattern)}
+        return sorted(path for path in found if self.collector.is_log(path))
 
     def _settle(self, step: Step, ended: Ended, verdict: Verdict) -> bool:
         """Take over what a step told: status, warnings, number of launches. Returns whether to go on."""

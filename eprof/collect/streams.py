@@ -1,14 +1,11 @@
-"""What a program reads and writes when it is run several times: the same input each time, its output passed on once."""
+"""What a program reads when it is run several times: the same input each time."""
 
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO
-
-from eprof.collect.collector import Strip
 
 
 class Input:
@@ -67,35 +64,6 @@ def _is_open(descriptor: int) -> bool:
     except OSError:
         return False
     return True
-
-
-class Tail:
-    """Passes on what a program writes into a file, without the profiler's part of it; `before` is called each time."""
-
-    def __init__(self, path: Path, strip: Strip, target: int | None, before: Callable[[], None] | None = None) -> None:
-        self._before = before
-        self._file = path.open("rb")
-        self._strip = strip
-        self._target = target
-
-    def tick(self, final: bool = False) -> None:
-        """Pass on what has come since the last call."""
-        while piece := self._file.read(1 << 16):
-            self._pass(self._strip.feed(piece))
-        if final:
-            self._pass(self._strip.feed(b"", final=True))
-            self._file.close()
-
-    def _pass(self, piece: bytes) -> None:
-        if self._target is None or not piece:
-            return
-        if self._before is not None:
-            self._before()
-        try:
-            write_all(self._target, piece)
-        except OSError:
-            # Nobody reads any more (`| head`), or the disk behind it is full: the log still has everything.
-            self._target = None
 
 
 def write_all(target: int, piece: bytes) -> None:

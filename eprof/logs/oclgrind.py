@@ -280,8 +280,9 @@ def _line_notes(walk: _Walk) -> Iterator[str]:
         yield f"`{name}`: {number} launch{'es' if number > 1 else ''} cut off in the middle of the counts and left out"
     if walk.stray:
         yield (
-            f"{walk.stray} lines of counts stand outside any block, so counts are lost: did several processes, or the "
-            "program itself, write at the same time?"
+            f"{walk.stray} lines of counts stand outside any block, so counts are lost: did several processes write "
+            "through one pipe (mpirun, tee)? Give each an eprof of its own (mpirun -n 4 eprof run PROGRAM), and report "
+            "on all run directories together"
         )
 
 

@@ -2,7 +2,7 @@
 
 The program is run as it is; its OpenCL loader is pointed at the simulator by an environment variable. Oclgrind writes
 its counts into the program's standard output (19.10 and 21.10; `OCLGRIND_LOG` takes only its warnings), so that output
-goes to a file of the run directory, and the program's own part of it is passed on.
+goes to the run directory, to a file for each process, and the program's own part of it is passed on.
 """
 
 import os
@@ -55,7 +55,7 @@ class Oclgrind(Collector):
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """One run: counting disturbs nothing, and a simulated device has neither time nor energy to measure."""
-        counts = place.log(what, ".txt").name
+        counts = place.log(what, "").name
         return Step(
             what,
             request.program,
@@ -67,7 +67,7 @@ class Oclgrind(Collector):
                 "OCLGRIND_LOG": str(place.log(_WARNINGS, ".txt")),
                 **_readable_locale(),
             },
-            logs=(counts,),
+            logs=(f"{counts}-*.txt",),
             in_stdout=counts,
             strip=BlockStrip,
             files={"device/oclgrind.icd": f"{tool.path}\n"},
@@ -82,7 +82,7 @@ class Oclgrind(Collector):
                 "No kernel ran on the simulated device. Is this an OpenCL program, and does it take the platform that "
                 "the OpenCL loader offers? (CUDA programs need nvprof or ncu and a GPU.)"
             )
-        for path in (path.with_name(path.name.replace(COUNTERS, _WARNINGS)) for path in logs):
+        for path in sorted({path.with_name(f"{_WARNINGS}-{path.name.split('-')[1]}.txt") for path in logs}):
             if not path.is_file():
                 continue
             first = next((line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()), None)
@@ -90,16 +90,20 @@ class Oclgrind(Collector):
                 messages.append(f"Oclgrind warns: {first} (all of it: {path})")
         return Verdict(tuple(messages), kernels=kernels)
 
+    def is_log(self, path: Path) -> bool:
+        """Whether a process ran kernels; others, a shell for example, only wrote text."""
+        return _marks(path, most=1) > 0
+
     def progress(self, logs: Sequence[Path]) -> int:
         """Launches that are counted or being counted."""
         return sum(_marks(path) for path in logs)
 
 
-def _marks(path: Path) -> int:
-    """How many counts Oclgrind began to write into a file."""
+def _marks(path: Path, most: int = sys.maxsize) -> int:
+    """How many counts Oclgrind began to write into a file; it is read no further than to `most`."""
     found, tail = 0, b""
     with path.open("rb") as file:
-        while piece := file.read(1 << 20):
+        while found < most and (piece := file.read(1 << 20)):
             found += (tail + piece).count(_MARK)
             tail = piece[-len(_MARK) + 1 :]
     return found

@@ -1,0 +1,222 @@
+"""Standard output of a program and its children, taken apart: the kernel tells who wrote which piece of it.
+
+Some profilers write into the program's standard output. Where several processes share it, their pieces would mix; so
+it is a socket, on which every piece comes with the number of its writer (SO_PASSCRED). A process of our own takes the
+pieces and writes each writer's into a file at once. It goes on if eprof is killed: neither program nor log is lost.
+"""
+
+import contextlib
+import errno
+import os
+import select
+import struct
+
+# `socket` would take longer to import than all of this takes to run.
+from _socket import (
+    AF_UNIX,
+    CMSG_SPACE,
+    SCM_CREDENTIALS,
+    SO_PASSCRED,
+    SO_SNDBUF,
+    SOCK_STREAM,
+    SOL_SOCKET,
+    socket,
+    socketpair,
+)
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from eprof.collect.collector import Strip
+from eprof.collect.streams import write_all
+
+_PIECE = 1 << 17
+_BUFFER = 1 << 20
+# A line of the journal: the writer, and how many bytes it wrote, or one of the marks below.
+_LINE = struct.Struct("<qq")
+_CREDENTIALS = struct.Struct("<iii")  # pid, uid, gid
+_DRAINED, _FAILED = -1, -2
+
+
+class _Writer(NamedTuple):
+    """What one process writes: its file, read again here, and what takes the profiler's part out."""
+
+    file: BinaryIO
+    strip: Strip
+
+
+class Splitter:
+    """Pieces of standard output, in `STEM-PID.txt`, and passed on to `target` in the order in which they came.
+
+    strip: makes what takes the profiler's part out, for each process; before: called each time something is passed on.
+    `stdout` is for the program. Call `tick` often, and `finish` when the program has ended.
+    """
+
+    def __init__(
+        self, stem: Path, strip: Callable[[], Strip], target: int | None, before: Callable[[], None] | None = None
+    ) -> None:
+        self._stem, self._strip, self._target, self._before = stem, strip, target, before
+        self._writers: dict[int, _Writer] = {}
+        self.failed: OSError | None = None
+        ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+        ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
+        theirs.setsockopt(SOL_SOCKET, SO_SNDBUF, _BUFFER)
+        self._journal, journal = os.pipe()
+        orders, self._orders = os.pipe()
+        parent = os.fork()
+        if not parent:
+            # Of age at once: the program stays the only child, and nobody waits for the helper.
+            _serve(ours, orders, journal, stem) if not os.fork() else os._exit(0)
+        os.waitpid(parent, 0)
+        for one in (journal, orders):
+            os.close(one)
+        ours.close()
+        os.set_blocking(self._journal, False)
+        self._theirs: socket | None = theirs
+        self.stdout = theirs.fileno()
+
+    def started(self) -> None:
+        """The program has its standard output: close ours, or it would never be at its end."""
+        if self._theirs is not None:
+            self._theirs.close()
+            self._theirs = None
+
+    def tick(self) -> bool:
+        """Pass on what has come since the last call. Returns whether the helper told that this was all, or is gone."""
+        while True:
+            try:
+                lines = os.read(self._journal, _LINE.size << 10)
+            except BlockingIOError:
+                return False
+            if not lines:
+                self.failed = self.failed or OSError(errno.EPIPE, "the process that writes it was killed", "eprof")
+                return True
+            for pid, size in _LINE.iter_unpack(lines):
+                if size == _DRAINED:
+                    return True
+                if size == _FAILED:
+                    self.failed = self.failed or OSError(pid, os.strerror(pid), str(self._stem.parent))
+                else:
+                    self._take(pid, size)
+
+    def finish(self) -> None:
+        """Pass on all that was written so far; children that outlive the program go on writing into their files."""
+        self.started()
+        with contextlib.suppress(OSError):
+            os.write(self._orders, b"?")
+        os.close(self._orders)
+        os.set_blocking(self._journal, True)
+        while not self.tick():
+            pass
+        os.close(self._journal)
+        for one in self._writers.values():
+            self._pass(one.strip.feed(b"", final=True))
+            one.file.close()
+
+    def _take(self, pid: int, size: int) -> None:
+        if pid not in self._writers:
+            self._writers[pid] = _Writer(_path(self._stem, pid).open("rb"), self._strip())
+        file, strip = self._writers[pid]
+        self._pass(strip.feed(file.read(size)))
+
+    def _pass(self, piece: bytes) -> None:
+        if self._target is None or not piece:
+            return
+        if self._before is not None:
+            self._before()
+        try:
+            write_all(self._target, piece)
+        except OSError:
+            # Nobody reads any more (`| head`), or the disk behind it is full: the log still has everything.
+            self._target = None
+
+
+def _path(stem: Path, pid: int) -> Path:
+    return stem.with_name(f"{stem.name}-{pid}.txt")
+
+
+# ------------------------------------------------------------------------------------------------------ the helper
+
+
+def _serve(ours: socket, orders: int, journal: int, stem: Path) -> None:
+    """The helper's whole life, after the fork. It holds nothing of eprof but the run directory's lock."""
+    code = 1
+    try:
+        os.setsid()  # a terminal's Ctrl-C is not for it
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for one in (0, 1, 2):
+            os.dup2(quiet, one)
+        _keep_only({ours.fileno(), orders, journal}, stem)
+        _Helper(ours, orders, journal, stem).run()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _keep_only(needed: set[int], stem: Path) -> None:
+    """Close what was inherited, or pipes of ours would stay open as long as the helper lives; but keep the lock."""
+    for one in list(Path("/proc/self/fd").iterdir()):
+        number = int(one.name)
+        if number > 2 and number not in needed:
+            with contextlib.suppress(OSError):
+                if one.readlink() != stem.parent.parent:
+                    os.close(number)
+
+
+class _Helper:
+    """Takes pieces off the socket, writes them down, and tells of them in the journal as long as eprof lives."""
+
+    def __init__(self, ours: socket, orders: int, journal: int, stem: Path) -> None:
+        self._ours, self._orders, self._journal, self._stem = ours, orders, journal, stem
+        self._files: dict[int, int] = {}
+        self._told = self._ended = False
+
+    def run(self) -> None:
+        poll = select.poll()
+        poll.register(self._ours.fileno(), select.POLLIN)
+        poll.register(self._orders, select.POLLIN)
+        watched = True
+        while watched or not self._ended:
+            for number, _ in poll.poll():
+                if number == self._ours.fileno():
+                    self._receive()
+                    if self._ended:
+                        poll.unregister(number)
+                elif os.read(self._orders, 1):
+                    self._drain()
+                else:
+                    watched = False
+                    poll.unregister(number)
+
+    def _drain(self) -> None:
+        """Take all that was written so far, and say that this was all."""
+        self._ours.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while not self._ended:
+                self._receive()
+        self._ours.setblocking(True)
+        self._tell(0, _DRAINED)
+
+    def _receive(self) -> None:
+        piece, more, _, _ = self._ours.recvmsg(_PIECE, CMSG_SPACE(_CREDENTIALS.size))
+        if not piece:
+            self._ended = True
+            return
+        pid = next((_CREDENTIALS.unpack(data)[0] for level, kind, data in more if (level, kind) == _SENDER), 0)
+        try:
+            if pid not in self._files:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+                self._files[pid] = os.open(_path(self._stem, pid), flags, 0o666)
+            write_all(self._files[pid], piece)
+        except OSError as err:
+            # The program is not held up, and its end is told as always: with a sentence on what is lost.
+            self._tell(err.errno or 0, _FAILED)
+            return
+        self._tell(pid, len(piece))
+
+    def _tell(self, pid: int, size: int) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._journal, _LINE.pack(pid, size))
+
+
+_SENDER = (SOL_SOCKET, SCM_CREDENTIALS)

