@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from eprof import __version__
+from eprof import __version__, whatif
 from eprof.energy import join
 from eprof.marks import Mark, names
-from eprof.profile import FAMILIES, SCHEMA, Energy, family_marks, flops
+from eprof.profile import FAMILIES, SCHEMA, Energy, family_marks
+from eprof.rooflines import described, flops, machines, main_precision, place
 from eprof.vocabulary import COUNTS
 
 if TYPE_CHECKING:
@@ -51,9 +52,62 @@ def document(energy: Energy) -> dict[str, Any]:
         "counts": _total_counts(energy, cells),
         "intensity_flop_per_byte": _intensity(energy),
         "marks": part_marks["total"],
+        **_groups(energy),
+        **_modelled(energy),
         "warnings": warnings,
         "kernels": list(_kernels(energy, frame, cells)),
     }
+
+
+def _groups(energy: Energy) -> dict[str, Any]:
+    """`groups` and how they were made, if the kernels are in groups."""
+    if energy.grouping is None:
+        return {}
+    members = energy.grouping.members(energy.counts.kernels)
+    groups = [_group(name, energy.only(places), places) for name, places in members.items() if len(places)]
+    return {"grouped": energy.grouping.how, "groups": groups}
+
+
+def _group(name: str, energy: Energy, places: np.ndarray) -> dict[str, Any]:
+    """The totals of some kernels, like those of the whole; `kernels` are their places in the document."""
+    cells = _Cells(energy)
+    time_s = _sum(energy.counts.kernels["time_s"])
+    parts, marks = _energies(energy)
+    counted = _total_counts(energy, cells)
+    return {
+        "name": name,
+        "kernels": places.tolist(),
+        "launches": int(energy.counts.kernels["launches"].sum()),
+        "time_s": time_s,
+        "time_marks": _MARK_WORDS[_time_mark(energy)],
+        "power_w": _ratio(parts["total"], time_s),
+        "counts": {word: {key: cell[key] for key in cell if key != "how"} for word, cell in counted.items()},
+        "energy_j": {**parts, "measured": None},
+        "energy_marks": marks,
+        "intensity_flop_per_byte": _intensity(energy),
+        "marks": marks["total"],
+    }
+
+
+def _modelled(energy: Energy) -> dict[str, Any]:
+    """`limits`, `clocks` and `what_if`: what the model says of other machines, clocks and programs."""
+    if energy.costs is None or energy.split is None:
+        return {}
+    found: dict[str, Any] = {}
+    drawn = machines(energy.costs)
+    if drawn:
+        precision = main_precision(energy.counts.table)
+        drawn.sort(key=lambda one: one.precision != precision)
+        rows = place(energy.counts, energy.costs, energy.split).rows()
+        found["limits"] = {"machines": [described(one) for one in drawn], "kernels": rows}
+    grid = whatif.clocks(energy)
+    if grid is not None:
+        found["clocks"] = grid
+    asked = [energy.what_if(question) for question in energy.questions]
+    answers = [*asked, *(one for one in whatif.usual(energy) if one.question not in energy.questions)]
+    if answers:
+        found["what_if"] = [one.data() for one in answers]
+    return found
 
 
 def _number(value: Any) -> float | None:

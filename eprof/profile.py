@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from eprof.counters import Definition
 from eprof.counts import Counts
 from eprof.energy import Split, attribute, join
 from eprof.errors import DefinitionError, LogError, UsageError
+from eprof.grouping import Grouping, parse
 from eprof.logs import ncu, oclgrind
 from eprof.logs.table import Launches, Log
 from eprof.marks import Mark, names
@@ -23,6 +24,9 @@ from eprof.rooflines.work import flops as flops
 from eprof.rooflines.work import intensity as intensity
 from eprof.runs import Measured, Run
 from eprof.vocabulary import BYTES, COMPUTATION, CONSTANT, COUNTS, DATA, INSTRUCTIONS, PARTS
+
+if TYPE_CHECKING:
+    from eprof.whatif import Answer
 
 SCHEMA = "eprof.profile/1"
 
@@ -94,7 +98,7 @@ class Profile:
         counted, time_from, notes = model_time(self.counts(priced.books), priced, efficiency)
         split = attribute(counted, priced)
         order = _order(counted.kernels, split)
-        return Energy(self, priced, _rows(counted, order), _split_rows(split, order), time_from, tuple(notes))
+        return Energy(self, priced, _rows(counted, order), _split_rows(split, order), time_from, tuple(notes), table)
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
         if isinstance(costs, CostTable):
@@ -260,8 +264,8 @@ def _list(words: Sequence[str], last: str = "and") -> str:
 class Energy:
     """A profile priced at one setting; kernels with the most energy (else time) come first.
 
-    `costs` and `split` are None where no cost table is in force. modelled: where the times of simulated kernels come
-    from.
+    `costs`, `split` and `table` are None where no cost table is in force. modelled: where the times of simulated
+    kernels come from. questions, grouping: what `asking` and `grouped` added to the document.
     """
 
     profile: Profile
@@ -270,11 +274,35 @@ class Energy:
     split: Split | None
     modelled: str | None = None
     notes: tuple[str, ...] = ()
+    table: CostTable | None = None
+    questions: tuple[str, ...] = ()
+    grouping: Grouping | None = None
 
     def __repr__(self) -> str:
         """What it is about; `to_frame` shows the numbers."""
         table = f"{self.costs.name} at {self.costs.setting.label}" if self.costs is not None else "no cost table"
         return f"<Energy of {self.profile.title!r}: {len(self.counts.kernels)} kernels, {table}>"
+
+    def what_if(self, question: str) -> "Answer":
+        """A modelled answer to "pi0=0.5", "setting=612/924,dram=-20%", "race"... (whatif.py). Raises EprofError."""
+        from eprof.whatif import ask
+
+        return ask(self, question)
+
+    def asking(self, *questions: str) -> "Energy":
+        """The same with what-if questions, whose answers stand in its document. Raises EprofError."""
+        for question in questions:
+            self.what_if(question)
+        return replace(self, questions=(*self.questions, *questions))
+
+    def grouped(self, *rules: str) -> "Energy":
+        """The same with its kernels in groups: "REGEX=NAME" each, or "device" (grouping.py). Raises UsageError."""
+        return replace(self, grouping=parse(rules))
+
+    def only(self, places: np.ndarray) -> "Energy":
+        """The energy of some kernels, by their places."""
+        split = _split_rows(self.split, places) if self.split is not None else None
+        return replace(self, counts=_rows(self.counts, places), split=split, grouping=None, questions=())
 
     @property
     def measured(self) -> Measured | None:
@@ -297,6 +325,8 @@ class Energy:
             found += [*self.costs.notes, *self._unpriced()]
         if self.counts.kernels["time_s"].isna().any():
             found.append(self._no_time())
+        if self.grouping is not None and (unused := self.grouping.unused(self.counts.kernels)):
+            found.append(f"No kernel is in the group {_list(unused, 'or')} of --group.")
         # What bears on every number stands first: a terminal shows only the first few.
         for one in self.profile.counted:
             found += one.warnings

@@ -78,7 +78,7 @@ class Machine:
 
     @property
     def flop_efficiency(self) -> float:
-        """What a flop costs without constant power, of what it costs with it: eta = eps_flop / eps_hat; 1 without constant power."""
+        """The part of a flop's energy that is no constant power: eta = eps_flop / eps_hat."""
         return self.flop_j / self.flop_energy_total
 
     @property
@@ -191,7 +191,7 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
     Raises CostError if the costs lack a peak or a price that it takes, or if the limit leaves nothing above pi0.
     """
     peak_name, price_name = PRECISIONS[precision]
-    peak, bandwidth = getattr(costs.peaks, peak_name), costs.peaks.dram_gb_per_s
+    peak, bandwidth = float(getattr(costs.peaks, peak_name) or 0), float(costs.peaks.dram_gb_per_s or 0)
     flop, flop_note = _flop(costs, precision, price_name)
     byte = _byte(costs, "dram")
     wanted = {
@@ -201,7 +201,7 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         "a price of a DRAM byte": byte,
     }
     lost = [what for what, known in wanted.items() if not known]
-    if lost:
+    if lost or flop is None or byte is None:
         raise CostError(
             f"{costs.name} does not tell {', '.join(lost)}: no roofline of {precision.upper()} can be drawn."
         )
