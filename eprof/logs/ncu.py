@@ -214,6 +214,8 @@ def tables_of(parts: Sequence[Part]) -> list[Table]:
         units: dict[str, str] = {}
         for part in mine:
             units = {**part.units, **units}
+        if not _counting(units):
+            units = {name: unit for name, unit in units.items() if not name.startswith(_ASIDE)}
         counters = pd.concat([part.counters for part in mine], ignore_index=True).reindex(columns=list(units))
         table = pd.DataFrame(
             {
@@ -228,9 +230,14 @@ def tables_of(parts: Sequence[Part]) -> list[Table]:
     return tables
 
 
+def _counting(names: Iterable[str]) -> bool:
+    """Whether a program can be counted with these metrics: not with what they say of the device alone."""
+    return any("__" in name and not name.startswith(_ASIDE) for name in names)
+
+
 def not_known(parts: Sequence[Part]) -> Iterable[str]:
     """What a log has instead, if none of its metrics is one that eprof knows."""
-    if not parts or any(len(part.counters.columns) for part in parts):
+    if not parts or any(_counting(part.units) for part in parts):
         return
     names = [name for name in dict.fromkeys(name for part in parts for name in part.metrics) if name not in TIMES]
     names.sort(key=lambda name: name.startswith(_ASIDE))

@@ -54,7 +54,7 @@ def columns(
         one if one is not None and _adds_up(one.values(), sum_) else None for one, sum_ in zip(told, total, strict=True)
     ]
     wanted = dict.fromkeys(opcode for one in good if one for opcode in one)
-    if isinstance(keep, Collection):
+    if wanted and isinstance(keep, Collection):
         wanted = dict.fromkeys(sorted(n.partition("[")[2][:-1] for n in keep if n.startswith(f"{metric}[")))
     return {
         f"{metric}[{opcode}]": np.array([np.nan if one is None else one.get(opcode, 0.0) for one in good])

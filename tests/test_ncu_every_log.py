@@ -1,0 +1,127 @@
+"""Every real log of ncu and nsys, and every way to spoil one, by the command: a report or one clear sentence."""
+
+import json
+
+import pytest
+from conftest import SHARED
+from test_ncu_logs import FFMA, NEW, TIME, row, wide
+
+from eprof import cli
+
+REAL = SHARED / "ncu"
+LOGS = sorted(path for path in REAL.glob("*") if path.suffix != ".tsv") if REAL.is_dir() else []
+SENTENCES = {
+    "details-kernel-time-rules-8gpu-host.csv": "only advice (rules)",
+    "error-app-code-1.csv": "the program ended with an error",
+    "error-code-2-no-kernels.csv": "the program ended with an error",
+    "error-no-permission.txt": "NVreg_RestrictProfilingToAdminUsers=0",
+    "many-child-processes-no-table.csv": "watched 16 processes but wrote no table",
+    "nsys-text-stats-thousands.txt": "nsys stats --report cuda_gpu_kern_sum --format csv",
+    "text-details-heat3d.txt": "make a CSV with `ncu --csv --page raw",
+}
+UNTOLD = {"a100-details-kernel-time-program-output.csv": "8.0", "details-rewritten-by-pandas-unquoted.csv": "8.0"}
+TIMES_ONLY = ("nsys-cuda-gpu-kern-sum.csv", "b200-raw-wide.csv", "gtx1080-raw-wide-kernel-time-program-output.txt")
+PERCENT = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+
+
+def run(capsys, *arguments):
+    """(document or None, what is said: warnings or the error) of `eprof report ... --format json`, in this process."""
+    with pytest.raises(SystemExit) as done:
+        cli.main(["report", *map(str, arguments), "--costs", "jetson-tk1", "--format", "json"])
+    out, err = capsys.readouterr()
+    assert done.value.code == (0 if out else 1), err
+    if not out:
+        assert len(err.strip().splitlines()) == 1 and err.startswith("eprof: ") and len(err) < 600, err
+    return (json.loads(out), out) if out else (None, err)
+
+
+def write(tmp_path, *lines, name="log.csv"):
+    path = tmp_path / name
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.skipif(not LOGS, reason="the real logs are not part of this project")
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
+def test_every_real_log_gives_a_report_or_one_sentence(capsys, path):
+    if path.suffix == ".ncu-rep":
+        pytest.importorskip("ncu_report", reason="needs pip install 'eprof[ncu]'")
+    document, said = run(capsys, path)
+    if path.name in SENTENCES:
+        assert document is None and SENTENCES[path.name] in said
+        return
+    if path.name in UNTOLD:
+        assert document is None and "Say it with --capability" in said
+        document, said = run(capsys, path, "--capability", UNTOLD[path.name])
+    assert document["kernels"] and all(kernel["name"] for kernel in document["kernels"])
+    counted = [word for kernel in document["kernels"] for word, cell in kernel["counts"].items() if cell["value"]]
+    timed = [kernel["time_s"] for kernel in document["kernels"]]
+    assert counted or any(timed), "a report about nothing"
+    assert bool(set(counted) - {"warp_issue"}) == (
+        path.name not in (*TIMES_ONLY, "cc80-details-page-rules-estimated-speedup.csv")
+    )
+
+
+def test_a_real_log_of_percentages_says_so(capsys):
+    path = REAL / "b200-raw-wide.csv"
+    if not path.exists():
+        pytest.skip("needs a real log, which is not part of this project")
+    document, said = run(capsys, path)
+    (kernel,) = document["kernels"]
+    assert kernel["launches"] == 16 and kernel["time_s"] == pytest.approx(11.0e-3, rel=0.01)
+    assert all(cell["value"] is None and "missing" in cell["marks"] for word, cell in kernel["counts"].items() if cell)
+    assert "none of the log's" in said and "are percentages or rates" in said and "`eprof counters`" in said
+
+
+@pytest.mark.parametrize("page", ["long", "raw"])
+def test_percentages_alone(capsys, tmp_path, page):
+    """Synthetic, as are all below: nothing is counted, and the log says why."""
+    lines = [NEW, row(0, PERCENT, "%", "61.41")]
+    if page == "raw":
+        lines = [wide((0, 7, "k", "61.41"), names=(PERCENT,), units=("%",))]
+    document, said = run(capsys, write(tmp_path, *lines))
+    assert all(cell["value"] is None for kernel in document["kernels"] for cell in kernel["counts"].values() if cell)
+    assert "percentages or rates a cycle" in said and "--metrics" in said
+
+
+@pytest.mark.parametrize("text", ["n/a", "nan", "(!) nan", "", "<OVERFLOW>"])
+def test_a_metric_without_a_number_is_missing_and_said(capsys, tmp_path, text):
+    log = write(
+        tmp_path, NEW, row(0, FFMA, "inst", text), row(0, "dram__bytes_read.sum", "byte", 64), row(0, TIME, "ns", 9)
+    )
+    document, said = run(capsys, log)
+    (kernel,) = document["kernels"]
+    assert kernel["counts"]["dram_read"]["value"] == 64
+    assert kernel["counts"]["fp32_fma"]["value"] is None
+    assert f"{FFMA} (1)" in said and "not known" in said
+
+
+@pytest.mark.parametrize("cut", [20, 60, 100])
+def test_a_log_cut_in_the_middle_of_a_row(capsys, tmp_path, cut):
+    text = "\n".join([NEW, row(0, FFMA, "inst", 1000), row(1, FFMA, "inst", 1000), row(2, FFMA, "inst", 1000)])
+    path = tmp_path / "cut.csv"
+    path.write_text(text[:-cut])
+    document, said = run(capsys, path)
+    assert document["kernels"][0]["launches"] == 2
+    assert document["kernels"][0]["counts"]["fp32_fma"]["value"] == 2000
+    assert "cut off" in said
+
+
+def test_two_gpus_of_different_capability_in_one_log(capsys, tmp_path):
+    dram = {"8.0": "dram__bytes_read.sum", "12.0": "dram__bytes_op_read.sum"}
+    lines = [row(n, name, "byte", 64 * (n + 1), device=n, cc=cc) for n, (cc, name) in enumerate(dram.items())]
+    lines += [row(n, FFMA, "inst", 10 * (n + 1), device=n, cc=cc) for n, cc in enumerate(dram)]
+    document, _ = run(capsys, write(tmp_path, NEW, *lines))
+    assert [device["capability"] for device in document["devices"]] == ["8.0", "12.0"]
+    found = {kernel["device"]: kernel["counts"] for kernel in document["kernels"]}
+    labels = ["ncu device 0 (CC 8.0)", "ncu device 1 (CC 12.0)"]
+    assert [found[label]["dram_read"]["value"] for label in labels] == [64, 128]
+    assert [found[label]["fp32_fma"]["value"] for label in labels] == [10, 20]
+
+
+def test_a_csv_that_is_called_a_report(capsys, tmp_path):
+    log = write(tmp_path, NEW, row(0, FFMA, "inst", 1000), name="log.ncu-rep")
+    assert run(capsys, log)[0]["kernels"][0]["counts"]["fp32_fma"]["value"] == 1000
+    rest = write(tmp_path, "NVR\0 and then nothing that is one", name="bad.ncu-rep")
+    document, said = run(capsys, rest)
+    assert document is None and "the report file is" in said
