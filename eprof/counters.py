@@ -6,7 +6,7 @@ made from that one text.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -233,7 +233,7 @@ class Definition:
 
 def bracketed(text: str) -> str:
     """`text` as an operand of a larger formula."""
-    return text if re.fullmatch(r"[\w.]+(\([^()]*\))?", text) else f"({text})"
+    return text if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])?", text) else f"({text})"
 
 
 # ---------------------------------------------------------------------------------------------------- finding
@@ -674,6 +674,8 @@ def _sliced(stack: _Stack, name: str, about: Mapping[str, Any], unit: str) -> Co
         text = slices.replace("{}", f"{{0..{expect - 1}}}")
     elif isinstance(slices, list) and slices and all(isinstance(one, str) for one in slices) and "expect" not in about:
         listed, expect = tuple(slices), len(slices)
+        if (opcodes := _opcodes(listed)) is not None:
+            return Counter(name, slices=listed, expect=expect, unit=unit, text=opcodes)
         text = ", ".join(slices if expect <= 4 else [*slices[:2], "...", slices[-1]])
     else:
         raise stack.error(
@@ -683,6 +685,14 @@ def _sliced(stack: _Stack, name: str, about: Mapping[str, Any], unit: str) -> Co
         )
     text = f"{expect} * mean({text})" if partial else f"sum({text})"
     return Counter(name, slices=listed, expect=expect, partial=bool(partial), unit=unit, text=text)
+
+
+def _opcodes(slices: Sequence[str]) -> str | None:
+    """`metric[A + B + C]` for the slices `metric[A]`, `metric[B]`, `metric[C]`; None if they are of no one metric."""
+    metrics = {one.partition("[")[0] for one in slices if one.endswith("]")}
+    if len(metrics) != 1 or not all(one.endswith("]") for one in slices):
+        return None
+    return f"{metrics.pop()}[{' + '.join(one.partition('[')[2][:-1] for one in slices)}]"
 
 
 def _parameters(stack: _Stack) -> tuple[dict[str, float], dict[str, str]]:
