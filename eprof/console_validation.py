@@ -1,0 +1,144 @@
+"""A validation in a terminal: errors by protocol and baseline, the worst kernels, and what to make of it."""
+
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from eprof.plain import printable
+from eprof.report.names import cut
+from eprof.report.validation_words import protocol, verdict
+
+_KERNELS = 8
+_NOTES = 6
+
+
+def show(document: Mapping[str, Any], verbose: bool = False) -> None:
+    """Print the summary on standard output; every kernel and note if `verbose`."""
+    console = Console(highlight=False)
+    for part in _summary(document, verbose):
+        console.print(part)
+
+
+def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -> str:
+    """The same summary as plain text of `width` columns."""
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=width, no_color=True, highlight=False)
+    for part in _summary(document, verbose):
+        console.print(part)
+    return buffer.getvalue()
+
+
+def _summary(document: Mapping[str, Any], verbose: bool) -> Iterable[RenderableType]:
+    said = verdict(document)
+    yield Text(printable(document["title"]), style="dim")
+    yield Text(printable(said.sentence), style="bold")
+    yield Text(printable(said.consequence))
+    yield Text()
+    yield _protocols(document)
+    if document["baselines"]:
+        yield _baselines(document)
+    if document.get("by_benchmark"):
+        yield _kernels(document, None if verbose else _KERNELS)
+    if document.get("runs"):
+        yield _runs(document)
+    for one in document.get("candidates", ()):
+        yield Text(printable(_candidate(one)))
+    yield from _gate(document)
+    notes = document["notes"] if verbose else document["notes"][:_NOTES]
+    for note in notes:
+        yield Text(f"Note: {printable(note)}", style="dim")
+    if len(document["notes"]) > len(notes):
+        yield Text(f"{len(document['notes']) - len(notes)} more notes; -v prints them.", style="dim")
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """A number with a fixed number of decimals; a dash for what is not known."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _protocols(document: Mapping[str, Any]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title="Error in % of the measured power")
+    table.add_column("tested by")
+    for head in ("rows", "mean", "sd", "min", "max", "bias", "RMSE W"):
+        table.add_column(head, justify="right")
+    for name, one in document["protocols"].items():
+        keys = ("mean_percent", "sd_percent", "min_percent", "max_percent", "bias_percent", "rmse_w")
+        table.add_row(protocol(name), str(one["n"]), *(number(one[key]) for key in keys))
+    return table
+
+
+def _baselines(document: Mapping[str, Any]) -> Table:
+    names = list(next(iter(document["baselines"].values())))
+    table = Table(
+        box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title="Against simpler models, mean error in %"
+    )
+    table.add_column("model")
+    for name in names:
+        table.add_column(protocol(name), justify="right")
+    table.add_row("eprof", *(number(document["protocols"][name]["mean_percent"]) for name in names), style="bold")
+    for model, by_protocol in document["baselines"].items():
+        table.add_row(model, *(number(by_protocol[name]["mean_percent"]) for name in names))
+    return table
+
+
+def _kernels(document: Mapping[str, Any], most: int | None) -> Table:
+    rows = document["by_benchmark"]
+    shown = rows if most is None else rows[:most]
+    rest = len(rows) - len(shown)
+    more = f", worst {len(shown)} of {len(rows)} (-v: all)" if rest else ""
+    table = Table(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        title_justify="left",
+        title=f"Kernels, error in %, {protocol(document['main_protocol'])}{more}",
+    )
+    table.add_column("kernel", no_wrap=True)
+    for head in ("mean", "bias", "max", "RMSE W", "meas. W", "pred. W"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for one in shown:
+        at = one["reference"]
+        table.add_row(
+            cut(printable(one["benchmark"]), 34),
+            *(number(one[key]) for key in ("mean_percent", "bias_percent", "max_percent", "rmse_w")),
+            number(at["measured_w"]),
+            number(at["predicted_w"]),
+        )
+    return table
+
+
+def _runs(document: Mapping[str, Any]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title="Whole programs")
+    table.add_column("run")
+    for head in ("measured J", "predicted J", "error %"):
+        table.add_column(head, justify="right")
+    for one in document["runs"]:
+        bound = "≥ " if "missing" in one["marks"] else ""
+        told = "-" if one["predicted_j"] is None else f"{bound}{one['predicted_j']:.4g}"
+        table.add_row(printable(one["path"]), f"{one['measured_j']:.4g}", told, number(one["error_percent"]))
+    return table
+
+
+def _candidate(one: Mapping[str, Any]) -> str:
+    near = one["neighbours"][0] if one["neighbours"] else None
+    if near is None:
+        return f"{one['kernel']}: nothing to compare with."
+    return (
+        f"{one['kernel']}: most like {near['benchmark']}, with {100 * (1 - near['distance']):.0f} % of the power "
+        f"going to the same things; that one is off by {number(near['mean_percent'])} % on average."
+    )
+
+
+def _gate(document: Mapping[str, Any]) -> Iterable[RenderableType]:
+    gate = document.get("gate")
+    if gate is not None:
+        word, style = ("passed", "green") if gate["passed"] else ("failed", "red")
+        yield Text(
+            f"Gate {word}: {protocol(gate['protocol'])} has a mean error of {number(gate['value_percent'])} %, "
+            f"allowed are {gate['max_error_percent']:g} %.",
+            style=style,
+        )

@@ -1,0 +1,94 @@
+"""Predictions of a cost table as it is: the same evaluation of prices at a setting that reports use."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from eprof.costs import Costs, CostTable
+from eprof.errors import CostError
+from eprof.marks import Mark
+from eprof.measurements import Measurements
+from eprof.validation.protocols import label, setting_of
+from eprof.validation.scores import Floats
+
+CONSTANT = "constant power"
+# 1e9 events a second at 1 pJ each are 1 mW.
+_W_PER_PJ = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """Watts of each term and of constant power, (n, n_terms + 1), NaN rows where the table has no such setting."""
+
+    parts: pd.DataFrame
+    notes: tuple[str, ...]
+
+    @property
+    def power_w(self) -> Floats:
+        """Predicted power, (n,), W."""
+        return self.parts.sum(axis=1, skipna=False).to_numpy(dtype=float)
+
+
+def price(table: CostTable, measurements: Measurements) -> Priced:
+    """P = sum_i rate_i eps_i(s) + pi0(s), the attribution of `energy.py` over the time (model.md 2).
+
+    Raises CostError: the table does not price what was counted, or has none of the settings.
+    """
+    _check(table, measurements)
+    terms = list(measurements.terms)
+    rates = measurements.rates.to_numpy(dtype=float)
+    found = np.full((len(rates), len(terms) + 1), np.nan)
+    refused: list[str] = []
+    estimated: list[str] = []
+    keys = [label(key) for key in setting_of(measurements.rows)]
+    for name in dict.fromkeys(keys):
+        at = np.array([one == name for one in keys])
+        try:
+            costs = table.at(name) if table.default.core_mhz is not None else table.at()
+        except CostError as err:
+            refused.append(str(err))
+            continue
+        if costs.marks & Mark.ESTIMATED:
+            estimated.append(name)
+        found[at] = _watts(costs, terms, rates[at])
+    if np.isnan(found).all():
+        raise CostError(refused[0] if refused else f"{table.name} predicts none of these rows.")
+    parts = pd.DataFrame(found, columns=[*terms, CONSTANT])
+    return Priced(parts, tuple(_notes(table, measurements, refused, estimated)))
+
+
+def _watts(costs: Costs, terms: list[str], rates: Floats) -> Floats:
+    pj = np.array([costs.prices[term].pj if term in costs.prices else 0.0 for term in terms])
+    constant = np.full((len(rates), 1), costs.constant_power_w)
+    return np.hstack([rates * pj * _W_PER_PJ, constant])
+
+
+def _check(table: CostTable, measurements: Measurements) -> None:
+    """Raise CostError if something that happened has no price in the table."""
+    prices = table.at().prices
+    happened = measurements.rates.columns[(measurements.rates.fillna(0) != 0).any()]
+    lost = [str(term) for term in happened if term not in prices]
+    if lost:
+        raise CostError(
+            f"{table.name} has no price for {', '.join(lost)}, which these measurements count; it prices "
+            f"{', '.join(prices)}. Give a table that was fitted to measurements of this kind (`eprof fit`)."
+        )
+
+
+def _notes(table: CostTable, measurements: Measurements, refused: list[str], estimated: list[str]) -> list[str]:
+    notes = [f"{len(refused)} settings are not predicted: {refused[0]}"] if refused else []
+    if estimated:
+        notes.append(
+            f"{table.name} does not list {', '.join(estimated[:4])}{' ...' if len(estimated) > 4 else ''}: voltages "
+            "there are interpolated."
+        )
+    uncounted = [name for name, one in table.at().prices.items() if name not in measurements.terms and one.pj > 0]
+    if uncounted:
+        notes.append(
+            f"{table.name} prices {', '.join(uncounted)}, which these measurements do not count: predictions are lower "
+            "bounds."
+        )
+    if table.default.core_mhz is None and len(measurements.settings) > 1:
+        notes.append(f"{table.name} holds at one setting only; it is applied to {len(measurements.settings)}.")
+    return notes

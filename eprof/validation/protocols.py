@@ -1,0 +1,161 @@
+"""Which rows a model is made from and which it is tested on: every protocol is a list of folds.
+
+A benchmark is one kernel with one input, a setting a pair of clocks. No protocol looks at the measured power.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from eprof.errors import EprofError
+
+Places = NDArray[np.int64]
+SettingKey = tuple[float, float]
+
+FIT = "fit"
+HOLDOUT = "holdout"
+LEAVE_ONE_SETTING_OUT = "leave_one_setting_out"
+LEAVE_ONE_BENCHMARK_OUT = "leave_one_benchmark_out"
+K_FOLD = "k_fold"
+K_FOLD_BENCHMARKS = "k_fold_benchmarks"
+TRANSFER = "transfer"
+TABLE = "table"
+
+MEANINGS = {
+    TABLE: "the table as it is, on rows that it may or may not have been made from",
+    FIT: "trained and tested on the same rows: how well the form can follow the data, not how well it predicts",
+    HOLDOUT: "trained on some settings, tested on the others (the seeds' T and V)",
+    LEAVE_ONE_SETTING_OUT: "each setting predicted from all others: a known kernel at new clocks",
+    LEAVE_ONE_BENCHMARK_OUT: "each kernel predicted from all others: a new kernel at known clocks",
+    K_FOLD: "rows dealt at random into k parts, each predicted from the others: known kernels at known clocks",
+    K_FOLD_BENCHMARKS: "kernels dealt at random into k parts, each predicted from the others",
+    TRANSFER: "trained on other measurements, tested on these",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Places of the rows to train on and of the rows to predict; `label` says what was left out."""
+
+    label: str
+    train: Places
+    test: Places
+
+
+def fit(rows: pd.DataFrame) -> list[Fold]:
+    """One fold with every row on both sides."""
+    everything = np.arange(len(rows))
+    return [Fold("nothing left out", everything, everything)]
+
+
+def settings(rows: pd.DataFrame) -> list[SettingKey]:
+    """The settings of the rows, (core MHz, memory MHz), by memory and then core clock."""
+    pairs = rows[["memory_mhz", "core_mhz"]].drop_duplicates().sort_values(["memory_mhz", "core_mhz"])
+    return [(float(core), float(memory)) for memory, core in pairs.itertuples(index=False)]
+
+
+def holdout(rows: pd.DataFrame, validation: Sequence[SettingKey] = ()) -> list[Fold]:
+    """Train on some settings, test on those of `validation`; without a list, on every other one, as on a chess board.
+
+    The chess board keeps every core and every memory clock in the training rows where there are several of both.
+    Raises EprofError: a setting that was not measured, or nothing left on one side.
+    """
+    known = settings(rows)
+    absent = [one for one in validation if one not in known]
+    if absent:
+        raise EprofError(
+            f"--holdout {label(absent[0])}: no row was measured there; there are {', '.join(map(label, known))}."
+        )
+    chosen = set(validation) or _chess_board(known)
+    out = np.array([one in chosen for one in setting_of(rows)], dtype=bool)
+    if out.all() or not out.any():
+        raise EprofError("Hold-out needs settings to train on and others to test on; all rows are on one side.")
+    names = ", ".join(label(one) for one in known if one in chosen)
+    return [Fold(names, np.flatnonzero(~out), np.flatnonzero(out))]
+
+
+def _chess_board(known: Sequence[SettingKey]) -> set[SettingKey]:
+    cores, memories = sorted({core for core, _ in known}), sorted({memory for _, memory in known})
+    return {one for one in known if (cores.index(one[0]) + memories.index(one[1])) % 2}
+
+
+def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
+    """A fold for each setting. Raises EprofError if there is one setting only."""
+    keys = setting_of(rows)
+    known = settings(rows)
+    if len(known) < 2:
+        raise EprofError(
+            f"Leaving one setting out needs two settings or more; all rows are at {label(known[0])} MHz. "
+            "Use --protocol leave-one-benchmark-out."
+        )
+    return [_without(label(one), np.array([key == one for key in keys])) for one in known]
+
+
+def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
+    """A fold for each benchmark, all its settings together. Raises EprofError if there is one benchmark only."""
+    names = rows["benchmark"].to_numpy()
+    known = list(dict.fromkeys(names))
+    if len(known) < 2:
+        raise EprofError(f"Leaving one benchmark out needs two or more; all rows are of {known[0]}.")
+    return [_without(str(one), names == one) for one in known]
+
+
+def k_fold(rows: pd.DataFrame, k: int = 10, seed: int = 0) -> list[Fold]:
+    """Rows dealt at random into k parts of nearly the same size. Raises EprofError: k below 2 or above the rows."""
+    return _dealt(np.arange(len(rows)), k, seed, "rows")
+
+
+def k_fold_benchmarks(rows: pd.DataFrame, k: int = 10, seed: int = 0) -> list[Fold]:
+    """Benchmarks dealt at random into k parts, all rows of one together. Raises EprofError as `k_fold`."""
+    groups, _ = pd.factorize(rows["benchmark"])
+    return _dealt(groups, k, seed, "benchmarks")
+
+
+def _dealt(groups: NDArray[np.int64], k: int, seed: int, what: str) -> list[Fold]:
+    """Deal groups 0, 1... of rows into k parts."""
+    several = int(groups.max()) + 1 if len(groups) else 0
+    if not 2 <= k <= several:
+        raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {what}.")
+    part = np.random.default_rng(seed).permutation(np.arange(several) % k)
+    return [_without(f"part {one + 1} of {k}", part[groups] == one) for one in range(k)]
+
+
+def _without(name: str, out: NDArray[np.bool_]) -> Fold:
+    return Fold(name, np.flatnonzero(~out), np.flatnonzero(out))
+
+
+def setting_of(rows: pd.DataFrame) -> list[SettingKey]:
+    """The setting of each row."""
+    return [(float(core), float(memory)) for core, memory in zip(rows["core_mhz"], rows["memory_mhz"], strict=True)]
+
+
+def label(setting: SettingKey) -> str:
+    """A setting as users write it: "852/924"."""
+    return f"{setting[0]:g}/{setting[1]:g}"
+
+
+def parse(text: str) -> SettingKey:
+    """The inverse of `label`. Raises EprofError."""
+    core, _, memory = text.strip().partition("/")
+    try:
+        return float(core), float(memory)
+    except ValueError:
+        raise EprofError(f"`{text}` is not a setting; write core and memory clock in MHz, such as 852/924.") from None
+
+
+def folds(
+    name: str, rows: pd.DataFrame, *, validation: Sequence[SettingKey] = (), k: int = 10, seed: int = 0
+) -> list[Fold]:
+    """The folds of the protocol `name`. Raises EprofError where the rows cannot be split that way."""
+    makers: dict[str, Callable[[], list[Fold]]] = {
+        FIT: lambda: fit(rows),
+        HOLDOUT: lambda: holdout(rows, validation),
+        LEAVE_ONE_SETTING_OUT: lambda: leave_one_setting_out(rows),
+        LEAVE_ONE_BENCHMARK_OUT: lambda: leave_one_benchmark_out(rows),
+        K_FOLD: lambda: k_fold(rows, k, seed),
+        K_FOLD_BENCHMARKS: lambda: k_fold_benchmarks(rows, k, seed),
+    }
+    return makers[name]()
