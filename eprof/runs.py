@@ -145,8 +145,24 @@ def _is_log(file: Path) -> bool:
 
 
 def titled(run: Run, log: Log) -> Log:
-    """`log` with the program's command line, where it does not tell it itself."""
+    """`log` with the program's command line and the GPU's name, where it does not tell them itself."""
+    log = _named(run, log)
     return log if log.command or run.command is None else replace(log, command=run.command)
+
+
+def _named(run: Run, log: Log) -> Log:
+    """The log of ncu tells the number of a GPU at best; the first one's name was noted when the run was made."""
+    name = ((run.manifest or {}).get("device") or {}).get("name")
+    if not name or not log.format.startswith("ncu"):
+        return log
+    tables = []
+    for table in log.tables:
+        device = table.rows["device"].astype(object)
+        first = device.isna() | device.astype(str).str.match(r"ncu device 0\b")
+        tables.append(
+            replace(table, rows=table.rows.assign(device=device.mask(first, f"{name} (0)").astype("category")))
+        )
+    return replace(log, tables=tuple(tables))
 
 
 def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[str]]:

@@ -59,6 +59,10 @@ KNOWN = (
         "Another profiler holds the GPU's counters: stop it (for DCGM: dcgmi profile --pause).",
     ),
     _known(
+        r"Failed to find metric|[Ii]nvalid metric",
+        "ncu does not know a counter that it was asked for: say the GPU's --capability, or install a newer ncu.",
+    ),
+    _known(
         r"ERR_NVCMPGPU|active SLI group|uses the Windows Subsystem for Linux",
         "The driver refuses to count on this kind of GPU or system.",
     ),

@@ -1,4 +1,8 @@
-"""A stand-in for ncu 2024.1: runs the program, then writes the log that is asked for. Options, exit codes, messages alike."""
+"""A stand-in for ncu 2024.1: runs the program, then writes the log that is asked for. Options, exit codes, messages alike.
+
+STAND_IN_COUNTERS: a real log to replay. STAND_IN: what goes wrong, if anything. STAND_IN_PROCESSES: how many processes
+run the kernel. STAND_IN_GPU: "NAME, CAPABILITY".
+"""
 
 import os
 import signal
@@ -19,6 +23,53 @@ VALUED = {
     "--metrics",
 }
 FLAGS = {"--csv", "--nvtx"}
+COLUMNS = [
+    "ID",
+    "Process ID",
+    "Process Name",
+    "Host Name",
+    "Kernel Name",
+    "Context",
+    "Stream",
+    "Block Size",
+    "Grid Size",
+]
+COLUMNS += ["Device", "CC"]
+# A kernel of 1000 threads, each with a double-precision multiply-add on 32 bytes of DRAM; all else is 0.
+VALUES = {
+    "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum": 1000,
+    "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum": 1000,
+    "smsp__sass_thread_inst_executed_op_memory_pred_on.sum": 2000,
+    "smsp__sass_thread_inst_executed_op_control_pred_on.sum": 1000,
+    "smsp__sass_thread_inst_executed_pred_on.sum": 4000,
+    "smsp__inst_executed.sum": 128,
+    "smsp__sass_data_bytes_mem_global_op_ld.sum": 24000,
+    "smsp__sass_data_bytes_mem_global_op_st.sum": 8000,
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 750,
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 250,
+    "lts__t_sectors_srcunit_tex_op_read.sum": 750,
+    "lts__t_sectors_srcunit_tex_op_write.sum": 250,
+    "dram__bytes_read.sum": 24000,
+    "dram__bytes_write.sum": 8000,
+    "gpu__time_duration.sum": 2000,
+}
+# What each mode says, and ncu's exit code; None: the program's.
+FAULTS = {
+    "permission": (
+        "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the "
+        "target device 0. For instructions on enabling permissions and to get more information see "
+        "https://developer.nvidia.com/ERR_NVGPUCTRPERM",
+        1,
+    ),
+    "old-gpu": (
+        "==ERROR== Profiling is not supported on device 0. To find out supported GPUs refer --list-chips option.",
+        1,
+    ),
+    "busy": ("==ERROR== Profiling failed because a driver resource was unavailable.", 1),
+    "no-driver": ("==ERROR== Nsight Compute failed to connect to the CUDA driver (stub libcuda.so[.1] on path?)", 1),
+    "no-metric": ("==ERROR== Failed to find metric dram__bytes_read.sum", 1),
+    "no-kernel": ("==WARNING== No kernels were profiled.", None),
+}
 
 
 def parse(words):
@@ -35,6 +86,44 @@ def parse(words):
     return options, words
 
 
+def unit(name):
+    if name == "gpu__time_duration.sum":
+        return "nsecond"
+    return "byte" if "bytes" in name else "sector" if "sectors" in name else "inst"
+
+
+def table(options, pid, names):
+    capability = os.environ.get("STAND_IN_GPU", "NVIDIA H100, 9.0").rpartition(",")[2].strip()
+    yield ",".join(f'"{name}"' for name in [*COLUMNS, *names])
+    yield ",".join(f'"{one}"' for one in [*[""] * len(COLUMNS), *map(unit, names)])
+    launches = int(os.environ.get("STAND_IN_LAUNCHES", "3"))
+    skipped, most = int(options.get("--launch-skip", "0")), int(options.get("--launch-count", "1000"))
+    for process in range(int(os.environ.get("STAND_IN_PROCESSES", "1"))):
+        for n in range(skipped, min(launches + process, skipped + most)):
+            cells = [
+                n,
+                pid + process,
+                "program",
+                "127.0.0.1",
+                "work(float*, int)",
+                1,
+                7,
+                "(256, 1, 1)",
+                "(4, 1, 1)",
+                0,
+                capability,
+            ]
+            yield ",".join(f'"{one}"' for one in [*cells, *(VALUES.get(name, 0) for name in names)])
+
+
+def query():
+    lost = os.environ.get("STAND_IN_LOST", "").split()
+    for name in os.environ.get("STAND_IN_OFFER", "").split():
+        if name not in lost:
+            print(f"{name:100} Counter         inst            stands in for {name}")
+    return 0
+
+
 def main():
     words = sys.argv[1:]
     mode = os.environ.get("STAND_IN", "")
@@ -42,33 +131,28 @@ def main():
         print("NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2024.1.1.0 (build 33998838) (public-release)")
         return 0
     if "--query-metrics" in words:
-        return 0
+        return query()
     options, command = parse(words)
     child = subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     ended = child.wait()
+    if mode == "silent":
+        return 0
     lines = [f"==PROF== Connected to process {child.pid} ({command[0]})"]
-    if mode == "permission":
-        lines.append(
-            "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0."
-        )
+    message, code = FAULTS.get(mode, (None, None))
+    if message is not None and mode != "no-kernel":
+        lines.append(message)
     lines.append(f"==PROF== Disconnected from process {child.pid}")
     if mode == "no-kernel":
-        lines.append("==WARNING== No kernels were profiled.")
+        lines.append(message)
     elif "STAND_IN_COUNTERS" in os.environ:
         lines += Path(os.environ["STAND_IN_COUNTERS"]).read_text().splitlines()
-    elif mode != "permission":
-        names = options["--metrics"].split(",")
-        lines.append(
-            ",".join(f'"{name}"' for name in ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", *names])
-        )
-        lines.append(",".join('""' for _ in range(5 + len(names))))
-        lines += [
-            ",".join([f'"{n}"', f'"{child.pid}"', '"a"', '"h"', '"work"', *('"1"' for _ in names)]) for n in range(2)
-        ]
+    elif message is None:
+        lines += table(options, child.pid, options["--metrics"].split(","))
     if ended:
-        lines.append(f"==ERROR== The application returned an error code ({ended & 0xFF}).")
+        lines.append(f"==ERROR== The application returned an error code ({abs(ended) & 0xFF}).")
     Path(options["--log-file"]).write_text("\n".join(lines) + "\n")
-    return 1 if mode == "permission" else ended & 0xFF
+    return code if code is not None else abs(ended) & 0xFF
 
 
 sys.exit(main())
