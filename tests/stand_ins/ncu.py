@@ -117,9 +117,9 @@ def table(options, pid, names):
 
 
 def query():
-    lost = os.environ.get("STAND_IN_LOST", "").split()
+    lost = tuple(os.environ.get("STAND_IN_LOST", "-").split())
     for name in os.environ.get("STAND_IN_OFFER", "").split():
-        if name not in lost:
+        if not name.startswith(lost):
             print(f"{name:100} Counter         inst            stands in for {name}")
     return 0
 
