@@ -1,7 +1,7 @@
 """eprof: where do this kernel's joules go, and what can I change?"""
 
 __version__ = "0.1.0"
-__all__ = ["EprofError", "Profile", "__version__", "load", "run"]
+__all__ = ["EprofError", "Profile", "__version__", "diff", "load", "run"]
 
 # Importing `typing` would take longer than all the rest of `import eprof`; type checkers know this name as it is.
 TYPE_CHECKING = False
@@ -9,8 +9,15 @@ if TYPE_CHECKING:
     from eprof.api import load, run
     from eprof.errors import EprofError
     from eprof.profile import Profile
+    from eprof.variants import diff
 
-_HOMES = {"load": "eprof.api", "run": "eprof.api", "Profile": "eprof.profile", "EprofError": "eprof.errors"}
+_HOMES = {
+    "diff": "eprof.variants",
+    "load": "eprof.api",
+    "run": "eprof.api",
+    "Profile": "eprof.profile",
+    "EprofError": "eprof.errors",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -165,7 +165,7 @@ def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[s
     """Keep the kernels whose full name, or name without arguments, is in `wanted` or matches its "regex:..."."""
     if not wanted:
         return launches, []
-    matchers = [_matcher(one) for one in wanted]
+    matchers = [matcher(one) for one in wanted]
     mine = launches.kernels["kernel"].astype(str).map(lambda name: any(match(name) for match in matchers)).astype(bool)
     if not mine.any():
         known = ", ".join(dict.fromkeys(short_name(name) for name in launches.kernels["kernel"].astype(str)[:8]))
@@ -177,7 +177,7 @@ def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[s
     return chosen, [note]
 
 
-def _matcher(wanted: str) -> Callable[[str], bool]:
+def matcher(wanted: str) -> Callable[[str], bool]:
     if wanted.startswith("regex:"):
         try:
             pattern = re.compile(wanted.removeprefix("regex:"))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eprof import __version__, cli_run
+from eprof import __version__, cli_diff, cli_run
 from eprof.cli_options import add_output, add_pricing
 from eprof.cli_output import Output, Result, deliver, planned
 from eprof.errors import EprofError, UsageError
@@ -300,6 +300,7 @@ def _counters(options: argparse.Namespace) -> int:
 _ADDERS = {
     "run": cli_run.add_run,
     "report": _add_report,
+    "diff": cli_diff.add_diff,
     "costs": _add_costs,
     "counters": _add_counters,
     "doctor": cli_run.add_doctor,
@@ -307,6 +308,7 @@ _ADDERS = {
 _HANDLERS = {
     "run": _run_program,
     "report": _report,
+    "diff": cli_diff.diff,
     "costs": _costs,
     "counters": _counters,
     "doctor": cli_run.doctor,

@@ -1,0 +1,212 @@
+"""One side of a difference: one priced profile, or several repeats of it on the same kernels, with their mean."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from eprof.costs import Costs
+from eprof.errors import UsageError
+from eprof.marks import Mark
+from eprof.matching import Kernel
+from eprof.profile import Energy
+from eprof.vocabulary import CONSTANT, COUNTS
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+# The columns of a grid: every word of the vocabulary, and constant power, whose "count" is seconds.
+WORDS = (*COUNTS, CONSTANT)
+TIME = len(WORDS) - 1
+_MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Counts and energies, (n_kernels, n_words). number: instructions, bytes, seconds; NaN = not known.
+
+    marks: those of the energy; counted: those of the number. A LOWER energy has a value and is marked MISSING.
+    """
+
+    number: Floats
+    joules: Floats
+    marks: Ints
+    counted: Ints
+
+    def taken(self, rows: Sequence[int]) -> "Grid":
+        """Some rows of it."""
+        at = list(rows)
+        return Grid(self.number[at], self.joules[at], self.marks[at], self.counted[at])
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """OLD or NEW. kernels: device, kernel, launches, place (0 to 1, in the order of the log); mean: over the repeats.
+
+    A kernel that some repeats did not launch counts 0 there. price: J an instruction or byte, W for constant power;
+    NaN = no price.
+    """
+
+    label: str
+    energies: tuple[Energy, ...]
+    kernels: pd.DataFrame
+    repeats: tuple[Grid, ...]
+    mean: Grid
+    price: Floats
+
+    @property
+    def first(self) -> Energy:
+        """The first repeat; titles, costs and definitions are those of all."""
+        return self.energies[0]
+
+    @property
+    def costs(self) -> Costs | None:
+        """The prices of all repeats."""
+        return self.first.costs
+
+    @cached_property
+    def named(self) -> list[Kernel]:
+        """The kernels as `matching` wants them."""
+        columns = [self.kernels[name].tolist() for name in ("kernel", "device", "launches", "place")]
+        return [
+            Kernel(str(name), device, launches, place) for name, device, launches, place in zip(*columns, strict=True)
+        ]
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        """The SHA-256 of every log of this side, sorted; to notice that both sides are the same."""
+        return sorted(log.sha256 for energy in self.energies for log in energy.profile.logs)
+
+    def taken(self, places: Sequence[int]) -> "Side":
+        """The same side with some of its kernels only."""
+        rows = list(places)
+        grids = [grid.taken(rows) for grid in (self.mean, *self.repeats)]
+        kernels = self.kernels.iloc[rows].reset_index(drop=True)
+        return replace(self, kernels=kernels, mean=grids[0], repeats=tuple(grids[1:]))
+
+
+def side(label: str, energies: Sequence[Energy]) -> Side:
+    """Make one side of its repeats. Raises UsageError if they are priced differently or there are none."""
+    if not energies:
+        raise UsageError(f"{label}: nothing to compare; name a log or a run directory.")
+    if len({_pricing(energy.costs) for energy in energies}) > 1:
+        raise UsageError(f"The repeats of {label} are priced differently; say --costs and --setting.")
+    keys = list(dict.fromkeys(key for energy in energies for key in _keys(energy)))
+    grids = tuple(_grid(energy, keys) for energy in energies)
+    return Side(label, tuple(energies), _kernels(energies, keys), grids, _mean(grids), _prices(energies[0].costs))
+
+
+def _pricing(costs: Costs | None) -> tuple[str, str, float] | None:
+    return None if costs is None else (costs.name, costs.setting.label, costs.constant_power_w)
+
+
+Key = tuple[str | None, str]
+
+
+def _keys(energy: Energy) -> list[Key]:
+    kernels = energy.counts.kernels
+    return [
+        (None if pd.isna(device) else str(device), str(kernel))
+        for device, kernel in zip(kernels["device"], kernels["kernel"], strict=True)
+    ]
+
+
+def _places(energy: Energy) -> dict[Key, float]:
+    """Each kernel's place in the order of its log, 0 to 1; `energy` itself is sorted by energy."""
+    kernels = energy.profile.counts().kernels
+    labels = [None if pd.isna(one) else str(one) for one in kernels["device"]]
+    number = max(1, len(kernels) - 1)
+    return {
+        (label, str(kernel)): at / number
+        for at, (label, kernel) in enumerate(zip(labels, kernels["kernel"], strict=True))
+    }
+
+
+def _kernels(energies: Sequence[Energy], keys: Sequence[Key]) -> pd.DataFrame:
+    launches = np.zeros(len(keys))
+    places: dict[Key, float] = {}
+    for energy in energies:
+        number = dict(zip(_keys(energy), energy.counts.kernels["launches"].astype(float), strict=True))
+        launches += np.array([number.get(key, 0.0) for key in keys]) / len(energies)
+        places = {**_places(energy), **places}
+    return pd.DataFrame(
+        {
+            "device": pd.Series([device for device, _ in keys], dtype=object),
+            "kernel": [kernel for _, kernel in keys],
+            "launches": launches,
+            "place": [places.get(key, 0.0) for key in keys],
+        }
+    )
+
+
+def _grid(energy: Energy, keys: Sequence[Key]) -> Grid:
+    """A repeat on the kernels `keys`. One that it did not launch executed nothing: zeros."""
+    found = {key: at for at, key in enumerate(_keys(energy))}
+    rows = np.array([found.get(key, -1) for key in keys])
+    launched = rows >= 0
+    shape = (len(keys), len(WORDS))
+    number, joules = np.zeros(shape), np.zeros(shape)
+    marks, counted = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    here = rows[launched]
+    kernels, split = energy.counts.kernels, energy.split
+    number[launched, :TIME] = energy.counts.table[list(COUNTS)].to_numpy(dtype=float)[here]
+    counted[launched, :TIME] = energy.counts.marks[list(COUNTS)].to_numpy(dtype=np.int64)[here]
+    time_s = kernels["time_s"].to_numpy(dtype=float)
+    number[launched, TIME] = time_s[here]
+    counted[launched, TIME] = (kernels["time_marks"].to_numpy(dtype=np.int64) | np.isnan(time_s) * _MISSING)[here]
+    joules[launched] = np.nan
+    if split is not None:
+        for at, word in enumerate(WORDS):
+            if word in split.table:
+                joules[launched, at] = split.table[word].to_numpy(dtype=float)[here]
+                marks[launched, at] = split.marks[word].to_numpy(dtype=np.int64)[here]
+    return Grid(number, joules, marks, counted)
+
+
+def _mean(grids: Sequence[Grid]) -> Grid:
+    """The mean of the repeats that know a cell; ESTIMATED where some do not."""
+    if len(grids) == 1:
+        return grids[0]
+    number, some = _known_mean([grid.number for grid in grids])
+    joules, some_j = _known_mean([grid.joules for grid in grids])
+    marks, counted = (
+        np.bitwise_or.reduce([grid.marks for grid in grids]),
+        np.bitwise_or.reduce([grid.counted for grid in grids]),
+    )
+    return Grid(number, joules, _partly(marks, grids, some_j, "marks"), _partly(counted, grids, some, "counted"))
+
+
+def _known_mean(tables: Sequence[Floats]) -> tuple[Floats, Bools]:
+    """The mean over what is known, and where only some repeats know it. One value many times is that value."""
+    stack = np.stack(tables)
+    known = ~np.isnan(stack)
+    number = known.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, stack, 0.0).sum(axis=0) / number
+    lowest, highest = np.fmin.reduce(stack), np.fmax.reduce(stack)
+    same: Floats = np.where(lowest == highest, lowest, mean)
+    return same, np.asarray((number > 0) & (number < len(tables)), dtype=np.bool_)
+
+
+def _partly(marks: Ints, grids: Sequence[Grid], some: Bools, which: str) -> Ints:
+    """Where only some repeats know a cell, its mark MISSING is that of a repeat left out: ESTIMATED instead."""
+    if not some.any():
+        return marks
+    table = {"marks": "joules", "counted": "number"}[which]
+    of_known = np.zeros_like(marks)
+    for grid in grids:
+        of_known |= np.where(np.isnan(getattr(grid, table)), 0, getattr(grid, which))
+    return np.where(some, of_known | _ESTIMATED, marks)
+
+
+def _prices(costs: Costs | None) -> Floats:
+    if costs is None:
+        return np.full(len(WORDS), np.nan)
+    charges = [costs.charges.get(word) for word in COUNTS]
+    paid = [math.nan if one is None else one.pj * 1e-12 if one.pays else 0.0 for one in charges]
+    return np.array([*paid, costs.constant_power_w])
