@@ -5,17 +5,18 @@ from dataclasses import dataclass
 
 VOLTAGES = ("estimated", "given", "one")
 WEIGHTS = ("relative", "absolute")
-LOSSES = ("l2", "l1")
+LOSSES = ("l1", "l2")
 
 
 @dataclass(frozen=True)
 class Form:
-    """What is fitted, and how.
+    """What is fitted, and how. The defaults are those that a bare `fit` takes; `eprof fit` adds loss, ridge and prior.
 
     voltages: "estimated" (a free one a clock level), "given" (columns of the measurements), "one" (V = 1 everywhere).
     clock_tree: whether power that goes with clock times V^2 is a term. weights: "relative" rows weigh 1/P. loss: "l1"
-    weighs rows down that fit badly (IRLS). ridge: how strongly energies are drawn towards `prior` (pJ), or to zero; in
-    units of rows. starts: how many sets of voltages the search begins from.
+    is the least sum of absolute residuals. ridge: how strongly an energy that is off its prior by a factor of two
+    counts, in units of a row that is 100 % off, for every row; with no `prior` (pJ) all energies are drawn to zero, in
+    proportion to what they contribute. starts: how many sets of voltages the search begins from.
     """
 
     voltages: str = "estimated"
@@ -24,7 +25,7 @@ class Form:
     loss: str = "l2"
     ridge: float = 0.0
     prior: Mapping[str, float] | None = None
-    starts: int = 4
+    starts: int = 3
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -34,3 +35,12 @@ class Form:
         ):
             if value not in known:
                 raise ValueError(f"{name} is {value!r}; use one of: {', '.join(known)}")
+
+    @property
+    def words(self) -> str:
+        """The form as a phrase, for tables and summaries."""
+        said = [f"voltages {self.voltages}", "clock tree" if self.clock_tree else "no clock tree"]
+        said += [f"{self.weights} weights", "least absolute residuals" if self.loss == "l1" else "least squares"]
+        if self.ridge:
+            said.append(f"ridge {self.ridge:g} towards {'a prior' if self.prior else 'zero'}")
+        return ", ".join(said)

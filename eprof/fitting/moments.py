@@ -1,7 +1,7 @@
 """The measurements, compressed: a small matrix a setting holds all that least squares need to know of its rows.
 
-Within a setting clocks and voltages are the same for all rows, so power is linear in z = (rates, 1) there and the sums of
-w^2 (z, P)^T (z, P) suffice, whatever the voltages are. Thousands of rows become tens of matrices of (terms + 2)^2.
+Within a setting clocks and voltages are the same for all rows, so power is linear in z = (rates, 1) there and the sums
+of w^2 (z, P)^T (z, P) suffice, whatever the voltages are. Thousands of rows become tens of matrices of (terms + 2)^2.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ WATTS_PER_PJ = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The unknowns, (p,): energies of the terms in 1e9 events * nJ, then constant power. domain: -1 none, 0 core, 1 memory.
+    """The unknowns, (p,): energies of the terms in nJ, then constant power. domain: -1 none, 0 core, 1 memory.
 
     power: the power of its domain's voltage that an unknown is multiplied with. clocked: whether with the clock, too.
     column: which of z = (rates, 1) it belongs to.

@@ -26,7 +26,7 @@ def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
         bend = (12 * a * volts + 6 * b) * volts + 2 * c
         with np.errstate(divide="ignore", invalid="ignore"):
             move = np.where(bend > 0, slope / bend, 0.0)
-        volts = np.clip(volts - move, left, right)
+        volts = np.clip(volts - move, left, right).astype(np.float64)
     return volts
 
 

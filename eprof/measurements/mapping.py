@@ -28,7 +28,7 @@ _HEAD = ("schema", "name", "title", "kind", "needs", "columns", "reference", "no
 
 @dataclass(frozen=True)
 class Term:
-    """A rate: its name (a price's), the domain whose voltage it goes with, and the formula of columns that counts it."""
+    """A rate: its name (a price's), the domain whose voltage it goes with, the formula of columns that counts it."""
 
     name: str
     domain: str
@@ -88,8 +88,8 @@ def choose(header: Collection[str], label: str) -> Columns:
     if not fitting:
         families = "; ".join(f"{one.name}: {', '.join(one.needs)}" for one in mappings())
         raise MeasurementError(
-            f"{label}: no column mapping suits these columns ({', '.join(sorted(header)[:12])}...). Known families need "
-            f"{families}. Write a mapping (docs/fit.md) and name it with --mapping."
+            f"{label}: no column mapping suits these columns ({', '.join(sorted(header)[:12])}...). Known families "
+            f"need {families}. Write a mapping (docs/fit.md) and name it with --mapping."
         )
     return max(fitting, key=lambda one: (len(one.present(header)), len(one.needs)))
 
