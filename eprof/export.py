@@ -13,7 +13,7 @@ from eprof.report.headline import headline
 from eprof.report.numbers import quantity
 from eprof.report.view import View
 
-_SYMBOLS = {"estimated": "~", "assumed": "?", "simulated": "s"}
+SIGNS = {"estimated": "~", "assumed": "?", "simulated": "s"}
 
 
 def marked(value: float | None, unit: str, marks: Sequence[str]) -> str:
@@ -21,7 +21,7 @@ def marked(value: float | None, unit: str, marks: Sequence[str]) -> str:
     if value is None:
         return "unknown"
     before = "≥ " if "missing" in marks else ""
-    signs = "".join(_SYMBOLS[mark] for mark in marks if mark in _SYMBOLS)
+    signs = "".join(SIGNS[mark] for mark in marks if mark in SIGNS)
     return before + signs + printable(quantity(value, unit))
 
 
@@ -49,13 +49,14 @@ def to_csv(frame: pd.DataFrame) -> bytes:
     safe = frame.copy()
     for name in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[name]):
-            safe[name] = [_harmless(value) for value in safe[name]]
+            safe[name] = [harmless(value) for value in safe[name]]
     buffer = io.StringIO()
     safe.to_csv(buffer, index=False, quoting=2, lineterminator="\n")
     return buffer.getvalue().encode("utf-8", "backslashreplace")
 
 
-def _harmless(value: Any) -> str:
+def harmless(value: Any) -> str:
+    """A text that no spreadsheet runs as a formula."""
     text = "" if pd.isna(value) else str(value)
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 

@@ -126,7 +126,7 @@
       bits &= ~1;
     }
     node.append(text);
-    if (bits) node.appendChild(el("sup", "m", set("mesa", bits).join(""))).title = spoken(bits);
+    if (bits) node.appendChild(el("sup", "m", set("!~s?", bits).join(""))).title = spoken(bits);
   }
   function device(k) { return D.devices ? D.devices[D.device[k]] : ""; }
   function shortName(k, length) {
@@ -426,7 +426,7 @@
   function quoted(x) {
     let text = x === null ? "" : String(x);
     if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text;
-    return '"' + text.replace(/"/g, '""') + '"';
+    return '"' + text.split('"').join('""') + '"';
   }
   function csv() {
     let head = D.columns.map(c => quoted(c.label + (c.unit ? " (" + c.unit + ")" : ""))).concat(quoted("Marks"));

@@ -11,7 +11,9 @@ from html.parser import HTMLParser
 import pytest
 import report_support as support
 
-from eprof.report import html, names, packed
+from eprof import console, export
+from eprof.marks import Mark
+from eprof.report import badges, html, names, packed
 from eprof.report.badges import AT_LEAST
 from eprof.report.headline import headline
 from eprof.report.numbers import percent, plain, quantity, signed_percent, whole
@@ -393,7 +395,7 @@ def test_a_lower_bound_says_so_everywhere(pages):
     assert "Special functions, DRAM write (not counted)" in page.text
     assert "Tensor (no price)" in page.text
     assert 'class="open"' in text
-    assert re.search(r'<sup class="m" title="missing, assumed">ma</sup>', text)
+    assert re.search(r'<sup class="m" title="missing, assumed">!\?</sup>', text)
 
 
 def test_every_energy_carries_its_marks(pages):
@@ -403,9 +405,15 @@ def test_every_energy_carries_its_marks(pages):
     for row in rows:
         for kind, cell in re.findall(r'<td class="k-(\w+)">(.*?)</td>', row, re.S):
             assert kind == "whole" or '<sup class="m"' in cell
-    for word in ("estimated", "simulated", "assumed"):
+    for word, sign in (("estimated", "~"), ("simulated", "s"), ("assumed", "?")):
         assert f">{word}</span>" in text
-        assert f'<b class="m">{word[0]}</b> {word}: ' in text
+        assert f'<b class="m">{sign}</b> {word}: ' in text
+
+
+def test_page_and_terminal_use_one_alphabet():
+    for word, sign in export.SIGNS.items():
+        assert badges.LETTERS[int(Mark[word.upper()])] == sign
+        assert any(line.startswith(f"{sign} ") for line in console._LEGEND.values())
 
 
 def test_no_marks_no_legend():

@@ -1,4 +1,4 @@
-"""Marks beside numbers: every number that a mark touches says so, with a sign, a letter and a title."""
+"""Marks beside numbers: every number that a mark touches says so, with a sign and a title; the terminal's are the same."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,8 @@ from eprof.report.numbers import NARROW
 
 # Plain numbers: 5,000 kernels join marks half a million times, and flags take ten times as long.
 MISSING, ESTIMATED, SIMULATED, ASSUMED = (int(mark) for mark in Mark)
-LETTERS = {MISSING: "m", ESTIMATED: "e", SIMULATED: "s", ASSUMED: "a"}
+# A sum that lacks something has "≥" in front, as on a terminal; what else rests on it, a share of it say, has "!".
+LETTERS = {MISSING: "!", ESTIMATED: "~", SIMULATED: "s", ASSUMED: "?"}
 MEANINGS = {
     MISSING: "missing: something could not be counted or priced",
     ESTIMATED: "estimated: an approximate formula stands behind it",
@@ -38,7 +39,7 @@ def title(marks: int) -> str:
 
 
 def letters(marks: int) -> Markup:
-    """The marks as small raised letters."""
+    """The marks as small raised signs."""
     signs = "".join(letter for mark, letter in LETTERS.items() if marks & mark)
     return Markup('<sup class="m" title="{}">{}</sup>').format(title(marks), signs) if signs else Markup("")
 
@@ -63,5 +64,6 @@ def pills(marks: int, *, leave_out: int = 0) -> Markup:
 
 def legend(marks: int) -> list[tuple[str, str]]:
     """Sign and meaning of each mark in use, for the line that explains them."""
-    found = [("≥", "at least this much, because something is missing")] if marks & MISSING else []
-    return found + [(letter, MEANINGS[mark]) for mark, letter in LETTERS.items() if marks & mark]
+    found = [("≥", "at least this much: something could not be counted or priced")] if marks & MISSING else []
+    found += [("!", "of what is known, for the same reason")] if marks & MISSING else []
+    return found + [(letter, MEANINGS[mark]) for mark, letter in LETTERS.items() if marks & mark & ~MISSING]

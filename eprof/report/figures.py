@@ -32,6 +32,11 @@ class Figure:
         return self.known and bool(self.marks & MISSING)
 
     @property
+    def signs(self) -> int:
+        """The marks that stand raised behind the number; "at least" stands in front of it."""
+        return self.marks & ~MISSING if self.known else 0
+
+    @property
     def known(self) -> bool:
         """Whether there is a number."""
         return self.value[:1].isdigit() or self.value[:1] in "+−<>"

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -62,12 +63,21 @@ def _sha256(text: str) -> str:
 
 @lru_cache
 def _asset(name: str) -> str:
-    """A file of `reports/`; style and script without indentation and comment lines, line ends as browsers hash them."""
+    """A file of `reports/`, line ends as browsers hash them; style and script without spaces that mean nothing."""
     text = (folder("reports") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
     if name.endswith(".html"):
         return text
     lines = [line.strip() for line in text.split("\n")]
-    return ("" if name.endswith(".css") else "\n").join(line for line in lines if not line.startswith("//"))
+    if name.endswith(".css"):
+        return _squeezed("".join(lines), r"[{};,]|(?<=:)")
+    code = [line for line in lines if line and not line.startswith("//")]
+    return _squeezed("\n".join(code), r"[=<>&|?:,;{}()]|[*/+-](?=[^+-])")
+
+
+def _squeezed(text: str, signs: str) -> str:
+    """Without spaces around `signs`, but for those in strings. Line ends stay: they may end a statement."""
+    pieces = re.compile(rf"""("(?:[^"\\\n]|\\.)*")|[ ]*({signs})[ ]*""")
+    return pieces.sub(lambda found: found[1] or found[2], text)
 
 
 @lru_cache

@@ -37,7 +37,7 @@ class Dots:
 
     def rows(self) -> list[dict[str, Any]]:
         """A dict a kernel, as plain data."""
-        names = ["roofline_time_s", "speed_share", "energy_share"]
+        names = ["work_flop", "flop_per_s", "flop_per_j", "roofline_time_s", "speed_share", "energy_share"]
         columns = {name: _plain(self.frame[name]) for name in names}
         parts = {name: _plain(self.frame[f"{name}_j"]) for name in PARTS}
         levels = {name: _plain(self.frame[f"intensity_{name}"]) for name in LEVELS}

@@ -106,7 +106,8 @@ def _costs(view: View) -> dict[str, Any] | None:
         "constant": "not known" if power is None else quantity(power, "W"),
         "constant_why": costs.get("constant_why"),
         "marks": marks_of(costs),
-        "notes": list(costs.get("notes") or []),
+        # A note that is among the warnings stands there.
+        "notes": [note for note in costs.get("notes") or [] if note not in (view.document.get("warnings") or [])],
         "charges": [_charge(name, charge) for name, charge in view.charges.items()],
     }
 
