@@ -1,6 +1,7 @@
 """The door to `eprof run` and `eprof doctor`: their options, and what they print. `cli` calls it."""
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -309,7 +310,9 @@ def _say(sentence: str) -> None:
 
 def _show(line: str) -> None:
     """A line of progress in place; an empty one wipes it."""
-    print(f"\r\x1b[K{printable(line)[:150]}", end="", file=sys.stderr, flush=True)
+    # A line that wraps could not be wiped.
+    width = os.get_terminal_size(2).columns or 80
+    print(f"\r\x1b[K{printable(line)[: width - 1]}", end="", file=sys.stderr, flush=True)
 
 
 def _hint(options: argparse.Namespace) -> None:

@@ -137,6 +137,25 @@ def open_run(path: Path) -> Run:
     return run
 
 
+def open_all(paths: Sequence[Path], alone: bool) -> tuple[list[Run], list[str]]:
+    """The run directories that hold something, and a sentence on each that does not. alone: nothing else is read.
+
+    Raises LogError if the only one holds nothing, or none does; CollectError if a `run.json` is damaged.
+    """
+    found: list[Run] = []
+    empty: list[str] = []
+    for path in paths:
+        try:
+            found.append(open_run(path))
+        except LogError as err:
+            if len(paths) == 1 and alone:
+                raise
+            empty.append(f"Left out: {err}")
+    if alone and not found and empty:
+        raise LogError(f"None of the {len(paths)} runs can be reported on. The first: {empty[0][10:]}")
+    return found, empty
+
+
 def _is_log(file: Path) -> bool:
     """Whether a file is worth reading: of standard outputs (.txt), only those of processes that ran kernels."""
     if file.suffix in _ASIDE or not file.stat().st_size:

@@ -70,6 +70,7 @@ class Session:
         self.measurements: list[dict[str, Any]] = []
         self.status: int | None = None
         self.launches: int | None = None
+        self.run_now = self.runs_planned = 1
         self.started = _now()
 
     def run(self) -> int:
@@ -96,7 +97,9 @@ class Session:
 
     def _measure_all(self, todo: Sequence[tuple[str, int]], signals: Signals) -> bool:
         source = Input(len(todo))
+        self.runs_planned = len(todo)
         for index, (what, number) in enumerate(todo):
+            self.run_now = index + 1
             try:
                 step = self._prepare(what, number)
                 with self._output(index, what, number) as outputs:
@@ -247,11 +250,11 @@ class Session:
 
     def _progress(self, step: Step, seconds: float) -> str:
         done = self.collector.progress(self._logs(step))
-        words = [f"eprof: {step.what} with {self.collector.name}", f"{seconds:.0f} s"]
+        which = "" if self.runs_planned == 1 else f" (run {self.run_now} of {self.runs_planned})"
+        words = [f"eprof: {step.what} with {self.collector.name}{which}", f"{seconds:.0f} s"]
         if done is not None:
-            words.append(
-                f"{done:,} of {self.launches:,} kernel launches" if self.launches else f"{done:,} kernel launches"
-            )
+            of = f" of {self.launches:,}" if self.launches else ""
+            words.append(f"{done:,}{of} kernel launch{'' if f'{done}{of}' == '1' else 'es'}")
         if done and self.launches and done < self.launches:
             words.append(f"about {seconds * (self.launches - done) / done:.0f} s left")
         if step.passes != "1":
@@ -278,7 +281,7 @@ class Session:
             self.warnings.append(f"{name} was still running after {self.timeout_s:g} s (--timeout) and was stopped.")
         elif status > 128 and ended.signal is not None:
             self.warnings.append(f"{name} died of {_signal_name(ended.signal)} in the {step.what} run.")
-        if verdict.kernels is not None and step.what == TIME:
+        if verdict.kernels is not None and self.launches is None:
             self.launches = verdict.kernels
         if verdict.failed:
             self.status = self.status or 1

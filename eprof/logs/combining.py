@@ -5,7 +5,8 @@ totals and launches add up. Different counters stand side by side; where they sa
 brought to the largest by their averages over launches, and marked ESTIMATED. A launch of a trace whose cell holds no
 value makes the total a lower bound, marked MISSING. Times of one kind of table add up over runs; a kernel timed by
 several kinds has the time of the best: trace, then SQLite export, then summaries, because these mostly tell of the same
-run. The time that ncu prints beside counters is of a run that it slowed down: the last resort, marked ESTIMATED.
+run. Time that was taken beside counters (by ncu, or in an nvprof export) is of a run that they slowed down: the last
+resort, marked ESTIMATED.
 """
 
 import re
@@ -21,7 +22,7 @@ from eprof.logs.table import COUNT, Launches, Log, Table
 from eprof.marks import Mark
 
 Array = np.ndarray[Any, Any]
-_SLOWED = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
+_SLOWED = ("nvprof-sqlite-counted", "ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
 _TIME_KINDS = (TRACE, "nvprof-sqlite", "nsys-summary", SUMMARY, *_SLOWED)
 _BY_LAUNCH = (WIDE, "ncu-long", "ncu-raw", "ncu-report")
 _NUMBERED = re.compile(r"ncu device (\d+)(?: \(CC .*\))?")
