@@ -225,7 +225,7 @@ def _validation(
     measured = read_measurements(files, options)
     train = read_measurements([Path(one) for one in options.train], options) if options.train else None
     plan, notes = _plan(options, measured, refit=table is None and train is None)
-    with _Progress(options.quiet) as report:
+    with Progress(options.quiet) as report:
         return study.validate(measured, plan, table=table, train=train, report=report), notes
 
 
@@ -310,8 +310,8 @@ def _candidates(inputs: list[str], table: "CostTable | None", checked: "Validati
     return candidates.find(api.load(*inputs), table, checked)
 
 
-class _Progress:
-    """A bar on a terminal, nothing elsewhere. `with _Progress(quiet) as report`."""
+class Progress:
+    """A bar on a terminal, nothing elsewhere. `with Progress(quiet) as report`."""
 
     def __init__(self, quiet: bool) -> None:
         self._wanted = not quiet and sys.stderr.isatty()

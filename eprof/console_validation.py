@@ -1,7 +1,7 @@
 """A validation in a terminal: errors by protocol and baseline, the worst kernels, and what to make of it."""
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -98,17 +98,22 @@ def _kernels(document: Mapping[str, Any], most: int | None) -> Table:
         title=f"Kernels, error in %, {protocol(document['main_protocol'])}{more}",
     )
     table.add_column("kernel", no_wrap=True)
-    for head in ("mean", "bias", "max", "RMSE W", "meas. W", "pred. W"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for one in shown:
-        at = one["reference"]
-        table.add_row(
-            cut(printable(one["benchmark"]), 34),
-            *(number(one[key]) for key in ("mean_percent", "bias_percent", "max_percent", "rmse_w")),
-            number(at["measured_w"]),
-            number(at["predicted_w"]),
-        )
+    fill(table, ("mean", "bias", "max", "RMSE W", "meas. W", "pred. W"), [_kernel(one) for one in shown])
     return table
+
+
+def _kernel(one: Mapping[str, Any]) -> tuple[str, list[str]]:
+    errors = [number(one[key]) for key in ("mean_percent", "bias_percent", "max_percent", "rmse_w")]
+    return one["benchmark"], [*errors, number(one["reference"]["measured_w"]), number(one["reference"]["predicted_w"])]
+
+
+def fill(table: Table, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Columns of numbers as wide as they must be; the name, in the column that is there, takes what is left."""
+    for at, head in enumerate(heads):
+        wide = max([len(head), *(len(cells[at]) for _, cells in rows)])
+        table.add_column(head, justify="right", no_wrap=True, min_width=wide)
+    for name, cells in rows:
+        table.add_row(cut(printable(name), 48), *cells)
 
 
 def _runs(document: Mapping[str, Any]) -> Table:

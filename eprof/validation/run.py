@@ -146,6 +146,6 @@ def scaled(measurements: Measurements, predicted: Floats, at: tuple[float, float
     by_name: dict[Any, float] = {}
     for name, factor in zip(rows["benchmark"].to_numpy()[here], factors, strict=True):
         by_name.setdefault(name, float(factor))
-    found = predicted * np.array([by_name.get(name, np.nan) for name in rows["benchmark"]])
+    found = np.asarray(predicted * np.array([by_name.get(name, np.nan) for name in rows["benchmark"]]))
     found[here] = np.nan
     return found

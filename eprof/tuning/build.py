@@ -1,0 +1,241 @@
+"""Grids of energy and time: of a profile priced at every setting of a table, and of measurements."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from eprof.costs import Costs, CostTable, Setting
+from eprof.counts import Counts
+from eprof.energy import attribute
+from eprof.errors import CostError, EprofError
+from eprof.marks import NONE, Mark
+from eprof.measurements import Measurements
+from eprof.profile import Energy
+from eprof.tuning.grid import Floats, Grid, Point
+from eprof.tuning.timemodel import TimeCheck, Timed, TimeModel, check
+
+MEASURED, MODELLED = "measured", "modelled"
+_UNLISTED = "the table lists both clocks, but not this pair"
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """Kernels at every setting. whole: what they are together, in words. time_from: MEASURED or MODELLED."""
+
+    title: str
+    points: Sequence[Point]
+    grids: Sequence[Grid]
+    whole: str
+    time_from: str
+    time_model: TimeModel | None
+    time_check: TimeCheck | None
+    model: Mapping[str, object]
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+def from_profile(
+    energy: Energy, table: CostTable, wanted: Sequence[str] = (), now: str | None = None, now_from: str = ""
+) -> Tuning:
+    """A profile priced at every setting of its table, with modelled times.
+
+    energy: priced at the setting in force. wanted: settings ("852/924") in place of those that the table lists.
+    now: the setting that the profile was taken at. Raises CostError: a table with one setting only, or no setting that
+    it knows; EprofError: no kernel has a time.
+    """
+    if table.default.core_mhz is None or (len(table.settings) < 2 and len(wanted) < 2):
+        raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
+    counts = energy.counts
+    if counts.kernels["time_s"].isna().all():
+        raise EprofError("No kernel has a time, so nothing is known of its energy; give a trace, or --time.")
+    points, costs, refused = _points(table, wanted)
+    assert energy.costs is not None
+    here = Point(*_clocks(now or energy.costs.setting.label))
+    model = TimeModel(_byte_per_cycle(table))
+    dram = counts.table["dram_read"] + counts.table["dram_write"]
+    joules, seconds, marks = (
+        [],
+        [],
+        np.full(len(counts.kernels), int(energy.costs.marks & Mark.ASSUMED), dtype=np.int64),
+    )
+    for point, one in zip(points, costs, strict=True):
+        times = _times(model, counts, dram, here, point)
+        split = attribute(_timed(counts, times), one)
+        joules.append(split.total_j.where(~np.isnan(times)).to_numpy(dtype=float))
+        seconds.append(times)
+        marks |= split.row_marks.to_numpy(dtype=np.int64)
+    marks |= int(Mark.ESTIMATED)
+    place = next((at for at, one in enumerate(points) if one.label == here.label), None)
+    grids = [
+        _grid(counts, at, np.array(joules)[:, at], np.array(seconds)[:, at], Mark(int(marks[at])), place)
+        for at in range(len(counts.kernels))
+    ]
+    notes = [*refused, *_profile_notes(counts, dram, marks, here, place, table, now_from)]
+    about = {"kind": "table", "name": table.name, "device": table.device, "source": table.source}
+    title = energy.profile.title
+    return Tuning(title, points, grids, "the program", MODELLED, model, None, about, tuple(notes))
+
+
+def _points(table: CostTable, wanted: Sequence[str]) -> tuple[list[Point], list[Costs], list[str]]:
+    """The settings with the costs at each, and a sentence for each that the table cannot price."""
+    listed = [one.label for one in table.settings if one.core_mhz is not None]
+    points, costs, refused = [], [], []
+    for name in dict.fromkeys(wanted or listed):
+        try:
+            one = table.at(name)
+        except CostError as err:
+            refused.append(f"{name} is left out: {err}")
+            continue
+        points.append(_point(one.setting, one.marks, one.setting_from, one.setting.label in listed))
+        costs.append(one)
+    if not points:
+        raise CostError(refused[0])
+    order = sorted(range(len(points)), key=lambda at: (points[at].memory_mhz, points[at].core_mhz))
+    return [points[at] for at in order], [costs[at] for at in order], refused
+
+
+def _point(setting: Setting, marks: Mark, found: str, listed: bool) -> Point:
+    assert setting.core_mhz is not None and setting.memory_mhz is not None
+    why = "" if listed else found.partition("; ")[2] if marks & Mark.ESTIMATED else _UNLISTED
+    return Point(setting.core_mhz, setting.memory_mhz, marks & Mark.ESTIMATED, why)
+
+
+def _clocks(label: str) -> tuple[float, float]:
+    core, _, memory = label.partition("/")
+    return float(core), float(memory)
+
+
+def _byte_per_cycle(table: CostTable) -> float | None:
+    """The peak of DRAM in bytes a memory clock cycle, from the table's peaks at its default."""
+    peak, mhz = table.at().peaks.dram_gb_per_s, table.default.memory_mhz
+    return None if peak is None or not mhz else peak * 1e3 / mhz
+
+
+def _times(model: TimeModel, counts: Counts, dram: pd.Series, here: Point, point: Point) -> Floats:
+    """Times in s at a setting, (n_kernels,); those measured at it stay as they are."""
+    measured = counts.kernels["time_s"].to_numpy(dtype=float)
+    if point.label == here.label:
+        return measured
+    clocks = (here.core_mhz, here.memory_mhz), (point.core_mhz, point.memory_mhz)
+    return model.at(measured, dram.to_numpy(dtype=float), *clocks)
+
+
+def _timed(counts: Counts, time_s: Floats) -> Counts:
+    return replace(counts, kernels=counts.kernels.assign(time_s=time_s))
+
+
+def _grid(counts: Counts, at: int, energy_j: Floats, time_s: Floats, marks: Mark, now: int | None) -> Grid:
+    kernel = counts.kernels.iloc[at]
+    nothing = np.full(len(energy_j), np.nan)
+    name = str(kernel["kernel"])
+    return Grid(name, name, energy_j, time_s, nothing, nothing, marks, float(kernel["launches"]), now)
+
+
+def _profile_notes(
+    counts: Counts,
+    dram: pd.Series,
+    marks: npt.NDArray[np.int64],
+    here: Point,
+    place: int | None,
+    table: CostTable,
+    now_from: str,
+) -> list[str]:
+    notes = []
+    if now_from:
+        notes.append(now_from)
+    if place is None:
+        notes.append(f"{here.label} MHz, where the profile was taken, is not among the settings compared.")
+    untimed = int((dram.isna() & counts.kernels["time_s"].notna()).sum())
+    if untimed and _byte_per_cycle(table) is not None:
+        notes.append(
+            f"{untimed} of {len(counts.kernels)} kernels have no count of DRAM bytes, so their time at other settings "
+            "is not known, nor that of the program."
+        )
+    missing = int(((marks & int(Mark.MISSING)) != 0).sum())
+    if missing:
+        notes.append(
+            f"Energies of {missing} of {len(counts.kernels)} kernels are lower bounds, because something could not be "
+            "counted or priced; what is missing could change the choice."
+        )
+    return notes
+
+
+def from_measurements(
+    measurements: Measurements,
+    predicted_w: Floats,
+    model: Mapping[str, object],
+    *,
+    modelled_times: bool = False,
+    notes: Sequence[str] = (),
+) -> Tuning:
+    """Measured kernels with predicted power, (n,), at every setting; times as measured, or modelled from one setting.
+
+    The time model is fitted and tested in either case, on each benchmark with a model fitted to the others.
+    Raises EprofError: no times, or one setting only.
+    """
+    rows = measurements.rows
+    if rows["time_s"].isna().all():
+        raise EprofError("These measurements hold no times, so nothing tells energy from power; each row needs a time.")
+    if len(measurements.settings) < 2:
+        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
+    data = rows[["benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w"]].assign(predicted_w=predicted_w)
+    counts = measurements.counts()
+    data["dram_byte"] = counts.get("dram_byte", np.nan)
+    checked = check(Timed(data.drop(columns=["power_w", "predicted_w"]), measurements.reference), None)
+    said = [*notes]
+    if modelled_times:
+        data, more = _with_modelled(data, checked, measurements.reference)
+        said += more
+    points = [Point(core, memory) for memory, core in _settings(rows)]
+    names = list(dict.fromkeys(rows["benchmark"]))
+    grids = [_measured_grid(name, data[data["benchmark"] == name], points, measurements.reference) for name in names]
+    time_from = MODELLED if modelled_times else MEASURED
+    title = ", ".join(one.rpartition("/")[2] for one in measurements.sources)
+    whole = f"all {len(names)} kernels, one launch each"
+    fitted = checked.model if checked is not None else None
+    return Tuning(title, points, grids, whole, time_from, fitted, checked, model, tuple(said))
+
+
+def _settings(rows: pd.DataFrame) -> list[tuple[float, float]]:
+    pairs = rows[["memory_mhz", "core_mhz"]].drop_duplicates().sort_values(["memory_mhz", "core_mhz"])
+    return [(float(memory), float(core)) for memory, core in pairs.itertuples(index=False)]
+
+
+def _with_modelled(
+    data: pd.DataFrame, checked: TimeCheck | None, reference: tuple[float, float]
+) -> tuple[pd.DataFrame, list[str]]:
+    """The rows with times as modelled from each benchmark's row at the reference, in the column `modelled_s`.
+
+    A benchmark's times come from a model that was fitted to the others.
+    """
+    if checked is None:
+        raise EprofError("Modelled times need counts of DRAM bytes, which these measurements do not hold.")
+    keys = ["benchmark", "core_mhz", "memory_mhz"]
+    modelled = checked.pairs.drop_duplicates(keys).set_index(keys)["predicted_s"].rename("modelled_s")
+    found = data.join(modelled, on=keys)
+    found["modelled_s"] = found["modelled_s"].fillna(found["time_s"])
+    words = f"Times are modelled from the one measured at {reference[0]:g}/{reference[1]:g} MHz."
+    return found, [words]
+
+
+def _measured_grid(name: str, rows: pd.DataFrame, points: Sequence[Point], reference: tuple[float, float]) -> Grid:
+    """One benchmark; rows measured twice at a setting count with their mean."""
+    labels = [Point(core, memory).label for core, memory in zip(rows["core_mhz"], rows["memory_mhz"], strict=True)]
+    columns = ["time_s", "power_w", "predicted_w", *(["modelled_s"] if "modelled_s" in rows else [])]
+    at = rows[columns].groupby(labels).mean().reindex([one.label for one in points])
+    time = at["modelled_s"] if "modelled_s" in at else at["time_s"]
+    here = Point(*reference).label
+    place = next((place for place, one in enumerate(points) if one.label == here), None)
+    return Grid(
+        name,
+        str(rows["kernel"].iloc[0]),
+        (at["predicted_w"] * time).to_numpy(dtype=float),
+        time.to_numpy(dtype=float),
+        (at["power_w"] * at["time_s"]).to_numpy(dtype=float),
+        at["time_s"].to_numpy(dtype=float),
+        NONE,
+        1.0,
+        place,
+    )
