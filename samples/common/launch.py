@@ -1,6 +1,6 @@
-"""Two ways to compile one source and run its kernels: OpenCL through pyopencl, CUDA through CuPy.
+"""Ways to compile one source and run its kernels: OpenCL through pyopencl, CUDA through CuPy or bare (`driver`).
 
-Both are imported late: a sample whose `--count` is asked for needs neither. Only one-dimensional groups of BLOCK lanes
+All are imported late: a sample whose `--count` is asked for needs neither. Only one-dimensional groups of BLOCK lanes
 exist. Buffers are made by `array` and `zeros` and read by `fetch`.
 """
 
@@ -191,17 +191,41 @@ class Cuda(Device):
 
 
 def has_cuda() -> bool:
-    """Whether CuPy is installed and sees a GPU."""
+    """Whether there is an NVIDIA GPU and something to compile for it."""
+    from common import driver
+
     try:
         import cupy
 
         return bool(cupy.cuda.runtime.getDeviceCount())
+    except ImportError:
+        return driver.device_count() > 0 and bool(driver.find_nvcc() or next(driver.nvrtc_libraries(), None))
     except Exception:  # a broken driver raises many things, none of which should stop OpenCL
         return False
 
 
+def open_cuda(source: str, block: int) -> Device:
+    """CuPy where it is installed, else the driver's library itself (`driver`)."""
+    from common import driver
+
+    try:
+        import cupy  # noqa: F401
+    except ImportError:
+        if not driver.device_count():
+            raise SampleError(
+                "backend=cuda finds no NVIDIA GPU, nor CuPy: it needs the driver, and nvcc or CuPy "
+                "(pip install cupy-cuda12x, or the one of your CUDA)"
+            ) from None
+        return driver.DriverCuda(source, block)
+    return Cuda(source, block)
+
+
 def open_device(backend: str, source: str, block: int, wanted: str) -> Device:
-    """backend: auto, cuda or opencl; wanted: part of an OpenCL device's name, or empty."""
+    """backend: auto, cuda, driver or opencl; wanted: part of an OpenCL device's name, or empty."""
+    if backend == "driver":
+        from common.driver import DriverCuda
+
+        return DriverCuda(source, block)
     if backend == "cuda" or (backend == "auto" and not wanted and has_cuda()):
-        return Cuda(source, block)
+        return open_cuda(source, block)
     return OpenCL(source, block, wanted)

@@ -60,7 +60,11 @@ PRECISION = Key("single", one_of("single", "double"), "precision of the arithmet
 COMMON_KEYS = {
     "seed": Key(1, whole(0), "seed of the random numbers"),
     "repeat": Key(1, whole(1), "how often to run"),
-    "backend": Key("auto", one_of("auto", "cuda", "opencl"), "auto takes cuda where CuPy sees a GPU"),
+    "backend": Key(
+        "auto",
+        one_of("auto", "cuda", "driver", "opencl"),
+        "auto takes cuda where there is a GPU; driver: CUDA without CuPy",
+    ),
     "device": Key("", any_text, "part of the OpenCL device's name, e.g. oclgrind or portable"),
 }
 
