@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from eprof.measurements.values import CORE, MEMORY, Measurements
+from eprof.measurements.values import CORE, Measurements
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -34,16 +34,20 @@ class Layout:
     column: Ints
 
     @classmethod
-    def of(cls, domains: Mapping[str, str], clock_tree: bool) -> "Layout":
-        """The unknowns for these terms; without the clock tree its two are not there."""
+    def of(cls, domains: Mapping[str, str], clock_tree: bool, levels: tuple[int, int] = (2, 2)) -> "Layout":
+        """The unknowns for these terms. With one level of a domain, what goes with its voltage is in `w`."""
         terms = list(domains)
-        constants = list(CONSTANTS if clock_tree else CONSTANTS[:3])
-        where = [0 if domains[term] == CORE else 1 for term in terms] + [0, 1, -1, 0, 1][: len(constants)]
-        powers = [2] * len(terms) + [1, 1, 0, 2, 2][: len(constants)]
-        clocked = [False] * (len(terms) + 3) + [True] * (len(constants) - 3)
-        columns = [*range(len(terms)), *[len(terms)] * len(constants)]
+        constants = {"core_w_per_v": (0, 1, False), "memory_w_per_v": (1, 1, False), "w": (-1, 0, False)}
+        if clock_tree:
+            constants |= {"core_w_per_mhz_v2": (0, 2, True), "memory_w_per_mhz_v2": (1, 2, True)}
+        kept = {name: one for name, one in constants.items() if one[0] < 0 or levels[one[0]] > 1}
+        where = [(0 if domains[term] == CORE else 1, 2, False) for term in terms] + list(kept.values())
         return cls(
-            (*terms, *constants), np.array(where), np.array(powers), np.array(clocked, dtype=bool), np.array(columns)
+            (*terms, *kept),
+            np.array([one[0] for one in where], dtype=np.int64),
+            np.array([one[1] for one in where], dtype=np.int64),
+            np.array([one[2] for one in where], dtype=np.bool_),
+            np.array([*range(len(terms)), *[len(terms)] * len(kept)], dtype=np.int64),
         )
 
 
@@ -100,17 +104,3 @@ def scales_at(layout: Layout, clocks: Floats, volts: Floats) -> Floats:
         found[:, mine] *= volts[:, [at]] ** layout.power[mine]
         found[:, mine & layout.clocked] *= clocks[:, [at]]
     return found
-
-
-__all__ = [
-    "CONSTANTS",
-    "CORE",
-    "MEMORY",
-    "WATTS_PER_PJ",
-    "Layout",
-    "Settings",
-    "moments",
-    "rows_of",
-    "scales",
-    "scales_at",
-]

@@ -110,7 +110,7 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     if not len(measurements):
         raise MeasurementError("There are no rows to fit.")
     settings = Settings.of(measurements)
-    layout = Layout.of(measurements.domains, chosen.clock_tree)
+    layout = Layout.of(measurements.domains, chosen.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
     rows = rows_of(measurements)
     weights = 1.0 / measurements.power_w if chosen.weights == "relative" else np.ones(len(rows)) / rows[:, -1].mean()
     pins = _pins(measurements, settings)

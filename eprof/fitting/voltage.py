@@ -18,7 +18,7 @@ def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
     points = low[:, None] + (high - low)[:, None] * _GRID
     best = np.argmin(_value(quartics, points), axis=1)
     step = (high - low) / (len(_GRID) - 1)
-    volts = low + step * best
+    volts: Floats = low + step * best
     left, right = np.maximum(volts - step, low), np.minimum(volts + step, high)
     a, b, c, d = (quartics[:, at] for at in range(4))
     for _ in range(_NEWTON_STEPS):
@@ -26,7 +26,7 @@ def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
         bend = (12 * a * volts + 6 * b) * volts + 2 * c
         with np.errstate(divide="ignore", invalid="ignore"):
             move = np.where(bend > 0, slope / bend, 0.0)
-        volts = np.clip(volts - move, left, right).astype(np.float64)
+        volts = np.clip(volts - move, left, right)
     return volts
 
 

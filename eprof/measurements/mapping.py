@@ -16,23 +16,31 @@ from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError
 from eprof.resources import folder, tree
 
 SCHEMA = 1
-KINDS = (COUNTED, USED, "energies")
+ENERGIES_ONLY = "energies"
+KINDS = (COUNTED, USED, ENERGIES_ONLY)
 TIMES = {"time_s": 1.0, "time_ms": 1e-3, "time_us": 1e-6, "time_ns": 1e-9}
 ENERGIES = {"energy_j": 1.0, "energy_mj": 1e-3, "energy_uj": 1e-6}
 POWERS = {"power_w": 1.0, "power_mw": 1e-3}
 VOLTS = {"core_v": 1.0, "core_mv": 1e-3, "memory_v": 1.0, "memory_mv": 1e-3}
 CLOCKS = ("core_mhz", "memory_mhz")
 _NAMES = ("benchmark", "benchmark_id", "kernel")
-_HEAD = ("schema", "name", "title", "kind", "needs", "columns", "reference", "notes", "terms", "about")
+_HEAD = ("schema", "name", "title", "kind", "needs", "columns", "reference", "notes", "terms")
 
 
 @dataclass(frozen=True)
 class Term:
-    """A rate: its name (a price's), the domain whose voltage it goes with, the formula of columns that counts it."""
+    """A rate: its name (a price's), the domain whose voltage it goes with, and the formulas of columns that count it.
+
+    Of several formulas the first counts whose columns are all there.
+    """
 
     name: str
     domain: str
-    formula: Formula
+    formulas: tuple[Formula, ...]
+
+    def formula(self, header: Collection[str]) -> Formula | None:
+        """The formula to use for a file with these columns, if there is one."""
+        return next((one for one in self.formulas if one.names <= set(header)), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +63,7 @@ class Columns:
 
     def present(self, header: Collection[str]) -> tuple[Term, ...]:
         """The terms whose columns are all there."""
-        return tuple(term for term in self.terms if term.formula.names <= set(header))
+        return tuple(term for term in self.terms if term.formula(header) is not None)
 
 
 def mappings() -> tuple[Columns, ...]:
@@ -136,8 +144,8 @@ def _columns(document: Document) -> dict[str, Any]:
     document.check_keys(table, (*_NAMES, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS), "columns")
     for key, value in table.items():
         number = isinstance(value, int | float) and not isinstance(value, bool) and key not in _NAMES
-        if key == "benchmark":
-            _texts(document, value if isinstance(value, list) else [value], "columns", key)
+        if isinstance(value, list):
+            _texts(document, value, "columns", key)
         elif not isinstance(value, str) and not number:
             raise document.error(f"`{key}` must name a column, or be a number for all rows.", "columns", key)
     for key in ("benchmark", "core_mhz", "memory_mhz"):
@@ -158,14 +166,15 @@ def _terms(document: Document) -> tuple[Term, ...]:
         for name, text in terms.items():
             if name in found:
                 raise document.error(f"`{name}` stands in both domains.", "terms", domain, name)
-            found[name] = Term(name, domain, _formula(document, text, "terms", domain, name))
+            texts = _texts(document, text if isinstance(text, list) else [text], "terms", domain, name)
+            found[name] = Term(name, domain, tuple(_formula(document, one, "terms", domain, name) for one in texts))
     return tuple(found.values())
 
 
-def _formula(document: Document, text: Any, *path: str) -> Formula:
+def _formula(document: Document, text: str, *path: str) -> Formula:
     try:
         return Formula.parse(text)
-    except (ValueError, TypeError) as err:
+    except ValueError as err:
         raise document.error(f"{err}.", *path) from err
 
 

@@ -1,15 +1,31 @@
-"""Reads files of measurements by a column mapping."""
+"""Reads files of measurements by a column mapping: CSV (also compressed) and Parquet.
+
+A row that cannot be used is left out and named; what is wrong with most rows is an error (`doubts.py`).
+"""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from eprof.measurements import doubts
 from eprof.measurements import mapping as mappings
-from eprof.measurements.mapping import ENERGIES, POWERS, TIMES, Columns
-from eprof.measurements.values import COUNTED, ROW_COLUMNS, USED, MeasurementError, Measurements
+from eprof.measurements.mapping import ENERGIES, ENERGIES_ONLY, POWERS, TIMES, VOLTS, Columns
+from eprof.measurements.values import (
+    COUNTED,
+    DOMAINS,
+    ROW_COLUMNS,
+    USED,
+    MeasurementError,
+    Measurements,
+    lines,
+)
+
+Bools = npt.NDArray[np.bool_]
 
 
 def read(
@@ -17,77 +33,227 @@ def read(
     mapping: str | Columns | None = None,
     reference: tuple[float, float] | None = None,
 ) -> Measurements:
-    """Read one or several files of the same family. Raises MeasurementError, DefinitionError."""
+    """Read one file, or several with the same columns, as one.
+
+    mapping: a name, a path or a mapping; without one, that which suits the columns. reference: core and memory MHz at
+    which relative voltages are 1; without one, the mapping's, or the highest clocks that were measured.
+    Raises MeasurementError, DefinitionError.
+    """
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
-    parts = [_read_one(Path(path), mapping) for path in listed]
-    return parts[0]
+    if not listed:
+        raise MeasurementError("Name at least one file of measurements.")
+    frames = [(table(Path(path)), str(path)) for path in listed]
+    return joined([from_frame(frame, label, mapping, reference) for frame, label in frames], reference)
 
 
-def _read_one(path: Path, mapping: str | Columns | None) -> Measurements:
-    frame = pd.read_csv(path)
-    columns = mappings.choose(frame.columns, str(path)) if mapping is None else mapping
-    if isinstance(columns, str):
-        columns = mappings.load(columns)
-    rows = _rows(frame, columns)
-    rates, domains = _rates(frame, rows, columns)
-    reference = columns.reference or (rows["core_mhz"].max(), rows["memory_mhz"].max())
-    kind = COUNTED if columns.kind == "energies" else columns.kind
-    return Measurements(
-        rows, rates, domains, kind, reference, (), (str(path),), columns.name, columns.kind == "energies"
-    )
-
-
-def _column(frame: pd.DataFrame, what: Any) -> pd.Series:
-    return frame[what] if isinstance(what, str) else pd.Series(float(what), index=frame.index)
-
-
-def _scaled(frame: pd.DataFrame, columns: Columns, units: Mapping[str, float]) -> pd.Series | None:
-    for key, unit in units.items():
-        if key in columns.columns and (not isinstance(columns.columns[key], str) or columns.columns[key] in frame):
-            return _column(frame, columns.columns[key]) * unit
-    return None
-
-
-def _rows(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
-    named = columns.columns["benchmark"]
-    words = [one for one in (named if isinstance(named, list) else [named]) if one in frame]
-    benchmark = (
-        frame[words].astype(str).agg("/".join, axis=1) if words else frame[columns.columns["benchmark_id"]].astype(str)
-    )
-    rows = pd.DataFrame({"benchmark": benchmark})
-    kernel = columns.columns.get("kernel")
-    rows["kernel"] = frame[kernel].astype(str) if kernel in frame else benchmark
-    for key in ("core_mhz", "memory_mhz"):
-        rows[key] = _column(frame, columns.columns[key]).astype(float)
-    time = _scaled(frame, columns, TIMES)
-    rows["time_s"] = np.nan if time is None else time
-    power = _scaled(frame, columns, POWERS)
-    energy = _scaled(frame, columns, ENERGIES)
-    if power is None and energy is not None:
-        power = energy / rows["time_s"]
-    if power is None:
-        raise MeasurementError("no power")
-    rows["power_w"] = power
-    rows["core_v"], rows["memory_v"] = np.nan, np.nan
-    rows["line"] = np.arange(len(rows)) + 2
-    return rows[list(ROW_COLUMNS)]
-
-
-def _rates(frame: pd.DataFrame, rows: pd.DataFrame, columns: Columns) -> tuple[pd.DataFrame, dict[str, str]]:
-    if columns.kind == "energies":
-        found: dict[str, pd.Series] = {}
-        domains = {}
-        for benchmark in rows["benchmark"].unique():
-            for domain in ("core", "memory"):
-                found[f"{domain}: {benchmark}"] = (rows["benchmark"] == benchmark) / rows["time_s"] / 1e9
-                domains[f"{domain}: {benchmark}"] = domain
-        return pd.DataFrame(found), domains
-    present = columns.present(frame.columns)
-    values = {name: frame[name].astype(float) for term in present for name in term.formula.names}
-    rates = {}
-    for term in present:
-        number = term.formula(values)
-        rates[term.name] = (
-            number / rows["time_s"] / 1e9 if columns.kind != USED else number * rows[f"{term.domain}_mhz"] / 1e3
+def table(path: Path) -> pd.DataFrame:
+    """The file as a table, a row a measurement. Raises MeasurementError."""
+    try:
+        frame = (
+            pd.read_parquet(path) if path.suffix.lower() == ".parquet" else pd.read_csv(path, skip_blank_lines=False)
         )
-    return pd.DataFrame(rates), {term.name: term.domain for term in present}
+    except FileNotFoundError as err:
+        raise MeasurementError(f"{path}: there is no such file.") from err
+    except IsADirectoryError as err:
+        raise MeasurementError(f"{path}: is a directory, and no run directory of eprof.") from err
+    except pd.errors.EmptyDataError as err:
+        raise MeasurementError(f"{path}: is empty; measurements are a CSV or Parquet table with a header.") from err
+    except (pd.errors.ParserError, UnicodeDecodeError, ValueError, OSError) as err:
+        reason = " ".join(str(err).split())[:120]
+        raise MeasurementError(f"{path}: is no CSV or Parquet table ({reason}).") from err
+    frame.columns = [str(name).strip() for name in frame.columns]
+    if not len(frame):
+        raise MeasurementError(f"{path}: has a header but no rows.")
+    return frame
+
+
+def from_frame(
+    frame: pd.DataFrame,
+    label: str,
+    mapping: str | Columns | None = None,
+    reference: tuple[float, float] | None = None,
+) -> Measurements:
+    """The measurements in a table, called `label` in messages."""
+    columns = _mapping(mapping, frame, label)
+    sheet = _Sheet(frame, columns, label)
+    rows = sheet.rows()
+    rates, domains = sheet.rates(rows)
+    kept = sheet.kept(rows, rates)
+    rows, rates = rows[kept].reset_index(drop=True), rates[kept].reset_index(drop=True)
+    if columns.kind == ENERGIES_ONLY:
+        rates, domains = _own_energies(rows)
+    where = reference or columns.reference or (float(rows["core_mhz"].max()), float(rows["memory_mhz"].max()))
+    found = Measurements(
+        rows,
+        rates.astype(np.float64),
+        domains,
+        COUNTED if columns.kind == ENERGIES_ONLY else columns.kind,
+        where,
+        (*columns.notes, *sheet.notes),
+        (label,),
+        columns.name,
+        columns.kind == ENERGIES_ONLY,
+    )
+    return replace(found, notes=(*found.notes, *doubts.notes(found)))
+
+
+def joined(parts: list[Measurements], reference: tuple[float, float] | None = None) -> Measurements:
+    """Several files as one. Raises MeasurementError if they do not measure the same things."""
+    first = parts[0]
+    for other in parts[1:]:
+        if other.mapping != first.mapping or other.terms != first.terms:
+            raise MeasurementError(
+                f"{other.sources[0]} and {first.sources[0]} do not have the same columns; fit them one by one."
+            )
+        if first.own:
+            raise MeasurementError("Files without counts are fitted one by one: their benchmarks share nothing.")
+    if len(parts) == 1:
+        return first
+    highest = max(one.reference[0] for one in parts), max(one.reference[1] for one in parts)
+    notes = [f"{Path(one.sources[0]).name}: {note}" for one in parts for note in one.notes]
+    return replace(
+        first,
+        rows=pd.concat([one.rows for one in parts], ignore_index=True),
+        rates=pd.concat([one.rates for one in parts], ignore_index=True),
+        reference=reference or highest,
+        notes=tuple(notes),
+        sources=tuple(one.sources[0] for one in parts),
+    )
+
+
+def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str) -> Columns:
+    if isinstance(mapping, Columns):
+        return mapping
+    return mappings.choose(frame.columns, label) if mapping is None else mappings.load(mapping)
+
+
+def _own_energies(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+    """A core and a memory energy for each benchmark: launches a second, where it is this benchmark that runs."""
+    number, names = pd.factorize(rows["benchmark"])
+    launches = 1e-9 / rows["time_s"].to_numpy(dtype=np.float64)
+    each = np.where(number[:, None] == np.arange(len(names)), launches[:, None], 0.0)
+    titles = [f"{domain} of {name}" for domain in DOMAINS for name in names]
+    domains = {title: title.partition(" of ")[0] for title in titles}
+    return pd.DataFrame(np.hstack([each, each]), columns=titles), domains
+
+
+@dataclass(eq=False)
+class _Sheet:
+    """A table being read by a mapping, and what was noted of it."""
+
+    frame: pd.DataFrame
+    columns: Columns
+    label: str
+    notes: list[str] = field(default_factory=list)
+
+    def rows(self) -> pd.DataFrame:
+        """`ROW_COLUMNS`, in SI units but for clocks in MHz; NaN where a cell is no number."""
+        rows = pd.DataFrame({"benchmark": self._benchmark()})
+        kernel = self.columns.columns.get("kernel")
+        rows["kernel"] = self.frame[kernel].astype(str) if kernel in self.frame else rows["benchmark"]
+        for key in ("core_mhz", "memory_mhz"):
+            rows[key] = self._needed(key)
+        time = self._scaled(TIMES)
+        rows["time_s"] = np.nan if time is None else time
+        if time is None and self.columns.kind != USED:
+            raise MeasurementError(f"{self.label}: has no column of times ({', '.join(self._named(TIMES))}).")
+        rows["power_w"] = self._power(rows["time_s"])
+        for domain in DOMAINS:
+            units = {key: unit for key, unit in VOLTS.items() if key.startswith(domain)}
+            volts = self._scaled(units)
+            rows[f"{domain}_v"] = np.nan if volts is None else volts
+        rows["line"] = np.arange(len(rows)) + 2
+        return rows[list(ROW_COLUMNS)]
+
+    def rates(self, rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+        """The rates of all terms that the table has columns for."""
+        header = set(self.frame.columns)
+        terms = self.columns.present(header)
+        if not terms and self.columns.kind != ENERGIES_ONLY:
+            raise MeasurementError(f"{self.label}: has no column that the mapping {self.columns.name} makes a rate of.")
+        found: dict[str, pd.Series] = {}
+        for term in terms:
+            formula = term.formula(header)
+            assert formula is not None
+            number = formula({name: self._numbers(name) for name in formula.names})
+            per_second = rows[f"{term.domain}_mhz"] / 1e3 if self.columns.kind == USED else 1e-9 / rows["time_s"]
+            found[term.name] = number * per_second
+        return pd.DataFrame(found, index=rows.index), {term.name: term.domain for term in terms}
+
+    def kept(self, rows: pd.DataFrame, rates: pd.DataFrame) -> Bools:
+        """Which rows can be used; what is left out is noted, with its lines. Raises MeasurementError if none can."""
+        kept = np.ones(len(rows), dtype=np.bool_)
+        power = rows["power_w"]
+        timed = rows["time_s"] > 0 if self.columns.kind != USED else pd.Series(True, index=rows.index)
+        for wrong, what in (
+            (power.isna(), "power is missing or no number"),
+            (power <= 0, "power is not above 0"),
+            (~((rows["core_mhz"] > 0) & (rows["memory_mhz"] > 0)), "a clock is missing or not above 0"),
+            (~timed, "the time is missing or not above 0"),
+            (~np.isfinite(rates).all(axis=1), "a count is missing or no number"),
+            ((rates < 0).any(axis=1), "a count is negative"),
+        ):
+            kept &= self._without(np.asarray(wrong, dtype=np.bool_) & kept, what)
+        doubts.units(rows[kept], self.label)
+        kept &= self._without(kept & ~power.between(*doubts.PLAUSIBLE_W).to_numpy(), doubts.IMPLAUSIBLE)
+        whole = pd.concat([rows.drop(columns="line"), rates], axis=1)
+        kept &= self._without(kept & whole.duplicated().to_numpy(), "the same row stands above")
+        if not kept.any():
+            raise MeasurementError(f"{self.label}: no row can be used. {' '.join(self.notes)}")
+        return kept
+
+    def _without(self, wrong: Bools, what: str) -> Bools:
+        if wrong.any():
+            number = f"{int(wrong.sum())} row{'s were' if wrong.sum() > 1 else ' was'} left out: {what}"
+            self.notes.append(f"{number} ({lines(np.flatnonzero(wrong) + 2)}).")
+        return ~wrong
+
+    def _benchmark(self) -> pd.Series:
+        """A name for each benchmark: the named columns joined; the id goes with it where names are not enough."""
+        named = self.columns.columns["benchmark"]
+        words = [one for one in (named if isinstance(named, list) else [named]) if one in self.frame]
+        ids = self.columns.columns.get("benchmark_id")
+        given = self.frame[ids].astype(str) if ids in self.frame else None
+        if not words:
+            if given is None:
+                raise MeasurementError(f"{self.label}: has no column that names the benchmark.")
+            return given
+        names = self.frame[words].astype(str).agg("/".join, axis=1)
+        if given is not None and (given.groupby(names).nunique() > 1).any():
+            return names + "#" + given
+        return names
+
+    def _named(self, units: Mapping[str, float]) -> list[str]:
+        return [str(self.columns.columns[key]) for key in units if key in self.columns.columns]
+
+    def _needed(self, key: str) -> pd.Series:
+        what = self.columns.columns[key]
+        if not isinstance(what, str):
+            return pd.Series(float(what), index=self.frame.index)
+        if what not in self.frame:
+            raise MeasurementError(f"{self.label}: has no column `{what}`, which the mapping takes for `{key}`.")
+        return self._numbers(what)
+
+    def _scaled(self, units: Mapping[str, float]) -> pd.Series | None:
+        """The first of the columns that the mapping names in one of these units, in SI units; None: there is none."""
+        for key, unit in units.items():
+            what: Any = self.columns.columns.get(key)
+            if isinstance(what, str) and what in self.frame:
+                return self._numbers(what) * unit
+            if what is not None and not isinstance(what, str):
+                return pd.Series(float(what) * unit, index=self.frame.index)
+        return None
+
+    def _power(self, time_s: pd.Series) -> pd.Series:
+        power, energy = self._scaled(POWERS), self._scaled(ENERGIES)
+        if power is not None:
+            if energy is not None and time_s.notna().any():
+                doubts.agreement(power, energy, time_s, self.label, self._named(ENERGIES)[0])
+            return power
+        if energy is None:
+            names = ", ".join(self._named({**POWERS, **ENERGIES}))
+            raise MeasurementError(f"{self.label}: has neither power nor energy ({names}).")
+        return energy / time_s.where(time_s > 0)
+
+    def _numbers(self, name: str) -> pd.Series:
+        return pd.to_numeric(self.frame[name], errors="coerce").astype(np.float64)

@@ -1,7 +1,7 @@
 """What was measured, as values: one row a kernel at one setting."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,6 @@ class Measurements:
     sources: tuple[str, ...] = ()
     mapping: str = ""
     own: bool = False
-    about: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -81,3 +80,11 @@ class Measurements:
         """The same rows with these terms alone."""
         kept = [term for term in self.terms if term in set(terms)]
         return replace(self, rates=self.rates[kept], domains={term: self.domains[term] for term in kept})
+
+
+def lines(numbers: Sequence[int] | npt.NDArray[Any]) -> str:
+    """Line numbers as words, the first few of many: "lines 3, 8, 9 and 12 more"."""
+    listed = [int(one) for one in numbers]
+    shown = ", ".join(str(one) for one in listed[:6])
+    more = f" and {len(listed) - 6} more" if len(listed) > 6 else ""
+    return f"line{'s' if len(listed) > 1 else ''} {shown}{more}"
