@@ -1,6 +1,7 @@
 """Where a command's result goes: the files that `-o` names, standard output, a browser. Every command uses it."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,22 @@ def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, 
         result.show()
     if options.open:
         _open(page or next(path for path, kind in outputs if kind == "html"))
+
+
+def open_closed_streams() -> None:
+    """Stand-ins for standard streams that our caller closed: files opened later would take their numbers."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as we do
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+def give_up_output() -> None:
+    """Send what is still to be printed nowhere: standard output cannot take it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_bytes(content: bytes, kind: str) -> None:

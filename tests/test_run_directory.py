@@ -187,3 +187,16 @@ def test_the_lock_falls_with_the_process(tmp_path):
     home.release()
     fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(other)
+
+
+def test_an_empty_run_beside_another_is_left_out_and_said(simulated):
+    """The report is on the run that holds something; where none does, the first one's reason is given."""
+    simulated.run("--no-report", simulated.script(emit(block())))
+    for name in ("a", "b"):
+        (simulated.folder / f"{name}.eprof" / "logs").mkdir(parents=True)
+    full, first, second = (simulated.folder / f"{name}.eprof" for name in ("program", "a", "b"))
+    document = api.load(full, first).energy("jetson-tk1").document()
+    assert document["launches"] == 1
+    assert any(f"Left out: {first}: holds nothing to report on" in one for one in document["warnings"])
+    with pytest.raises(LogError, match="None of the 2 runs can be reported on"):
+        api.load(first, second)

@@ -70,6 +70,7 @@ class Session:
         self.measurements: list[dict[str, Any]] = []
         self.status: int | None = None
         self.launches: int | None = None
+        self._lost = False
         self.run_now = self.runs_planned = 1
         self.started = _now()
 
@@ -211,6 +212,7 @@ class Session:
         finally:
             splitter.finish()
             if splitter.failed is not None:
+                self._lost = True
                 reason = f"{splitter.failed.filename}: {splitter.failed.strerror}"
                 self.warnings.append(f"Some of the {step.what} log could not be written and is lost ({reason}).")
 
@@ -283,9 +285,10 @@ class Session:
             self.warnings.append(f"{name} died of {_signal_name(ended.signal)} in the {step.what} run.")
         if verdict.kernels is not None and self.launches is None:
             self.launches = verdict.kernels
-        if verdict.failed:
+        failed = verdict.failed or self._lost
+        if failed:
             self.status = self.status or 1
-        return not (verdict.failed or ended.timed_out or status > 128 or verdict.kernels == 0)
+        return not (failed or ended.timed_out or status > 128 or verdict.kernels == 0)
 
     def _save(self, status: str) -> None:
         self.directory.save(self._record(status), last=status == COMPLETE)
