@@ -4,6 +4,7 @@ Only the standard library is imported here; each command imports its rooms when 
 """
 
 import argparse
+import errno
 import gc
 import os
 import sys
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from eprof import __version__, cli_diff, cli_run
 from eprof.cli_options import add_output, add_pricing
-from eprof.cli_output import Output, Result, deliver, planned
+from eprof.cli_output import Output, Result, deliver, give_up_output, open_closed_streams, planned
 from eprof.errors import EprofError, UsageError
 from eprof.plain import printable
 
@@ -40,6 +41,7 @@ _CONFIG_KEYS = (
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit: 0 done, 1 bad input, 2 wrong usage, 130 interrupted. Our bugs keep their traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    open_closed_streams()
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -49,8 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = _complain(f"eprof: {err}", 1)
     except BrokenPipeError:
         # The reader of our output went away (`eprof report ... | head`): nothing is left to say. 128 + SIGPIPE.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        give_up_output()
         code = 141
+    except OSError as err:
+        if err.filename is not None or err.errno not in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO):
+            raise
+        give_up_output()
+        code = _complain(f"eprof: standard output cannot be written ({err.strerror}).", 1)
     except KeyboardInterrupt:
         code = _complain("eprof: interrupted; nothing was written.", 130)
     sys.exit(code)
