@@ -30,7 +30,8 @@ def load(
     "regex:..." to keep. Raises LogError, DefinitionError, UsageError with one sentence each.
     """
     found = _expand(inputs)
-    directories = [runs.open_run(path) for path in found if runs.is_run(path)]
+    homes = [path for path in found if runs.is_run(path)]
+    directories, empty = runs.open_all(homes, alone=len(homes) == len(found))
     owner = {path: run for run in directories for path in run.main_logs()}
     paths = [*(path for path in found if not runs.is_run(path)), *owner]
     names = counters.descriptions()
@@ -44,6 +45,7 @@ def load(
 
     read, left_out = _read_all(paths, read_one)
     launches, run_notes = _settle(directories, logs.combine(read), read_one)
+    run_notes += empty
     launches, notes = _select(launches, kernels)
     notes = [*run_notes, *left_out, *(f"{Path(log.path).name}: {note}" for log in read for note in log.notes), *notes]
     return build(

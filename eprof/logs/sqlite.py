@@ -17,6 +17,7 @@ from eprof.logs.stream import Source
 from eprof.logs.table import Log
 
 _KIND = "nvprof-sqlite"
+_COUNTED = f"{_KIND}-counted"  # times of kernels that counters slowed down
 _CHUNK = 1 << 20
 _KERNEL_TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL")
 _COUNTER_TABLES = ("CUPTI_ACTIVITY_KIND_METRIC", "CUPTI_ACTIVITY_KIND_EVENT", "CUPTI_ACTIVITY_KIND_EVENT_INSTANCE")
@@ -50,12 +51,12 @@ def _read(source: Source, path: Path) -> Log:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
             tables = {name for (name,) in base.execute("select name from sqlite_master where type = 'table'")}
             _check(source, tables)
-            for table in (name for name in _KERNEL_TABLES if name in tables):
-                _kernels(base, table, store)
-            _copies(base, tables, store)
             counted = any(
                 base.execute(f"select 1 from {name} limit 1").fetchone() for name in _COUNTER_TABLES if name in tables
             )
+            for table in (name for name in _KERNEL_TABLES if name in tables):
+                _kernels(base, table, store, _COUNTED if counted else _KIND)
+            _copies(base, tables, store)
     except sqlite3.Error as err:
         raise LogError(
             f"{source.path}: the database is damaged or cut off ({err}); export it again with nvprof -o"
@@ -73,7 +74,7 @@ def _check(source: Source, tables: set[str]) -> None:
     raise LogError(f"{source.path}: this database was not made by nvprof -o; give an nvprof log")
 
 
-def _kernels(base: sqlite3.Connection, table: str, store: Store) -> None:
+def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str) -> None:
     """Launches in the order they started; start and end are in ns, and start 0 means that the time is not known."""
     device_of = _devices(base)
     rows = base.execute(
@@ -85,7 +86,7 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store) -> None:
     time_s = [(end - start) * 1e-9 if 0 < start <= end else np.nan for _, _, start, end in rows]
     ones = np.ones(len(rows), dtype=np.int64)
     store.add(
-        _KIND, Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), ones, np.array(time_s, np.float64))
+        kind, Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), ones, np.array(time_s, np.float64))
     )
 
 
