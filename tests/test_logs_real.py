@@ -215,7 +215,7 @@ def test_rows_without_header_are_refused_without_a_list():
 def test_sqlite_export():
     log = read(real("volta-sqlite-kernel-metric-tables.nvvp.gz"))
     kernels = combine([log]).kernels
-    assert log.format == "nvprof-sqlite" and kernels["launches"].tolist() == [100]
+    assert log.format == "nvprof-sqlite-counted" and kernels["launches"].tolist() == [100]
     assert kernels["device"].tolist() == ["Tesla V100-SXM2-32GB (0)"]
     assert log.tables[0].rows["time_s"][0] == pytest.approx((1684829605893241915 - 1684829605893205371) * 1e-9)
     assert any("--csv --print-gpu-trace --log-file out.csv" in note for note in log.notes)

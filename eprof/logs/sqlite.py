@@ -119,7 +119,7 @@ def _log(source: Source, store: Store, counted: bool) -> Log:
         raise LogError(f"{source.path}: the export holds no kernels; see that the program launches kernels on the GPU")
     return Log(
         path=source.path,
-        format=_KIND,
+        format="+".join(table.kind for table in tables),
         lines=0,
         skipped_lines=0,
         sha256=source.sha256,
