@@ -16,6 +16,21 @@ METRICS = (
     ("sm_efficiency", "Multiprocessor Activity", "%"),
     ("ipc", "Executed IPC", "ratio"),
 )
+NCU_COLUMNS = (
+    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
+    "Device", "CC",
+)  # fmt: skip
+SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+NCU_METRICS = {
+    "gpu__time_duration.sum": "ns",
+    **{f"dram__bytes_{way}.sum": "byte" for way in ("read", "write")},
+    **{f"lts__t_sectors_srcunit_tex_op_{way}.sum": "sector" for way in ("read", "write")},
+    **{f"l1tex__t_sectors_pipe_lsu_mem_global_op_{way}.sum": "sector" for way in ("ld", "st")},
+    **{f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum": "" for way in ("ld", "st")},
+    **{SASS.format(f"{type_}{kind}"): "inst" for type_ in "dfh" for kind in ("fma", "add", "mul")},
+    **{SASS.format(kind): "inst" for kind in ("integer", "bit", "conversion", "control", "memory", "misc")},
+    **{f"sm__throughput_{number}.avg.pct_of_peak_sustained_elapsed": "%" for number in range(16)},
+}
 SUMMARY_HEADER = '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
 
 
@@ -82,6 +97,58 @@ def trace(path: Path, launches: int) -> None:
             start, time = f"{launch / 1e4:.6f}", f"{launch % 91 + 0.5:.6f}"
             place = '"Tesla K20c (0)","1","7"'
             out.write(f'{start},{time},64,1,1,256,1,1,32,0,0,,,{place},"{kernel_name(launch % 200)} [{launch}]"\n')
+
+
+def ncu_cell(unit: str, seed: int) -> str:
+    """A value as ncu prints it: counts with groups of three, percentages with two decimals."""
+    return f"{seed % 9973 / 100:.2f}" if unit == "%" else f"{seed * 7919 % 1_000_003 * 64:,}"
+
+
+def ncu_launch(launch: int) -> list[str]:
+    """What ncu says of a launch in every row: 200 different kernels."""
+    kernel = kernel_name(launch % 200)
+    return [str(launch), "4711", "made_up", "127.0.0.1", kernel, "1", "7", "(256, 1, 1)", "(64, 8, 1)", "0", "8.0"]
+
+
+def quoted(fields: list[str]) -> str:
+    """A line of CSV with every field in quotes, as ncu writes it."""
+    return '"' + '","'.join(fields) + '"\n'
+
+
+def ncu_long(path: Path, launches: int) -> None:
+    """Long form of ncu: a row a launch and metric, 40 metrics."""
+    assert len(NCU_METRICS) == 40
+    with path.open("w") as out:
+        out.write(
+            "==PROF== Connected to process 4711 (/opt/made_up)\nstep 1\n==PROF== Disconnected from process 4711\n"
+        )
+        out.write(quoted([*NCU_COLUMNS, "Section Name", "Metric Name", "Metric Unit", "Metric Value"]))
+        for launch in range(launches):
+            about = ncu_launch(launch)
+            for place, (name, unit) in enumerate(NCU_METRICS.items()):
+                out.write(quoted([*about, "Command line profiler metrics", name, unit, ncu_cell(unit, launch + place)]))
+
+
+def ncu_raw(path: Path, launches: int) -> None:
+    """Raw page of ncu: a row a launch, 40 metrics that eprof knows or may know and 360 others, as in a full set."""
+    metrics = NCU_METRICS | {f"device__attribute_{number}": "" for number in range(180)}
+    metrics |= {f"sm__other_{number}.avg.pct_of_peak_sustained_active": "%" for number in range(180)}
+    with path.open("w") as out:
+        out.write("==PROF== Connected to process 4711 (/opt/made_up)\n")
+        out.write(quoted([*NCU_COLUMNS, *metrics]) + quoted([""] * len(NCU_COLUMNS) + list(metrics.values())))
+        for launch in range(launches):
+            cells = [ncu_cell(unit, launch + place) for place, unit in enumerate(metrics.values())]
+            out.write(quoted([*ncu_launch(launch), *cells]))
+
+
+def write_ncu(folder: Path) -> dict[str, Path]:
+    """The two logs of ncu, written if they are not there yet: 120,000 rows of the long form, 3,000 launches each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {name: folder / f"{name}.csv" for name in ("ncu_long", "ncu_raw")}
+    for path, write in zip(paths.values(), (ncu_long, ncu_raw), strict=True):
+        if not path.exists():
+            write(path, launches=3000)
+    return paths
 
 
 def write_all(folder: Path) -> dict[str, Path]:

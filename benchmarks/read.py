@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from generate import write_all
+from generate import write_all, write_ncu
 
 OURS = """
 import resource, sys, time, json
@@ -38,6 +38,8 @@ def bare(path: Path) -> Path:
     clean = path.with_suffix(".bare")
     if clean.exists():
         return clean
+    if path.name.startswith("ncu_"):
+        return bare_ncu(path, clean)
     with path.open() as log, clean.open("w") as out:
         header = ""
         for line in log:
@@ -46,6 +48,13 @@ def bare(path: Path) -> Path:
                 header = line
             elif line.startswith('"Tesla') or (header.startswith('"Start"') and line[0].isdigit()):
                 out.write(line)
+    return clean
+
+
+def bare_ncu(path: Path, clean: Path) -> Path:
+    """The header and the rows of a log of ncu, without the lines before them and the row of units."""
+    with path.open() as log, clean.open("w") as out:
+        out.writelines(line for line in log if line.startswith('"') and not line.startswith('"",'))
     return clean
 
 
@@ -58,7 +67,7 @@ def measure(code: str, path: Path) -> tuple[float, float]:
 def main(folder: Path) -> None:
     """Print a line for each file."""
     print(f"{'file':10} {'MB':>6} {'eprof s':>9} {'pandas s':>9} {'ratio':>6} {'eprof MB':>9} {'pandas MB':>10}")
-    for name, path in write_all(folder).items():
+    for name, path in {**write_ncu(folder), **write_all(folder)}.items():
         ours, own_mb = measure(OURS, path)
         theirs, pandas_mb = measure(PANDAS, bare(path))
         size = path.stat().st_size / 1e6

@@ -437,3 +437,73 @@ def test_both_ways_of_writing_one_log_say_the_same(tmp_path):
             joined.kernels.index = joined.counters.index = joined.kernels["kernel"]
         assert one.counters.sort_index().equals(other.counters[list(one.counters)].sort_index())
         assert one.kernels["time_s"].sort_index().equals(other.kernels["time_s"].sort_index())
+
+
+# ------------------------------------------------------------------------------------------------- block by block
+
+
+@pytest.mark.parametrize("chunk", [64, 700, 5000])
+def test_a_log_in_small_pieces_is_the_same(tmp_path, chunk):
+    """Rows, words of ncu, rules over several lines and a second table may begin and end in any block."""
+    from eprof.logs.reading import read_tuned
+    from eprof.logs.stream import Tuning
+
+    rule = row(0, "", "", "", section="SpeedOfLight") + ',"Rule","OPT","Say ""high"", then\nuse 5","global","5.1"'
+    lines = ["step 1", "==PROF== Connected to process 7 (/opt/prog)", RULES]
+    lines += [row(n, metric, "inst", f"{n},00{n}") + "," for n in range(1, 9) for metric in (FFMA, "x.sum")]
+    lines += [rule, "7 steps", wide((0, 7, "k", "4", "1.50", "2.5"), (1, 7, "k", "5", "2.50", "3.5")).rstrip()]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(lines) + "\n")
+    whole, pieces = read(path), read_tuned(path, Tuning(chunk_bytes=chunk))
+    assert whole.tables[0].counters[FFMA].sum() == sum(1001 * n for n in range(1, 9))
+    assert list(whole.tables[1].counters["dram__bytes.sum"]) == [1_500_000, 2_500_000]
+    assert (pieces.lines, pieces.skipped_lines, pieces.notes) == (whole.lines, whole.skipped_lines, whole.notes)
+    for one, other in zip(whole.tables, pieces.tables, strict=True):
+        assert one.counters.equals(other.counters) and one.rows.astype(str).equals(other.rows.astype(str))
+
+
+# ---------------------------------------------------------------------------------------------- values for each opcode
+
+OPCODES = "sass__thread_inst_executed_true_per_opcode"
+
+
+def by_opcode(tmp_path, page, *cells, **options):
+    """A log with the metric that has a value for each opcode, a launch a cell."""
+    if page == "raw":
+        rows = [(n, 7, "k", cell, "5") for n, cell in enumerate(cells)]
+        return log_of(tmp_path, wide(*rows, names=(OPCODES, TIME), units=("", "ns")), **options)
+    return log_of(tmp_path, NEW, *(row(n, OPCODES, "", cell, "k") for n, cell in enumerate(cells)), **options)
+
+
+@pytest.mark.parametrize("page", ["long", "raw"])
+def test_values_for_each_opcode_are_counters(tmp_path, page):
+    """As `--print-metric-instances details` prints them; the first is the packaged Sobel<double> sample, shortened."""
+    log = by_opcode(tmp_path, page, "67,091,808 (IMAD: 35,650,912; DFMA: 28,297,216; MUFU: 3,143,680)", "7 (MUFU: 7)")
+    counters = log.tables[0].counters
+    assert list(counters[OPCODES]) == [67_091_808, 7]
+    assert list(counters[f"{OPCODES}[DFMA]"]) == [28_297_216, 0], "an opcode that is not listed did not run"
+    assert list(counters[f"{OPCODES}[MUFU]"]) == [3_143_680, 7]
+    assert log.tables[0].units[f"{OPCODES}[MUFU]"] == "count"
+    few = by_opcode(tmp_path, page, "7 (MUFU: 7)", keep={f"{OPCODES}[MUFU]", f"{OPCODES}[HMMA]"})
+    assert few.tables[0].counters.to_dict("list") == {f"{OPCODES}[HMMA]": [0], f"{OPCODES}[MUFU]": [7]}
+
+
+@pytest.mark.parametrize("page", ["long", "raw"])
+@pytest.mark.parametrize("cell", ["7", "7 (3; 4)", "3; 4", "9 (MUFU: 3; IMAD: 4)", "n/a", "7 (MUFU: n/a; IMAD: 4)"])
+def test_opcodes_that_are_not_told_are_not_known(tmp_path, page, cell):
+    """Totals alone, values without names, or values that do not add up to the total."""
+    log = by_opcode(tmp_path, page, cell, "7 (MUFU: 7)", keep={OPCODES, f"{OPCODES}[MUFU]"})
+    counters = log.tables[0].counters
+    assert np.isnan(counters[f"{OPCODES}[MUFU]"][0]) and counters[f"{OPCODES}[MUFU]"][1] == 7
+    total = counters[OPCODES][0]
+    assert np.isnan(total) if cell in ("3; 4", "n/a") else total in (7, 9)
+
+
+def test_instances_of_other_metrics_leave_their_total(tmp_path):
+    log = log_of(tmp_path, wide((0, 7, "k", "12 (4; 8)", "1.50 (0x1: 1.00; 0x2: 0.50)", "2.5")))
+    assert log.tables[0].counters[FFMA][0] == 12 and log.tables[0].counters["dram__bytes.sum"][0] == 1_500_000
+
+
+def test_opcodes_in_the_style_of_a_locale(tmp_path):
+    log = by_opcode(tmp_path, "raw", "1.234.567 (IMAD: 1.234.560; MUFU: 7)")
+    assert log.tables[0].counters[f"{OPCODES}[IMAD]"][0] == 1_234_560

@@ -1,22 +1,24 @@
 """Logs of Nsight Compute (`ncu --csv`) and summaries of Nsight Systems (`nsys stats`): from blocks to a `Log`."""
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from eprof.errors import LogError
-from eprof.logs import ncu_long, ncu_rows
+from eprof.logs import ncu_long, ncu_rows, ncu_wide
 from eprof.logs.header import split
 from eprof.logs.ncu_long import TIMES, Long, Part
 from eprof.logs.ncu_messages import CSV, Messages
-from eprof.logs.ncu_numbers import Locale
-from eprof.logs.ncu_rows import Lines, Section
-from eprof.logs.ncu_wide import Wide
+from eprof.logs.ncu_numbers import Locale, Unit
+from eprof.logs.ncu_rows import Lines, Rows, Section
+from eprof.logs.ncu_wide import Sample, Wide
 from eprof.logs.nsys import Nsys
 from eprof.logs.stream import Source
 from eprof.logs.table import Log, Table
+from eprof.logs.threads import ahead
 
 _SIGN = re.compile(
     rb'(?:^|\n)(?:[^\n]*"?Process ID"?,"?Process Name"?,|==(?:PROF|ERROR|WARNING)== |"?Time ?\(%\)"?,"?Total Time \('
@@ -28,7 +30,6 @@ _RATE = re.compile(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
 _ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__")  # what no kernel does
 _SHOWN, _FEW = 12, 6
 _LOOK = 20
-_ALL = frozenset(range(1 << 16))  # of the columns of a raw page, which are read as text
 SLOWED = (
     "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
     "with `nsys stats`, or --time"
@@ -47,33 +48,54 @@ def is_in(block: bytes) -> bool:
     return sign is not None and _NVPROF.search(block, 0, sign.start()) is None
 
 
-def read(source: Source, blocks: Iterable[bytes], keep: Container[str] | None) -> Log:
+def read(source: Source, blocks: Iterator[bytes], keep: Container[str] | None) -> Log:
     """Read a log of ncu or nsys. keep: the counters to hold, by name; None for all.
 
     Raises LogError, one sentence, if there are no kernels in it.
     """
-    data = b"".join(blocks)
-    reader = _Reader(source, data, keep)
+    reader = _Reader(source, keep)
+    for block in ahead(blocks):
+        reader.feed(block)
     return reader.log()
+
+
+@dataclass
+class _Open:
+    """A section while its rows come, block by block: the columns to read, and those of them to keep as text."""
+
+    section: Section
+    wanted: list[int] | None
+    texts: Iterable[int]
+    found: Rows = field(default_factory=Rows)
+    units: dict[int, Unit] | None = None
+    sample: Sample = field(default_factory=Sample)
 
 
 class _Reader:
     """One log: its sections, the lines between them, and what there is to say."""
 
-    def __init__(self, source: Source, data: bytes, keep: Container[str] | None) -> None:
-        self.source, self.data, self.keep = source, data, keep
+    def __init__(self, source: Source, keep: Container[str] | None) -> None:
+        self.source, self.keep = source, keep
         self.messages, self.nsys, self.locale = Messages(), Nsys(), Locale()
         self.skipped, self.example, self.notes = 0, "", list[str]()
+        self.sections: list[_Open] = []
         self.opened: list[Long | Wide] = []
         self.unknown: list[int] = []
         self.program: str | None = None
-        self.has_rows = False
-        lines = Lines.of(data)
-        self.lines, self.is_cut = len(lines.starts), lines.is_cut
+        self.lines, self.is_cut = 0, False
+
+    def feed(self, block: bytes) -> None:
+        """The next lines: the rest of the section that is open, and further sections."""
+        lines = Lines.of(block)
         top, found = ncu_rows.sections(lines)
-        self._between(top, 1)
+        if self.sections:
+            self._rows(self.sections[-1], top, self.lines + 1)
+        else:
+            self._between(top, self.lines + 1)
         for section, below in found:
-            self._open(section, below)
+            section.first_line += self.lines
+            self._rows(self._open(section), below, section.first_line + 1)
+        self.lines, self.is_cut = self.lines + len(lines.starts), lines.is_cut
 
     def _between(self, lines: Lines, first: int, indexes: Iterable[int] | None = None) -> None:
         """Lines that are no rows: words of ncu, tables of nsys, output of the program."""
@@ -86,24 +108,47 @@ class _Reader:
         self.skipped += number
         self.example = self.example or text[:80]
 
-    def _open(self, section: Section, lines: Lines) -> None:
+    def _open(self, section: Section) -> _Open:
         if section.kind == ncu_rows.UNKNOWN:
             self.unknown.append(section.first_line)
+            one = _Open(section, [], ())
+        elif section.kind == ncu_rows.RAW:
+            one = _Open(section, ncu_wide.columns_of(section, self.keep), ncu_rows.ALL)
+        else:
+            one = _Open(section, *ncu_long.columns_of(section))
+        self.sections.append(one)
+        return one
+
+    def _rows(self, one: _Open, lines: Lines, first: int) -> None:
+        """Take lines of a section. first: the number of the first of them in the log."""
+        if one.section.kind == ncu_rows.UNKNOWN:
             return
-        self.program = self.program or _program(section, lines)
-        wanted, texts = ncu_long.columns_of(section) if section.kind != ncu_rows.RAW else (None, None)
-        found = ncu_rows.rows(section, lines, wanted, _ALL if texts is None else texts)
-        one = Wide(section, lines, found) if section.kind == ncu_rows.RAW else ncu_long.gather(section, found)
-        self._between(lines, section.first_line + 1, found.others)
+        self.program = self.program or _program(one.section, lines)
+        found = ncu_rows.rows(one.section, lines, one.wanted, one.texts)
+        if one.section.kind == ncu_rows.RAW:
+            one.units = one.units or ncu_wide.units_of(one.section, lines, found)
+            one.sample.add(one.section, lines)
+        self._between(lines, first, found.others)
         for text in found.misfits:
             self._skip(text)
-        if one.stray:
-            self._skip("(a line that looks like a row, without its numbers)", one.stray)
-        self.opened.append(one)
-        self.has_rows |= bool(found.tables)
+        one.found.tables += found.tables
+
+    def _close(self) -> None:
+        """All rows are there: put them together."""
+        for one in self.sections:
+            if one.section.kind == ncu_rows.UNKNOWN:
+                continue
+            if one.section.kind == ncu_rows.RAW:
+                done: Long | Wide = Wide(one.section, one.units or {}, one.found, one.sample)
+            else:
+                done = ncu_long.gather(one.section, one.found)
+            if done.stray:
+                self._skip("(a line that looks like a row, without its numbers)", done.stray)
+            self.opened.append(done)
 
     def log(self) -> Log:
         """The log, or the one sentence on why there is none."""
+        self._close()
         parts = self._parts()
         tables = [*tables_of(parts), *([self.nsys.table()] if self.nsys.kernels else [])]
         if not tables:
@@ -184,7 +229,7 @@ class _Reader:
         if self.unknown and not self.opened:
             place = self.unknown[0]
             return f"the table of ncu (line {place}) has no kernels or no values of metrics; make one with `{CSV}`"
-        if self.has_rows:
+        if any(one.found.tables for one in self.sections):
             return (
                 "the log holds no values of metrics, only advice (rules), which is nothing to count with; "
                 f"collect metrics with `{CSV}`"

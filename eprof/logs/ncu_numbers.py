@@ -83,7 +83,7 @@ class Locale:
 
     def look(self, texts: pa.Array, whole: Array) -> None:
         """Look at cells; `whole` tells which are counts in an unscaled unit, so that they can have no decimals."""
-        if len(texts) and (set(_bytes_in(texts)) - _OF_NUMBERS):
+        if len(texts) and (set(np.flatnonzero(np.bincount(bytes_of(texts))).tolist()) - _OF_NUMBERS):
             numbers = pc.match_substring_regex(texts, "^[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]+)?$")
             texts, whole = texts.filter(numbers), whole[numbers.to_numpy(zero_copy_only=False)]
         if len(texts):
@@ -168,10 +168,10 @@ class _Cells:
         return np.asarray((left >= 3) & digits & ends & short & ~zero & (before > signed)), after
 
 
-def _bytes_in(texts: pa.Array) -> Array:
+def bytes_of(texts: pa.Array) -> Array:
+    """The bytes of all cells, one after the other."""
     places = np.frombuffer(texts.buffers()[1], dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    data = np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)[places[0] : places[-1]]
-    return np.flatnonzero(np.bincount(data, minlength=256))
+    return np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)[places[0] : places[-1]]
 
 
 def is_whole(metric: str, unit: str) -> bool:

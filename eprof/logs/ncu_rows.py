@@ -19,6 +19,7 @@ _BLOCK = 1 << 20
 _MARK = b"Process ID"
 _HEADER = re.compile(r'"?(?:ID"?,"?)?Process ID"?,"?Process Name"?(?:,|$)')
 _NAMES = {LONG: ("Metric Name", "Metric Unit", "Metric Value"), SUMMARY: ("Metric Name", "Metric Unit", "Average")}
+ALL = frozenset(range(1 << 16))  # of the columns, to be read as text
 _CODED = pa.dictionary(pa.int32(), pa.string())
 
 

@@ -1,6 +1,7 @@
 """Nsight Compute's raw page: a row a launch, a column a metric, a row of units below the names."""
 
 from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -22,31 +23,66 @@ _INDEX = ("device__attribute_device_index", "launch__device_id")
 _VERSION = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
 
 
+_SAMPLE = 64
+
+
+@dataclass
+class Sample:
+    """The first rows of a section in full, which show how the file writes numbers."""
+
+    rows: list[list[str]] = field(default_factory=list)
+
+    def add(self, section: Section, lines: Lines) -> None:
+        """Take rows until there are enough."""
+        for index in range(len(lines.starts)) if len(self.rows) < _SAMPLE else ():
+            fields = split(lines.text(index))
+            if len(fields) == section.prefix + len(section.columns) and fields[section.prefix]:
+                self.rows.append(fields)
+            if len(self.rows) == _SAMPLE:
+                break
+
+
+def columns_of(section: Section, keep: Container[str] | None) -> list[int] | None:
+    """Places of the columns that are read; None for all."""
+    if keep is None:
+        return None
+    told = (*FIXED, *_INDEX, *_VERSION, NAME)
+    return [
+        place
+        for place, name in enumerate(section.columns, section.prefix)
+        if name in told or _is_kept(LABELS.get(name, name), keep)
+    ]
+
+
+def _is_kept(name: str, keep: Container[str] | None) -> bool:
+    return keep is None or name in keep or name in TIMES or ncu_instances.PER_OPCODE.fullmatch(name) is not None
+
+
+def units_of(section: Section, lines: Lines, found: Rows) -> dict[int, Unit] | None:
+    """The row of units: the first other line that begins with an empty field and is as long as the header."""
+    for index in found.others[:3]:
+        fields = split(lines.text(index))
+        if len(fields) == section.prefix + len(section.columns) and not fields[section.prefix]:
+            found.others.remove(index)
+            return {place: unit_of(text) for place, text in enumerate(fields)}
+    return None
+
+
 class Wide:
     """One section of a raw page."""
 
-    def __init__(self, section: Section, lines: Lines, found: Rows) -> None:
-        self.section, self.stray = section, 0
-        self.units = self._units(lines, found)
-        self.table = pa.concat_tables(found.tables).combine_chunks() if found.tables else None
+    def __init__(self, section: Section, units: dict[int, Unit], found: Rows, sample: Sample) -> None:
+        self.section, self.units, self.sample, self.stray = section, units, sample, 0
+        self.table = pa.concat_tables(found.tables) if found.tables else None
         if self.table is not None:
             good = pc.and_(*(pc.match_substring_regex(self._text(name), "^[0-9,.]+$") for name in ("ID", "Process ID")))
             self.stray = len(self.table) - (pc.sum(good).as_py() or 0)
-            self.table = self.table.filter(good)
+            self.table = self.table.filter(good) if self.stray else self.table
 
     @property
     def rules(self) -> bool:
         """Whether there is no launch."""
         return self.table is None or not len(self.table)
-
-    def _units(self, lines: Lines, found: Rows) -> dict[int, Unit]:
-        """The row of units: the first other line that begins with an empty field and is as long as the header."""
-        for index in found.others[:3]:
-            fields = split(lines.text(index))
-            if len(fields) == self.section.prefix + len(self.section.columns) and not fields[self.section.prefix]:
-                found.others.remove(index)
-                return {place: unit_of(text) for place, text in enumerate(fields)}
-        return {}
 
     def _text(self, name: str) -> pa.Array:
         assert self.table is not None
@@ -66,12 +102,23 @@ class Wide:
         return found
 
     def look(self, locale: Locale) -> None:
-        """Show all numbers to the one who decides how the file writes them."""
-        for place, name in self.metrics():
-            column = self._cells(place)
-            unit = self.units.get(place)
-            whole = unit is not None and unit.factor == 1 and is_whole(name, unit.base)
-            locale.look(column, np.full(len(column), whole))
+        """Show numbers to the one who decides how the file writes them: of the first rows, or of all if need be."""
+        own, metrics = Locale(), self.metrics()
+        places = np.array([place for place, _ in metrics], dtype=np.int64)
+        whole = np.array([self._is_whole(place, name) for place, name in metrics], dtype=bool)
+        cells = [row[place] for row in self.sample.rows for place in places]
+        own.look(ncu_instances.totals(pa.array(cells, pa.string())), np.tile(whole, len(self.sample.rows)))
+        table = self.table
+        for place, is_whole_ in zip(places, whole, strict=True) if table is not None and not own.proof else ():
+            if table is not None and str(place) in table.column_names:
+                column = ncu_instances.totals(table[str(place)].combine_chunks())
+                own.look(column, np.full(len(column), is_whole_))
+        locale.join(own)
+
+    def _is_whole(self, place: int, name: str) -> bool:
+        """Whether the values of a column can have no decimals."""
+        unit = self.units.get(place)
+        return unit is not None and unit.factor == 1 and is_whole(name, unit.base)
 
     def _cells(self, place: int) -> pa.Array:
         """The cells of a metric: with instances, the total before them; alone ("1; 2; 3") they are no number."""
@@ -86,6 +133,8 @@ class Wide:
         missing: dict[str, int] = {}
         several: list[str] = []
         for place, name in self.metrics():
+            if not _is_kept(name, keep):
+                continue
             own = self._by_opcode(place, name, style, keep)
             data, units = data | own, units | dict.fromkeys(own, COUNT)
             if keep is not None and name not in keep and name not in TIMES:
