@@ -16,6 +16,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "samples"))
 
+from common.driver import by_nvrtc
 from common.launch import open_device
 from common.options import SampleError
 from fmm.points import DISTRIBUTIONS
@@ -121,6 +122,12 @@ def test_acceptance(pocl):
     assert "passed" in done.stdout
     for phase in ("UP", "U", "V", "W", "X", "DOWN"):
         assert re.search(rf"^  {phase} +[\d.]+ ms", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("q", "empty"), [(64, False), (256, True)])
+def test_says_why_w_and_x_are_empty(q, empty):
+    done = run("fmm", "N=4096", f"Q={q}", "--count")
+    assert ("W and X are empty: all leaves that meet are of one size" in done.stdout) == empty
 
 
 @pytest.mark.parametrize(
@@ -270,6 +277,11 @@ def nvrtc_library():
         for path in sorted(Path(folder).glob("*/lib/libnvrtc.so*")):
             return ctypes.CDLL(str(path))
     pytest.skip("no NVRTC: pip install nvidia-cuda-nvrtc")
+
+
+def test_nvrtc_makes_machine_code():
+    """As `backend=driver` uses it."""
+    assert by_nvrtc(nvrtc_library(), kernel_source(4, "double"), "90").startswith(b"\x7fELF")
 
 
 def test_nvrtc_compiles():

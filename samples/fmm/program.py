@@ -89,6 +89,7 @@ def count(values: dict[str, Any], json_wanted: bool) -> int:
     else:
         print(", ".join(f"{name} {number}" for name, number in describe(work).items()))
         print(as_text({**by_phase, **kernels}))
+        print(empty_lists(describe(work)), end="\n" if empty_lists(describe(work)) else "")
     return 0
 
 
@@ -138,6 +139,13 @@ def check(
     return {"checked": len(targets), "relative_error": error, "tolerance": tolerance, "passed": error <= tolerance}
 
 
+def empty_lists(tree: dict[str, int]) -> str:
+    """Why W and X do nothing, where they do; boxes of different sizes must meet for them to have work."""
+    if tree["w"] or tree["x"]:
+        return ""
+    return "W and X are empty: all leaves that meet are of one size (dist=clustered or another Q has them)"
+
+
 def text(report: dict[str, Any], values: dict[str, Any]) -> str:
     """The report for people."""
     settings = " ".join(f"{name}={values[name]}" for name in ("N", "Q", "order", "dist", "precision", "seed"))
@@ -149,6 +157,8 @@ def text(report: dict[str, Any], values: dict[str, Any]) -> str:
     for phase, seconds in report["phase_s"].items():
         parts = ", ".join(f"{name} {s * 1e3:.3f}" for name, s in report["kernel_s"].items() if of(name, phase))
         lines.append(f"  {phase:5}{seconds * 1e3:10.3f} ms" + (f"   {parts}" if parts else ""))
+    if why := empty_lists(report["tree"]):
+        lines.append(why)
     if "relative_error" in report:
         verdict = "passed" if report["passed"] else "FAILED"
         error = f"relative error {report['relative_error']:.2e} at {report['checked']} points"
