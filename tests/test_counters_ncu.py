@@ -1,6 +1,7 @@
 """Definitions for Nsight Compute: test vectors of its samples, one vocabulary with nvprof, fallbacks, the table of names."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from test_counts_launches import make, row
 
 from eprof import checks, counters, counts, plan, profile, times
 from eprof.errors import DefinitionError
+from eprof.logs import combine, read
 from eprof.marks import Mark
 from eprof.vocabulary import COUNTS
 
@@ -235,6 +237,26 @@ def test_the_same_kernel_by_nvprof_and_by_ncu(books):
     assert {word for word in COUNTS if np.isnan(row(new)[word])} <= {
         word for word in COUNTS if np.isnan(row(old)[word])
     }
+
+
+def test_a_real_log_of_nvprof_renamed_by_the_table_says_the_same(real_log):
+    """A V100 log of nvprof under the names that `counters/nvprof-ncu.toml` gives: same words, read by ncu's definition."""
+    path = real_log("v100-events-and-metrics-summary-with-total.csv")
+    launches = combine([read(path, keep=counters.names_in_use())])
+    named = {
+        old: pair.ncu for pair in counters.other_names() for old in pair.nvprof if re.fullmatch(r"[\w.]+", pair.ncu)
+    }
+    known = launches.counters.rename(columns=named)
+    renamed = replace(launches, counters=known, marks=launches.marks.rename(columns=named),
+                      units={named.get(name, name): unit for name, unit in launches.units.items()})  # fmt: skip
+    old, new = (counts.count(one, counters.find(by, "7.0")) for one, by in ((launches, "nvprof"), (renamed, "ncu")))
+    for word, number in {
+        "fp32": 1_048_576,
+        "warp_issue": 458_752,
+        "dram_read": 32 * 246_126,
+        "dram_write": 32 * 142_439,
+    }.items():
+        assert row(old)[word] == row(new)[word] == number, word
 
 
 def test_half_precision_is_counted_in_instructions_and_marked():
