@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ class Report:
         self.marks = counted.marks.set_index(counted.kernels["kernel"])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def baseline():
     return Report(REPORTS[0])
 
@@ -168,8 +169,8 @@ def test_a_division_less_is_seen(baseline):
 
 def test_tampered_opcodes_are_noticed(baseline):
     name = f"{OPCODES}[DFMA]"
-    broken = baseline.launches
-    broken.counters[name] *= 1.5
+    tampered = baseline.launches.counters.assign(**{name: 1.5 * baseline.launches.counters[name]})
+    broken = replace(baseline.launches, counters=tampered)
     assert any("elapsed cycles" in one for one in checks.check(broken, counters.find("ncu", "7.0")))
 
 
@@ -234,6 +235,32 @@ def test_the_full_set_and_the_minimal_set_give_the_same_energies(report, tmp_pat
     assert {"fp64_fma", "integer", "dram_read", "l1_read", "l2_read", "constant"} <= set(priced)
     for word in priced:
         assert np.allclose(one[word].fillna(0), other[word].fillna(0), rtol=1e-9, atol=1e-15), word
+
+
+def test_the_same_launches_as_a_raw_page(baseline, tmp_path):
+    """What `ncu --import --page raw --print-units base --print-metric-instances details` makes of it, DERIVED, unrounded."""
+    names = [name for name in baseline.raw if not name.startswith("sass__") and baseline.raw[name].notna().all()]
+    units = {"count": "inst", "percent": "%", "byte_per_s": "byte/second", "other": "inst/cycle"}
+    kinds = baseline.log.tables[0].units
+    path = tmp_path / "raw.csv"
+    with path.open("w", newline="") as file:
+        out = csv.writer(file, quoting=csv.QUOTE_ALL)
+        out.writerow([*HEADER[:11], "device__attribute_display_name", OPCODES, *names])
+        out.writerow([""] * 13 + ["ns" if name == TIME else units[kinds[name]] for name in names])
+        for place, kernel in enumerate(baseline.raw.index):
+            own = {
+                name[len(OPCODES) + 1 : -1]: n for name, n in baseline.raw.iloc[place].items() if f"{OPCODES}[" in name
+            }
+            told = "; ".join(f"{opcode}: {number:.0f}" for opcode, number in own.items() if number)
+            about = [place, 7, "openacc", "host", kernel, 1, 7, "", "", 0, "7.0", "Tesla V100-SXM2-32GB"]
+            cells = [repr(float(baseline.raw[name].iloc[place])) for name in names]
+            out.writerow([*about, f"{sum(own.values()):.0f} ({told})", *cells])
+    again = combine([read(path, keep=counters.names_in_use())])
+    assert list(again.kernels["device"]) == ["Tesla V100-SXM2-32GB (0)"] * 5
+    counted = counts.count(again, counters.find("ncu", "7.0"), "accessed")
+    for word in baseline.table:
+        assert np.allclose(counted.table[word], baseline.table[word], rtol=1e-12, equal_nan=True), word
+        assert list(counted.marks[word]) == list(baseline.marks[word]), word
 
 
 # ---------------------------------------------------------------------------------------------------------- bad input
