@@ -148,9 +148,9 @@ def _rendered(document: dict[str, Any], kind: str) -> bytes:
 
         return orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"
     if kind == "html":
-        from eprof.report import tuning
+        from eprof.report.tuning import html
 
-        return bytes(tuning.html(document).encode())
+        return html(document).encode()
     if kind == "txt":
         from eprof import console_tuning
 

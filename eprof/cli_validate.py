@@ -134,9 +134,9 @@ def _rendered(document: dict[str, Any], kind: str) -> bytes:
 
         return orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"
     if kind == "html":
-        from eprof.report import validation
+        from eprof.report.validation import html
 
-        return bytes(validation.html(document).encode())
+        return html(document).encode()
     if kind == "txt":
         from eprof import console_validation
 

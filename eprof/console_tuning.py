@@ -73,7 +73,8 @@ def _heat(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         words = [Text("") if one is None else _cell(one.text + one.sign, one.step) for one in found]
         table.add_row(f"{memory:g}", *words)
     yield table
-    yield Text(cells.legend, style="dim")
+    now = document["now"]
+    yield Text(cells.legend + (f", now at {label(now)}" if now else ""), style="dim")
 
 
 def _cell(words: str, step: int | None) -> Text:

@@ -17,18 +17,19 @@ def verdict(document: Mapping[str, Any]) -> Verdict:
     best, fastest = document["best"], document["fastest"]
     if best is None:
         return Verdict(f"No setting gives {document['objective_words']}.", "The notes say why.")
-    who = "Predicted" if document["time"]["from"] == "modelled" else "From measured times, predicted"
+    how = "predicted, with modelled times" if document["time"]["from"] == "modelled" else "predicted for measured times"
     setting = f"{label(best)}{NARROW}MHz"
     if same(best, fastest):
-        words = f"{who}: the fastest setting, {setting}, is also the one with {document['objective_words']}."
+        words = f"{setting}, the fastest setting, also gives {document['objective_words']} for "
+        f"{document['program']} ({how})."
         return Verdict(words, "Race-to-halt is right here." if document["objective"] == "energy" else "")
     energy, time = _ratio(best, fastest, "energy_j"), _ratio(best, fastest, "time_s")
-    words = f"{who}: {document['program']} at {setting} has {document['objective_words']}."
+    words = f"{setting} gives {document['objective_words']} for {document['program']} ({how})."
     if energy is None or time is None:
         return Verdict(words, "")
     return Verdict(
         words,
-        f"Against the fastest setting, {label(fastest)}{NARROW}MHz, {_change(energy)} energy and {_change(time)} time.",
+        f"Against the fastest setting, {label(fastest)}{NARROW}MHz, {change(energy)} energy and {change(time)} time.",
     )
 
 
@@ -38,7 +39,8 @@ def _ratio(one: Mapping[str, Any], other: Mapping[str, Any] | None, what: str) -
     return float(one[what] / other[what] - 1)
 
 
-def _change(ratio: float) -> str:
+def change(ratio: float) -> str:
+    """A ratio as "3.9 % less"."""
     return f"{percent(100 * abs(ratio))} {'less' if ratio < 0 else 'more'}"
 
 
@@ -79,7 +81,7 @@ def time_words(document: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """A setting in the heat map: what stands there, its colour 0..8 (None: no number), a sign, and all of it in words."""
+    """A setting in the heat map: what stands there, its colour 0..8 (None: no number), signs, and all of it in words."""
 
     text: str
     step: int | None
@@ -114,8 +116,6 @@ def heat(document: Mapping[str, Any]) -> Heat:
     signs = ["* best", "» fastest"]
     if document["measured_best"]:
         signs.append("m measured best")
-    if document["now"]:
-        signs.append("now: the profile's setting")
     if any(cell.doubtful for cell in cells.values()):
         signs.append("? not a setting that the table has seen")
     caption = f"Energy of {document['program']} at each setting, {quantity(low, 'J')} at the lowest."

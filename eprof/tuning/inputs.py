@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
+
 from eprof import costs
 from eprof.costs import CostTable
 from eprof.errors import CostError, EprofError
@@ -16,7 +18,7 @@ from eprof.validation.run import Model
 from eprof.validation.scores import Floats, score
 from eprof.validation.study import Report
 
-_HEAD_BYTES = 65536
+_HEAD_ROWS = 50
 
 
 def is_measurements(path: Path) -> bool:
@@ -25,13 +27,12 @@ def is_measurements(path: Path) -> bool:
         return False
     if path.suffix == ".parquet":
         return True
-    if path.suffix not in (".csv", ".tsv"):
+    if path.suffix != ".csv":
         return False
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES).decode("utf-8-sig", "replace").split("\n", 1)[0]
     try:
-        mapping.choose([one.strip().strip('"') for one in head.split(",")], str(path))
-    except EprofError:
+        mapping.choose(pd.read_csv(path, nrows=_HEAD_ROWS), str(path))
+    except (EprofError, ValueError, OSError):
+        # A log of a profiler is no table from its first line on; whatever is wrong with it, its reader says it better.
         return False
     return True
 

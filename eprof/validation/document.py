@@ -16,7 +16,7 @@ from eprof.validation.scores import Floats, errors_percent, grouped, histogram, 
 from eprof.validation.study import SCALED, Outcome, Validation
 
 SCHEMA = "eprof.validation/1"
-EDGES = [-50.0, *[float(one) for one in range(-40, 41, 2)], 50.0]
+EDGES = [float(one) for one in range(-50, 51, 2)]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,26 @@
+"""The page of `eprof tune`, one file that fetches nothing (docs/tune.md)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from eprof.report import tuning_view as view
+from eprof.report.sections.method import utc
+from eprof.report.tuning_words import verdict
+from eprof.report.validation import page
+
+
+def html(document: Mapping[str, Any]) -> str:
+    """One self-contained HTML file from a document `eprof.tune/1`."""
+    made = (
+        view.clocks(document),
+        view.trade(document),
+        view.kernels(document),
+        view.meter(document),
+        view.method(document),
+    )
+    sections = [one for one in made if one is not None]
+    name = document["model"].get("name")
+    parts = [f"costs of {name}" if name else "", utc(document["created_utc"])]
+    subtitle = " · ".join(part for part in parts if part)
+    # What tuning has no gate for, the shared frame asks for none.
+    return page({**document, "gate": None}, "tune", subtitle, verdict(document), view.figures(document), sections)
