@@ -2,4 +2,6 @@
 
 from eprof.cli import main
 
-main()
+# A guard: processes that read logs import this module again.
+if __name__ == "__main__":
+    main()

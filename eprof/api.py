@@ -2,14 +2,14 @@
 
 import glob
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from eprof import counters, logs, runs
 from eprof.errors import CollectError, LogError, UsageError
+from eprof.logs.cache import place as cache_place
+from eprof.logs.many import Progress, Reading, attempt, read_all
 from eprof.logs.table import Launches, Log
 from eprof.profile import Profile, build
 from eprof.runs import Run
@@ -22,28 +22,43 @@ def load(
     time: Sequence[str] = (),
     kernels: Sequence[str] = (),
     command_line: Sequence[str] = (),
+    strict: bool = False,
+    scheduler: str | None = None,
+    cache: bool = True,
+    workers: int = 1,
+    progress: Progress | None = None,
 ) -> Profile:
     """Read saved profiler logs, of one run or of several, and count what their kernels did.
 
     inputs: files or glob patterns. capability: of the GPU, "3.5", if its name does not tell. columns: a file with the
     column names of headerless rows. time: "SECONDS" or "KERNEL=SECONDS" for logs without times. kernels: names or
-    "regex:..." to keep. Raises LogError, DefinitionError, UsageError with one sentence each.
+    "regex:..." to keep. strict: a log that cannot be read is an error; else it is left out, with a warning, if others
+    can. scheduler: a Dask cluster that reads the logs, "tcp://HOST:PORT" or "local". cache: large logs are kept as they
+    were read, and not read again. workers: processes that may read; more than one needs a script with a guard
+    (`if __name__ == "__main__"`), as multiprocessing does. progress: is told how many bytes were read, and how many there are.
+    Raises LogError, DefinitionError, UsageError with one sentence each.
     """
     found = _expand(inputs)
     homes = [path for path in found if runs.is_run(path)]
     directories, empty = runs.open_all(homes, alone=len(homes) == len(found))
     owner = {path: run for run in directories for path in run.main_logs()}
     paths = [*(path for path in found if not runs.is_run(path)), *owner]
-    names = counters.descriptions()
-    # The reader keeps no other counters, so that wide traces fit in memory.
-    keep = counters.names_in_use()
-    column_names = logs.read_columns(columns) if columns is not None else None
+    reading = Reading(
+        tuple(logs.read_columns(columns)) if columns is not None else None,
+        counters.descriptions(),
+        # The reader keeps no other counters, so that wide traces fit in memory.
+        counters.names_in_use(),
+        cache_place() if cache else None,
+    )
+    results = read_all(paths, reading, scheduler=scheduler, workers=workers, progress=progress)
 
     def read_one(path: Path) -> Log:
-        log = _whole(path, lambda file: logs.read(file, columns=column_names, names=names, keep=keep))
+        log = results.get(path) or attempt(path, reading)
+        if isinstance(log, LogError):
+            raise log
         return runs.titled(owner[path], log) if path in owner else log
 
-    read, left_out = _read_all(paths, read_one)
+    read, left_out = _read_all(paths, read_one, strict)
     launches, run_notes = _settle(directories, logs.combine(read), read_one)
     run_notes += empty
     launches, notes = _select(launches, kernels)
@@ -64,20 +79,6 @@ def _common_pricing(directories: Sequence[Run]) -> Run | None:
     """A run whose costs, setting and efficiency are those of all run directories; None if they differ."""
     asked = {tuple(run.pricing(what) for what in ("costs", "setting", "efficiency")) for run in directories}
     return directories[0] if len(asked) == 1 else None
-
-
-def _whole(path: Path, read: Callable[[Path], Log]) -> Log:
-    """Read a log that may be a pipe: it is copied first, because readers look at a file's start more than once."""
-    if not path.is_fifo():
-        return read(path)
-    with tempfile.NamedTemporaryFile() as spool:
-        with path.open("rb") as pipe:
-            shutil.copyfileobj(pipe, spool)
-        spool.flush()
-        try:
-            return replace(read(Path(spool.name)), path=str(path))
-        except LogError as err:
-            raise LogError(str(err).replace(spool.name, str(path))) from err
 
 
 def run(
@@ -145,7 +146,7 @@ def _expand(inputs: Sequence[str | Path]) -> list[Path]:
     return list({path if path.is_fifo() else path.resolve(): path for path in found}.values())
 
 
-def _read_all(paths: Sequence[Path], read: Callable[[Path], Log]) -> tuple[list[Log], list[str]]:
+def _read_all(paths: Sequence[Path], read: Callable[[Path], Log], strict: bool) -> tuple[list[Log], list[str]]:
     """The logs that can be read. One unreadable log among several is left out with a warning; alone it is an error."""
     found: list[Log] = []
     left_out: list[str] = []
@@ -153,7 +154,7 @@ def _read_all(paths: Sequence[Path], read: Callable[[Path], Log]) -> tuple[list[
         try:
             found.append(read(path))
         except LogError as err:
-            if len(paths) == 1 or not path.exists():
+            if strict or len(paths) == 1 or not path.exists():
                 raise
             left_out.append(f"Left out: {err}")
     if not found:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eprof import __version__, cli_diff, cli_run
-from eprof.cli_options import add_output, add_pricing
+from eprof import __version__, cli_calibrate, cli_diff, cli_roofline, cli_run, cli_tune, cli_validate
+from eprof.cli_options import add_output, add_pricing, add_reading
 from eprof.cli_output import Output, Result, deliver, give_up_output, open_closed_streams, planned
 from eprof.errors import EprofError, UsageError
 from eprof.plain import printable
@@ -140,6 +140,8 @@ def _add_report(commands: _Commands) -> argparse.ArgumentParser:
         help="time without counters, for logs that have none; total, or of one kernel (repeatable)",
     )
     parser.add_argument("--columns", metavar="FILE", help="column names (one CSV line) of headerless rows")
+    cli_roofline.add_questions(parser)
+    add_reading(parser)
     add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
     return parser
 
@@ -197,7 +199,8 @@ def _report(options: argparse.Namespace) -> int:
     outputs = planned(options)
     # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
     gc.disable()
-    from eprof import api
+    from eprof import api, cli_progress
+    from eprof.logs.many import cores
 
     profile = api.load(
         *options.inputs,
@@ -206,9 +209,14 @@ def _report(options: argparse.Namespace) -> int:
         time=options.time,
         kernels=options.kernel_name,
         command_line=options.command_line,
+        strict=options.strict,
+        scheduler=options.scheduler,
+        cache=not options.no_cache,
+        workers=cores(),
+        progress=cli_progress.reading(options.quiet),
     )
     energy = profile.energy(options.costs, setting=options.setting, efficiency=options.efficiency)
-    return _deliver(energy, outputs, options)
+    return _deliver(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
 
 
 def _deliver(energy: "Energy", outputs: list[Output], options: argparse.Namespace, page: Path | None = None) -> int:
@@ -308,6 +316,10 @@ _ADDERS = {
     "run": cli_run.add_run,
     "report": _add_report,
     "diff": cli_diff.add_diff,
+    "roofline": cli_roofline.add,
+    "validate": cli_validate.add_validate,
+    "tune": cli_tune.add_tune,
+    "calibrate": cli_calibrate.add_calibrate,
     "costs": _add_costs,
     "counters": _add_counters,
     "doctor": cli_run.add_doctor,
@@ -316,6 +328,10 @@ _HANDLERS = {
     "run": _run_program,
     "report": _report,
     "diff": cli_diff.diff,
+    "roofline": cli_roofline.roofline,
+    "validate": cli_validate.validate,
+    "tune": cli_tune.tune,
+    "calibrate": cli_calibrate.calibrate,
     "costs": _costs,
     "counters": _counters,
     "doctor": cli_run.doctor,

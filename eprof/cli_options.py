@@ -28,6 +28,19 @@ def add_pricing(parser: argparse.ArgumentParser, default_costs: str) -> None:
     parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
 
 
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """`--strict`, `--scheduler`, `--no-cache`: how many logs are read, and where."""
+    parser.add_argument(
+        "--strict", action="store_true", help="stop at a log that cannot be read (default: report on the others)"
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="read on a Dask cluster: tcp://HOST:PORT, or local (pip install eprof[dask])",
+    )
+    parser.add_argument("--no-cache", action="store_true", help="read large logs anew, and keep nothing of them")
+
+
 def add_output(parser: argparse.ArgumentParser, what: str, replaced: str) -> None:
     """`-k`, `-o`, `--format`, `-f`, `--open`: which kernels, and where the result goes."""
     kernels = "only these kernels (repeatable)"

@@ -4,7 +4,7 @@
 cheap: pandas and pyarrow are imported when something is read.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,16 +22,18 @@ def read(
     columns: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
     keep: Container[str] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> "Log":
     """Read one log, whatever kind of nvprof log it is.
 
     columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
-    name, for tables headed by descriptions. keep: the counters to hold, by name; None for all.
+    name, for tables headed by descriptions. keep: the counters to hold, by name; None for all. progress: is told how
+    many bytes more were read.
     Raises LogError, one sentence, if the file cannot be read or holds no kernels.
     """
     from eprof.logs.reading import read as read_now
 
-    return read_now(path, columns=columns, names=names, keep=keep)
+    return read_now(path, columns=columns, names=names, keep=keep, progress=progress)
 
 
 def read_columns(path: str | Path) -> list[str]:

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from eprof.errors import LogError
-from eprof.logs import ncu_instances, ncu_report_blocks
+from eprof.logs import ncu_instances, ncu_report_blocks, packing
 from eprof.logs.ncu import SLOWED, not_known, tables_of
 from eprof.logs.ncu_long import NAME, TIMES, Part, labels, seconds
 from eprof.logs.ncu_messages import IMPORT
 from eprof.logs.ncu_numbers import Array, kind_of, unit_of
 from eprof.logs.ncu_report_blocks import MAGIC, Shape
-from eprof.logs.stream import Source, unpack
+from eprof.logs.stream import Source, unpacked
 from eprof.logs.table import COUNT, Log
 
 __all__ = ["MAGIC", "read"]
@@ -67,16 +67,16 @@ def read(source: Source, keep: Container[str] | None) -> Log:
 def _file(source: Source) -> Iterator[IO[bytes]]:
     """The report as a file of its own, for NVIDIA's reader wants a name; a packed one is unpacked for a while."""
     chunks: Iterator[bytes] = source.chunks(_CHUNK)
-    if not source.head.startswith(b"\x1f\x8b"):
+    if packing.kind(source.head) is None:
         for _ in chunks:  # for the hash
             pass
         yield source.handle
         return
-    with tempfile.NamedTemporaryFile(suffix=".ncu-rep") as unpacked:
-        for piece in unpack(chunks, source, _CHUNK):
-            unpacked.write(piece)
-        unpacked.flush()
-        yield unpacked.file
+    with tempfile.NamedTemporaryFile(suffix=".ncu-rep") as whole:
+        for piece in unpacked(source, chunks, _CHUNK):
+            whole.write(piece)
+        whole.flush()
+        yield whole.file
 
 
 def _actions(path: str, name: str, shape: Shape) -> list[Any]:

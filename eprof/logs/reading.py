@@ -1,19 +1,20 @@
 """From a file to a `Log`, or to one sentence on why there is none."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import closing
+from io import BufferedReader
 from itertools import chain
 from pathlib import Path
 
 from eprof.errors import LogError
 from eprof.logs import header as headers
-from eprof.logs import ncu, ncu_report, oclgrind
+from eprof.logs import ncu, ncu_report, oclgrind, packing
 from eprof.logs.header import Header
 from eprof.logs.lines import Marks, Outcome, Walk
 from eprof.logs.sniff import SQLITE, refuse_foreign
 from eprof.logs.sqlite import read_sqlite
 from eprof.logs.store import Store
-from eprof.logs.stream import Source, Tuning, blocks, open_source, unpack
+from eprof.logs.stream import Source, Tuning, blocks, open_source
 from eprof.logs.table import Log
 from eprof.logs.threads import ahead
 
@@ -24,14 +25,16 @@ def read(
     columns: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
     keep: Container[str] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Log:
     """Read one log, whatever profiler it is of.
 
     columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
-    name, for tables headed by descriptions. keep: the counters to hold, by name; None for all.
+    name, for tables headed by descriptions. keep: the counters to hold, by name; None for all. progress: is told how
+    many bytes more were read.
     Raises LogError, one sentence, if the file cannot be read or holds no kernels.
     """
-    return read_tuned(path, Tuning(), columns=columns, names=names, keep=keep)
+    return read_tuned(path, Tuning(), columns=columns, names=names, keep=keep, progress=progress)
 
 
 def read_tuned(
@@ -41,9 +44,10 @@ def read_tuned(
     columns: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
     keep: Container[str] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Log:
     """As `read`, holding as much at once as `tuning` says."""
-    source = open_source(path)
+    source = open_source(path, progress)
     with source.handle:
         head = _unpacked_head(source)
         if head.startswith(SQLITE):
@@ -73,12 +77,15 @@ def read_tuned(
 
 def _unpacked_head(source: Source) -> bytes:
     """The first bytes, unpacked if the file is packed. Raises LogError if they cannot be."""
-    if not source.head.startswith(b"\x1f\x8b"):
+    how = packing.kind(source.head)
+    if how is None:
         return source.head
-    head = b"".join(unpack([source.head], Source(source.path, source.handle, b""), 1 << 16))
+    # A zstd frame gives nothing before its first block is whole, so some more of the file is looked at.
+    more = (source.handle.peek(1 << 18) if isinstance(source.handle, BufferedReader) else b"") if how == "zstd" else b""
+    head = next((one for one in packing.unpack([source.head, more], how, [], 1 << 16) if one), b"")
     if not head:
         raise LogError(
-            f"{source.path}: the gzip data are damaged or cut off before the first line; copy the file again"
+            f"{source.path}: the {how} data are damaged or cut off before the first line; copy the file again"
         )
     return head
 
@@ -114,7 +121,8 @@ def read_columns(path: str | Path) -> list[str]:
 def _log(source: Source, store: Store, seen: Outcome, has_columns: bool) -> Log:
     tables = store.tables()
     if not tables:
-        raise LogError(f"{source.path}: {_why_nothing(seen, store, has_columns)}")
+        damaged = f" ({source.notes[0]})" if source.notes and not seen.lines else ""
+        raise LogError(f"{source.path}: {_why_nothing(seen, store, has_columns)}{damaged}")
     notes = [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)]
     return Log(
         path=source.path,

@@ -1,9 +1,7 @@
 """nvprof -o: a SQLite database. It tells kernels and their times; counters are in it by number only, without names."""
 
-import gzip
 import sqlite3
 import tempfile
-import zlib
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -11,9 +9,10 @@ from urllib.parse import quote
 import numpy as np
 
 from eprof.errors import LogError
+from eprof.logs import packing
 from eprof.logs.pieces import Piece
 from eprof.logs.store import NO_DEVICE, Store
-from eprof.logs.stream import Source
+from eprof.logs.stream import Source, unpacked
 from eprof.logs.table import Log
 
 _KIND = "nvprof-sqlite"
@@ -30,19 +29,17 @@ _COPY_TABLES = {
 
 def read_sqlite(source: Source) -> Log:
     """Read an export whose first bytes are those of a SQLite database, maybe packed with gzip. Raises LogError."""
-    for _ in source.chunks(_CHUNK):
-        pass
-    if not source.head.startswith(b"\x1f\x8b"):
+    if packing.kind(source.head) is None:
+        for _ in source.chunks(_CHUNK):
+            pass
         return _read(source, Path(source.path))
-    with tempfile.NamedTemporaryFile(suffix=".nvvp") as unpacked:
-        try:
-            with gzip.open(source.path) as packed:
-                while chunk := packed.read(_CHUNK):
-                    unpacked.write(chunk)
-        except (EOFError, OSError, zlib.error) as err:
-            raise LogError(f"{source.path}: the gzip data are damaged or cut off ({err}); copy the file again") from err
-        unpacked.flush()
-        return _read(source, Path(unpacked.name))
+    with tempfile.NamedTemporaryFile(suffix=".nvvp") as whole:
+        for piece in unpacked(source, source.chunks(_CHUNK), _CHUNK):
+            whole.write(piece)
+        if source.notes:
+            raise LogError(f"{source.path}: {source.notes[0].partition(';')[0]}; copy the file again")
+        whole.flush()
+        return _read(source, Path(whole.name))
 
 
 def _read(source: Source, path: Path) -> Log:

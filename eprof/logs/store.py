@@ -16,6 +16,7 @@ from eprof.logs.threads import Later
 from eprof.logs.values import MISFIT, REASONS, UNITS
 
 NO_DEVICE = -1
+_LONG = 1 << 16  # rows of a table that are worth adding up before anybody works on them
 
 
 class Names:
@@ -124,6 +125,9 @@ class Store:
 
         Traces with different columns stay apart: a launch that a table has no column for is no launch with a hole.
         """
+        for kind, held in self._held.items():
+            if held >= min(_LONG, self.fold_from):
+                self.pieces[kind] = fold(self.pieces[kind])
         return tuple(
             self._table(kind, alike) for kind in list(self.pieces) for alike in _groups(kind, self.pieces.pop(kind))
         )

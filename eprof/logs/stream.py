@@ -3,14 +3,14 @@
 import codecs
 import hashlib
 import re
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import IO
 
 from eprof.errors import LogError
+from eprof.logs import packing
 
 _BREAK = re.compile(rb"\r\n?|\n")
 _HEAD = 4096
@@ -31,7 +31,10 @@ class Tuning:
 
 @dataclass
 class Source:
-    """An open log: its bytes as they come, and what was learnt on the way (complete only after the last byte)."""
+    """An open log: its bytes as they come, and what was learnt on the way (complete only after the last byte).
+
+    progress: is told how many bytes more were read.
+    """
 
     path: str
     handle: IO[bytes]
@@ -39,6 +42,7 @@ class Source:
     size_bytes: int = 0
     notes: list[str] = field(default_factory=list)
     ends_with_newline: bool = True
+    progress: Callable[[int], None] | None = None
     _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     @property
@@ -52,17 +56,19 @@ class Source:
             for chunk in chain([self.head], iter(lambda: self.handle.read(size), b"")):
                 self._digest.update(chunk)
                 self.size_bytes += len(chunk)
+                if self.progress is not None:
+                    self.progress(len(chunk))
                 yield chunk
         except OSError as err:
             raise LogError(f"{self.path}: cannot be read: {err.strerror}") from err
 
 
-def open_source(path: str | Path) -> Source:
+def open_source(path: str | Path, progress: Callable[[int], None] | None = None) -> Source:
     """Open a file and look at its first bytes. Raises LogError with the reason if that is not possible."""
     name = str(path)
     try:
         handle = Path(path).open("rb")  # noqa: SIM115 - the reader closes it
-        return Source(name, handle, handle.read(_HEAD))
+        return Source(name, handle, handle.read(_HEAD), progress=progress)
     except FileNotFoundError as err:
         raise LogError(f"{name}: there is no such file; check the path") from err
     except IsADirectoryError as err:
@@ -73,33 +79,21 @@ def open_source(path: str | Path) -> Source:
         raise LogError(f"{name}: cannot be opened: {err}") from err
 
 
-def unpack(chunks: Iterable[bytes], source: Source, size: int) -> Iterator[bytes]:
-    """Gunzip, any number of members, at most `size` bytes at a time. What comes before a damage is kept, and noted."""
-    engine, started = zlib.decompressobj(wbits=31), False
-    for chunk in chunks:
-        while chunk:
-            try:
-                data = engine.decompress(chunk, size)
-            except zlib.error:
-                source.notes.append("the gzip data are damaged; what could be unpacked before that was read")
-                return
-            started = True
-            if data:
-                yield data
-            chunk = engine.unconsumed_tail
-            if engine.eof:
-                chunk, started = engine.unused_data, False
-                engine = zlib.decompressobj(wbits=31)
-    if started:
-        yield engine.flush()
-        source.notes.append("the gzip file is cut off; what could be unpacked was read")
+def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """The bytes of a log, unpacked if it is packed, at most about `size` at a time then. Raises LogError."""
+    how = packing.kind(source.head)
+    if how is None:
+        yield from chunks
+        return
+    try:
+        yield from packing.unpack(chunks, how, source.notes, size)
+    except LogError as err:
+        raise LogError(err if str(err).startswith(source.path) else f"{source.path}: {err}") from err
 
 
 def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
     r"""Blocks of whole lines ending in "\n" (the last line may lack it), valid UTF-8."""
-    chunks: Iterable[bytes] = source.chunks(tuning.chunk_bytes)
-    if source.head.startswith(b"\x1f\x8b"):
-        chunks = unpack(chunks, source, tuning.chunk_bytes)
+    chunks = unpacked(source, source.chunks(tuning.chunk_bytes), tuning.chunk_bytes)
     block = b""
     for block in _whole_lines(_utf8(chunks), source, tuning.longest_line):
         yield _clean(block, source)

@@ -14,9 +14,9 @@ class Table:
     """One kind of table of one log, the same kind of several runs put below each other.
 
     rows: `device` ("Tesla K20c (0)", or NaN where the format does not tell), `kernel` (full name as printed, without a
-    launch id), `run` (0, 1, ... for appended runs and processes; -1 for rows added up over runs), `launches` (how many launches the row stands for: 1
-    in a trace), `time_s` (their total time without counter collection; NaN where the table has none). Devices and
-    kernels are categorical: a row holds a number, not a name.
+    launch id), `run` (0, 1, ... for appended runs and processes; -1 for rows added up over runs), `launches` (how many
+    launches the row stands for: 1 in a trace that is not long), `time_s` (their total time without counter collection;
+    NaN where the table has none). Devices and kernels are categorical: a row holds a number, not a name.
     counters: float64, same index, a column a counter as the log names it; *totals* over the row's launches where the
     unit is COUNT, else averages; NaN = not told, overflowed, invalid. units: counter -> one of the units above.
     """

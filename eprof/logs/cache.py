@@ -1,0 +1,196 @@
+"""Logs as they were read, kept as Parquet: the second report on a large log does not read its text again.
+
+An entry is found by the content of the log (SHA-256), by what was asked of the reader, and by the reader's own code. So
+that a large file need not be hashed to find its entry, the path, size, time of change and inode of the file that was
+read are remembered with its hash, as git does; a file that was changed a moment before is not trusted with that.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from eprof.logs.table import Log, Table
+
+SMALLEST_BYTES = 8 << 20
+_LARGEST_BYTES = 4 << 30
+_SETTLED_S = 2.0
+_LISTED = (
+    "path",
+    "format",
+    "lines",
+    "skipped_lines",
+    "sha256",
+    "size_bytes",
+    "command",
+    "example_skipped",
+    "processes",
+)
+
+
+def place() -> Path | None:
+    """The folder of the cache: $EPROF_CACHE ("off": none), else `eprof` in $XDG_CACHE_HOME, else in ~/.cache."""
+    told = os.environ.get("EPROF_CACHE")
+    if told is not None:
+        return None if told.lower() in ("", "off", "0", "no") else Path(told)
+    home = os.environ.get("XDG_CACHE_HOME")
+    if home and Path(home).is_absolute():
+        return Path(home) / "eprof"
+    try:
+        return Path.home() / ".cache" / "eprof"
+    except RuntimeError:
+        return None
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What tells that a file is the one that was read: its path, size, time of change and inode."""
+
+    path: str
+    size: int
+    changed_ns: int
+    inode: tuple[int, int]
+
+    @staticmethod
+    def of(path: Path) -> "Stamp | None":
+        """The stamp of an ordinary file that is worth an entry, else None."""
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        if not path.is_file() or found.st_size < SMALLEST_BYTES:
+            return None
+        return Stamp(str(path.resolve()), found.st_size, found.st_mtime_ns, (found.st_dev, found.st_ino))
+
+    @property
+    def name(self) -> str:
+        """A file name for it."""
+        return hashlib.sha256(repr(self).encode("utf-8", "surrogateescape")).hexdigest()[:40]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a change after the reading would show: not if the file was changed only just now, or in future."""
+        return self.changed_ns / 1e9 < time.time() - _SETTLED_S
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Entries in a folder. asked: a digest of what was asked of the reader. Whatever goes wrong, there is no entry."""
+
+    folder: Path
+    asked: str
+
+    def get(self, stamp: Stamp) -> Log | None:
+        """The log in the file that `stamp` is of, if it was read before."""
+        with contextlib.suppress(OSError, ValueError, KeyError, pa.ArrowException):
+            known = self.folder / "stamps" / stamp.name
+            if stamp.is_settled and known.is_file():
+                return self._load(self._entry(stamp.size, known.read_text()), stamp)
+            if next(self.folder.glob(f"{stamp.size}-*-{self.asked}"), None) is not None:
+                found = self._entry(stamp.size, _hash(Path(stamp.path)))
+                return self._load(found, stamp) if found.is_dir() else None
+        return None
+
+    def put(self, stamp: Stamp, log: Log) -> None:
+        """Keep a log that was read from the file that `stamp` is of; not if the file has changed since."""
+        if Stamp.of(Path(stamp.path)) != stamp or log.size_bytes != stamp.size:
+            return
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._save(log, self._entry(stamp.size, log.sha256))
+            _write(self.folder / "stamps" / stamp.name, log.sha256)
+            self._prune()
+
+    def _entry(self, size: int, sha256: str) -> Path:
+        return self.folder / f"{size}-{sha256}-{self.asked}"
+
+    def _save(self, log: Log, entry: Path) -> None:
+        """Write an entry beside its place, then rename: others see the whole of it or nothing."""
+        if entry.is_dir():
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(dir=self.folder, prefix=".new-"))
+        try:
+            kinds = []
+            for number, table in enumerate(log.tables):
+                parquet.write_table(_arrow(table), beside / f"{number}.parquet", compression="zstd")
+                kinds.append({"kind": table.kind, "units": dict(table.units)})
+            told: dict[str, Any] = {name: getattr(log, name) for name in _LISTED}
+            (beside / "log.json").write_text(json.dumps({**told, "notes": log.notes, "tables": kinds}))
+            beside.rename(entry)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+    def _load(self, entry: Path, stamp: Stamp) -> Log:
+        told = json.loads((entry / "log.json").read_text())
+        tables = tuple(
+            _table(parquet.read_table(entry / f"{number}.parquet"), **one) for number, one in enumerate(told["tables"])
+        )
+        os.utime(entry)  # the order of last use, for pruning
+        log = Log(**{name: told[name] for name in _LISTED}, tables=tables, notes=tuple(told["notes"]))
+        _write(self.folder / "stamps" / stamp.name, log.sha256)
+        return replace(log, path=stamp.path)
+
+    def _prune(self) -> None:
+        """Drop the entries that were used longest ago until the rest is small enough."""
+        entries = sorted(
+            (one for one in self.folder.glob("*-*-*") if one.is_dir()), key=lambda one: one.stat().st_mtime
+        )
+        sizes = {one: sum(file.stat().st_size for file in one.iterdir()) for one in entries}
+        total = sum(sizes.values())
+        for one in entries:
+            if total <= _LARGEST_BYTES:
+                return
+            shutil.rmtree(one, ignore_errors=True)
+            total -= sizes[one]
+
+
+def asked(columns: Iterable[str] | None, names: Mapping[str, str], keep: Iterable[str] | None) -> str:
+    """A digest of what is asked of the reader, and of its code: another reader may read other things."""
+    code = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        code.update(file.read_bytes())
+    what = [None if columns is None else list(columns), sorted(names.items()), None if keep is None else sorted(keep)]
+    code.update(json.dumps(what).encode())
+    return code.hexdigest()[:16]
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text)
+    beside.replace(path)
+
+
+def _arrow(table: Table) -> pa.Table:
+    """Rows and counters side by side; NaN stays NaN, a device that is not told is null."""
+    rows = {f"row {name}": pa.array(table.rows[name], from_pandas=name in ("device", "kernel")) for name in table.rows}
+    counters = {f"counter {name}": pa.array(table.counters[name].to_numpy()) for name in table.counters}
+    return pa.table({**rows, **counters})
+
+
+def _table(stored: pa.Table, kind: str, units: Mapping[str, str]) -> Table:
+    columns = {name: stored.column(name) for name in stored.column_names}
+    rows = {name.removeprefix("row "): one.to_pandas() for name, one in columns.items() if name.startswith("row ")}
+    for name in ("device", "kernel"):
+        rows[name] = rows[name].astype("category")
+    counters = {
+        name.removeprefix("counter "): one.to_numpy() for name, one in columns.items() if name.startswith("counter ")
+    }
+    frame = pd.DataFrame(rows)
+    return Table(kind, frame, pd.DataFrame(counters, index=frame.index, dtype="float64"), units)

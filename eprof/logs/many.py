@@ -1,0 +1,205 @@
+"""Many logs: from the cache, over the cores of this machine, or over those of a Dask cluster; same result each way.
+
+Each file is read by itself, by the same function and with the same order of additions wherever that runs, and results
+come back in the order of the paths: the totals are the same to the last digit.
+"""
+
+import os
+import re
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from functools import cached_property
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from eprof.errors import LogError, UsageError
+from eprof.logs import read
+from eprof.logs.cache import Cache, Stamp, asked
+from eprof.logs.table import Log
+
+# What it takes before other processes are worth their start.
+_MANY_BYTES, _MANY_FILES = 96 << 20, 400
+Read = Log | LogError
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is asked of the reader (`logs.read`), and the folder of the cache; None: no cache."""
+
+    columns: tuple[str, ...] | None
+    names: dict[str, str]
+    keep: frozenset[str]
+    cache: Path | None = None
+
+    @cached_property
+    def _asked(self) -> str:
+        return asked(self.columns, self.names, self.keep)
+
+    def __call__(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
+        """Read one log, or take it from the cache. Raises LogError. progress: is told how many bytes more were read."""
+        if path.is_fifo():
+            return self._pipe(path)
+        stamp = None if self.cache is None else Stamp.of(path)
+        if self.cache is None or stamp is None:
+            return self._read(path, progress)
+        cache = Cache(self.cache, self._asked)
+        log = cache.get(stamp)
+        if log is not None:
+            return replace(log, path=str(path))
+        log = self._read(path, progress)
+        if Stamp.of(path) != stamp:
+            grown = "the file changed while it was read (is its program still running?); report again when it is done"
+            return replace(log, notes=(*log.notes, grown))
+        cache.put(stamp, log)
+        return log
+
+    def _read(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
+        return read(path, columns=self.columns, names=self.names, keep=self.keep, progress=progress)
+
+    def _pipe(self, path: Path) -> Log:
+        """A pipe is copied first, because readers look at a file's start more than once."""
+        with tempfile.NamedTemporaryFile() as spool:
+            with path.open("rb") as pipe:
+                shutil.copyfileobj(pipe, spool)
+            spool.flush()
+            try:
+                return replace(self._read(Path(spool.name)), path=str(path))
+            except LogError as err:
+                raise LogError(str(err).replace(spool.name, str(path))) from err
+
+
+def read_all(
+    paths: Sequence[Path],
+    reading: Reading,
+    *,
+    scheduler: str | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> dict[Path, Read]:
+    """Each log, or the LogError that says why there is none, in the order of the paths.
+
+    scheduler: "tcp://HOST:PORT" of a Dask cluster that sees the same files, or "local" for one made here; None:
+    this machine. workers: processes that may be used on it, where that pays. progress: is told how many bytes were read, and how many there are.
+    Raises UsageError if the scheduler cannot be used.
+    """
+    sizes = {path: path.stat().st_size if path.is_file() else 0 for path in paths}
+    counter = _Counter(sum(sizes.values()), progress)
+    done: dict[Path, Read] = {}
+    before = 0
+    for path, found in zip(paths, _engine(paths, sizes, scheduler, workers)(paths, reading, counter.add), strict=True):
+        done[path] = found
+        before += sizes[path]
+        counter.reach(before)
+    return done
+
+
+class _Counter:
+    """Bytes that were read. An engine that cannot tell them as they come is counted file by file."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.total, self.progress, self.read = total, progress, 0
+
+    def add(self, more: int) -> None:
+        self.reach(self.read + more)
+
+    def reach(self, read: int) -> None:
+        self.read = max(self.read, read)
+        if self.progress is not None:
+            self.progress(min(self.read, self.total), self.total)
+
+
+Tell = Callable[[int], None]
+Engine = Callable[[Sequence[Path], Reading, Tell], Iterator[Read]]
+
+
+def _engine(paths: Sequence[Path], sizes: dict[Path, int], scheduler: str | None, workers: int) -> Engine:
+    if scheduler is not None and not any(path.is_fifo() for path in paths):
+        return lambda some, reading, tell: _dask(some, reading, scheduler)
+    many = len(paths) > _MANY_FILES or sum(sizes.values()) > _MANY_BYTES
+    if len(paths) > 1 and many and workers > 1 and not any(path.is_fifo() for path in paths):
+        return lambda some, reading, tell: _processes(some, reading, tell, workers)
+    return _here
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
+    """Read one log; an unreadable one is a result too. The whole work of a process or of a Dask task."""
+    try:
+        return reading(path, tell)
+    except LogError as err:
+        return err
+    except OSError as err:
+        return LogError(f"{path}: cannot be read: {err.strerror or err}")
+
+
+def _here(paths: Sequence[Path], reading: Reading, tell: Tell) -> Iterator[Read]:
+    return (attempt(path, reading, tell) for path in paths)
+
+
+def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int) -> Iterator[Read]:
+    """Over this machine's cores. Where a process is killed (memory), the rest is read here, one by one."""
+    workers, done = min(workers, len(paths)), 0
+    try:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            for found in pool.map(attempt, paths, [reading] * len(paths), chunksize=1 + len(paths) // (16 * workers)):
+                yield found
+                done += 1
+    except BrokenProcessPool:
+        yield from _here(paths[done:], reading, tell)
+
+
+def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[Read]:
+    """Over a Dask cluster. A task whose worker dies is run again by Dask on another."""
+    client = _client(scheduler)
+    try:
+        tasks = client.map(attempt, [path.resolve() for path in paths], reading=reading, pure=False, retries=3)
+        for path, task in zip(paths, tasks, strict=True):
+            yield _result(path, task, scheduler)
+            task.release()
+    finally:
+        client.close()
+
+
+def _client(scheduler: str) -> Any:
+    try:
+        from dask import distributed
+    except ImportError as err:
+        raise UsageError("--scheduler needs Dask; install it with: pip install 'eprof[dask]'") from err
+    library: Any = distributed  # its classes have no types
+    try:
+        if scheduler == "local":
+            own = library.LocalCluster(n_workers=cores(), threads_per_worker=1, dashboard_address=None)
+            return library.Client(own)
+        _answers(scheduler)
+        return library.Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as err:
+        raise UsageError(
+            f"--scheduler {scheduler}: no Dask scheduler answers there ({err}); start one with `dask scheduler`, or "
+            "use `--scheduler local`."
+        ) from err
+
+
+def _answers(scheduler: str) -> None:
+    """Raises OSError at once where nobody listens; Dask itself would try again and again."""
+    found = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
+    if found:
+        socket.create_connection((found[1], int(found[2])), timeout=10).close()
+
+
+def _result(path: Path, task: Any, scheduler: str) -> Read:
+    try:
+        found: Read = task.result()
+    except Exception as err:  # noqa: BLE001 - whatever a cluster raises is told with the file that it was for
+        return LogError(f"{path}: the cluster at {scheduler} could not read it ({type(err).__name__}: {err})")
+    return replace(found, path=str(path)) if isinstance(found, Log) else found
