@@ -360,5 +360,5 @@ def _cost_check() -> "Check":
         "cost table",
         False,
         f"none is made for {name}; there are {others}",
-        "choose one with --costs NAME, or give a file of your own",
+        "eprof run --costs NAME PROGRAM prices it as that board; a table of your own is one file (docs/costs.md)",
     )

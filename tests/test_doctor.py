@@ -40,6 +40,31 @@ def test_a_kepler_board_without_the_meters_package(bench):
     assert found["GPU"]["detail"] == "Tesla K20c (capability 3.5)"
     assert found["cost table"]["ok"] is False
     assert "--costs" in found["cost table"]["remedy"]
+    assert found["clocks"]["detail"].startswith("core 705 MHz of at most 758, memory 2600 of 2600")
+    assert found["clocks"]["remedy"] == "sudo nvidia-smi -pm 1 && sudo nvidia-smi -ac 2600,758"
+    meter = found["power meter"]  # there is a GPU: either the package is missing, or it finds no driver here
+    assert meter["remedy"] == "pip install nvidia-ml-py" or "NVML: cannot be used" in meter["detail"]
+    ncu = found["profiler ncu"]
+    assert (ncu["ok"], ncu["remedy"]) == (None, None)  # it does not count on Kepler
+    assert "not needed" in ncu["detail"]
+
+
+def test_a_hopper_board_misses_no_nvprof(bench):
+    bench.ncu()
+    code, found = checks(bench)
+    assert code == 0
+    assert found["profiler ncu"]["ok"]
+    assert found["profiler nvprof"]["ok"] is None
+    assert "it does not count on NVIDIA H100 80GB HBM3 (capability 9.0)" in found["profiler nvprof"]["detail"]
+    assert "-lgc 758" in found["clocks"]["remedy"]
+
+
+def test_a_gpu_without_its_profiler_says_how_to_install_it(bench):
+    bench.tool("nvidia-smi", "nvidia_smi.py")
+    bench.more["STAND_IN_GPU"] = "NVIDIA A100, 8.0"
+    found = checks(bench)[1]
+    assert found["profiler ncu"]["ok"] is False
+    assert "nsight-compute" in found["profiler ncu"]["remedy"]
 
 
 def test_a_meter_is_named_with_what_it_covers(bench):

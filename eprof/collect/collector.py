@@ -103,6 +103,13 @@ class Collector(ABC):
     rank: int
     kinds: tuple[str, ...] = (TIME, ENERGY, COUNTERS)
     simulated = False
+    # The first compute capability that it counts on, and the first that it does not; anything, for a simulated device.
+    capabilities: tuple[float, float] = (0.0, float("inf"))
+
+    def fits(self, capability: str | None) -> bool:
+        """Whether it counts on GPUs of a capability; True where that is not known."""
+        first, beyond = self.capabilities
+        return capability is None or first <= float(capability) < beyond
 
     @abstractmethod
     def find(self, program: str = "") -> Tool:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from eprof.collect import machine, meter
-from eprof.collect.collector import Tool, collectors
+from eprof.collect.collector import Collector, Tool, collectors
 from eprof.collect.messages import PERMISSION_REMEDY
 from eprof.collect.meters import jetson
-from eprof.collect.tools import gpu
+from eprof.collect.tools import clocks, gpu
 
 _SIGNS = {True: "ok   ", False: "NO   ", None: "-    "}
 _NOT_ASKED = "no NVIDIA GPU here"
@@ -36,12 +36,13 @@ class Check:
 
 def examine(root: Path = machine.ROOT) -> list[Check]:
     """Every check, in the order in which a user would mend things. root: where /proc, /sys and /dev stand."""
-    tools = [one.find() for one in collectors()]
+    known = collectors()
+    tools = [one.find() for one in known]
     has_gpu = machine.has_nvidia_device(root) or gpu()[0] is not None
     return [
-        *(_profiler(tool, has_gpu) for tool in tools),
         _driver(root, has_gpu),
         _device(has_gpu),
+        *(_profiler(one, tool, has_gpu) for one, tool in zip(known, tools, strict=True)),
         _permission(root, has_gpu),
         _meter(has_gpu),
         _clocks(root, has_gpu),
@@ -54,12 +55,15 @@ def can_run(checks: Sequence[Check]) -> bool:
     return any(one.name == "eprof run" and one.ok for one in checks)
 
 
-def _profiler(tool: Tool, has_gpu: bool) -> Check:
-    simulated = tool.name == "oclgrind"
-    name = "simulated device (oclgrind)" if simulated else f"profiler {tool.name}"
+def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
+    name = f"simulated device ({tool.name})" if collector.simulated else f"profiler {tool.name}"
     where = ", ".join(word for word in (tool.version, tool.path) if word)
+    device, capability = gpu()
+    needed = collector.simulated or (has_gpu and collector.fits(capability))
     detail = f"{tool.why} ({where})" if where else tool.why
-    problem = not tool.usable and (has_gpu or simulated)
+    if has_gpu and not needed and tool.path is None:
+        detail += f", and not needed: it does not count on {device} (capability {capability})"
+    problem = not tool.usable and needed
     return Check(name, True if tool.usable else False if problem else None, detail, tool.remedy if problem else None)
 
 
@@ -121,10 +125,19 @@ def _clocks(root: Path, has_gpu: bool) -> Check:
         )
     if not has_gpu:
         return Check("clocks", None, _NOT_ASKED)
+    now = clocks()
+    if now is None:
+        return Check("clocks", None, "nvidia-smi does not tell them")
+    core, memory, most, most_memory = now
+    old = float(gpu()[1] or 7.0) < 7.0
+    lock = f"-ac {memory:.0f},{most:.0f}" if old else f"-lgc {most:.0f} && sudo nvidia-smi -lmc {most_memory:.0f}"
     return Check(
-        "clocks", None, "not looked at here; lock them for comparable runs",
-        "sudo nvidia-smi -pm 1; sudo nvidia-smi -lgc MHZ; sudo nvidia-smi -lmc MHZ",
-    )  # fmt: skip
+        "clocks",
+        None,
+        f"core {core:.0f} MHz of at most {most:.0f}, memory {memory:.0f} of {most_memory:.0f}; eprof leaves "
+        "them alone, and runs compare best with locked ones",
+        f"sudo nvidia-smi -pm 1 && sudo nvidia-smi {lock}",
+    )
 
 
 def _best(tools: Sequence[Tool]) -> Check:

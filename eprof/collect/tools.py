@@ -44,5 +44,21 @@ def gpu() -> tuple[str | None, str | None]:
     return (None, None) if not name or "failed" in name or "No devices" in name or "rror" in name else (name, None)
 
 
+@functools.cache
+def clocks() -> tuple[float, float, float, float] | None:
+    """Core and memory clock now, and the highest of both, MHz, of the first GPU; None where nvidia-smi tells none."""
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return None
+    asked = "--query-gpu=clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem"
+    try:
+        core, memory, most, most_memory = map(
+            float, _first_line([smi, asked, "--format=csv,noheader,nounits"]).split(",")
+        )
+    except ValueError:
+        return None
+    return core, memory, most, most_memory
+
+
 def _first_line(command: Sequence[str]) -> str:
     return next(iter(ask(command).strip().splitlines()), "").strip()

@@ -11,6 +11,7 @@ from eprof.collect.collector import ENERGY, TIME, Collector, Offer, Place, Reque
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask, gpu, has_gpu
 
+_INSTALL = "sudo apt install nsight-compute (Debian, Ubuntu), or install the CUDA toolkit of the driver's version"
 _PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute", "/usr/lib/nsight-compute")
 _SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 _CHIPS = {
@@ -29,6 +30,7 @@ class Ncu(Collector):
 
     name = "ncu"
     rank = 20
+    capabilities = (7.0, float("inf"))
 
     def find(self, program: str = "") -> Tool:
         """Look for ncu (or nv-nsight-cu-cli, its old name) and a GPU that it knows."""
@@ -36,14 +38,12 @@ class Ncu(Collector):
         names = ("ncu", "nv-nsight-cu-cli")
         path = next((found for name in names if (found := shutil.which(name) or shutil.which(name, path=places))), None)
         if path is None:
-            return Tool(
-                self.name, False, "ncu is not installed", remedy="install Nsight Compute, part of the CUDA toolkit"
-            )
+            return Tool(self.name, False, "ncu is not installed", remedy=_INSTALL)
         version = _version(path)
         if not has_gpu():
             return Tool(self.name, False, "this machine has no NVIDIA GPU", path=path, version=version)
         device, capability = gpu()
-        if capability is not None and float(capability) < 7.0:
+        if not self.fits(capability):
             why = f"it does not know {device} (capability {capability}; 7.0 is its first)"
             return Tool(self.name, False, why, path, version, "use nvprof", device, capability)
         return Tool(

@@ -11,6 +11,7 @@ from eprof.collect.collector import ENERGY, TIME, Collector, Offer, Place, Reque
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask, gpu, has_gpu
 
+_INSTALL = "sudo apt install nvidia-profiler (Debian, Ubuntu), or install a CUDA toolkit up to 12"
 _PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 # Patterns are texts: compiled when first used, and the start of `eprof run` uses none.
 _EVENT = (
@@ -26,17 +27,18 @@ class Nvprof(Collector):
 
     name = "nvprof"
     rank = 10
+    capabilities = (2.0, 7.5)
 
     def find(self, program: str = "") -> Tool:
         """Look for nvprof in PATH and in CUDA's usual places, and for a GPU."""
         path = shutil.which("nvprof") or shutil.which("nvprof", path=os.pathsep.join(_PLACES))
         if path is None:
-            return Tool(self.name, False, "nvprof is not installed", remedy="it is in CUDA toolkits up to 12")
+            return Tool(self.name, False, "nvprof is not installed", remedy=_INSTALL)
         version = _version(path)
         if not has_gpu():
             return Tool(self.name, False, "this machine has no NVIDIA GPU", path=path, version=version)
         device, capability = gpu()
-        if capability is not None and float(capability) >= 7.5:
+        if not self.fits(capability):
             why = f"it does not count on {device} (capability {capability}; 7.2 is its last)"
             return Tool(self.name, False, why, path, version, "use ncu", device, capability)
         return Tool(

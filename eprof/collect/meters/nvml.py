@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from eprof.collect.machine import has_nvidia_device
 from eprof.collect.meter import Sample, Source
+from eprof.collect.tools import has_gpu
 
 INSTALL = "pip install nvidia-ml-py"
 # Reasons for which a GPU runs slower than asked, so that its energy is not that of the setting (counters.md 5.1).
@@ -94,7 +94,7 @@ def load() -> tuple[Any, str]:
     try:
         import pynvml
     except ImportError:
-        if has_nvidia_device():
+        if has_gpu():
             return None, f"NVML: the Python package is missing ({INSTALL})"
         return None, "NVML: this machine has no NVIDIA GPU"
     try:
