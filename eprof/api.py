@@ -35,7 +35,8 @@ def load(
     "regex:..." to keep. strict: a log that cannot be read is an error; else it is left out, with a warning, if others
     can. scheduler: a Dask cluster that reads the logs, "tcp://HOST:PORT" or "local". cache: large logs are kept as they
     were read, and not read again. workers: processes that may read; more than one needs a script with a guard
-    (`if __name__ == "__main__"`), as multiprocessing does. progress: is told how many bytes were read, and how many there are.
+    (`if __name__ == "__main__"`), as multiprocessing does. progress: is told how many bytes were read, and how many
+    there are.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
     found = _expand(inputs)

@@ -85,8 +85,9 @@ def read_all(
 ) -> dict[Path, Read]:
     """Each log, or the LogError that says why there is none, in the order of the paths.
 
-    scheduler: "tcp://HOST:PORT" of a Dask cluster that sees the same files, or "local" for one made here; None:
-    this machine. workers: processes that may be used on it, where that pays. progress: is told how many bytes were read, and how many there are.
+    scheduler: "tcp://HOST:PORT" of a Dask cluster that sees the same files, or "local" for one made here; None: this
+    machine. workers: processes that may be used on it, where that pays. progress: is told how many bytes were read, and
+    how many there are.
     Raises UsageError if the scheduler cannot be used.
     """
     sizes = {path: path.stat().st_size if path.is_file() else 0 for path in paths}
