@@ -200,3 +200,30 @@ def test_an_empty_run_beside_another_is_left_out_and_said(simulated):
     assert any(f"Left out: {first}: holds nothing to report on" in one for one in document["warnings"])
     with pytest.raises(LogError, match="None of the 2 runs can be reported on"):
         api.load(first, second)
+
+
+def test_a_log_that_does_not_fit_on_the_disk_is_told(simulated):
+    """The program ends as always; the run is partial, and what was written before is reported on."""
+    program = simulated.python(
+        f"import os\nfor _ in range(400): os.write(1, {block()!r}.encode())\nopen('finished', 'w').close()\n"
+    )
+    limit = 16 << 10
+    done = simulated.run(
+        "--no-report", program, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    )
+    assert done.returncode == 1
+    assert "counters log could not be written and is lost" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (simulated.folder / "finished").exists()
+    assert simulated.manifest()["status"] == "partial"
+    assert 0 < api.load(simulated.folder / "program.eprof").energy("jetson-tk1").document()["launches"] < 400
+
+
+def test_repetitions_that_do_other_work_are_told_with_numbers(simulated):
+    program = simulated.script(
+        f"n=$(cat n 2>/dev/null || echo 1); echo $((n+1)) > n\nfor _ in $(seq $n); do {emit(block())}\ndone\n"
+    )
+    assert simulated.run("--no-report", "--repeat", "3", program).returncode == 0
+    warnings = api.load(simulated.folder / "program.eprof").energy("jetson-tk1").document()["warnings"]
+    assert any("other work each time: 1 to 3 launches in 3" in one for one in warnings)
+    assert any("was 64 to 192 in 3" in one and "%" in one for one in warnings)

@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from run_support import block, emit
@@ -281,3 +282,31 @@ def test_the_words_that_take_values_are_those_of_the_parser():
     commands = next(one for one in cli._parser()._actions if one.dest == "command").choices
     taking = {name for one in commands["run"]._actions if one.nargs != 0 for name in one.option_strings}
     assert taking == cli_run.VALUED
+
+
+def test_a_full_standard_output_is_one_sentence(simulated):
+    program = simulated.script(emit(block()))
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            simulated.command("run", program), cwd=simulated.folder, env=simulated.environment(),
+            stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "standard output cannot be written (No space left on device)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (simulated.folder / "program.eprof" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_closed_stream_is_no_obstacle(simulated, closed):
+    """Files that eprof opens must not take the numbers of the program's streams."""
+    program = simulated.script(emit(block()) + "cat > input\n")
+    shell = f'exec "$@" {closed}>&-'
+    done = subprocess.run(
+        ["/bin/sh", "-c", shell, "sh", *simulated.command("run", program)], cwd=simulated.folder,
+        env=simulated.environment(), capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert simulated.manifest()["status"] == "complete"
+    assert simulated.manifest()["measurements"][0]["kernels"] == 1
