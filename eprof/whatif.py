@@ -317,7 +317,7 @@ def _by(factor: float) -> str:
 def _pi0(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     watts = _WATTS.fullmatch(value)
     power = float(watts[1]) if watts else now.costs.constant_power_w * _factor(key, value)
-    says = f"constant power of {power:.4g} W instead of {now.costs.constant_power_w:.4g} W"
+    says = f"constant power of {power:.3g} W instead of {now.costs.constant_power_w:.3g} W"
     return replace(now, costs=replace(now.costs, constant_power_w=power)), says, SAME_TIME
 
 
@@ -344,7 +344,7 @@ def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
     factor, most = _factor(key, value), max(one.peak_power_w - one.constant_power_w for one in known)
     if factor == 0:
         raise UsageError("--what-if cap=0: leaves nothing to compute with.")
-    says = f"a power cap of {constant + factor * most:.4g} W, {_by(factor)} usable power than the {most:.4g} W"
+    says = f"a power cap of {constant + factor * most:.3g} W, {_by(factor)} than the {most:.3g} W"
     return factor * most, f"{says} above constant power that the peaks take"
 
 

@@ -65,6 +65,8 @@
     D = JSON.parse(id("data").textContent);
     setUpTheme();
     if (D.names) setUpTable();
+    if (D.what) setUpSliders();
+    if (D.dots) document.querySelectorAll("[data-plot]").forEach(drawDots);
     requestAnimationFrame(() => requestAnimationFrame(() => { root.dataset.ready = "1"; }));
   }
 
@@ -126,7 +128,7 @@
       bits &= ~1;
     }
     node.append(text);
-    if (bits) node.appendChild(el("sup", "m", set("!~s?", bits).join(""))).title = spoken(bits);
+    if (bits) node.appendChild(el("sup", "", set("!~s?", bits).join(""))).title = spoken(bits);
   }
   function device(k) { return D.devices ? D.devices[D.device[k]] : ""; }
   function shortName(k, length) {
@@ -160,6 +162,10 @@
   function setUpTable() {
     [D.numbers, D.counts, D.energies].forEach(unpacked);
     D.numbers.launches = D.launches;
+    D.columns = D.columns.map(([key, kind, unit, bound], i) => ({ key, kind, unit, bound, label: heads()[i].textContent }));
+    D.words = D.words.map(([name, label, group, bytes, price, counted, mask]) => ({
+      name, label, group, price, counted, mask, family: bytes ? "data" : "computation", unit: bytes ? "byte" : "instruction"
+    }));
     D.names = D.names.reduce((all, part, i) => { if (i % 2) all.push(D.heads[D.names[i - 1]] + part); return all; }, []);
     count = D.names.length; measure = sortKey = D.measure;
     order = D.order || Array.from({ length: count }, (_, i) => i);
@@ -282,7 +288,7 @@
     let node = svg("svg", { "class": "mini", width: 60, height: 8, "aria-hidden": "true" }), at = 0;
     groupsOf(k).forEach(part => {
       let width = scale ? 100 * part[1] / scale : 0;
-      node.appendChild(svg("rect", { "class": "c-" + part[0], x: at.toFixed(3) + "%", width: width.toFixed(3) + "%", height: 8 }));
+      node.appendChild(svg("rect", { "class": "c-" + part[0], x: at.toFixed(2) + "%", width: width.toFixed(2) + "%" }));
       at += width;
     });
     return node;
@@ -329,7 +335,7 @@
     try { history.replaceState(null, "", link()); } catch (e) { /* the page still works without a link */ }
   }
   function markChosen() {
-    document.querySelectorAll(".row [data-kernel]").forEach(button => {
+    document.querySelectorAll(".row [data-kernel],.dot").forEach(button => {
       if (+button.dataset.kernel === chosen) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     });
@@ -400,12 +406,12 @@
     const amount = l.n === null ? null : quantity(l.n, l.word.unit === "byte" ? "B" : ""), counting = l.bits & l.word.mask & ~1;
     const own = l.e === null || l.e || l.bits & 1 ? l.bits : 0;
     const node = svg("svg", {
-      "class": "bar", width: "100%", height: 18, role: "img",
+      "class": "bar", height: 18, role: "img",
       "aria-label": l.word.label + ": " + (priced ? (share || "an unknown share") + " of the energy, " : "") + ofCount + " of the " + family[3]
     });
-    const bar = (cls, y, height, x) => { if (x) node.appendChild(svg("rect", { "class": cls, y: y, height: height, width: (by * x).toFixed(3) + "%" })); };
-    bar("c-" + l.word.group + " edge", 3, 12, priced ? l.ofEnergy : l.ofCount);
-    if (priced) bar("outline", 0.5, 17, l.ofCount);
+    const bar = (cls, x) => { if (x) node.appendChild(svg("rect", { "class": cls, width: (by * x).toFixed(2) + "%" })); };
+    bar("c-" + l.word.group + " edge", priced ? l.ofEnergy : l.ofCount);
+    if (priced) bar("outline", l.ofCount);
     line.appendChild(node);
     const first = line.appendChild(el("span", "num")), second = line.appendChild(el("span", "num share"));
     if (l.n === null) small.textContent = "not counted";
@@ -420,6 +426,39 @@
     if (priced) fill(second, share, own | (share ? bits : 0), false);
     else fill(second, l.ofCount === null ? null : ofCount, counting, false);
     return line;
+  }
+
+  // ---- what if, and the dots of the kernels that the page does not draw
+  function setUpSliders() {
+    const box = id("sliders"), w = D.what, whole = w.constant + w.dram + w.other;
+    function say() {
+      const [power, bytes, time] = Array.from(box.querySelectorAll("input"), input => {
+        input.nextElementSibling.textContent = percent(input.value / 100);
+        return input.value / 100;
+      });
+      const e = w.constant * power * time + w.dram * bytes + w.other, line = box.lastElementChild;
+      line.textContent = "Modelled: ";
+      fill(line, quantity(e, "J"), w.marks | 2, true);
+      line.append(", " + percent(Math.abs(e / whole - 1)) + (e < whole ? " less." : " more."));
+    }
+    box.hidden = false;
+    box.addEventListener("input", say);
+    say();
+  }
+  function drawDots(area) {
+    const [x, y] = [area.dataset.x, area.dataset.y].map(range => range.split(" ").map(Math.log));
+    const path = svg("path", { "class": "many" }), wide = svg("svg", { width: "100%", height: 178, y: 8, viewBox: "0 0 100 100", preserveAspectRatio: "none" });
+    let d = "";
+    order.forEach(k => {
+      const n = key => number(key, k), flops = over(n("total"), over(n("perflop"), 1e12)), at = n("intensity");
+      const v = { flop_per_s: over(flops, n("time")), flop_per_j: over(1e12, n("perflop")), power_w: n("power") }[area.dataset.plot];
+      const left = at && v && (Math.log(at) - x[0]) / (x[1] - x[0]), up = left && (Math.log(v) - y[0]) / (y[1] - y[0]);
+      if (left > 0 && left < 1 && up > 0 && up < 1) d += "M" + (100 * left).toFixed(1) + " " + (100 - 100 * up).toFixed(1) + "h0";
+    });
+    path.setAttribute("d", d);
+    path.setAttribute("vector-effect", "non-scaling-stroke");
+    wide.append(path);
+    area.prepend(wide);
   }
 
   // ---- copy

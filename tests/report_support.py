@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 from eprof.marks import NONE, Mark, from_names, names
+from eprof.rooflines import PARTS, Machine, described
 from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS
 
 # pJ for each, at Jetson TK1's 852/924 MHz (model.md 4); an FP instruction is charged as two flops there.
@@ -195,10 +196,84 @@ def document(kernels: list[Cell], *, priced: bool = True, warnings: tuple[str, .
         "counts": _total_counts(kernels),
         "intensity_flop_per_byte": _whole_intensity(kernels),
         "marks": part_marks["total"],
+        **(_modelled(order, parts, time_s) if priced and parts["total"] else {}),
         "warnings": list(warnings),
         "kernels": order,
     }
     return {**made, **changes}
+
+
+def _modelled(kernels: list[Cell], parts: Cell, time_s: float | None) -> Cell:
+    """Limits, clocks and answers as `document.py` makes them; consistent where the page compares, else invented."""
+    made = Machine("jetson-tk1", "NVIDIA Jetson TK1", "852/924", "fp32", 327.2e9, 14.78e9, 29e-12, 377e-12, POWER)
+    found: Cell = {"limits": {"machines": [described(made)], "kernels": [_limits(one, made) for one in kernels]}}
+    if time_s:
+        found["clocks"] = _clocks(parts, time_s)
+    answer = {"assumes": "times stay as they are", "modelled": True, "time_s": time_s, "marks": ["estimated"]}
+    found["what_if"] = [
+        {
+            "question": f"pi0={factor}",
+            "says": f"constant power of {POWER * factor:.3g} W instead of {POWER:.3g} W",
+            **answer,
+            "energy_j": {**parts, "total": parts["total"] - (1 - factor) * (parts["constant"] or 0.0)},
+            "change_j": -(1 - factor) * (parts["constant"] or 0.0),
+            "change_share": -(1 - factor) * (parts["constant"] or 0.0) / parts["total"],
+            "time_share": 0.0 if time_s else None,
+        }
+        for factor in (0.5, 0.25, 0.75, 1.25)
+    ]
+    return found
+
+
+def _limits(one: Cell, machine: Machine) -> Cell:
+    counts = {name: cell["value"] or 0.0 for name, cell in one["counts"].items()}
+    work = sum(COUNTS[name].flops * value for name, value in counts.items())
+    moved = counts.get("dram_read", 0.0) + counts.get("dram_write", 0.0)
+    roof = max(work / machine.peak_flop_per_s, moved / machine.dram_byte_per_s)
+    time_s, joules = one["time_s"], one["energy_j"]
+    constant = joules["constant"] or 0.0
+    waiting = constant * max(0.0, 1 - roof / time_s) if time_s else 0.0
+    parts = dict.fromkeys(PARTS, 0.0)
+    parts |= {"dram": moved * 377e-12, "waiting": waiting, "constant": constant - waiting, "flops": work * 29e-12}
+    known = bool(time_s and work and moved)
+    return {
+        "work_flop": work,
+        "flop_per_s": work / time_s if known else None,
+        "flop_per_j": work / joules["total"] if known else None,
+        "roofline_time_s": roof or None,
+        "speed_share": roof / time_s if known else None,
+        "energy_share": 0.5 if known else None,
+        "intensity_flop_per_byte": {"shared": None, "l1": None, "l2": None, "dram": work / moved if moved else None},
+        "parts_j": parts,
+        "lever": max(parts, key=lambda part: parts[part]) if known else None,
+    }
+
+
+def _clocks(parts: Cell, time_s: float) -> Cell:
+    cores, memories = (72, 180, 396, 540, 648, 756, 852), (924, 528, 204, 68)
+    settings = [
+        {
+            "core_mhz": float(core),
+            "memory_mhz": float(memory),
+            "energy_j": parts["total"] * (0.4 + 0.6 * (852 / core) ** 0.8 * (924 / memory) ** 0.3),
+            "time_s": time_s * 852 / core,
+            "this": (core, memory) == (852, 924),
+        }
+        for memory in memories
+        for core in cores
+    ]
+    lowest = min(settings, key=lambda one: one["energy_j"])
+    low = {**lowest, "energy_range_j": [lowest["energy_j"], lowest["energy_j"] * 1.2]}
+    fastest = min(settings, key=lambda one: one["time_s"])
+    share = "each kernel keeps its share of the roofline's speed"
+    return {
+        "modelled": True,
+        "assumes": share,
+        "marks": ["estimated"],
+        "settings": settings,
+        "lowest": low,
+        "fastest": fastest,
+    }
 
 
 def _total(values: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""Marks beside numbers: every number that a mark touches says so, with a sign and a title; the terminal's are the same."""
+"""Marks beside numbers: every number that a mark touches says so, with a sign and a title; a terminal has the same."""
 
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ def title(marks: int) -> str:
 def letters(marks: int) -> Markup:
     """The marks as small raised signs."""
     signs = "".join(letter for mark, letter in LETTERS.items() if marks & mark)
-    return Markup('<sup class="m" title="{}">{}</sup>').format(title(marks), signs) if signs else Markup("")
+    return Markup('<sup title="{}">{}</sup>').format(title(marks), signs) if signs else Markup("")
 
 
 def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:

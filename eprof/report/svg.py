@@ -38,20 +38,24 @@ def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
     return segments
 
 
-def rect(segment: Segment, y: float, height: float, *, gaps: bool = True) -> Markup:
-    """One segment as a rectangle. gaps: a line in the colour of the card around it, if it is wide enough."""
+def edges(segment: Segment) -> tuple[str, str]:
+    """Start and width in per cent, two decimals: rounded at the edges, so that neighbours still touch."""
+    start, end = round(segment.start, 2), round(segment.start + segment.width, 2)
+    return f"{start:g}%", f"{round(end - start, 2):g}%"
+
+
+def rect(segment: Segment, *, gaps: bool = True) -> Markup:
+    """One segment as a rectangle; the style says how high. gaps: a line of the card's colour around a wide one."""
     gap = " g" if gaps and segment.width > GAP_FROM else ""
-    return Markup('<rect class="c-{}{}" x="{}" y="{}" width="{}" height="{}"/>').format(
-        segment.group, gap, pct(segment.start), f"{y:g}", pct(segment.width), f"{height:g}"
-    )
+    return Markup('<rect class="c-{}{}" x="{}" width="{}"/>').format(segment.group, gap, *edges(segment))
 
 
-def bar(segments: list[Segment], label: str, *, height: int = 18, open_end: bool = False) -> Markup:
+def bar(segments: list[Segment], label: str, *, open_end: bool = False) -> Markup:
     """A stacked bar. open_end: dashes at its end say that something is missing there."""
-    body = Markup("").join(rect(segment, 2, height - 4) for segment in segments)
+    body = Markup("").join(rect(segment) for segment in segments)
     end = segments[-1].start + segments[-1].width if segments else 0.0
-    return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}{}</svg>').format(
-        height, label, body, _open_end(end, height) if open_end else ""
+    return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(
+        label, body, _open_end(end, 18) if open_end else ""
     )
 
 
@@ -63,25 +67,21 @@ def _open_end(at: float, height: int) -> Markup:
 
 def mini(segments: list[Segment]) -> Markup:
     """The small bar in a table cell; the cell's text says the same."""
-    body = Markup("").join(rect(segment, 0, 8, gaps=False) for segment in segments)
+    body = Markup("").join(rect(segment, gaps=False) for segment in segments)
     return Markup('<svg class="mini" width="60" height="8" aria-hidden="true">{}</svg>').format(body)
 
 
 def meter(group: str, filled: float | None, outlined: float | None, label: str) -> Markup:
     """A filled bar (share of the energy) and over it an outline (share of the count), in per cent of the width."""
-    fill = Markup('<rect class="c-{} edge" y="3" width="{}" height="12"/>').format(group, pct(filled)) if filled else ""
-    line = Markup('<rect class="outline" y=".5" width="{}" height="17"/>').format(pct(outlined)) if outlined else ""
-    return Markup('<svg class="bar" width="100%" height="18" role="img" aria-label="{}">{}{}</svg>').format(
-        label, fill, line
-    )
+    fill = Markup('<rect class="c-{} edge" width="{}"/>').format(group, f"{filled:.2f}%") if filled else ""
+    line = Markup('<rect class="outline" width="{}"/>').format(f"{outlined:.2f}%") if outlined else ""
+    return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(label, fill, line)
 
 
-def labelled(segments: list[Segment], label: str, height: int = 42) -> Markup:
+def labelled(segments: list[Segment], label: str) -> Markup:
     """A tall bar with names in its segments, where they fit."""
-    body = Markup("").join(rect(segment, 0, height) + _inside(segment) for segment in segments)
-    return Markup('<svg class="bar tall" width="100%" height="{}" role="img" aria-label="{}">{}</svg>').format(
-        height, label, body
-    )
+    body = Markup("").join(rect(segment) + _inside(segment) for segment in segments)
+    return Markup('<svg class="bar tall" height="42" role="img" aria-label="{}">{}</svg>').format(label, body)
 
 
 def _inside(segment: Segment) -> Markup:
@@ -111,6 +111,6 @@ def braces(boundary: float) -> Markup:
     """Two lines under the enlarged bar: computation up to `boundary` per cent, data movement after it."""
     warm = Markup('<rect class="warm" width="{}" height="3"/>').format(pct(boundary)) if boundary > 0 else ""
     cold = Markup('<rect class="cold" x="{}" width="{}" height="3"/>').format(pct(boundary), pct(100 - boundary))
-    return Markup('<svg class="bar braces" width="100%" height="3" aria-hidden="true">{}{}</svg>').format(
+    return Markup('<svg class="bar braces" height="3" aria-hidden="true">{}{}</svg>').format(
         warm, cold if boundary < 100 else ""
     )

@@ -26,7 +26,7 @@ def number(value: Any) -> float | None:
 
 def marks_of(entry: Mapping[str, Any], key: str = "marks") -> int:
     """The marks listed under `key`, as a number; remembered, because 5,000 kernels ask 100,000 times."""
-    words = entry.get(key)
+    words = entry[key] if key in entry else None
     return _bits(tuple(words)) if words else 0
 
 
@@ -61,7 +61,9 @@ def ratio(above: Amount, below: Amount) -> Amount:
 
 def energy_of(entry: Mapping[str, Any], part: str) -> Amount:
     """An energy of a kernel or of the whole: computation, data, constant, total."""
-    return Amount(number((entry.get("energy_j") or {}).get(part)), marks_of(entry.get("energy_marks") or {}, part))
+    joules, marks = entry.get("energy_j") or {}, entry.get("energy_marks") or {}
+    words = marks.get(part)
+    return Amount(number(joules.get(part)), _bits(tuple(words)) if words else 0)
 
 
 def above_constant(entry: Mapping[str, Any]) -> Amount:
@@ -136,6 +138,11 @@ class View:
         """An energy of the whole program."""
         return energy_of(self.document, part)
 
+    @property
+    def energy_measured(self) -> Any:
+        """What a meter saw, in J; None where there was none."""
+        return (self.document.get("energy_j") or {}).get("measured")
+
     @cached_property
     def above(self) -> Amount:
         """All energy above constant power."""
@@ -178,9 +185,11 @@ class View:
         if name not in self._columns:
             cells = [kernel["counts"].get(name) for kernel in self.kernels]
             self._columns[name] = Column(
-                _array([cell.get("value") if cell else None for cell in cells]),
-                _array([cell.get("energy_j") if cell else None for cell in cells]),
-                np.array([marks_of(cell) if cell else -1 for cell in cells], dtype=np.int64),
+                _array([cell["value"] if cell else None for cell in cells]),
+                _array([cell["energy_j"] if cell else None for cell in cells]),
+                np.array(
+                    [-1 if not cell else 0 if not cell["marks"] else marks_of(cell) for cell in cells], dtype=np.int64
+                ),
             )
         return self._columns[name]
 
@@ -325,8 +334,8 @@ class View:
     def marks(self) -> int:
         """Every mark that stands anywhere in the document."""
         found = (marks_of(self.document) if self.costs else 0) | marks_of(self.costs or {}) | self.time.marks
-        for entry in self.words.values():
-            found |= entry.value.marks | (entry.energy.marks if self.costs else 0)
-        for charge in self.charges.values():
-            found |= marks_of(charge)
+        for word in self.words.values():
+            found |= word.value.marks | (word.energy.marks if self.costs else 0)
+        for entry in (*self.charges.values(), *(self.document.get("what_if") or ())):
+            found |= marks_of(entry)
         return found

@@ -6,14 +6,19 @@ To add one, write a module with `section(view) -> Section | None` and a template
 from collections.abc import Callable
 
 from eprof.report.section import Section
-from eprof.report.sections import kernel, kernels, method, table, where
+from eprof.report.sections import clocks, kernel, kernels, limits, method, phases, table, trust, whatif, where
 from eprof.report.view import View
 
 SECTIONS: tuple[Callable[[View], Section | None], ...] = (
     where.section,
+    phases.section,
     kernels.section,
     table.section,
     kernel.section,
+    limits.section,
+    clocks.section,
+    whatif.section,
+    trust.section,
     method.section,
 )
 

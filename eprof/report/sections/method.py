@@ -21,7 +21,6 @@ def section(view: View) -> Section:
         "total": _total(view),
         "costs": _costs(view),
         "counts": [_count(view, name) for name in view.words],
-        "priced": view.costs is not None,
         "definition": document.get("definition") or {},
         "devices": [_device(device) for device in document.get("devices") or []],
         "inputs": [_input(entry) for entry in document.get("inputs") or []],
@@ -108,7 +107,7 @@ def _costs(view: View) -> dict[str, Any] | None:
         "marks": marks_of(costs),
         # A note that is among the warnings stands there.
         "notes": [note for note in costs.get("notes") or [] if note not in (view.document.get("warnings") or [])],
-        "charges": [_charge(name, charge) for name, charge in view.charges.items()],
+        "charges": _charges(view),
     }
 
 
@@ -130,19 +129,24 @@ def setting(costs: Mapping[str, Any]) -> str:
     return ", ".join(found)
 
 
-def _charge(name: str, charge: Mapping[str, Any]) -> dict[str, Any]:
-    count = COUNTS.get(name)
-    marks = marks_of(charge)
-    return {
-        "name": name,
-        "label": count.label if count else name,
-        "unit": "byte" if count and count.unit == "byte" else "instruction",
-        "price": Markup("{}{}").format(_price(charge.get("pj")), letters(marks))
-        if charge.get("pays")
-        else "pays nothing",
-        "formula": charge.get("formula"),
-        "why": charge.get("why"),
-    }
+def _charges(view: View) -> list[dict[str, Any]]:
+    """What each word pays, those of one price for one reason together."""
+    found: dict[tuple[Any, ...], list[str]] = {}
+    for name, charge in view.charges.items():
+        count = COUNTS.get(name)
+        marks = marks_of(charge)
+        pays = bool(charge.get("pays"))
+        key = (_price(charge.get("pj")) if pays else "pays nothing", charge.get("formula"), charge.get("why"), marks)
+        found.setdefault(key, []).append(count.label if count else name)
+    return [
+        {
+            "labels": ", ".join(labels),
+            "price": Markup("{}{}").format(price, letters(marks)),
+            "formula": formula,
+            "why": why,
+        }
+        for (price, formula, why, marks), labels in found.items()
+    ]
 
 
 def _count(view: View, name: str) -> dict[str, Any]:
@@ -153,20 +157,22 @@ def _count(view: View, name: str) -> dict[str, Any]:
         "name": name,
         "label": word.label,
         "value": written(None if value is None else quantity(value, unit), word.value.marks),
-        "energy": _joules(word.energy),
         "missing": value is None,
-        "how": [_way(way) for way in word.how],
+        "how": [_way(way, len(view.kernels)) for way in word.how],
     }
 
 
-def _way(way: Mapping[str, Any]) -> dict[str, Any]:
+def _way(way: Mapping[str, Any], all_kernels: int) -> dict[str, Any]:
+    """A formula with what it rests on; for how many kernels, if not for all."""
     kernels = number(way.get("kernels"))
     marks: int = marks_of(way)
     return {
         "formula": way.get("formula"),
         "note": way.get("note"),
         "marks": marks,
-        "kernels": "" if kernels is None else f"{whole(kernels)} {'kernel' if kernels == 1 else 'kernels'}",
+        "kernels": ""
+        if kernels is None or kernels == all_kernels
+        else f"{whole(kernels)} {'kernel' if kernels == 1 else 'kernels'}",
     }
 
 

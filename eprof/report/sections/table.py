@@ -273,8 +273,9 @@ def _watts(view: View) -> float | None:
     return number((view.costs or {}).get("constant_power_w"))
 
 
-def _described(column: Column) -> dict[str, Any]:
-    return {"key": column.key, "label": column.label, "kind": column.kind, "unit": column.unit, "bound": column.bound}
+def _described(column: Column) -> list[Any]:
+    """What the script needs of a column; its label stands in the table's head."""
+    return [column.key, column.kind, column.unit, int(column.bound)]
 
 
 def _marks(column: list[Amount]) -> tuple[list[int], list[bool]]:
@@ -332,16 +333,8 @@ def _follows(column: Counted, price: float | None) -> bool:
     return bool(np.allclose(expected, known, rtol=1e-9, atol=0.0, equal_nan=True))
 
 
-def _word(view: View, name: str, price: float | None) -> dict[str, Any]:
+def _word(view: View, name: str, price: float | None) -> list[Any]:
+    """Name, label, group, 1 for bytes, price, 1 if it adds to the count of all, the marks that its count can have."""
     word = view.words[name]
     counted = name in (view.instruction_words if word.unit == "instruction" else view.byte_words)
-    return {
-        "name": name,
-        "label": word.label,
-        "group": word.group,
-        "family": word.family,
-        "unit": word.unit,
-        "price": price,
-        "counted": counted,
-        "mask": view.masks[name],
-    }
+    return [name, word.label, word.group, int(word.unit == "byte"), price, int(counted), view.masks[name]]
