@@ -17,6 +17,7 @@ from eprof.fitting.voltage import HIGHEST, LOWEST, around
 _ROUNDS = 60
 _ALTERNATING = 4
 _STOP = 1e-7
+_HELD = 1.0  # how strongly the common factor of the prior is held to 1, in terms
 _JITTER = 1e-12  # of a diagonal that is 1: keeps a matrix whole whose columns are collinear
 Volts = tuple[Floats, Floats]
 Free = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
@@ -44,7 +45,7 @@ class Search:
         self.matrix = sums[:, column][:, :, column]
         self.vector = sums[:, column, -1]
         self.square = float(sums[:, -1, -1].sum())
-        self.penalty, self.towards = _ridge(layout, self.matrix, form, number)
+        self.ridge = _ridge(layout, self.matrix, form, number)
 
     def best(self, starts: list[Volts]) -> Found:
         """The best of the searches from all starts."""
@@ -74,11 +75,10 @@ class Search:
         """The best unknowns >= 0 for these voltages, and the sum of squares."""
         scale = scales(self.layout, self.settings, volts)
         gram = np.einsum("si,sj,sij->ij", scale, scale, self.matrix)
-        right = np.einsum("si,si->i", scale, self.vector) + self.penalty * self.towards
-        gram[np.diag_indices_from(gram)] += self.penalty
+        right = np.einsum("si,si->i", scale, self.vector)
+        gram, right = gram + self.ridge.matrix, right + self.ridge.vector
         unknowns = _least(gram, right)
-        constant = self.square + float(self.penalty @ self.towards**2)
-        return unknowns, float(unknowns @ gram @ unknowns - 2 * unknowns @ right) + constant
+        return unknowns, float(unknowns @ gram @ unknowns - 2 * unknowns @ right) + self.square + self.ridge.constant
 
     def voltages(self, unknowns: Floats, volts: Volts, domain: int) -> Floats:
         """The best voltages of a domain for these unknowns and the other domain's voltages."""
@@ -136,8 +136,8 @@ class Search:
         applied = self.matrix @ design
         gram = np.einsum("spi,spj->ij", design, applied)
         right = np.einsum("spi,sp->i", design, self.vector) - np.einsum("spi,sp->i", applied, offset)
-        gram[np.arange(number), np.arange(number)] += self.penalty
-        right[:number] += self.penalty * self.towards
+        gram[:number, :number] += self.ridge.matrix
+        right[:number] += self.ridge.vector
         solution = _least(gram, right)
         cut = number + steps[0].shape[1]
         core, memory = 1.0 + steps[0] @ solution[number:cut], 1.0 + steps[1] @ solution[cut:]
@@ -156,16 +156,35 @@ def _stuck(volts: Floats, target: Floats) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _ridge(layout: Layout, matrix: Floats, form: Form, number: float) -> tuple[Floats, Floats]:
-    """(p,) how strongly each unknown is drawn, and to what; constant power is not drawn."""
-    nothing = np.zeros(len(layout.names))
+@dataclass(frozen=True, eq=False)
+class _Ridge:
+    """x^T matrix x - 2 x^T vector + constant, over the unknowns x: what being off the prior counts."""
+
+    matrix: Floats
+    vector: Floats
+    constant: float
+
+
+def _ridge(layout: Layout, sums: Floats, form: Form, number: float) -> _Ridge:
+    """Draw energies to zero, or to the prior times a common factor s that is itself drawn to 1.
+
+    With y_k = c_k / prior_k: ridge * n * min over s of sum (y_k - s)^2 + m (s - 1)^2. A GPU all of whose energies are
+    half of the prior's is not drawn away from that, where the data say so. Constant power is not drawn.
+    """
+    size = len(layout.names)
+    nothing = np.zeros((size, size)), np.zeros(size)
     if not form.ridge:
-        return nothing, nothing
+        return _Ridge(*nothing, 0.0)
     if form.prior is None:
         terms = layout.column < layout.column.max()
-        return np.where(terms, form.ridge * np.einsum("sii->i", matrix), 0.0), nothing
-    towards = np.array([form.prior.get(name, 0.0) * WATTS_PER_PJ for name in layout.names])
-    return np.where(towards > 0, form.ridge * number / np.where(towards > 0, towards, 1.0) ** 2, 0.0), towards
+        return _Ridge(np.diag(np.where(terms, form.ridge * np.einsum("sii->i", sums), 0.0)), nothing[1], 0.0)
+    prior = np.array([form.prior.get(name, 0.0) * WATTS_PER_PJ for name in layout.names])
+    known = prior > 0
+    inverse = np.where(known, 1.0 / np.where(known, prior, 1.0), 0.0)
+    share = 1.0 / (known.sum() + _HELD)
+    weight = form.ridge * number
+    matrix = np.diag(inverse**2) - share * np.outer(inverse, inverse)
+    return _Ridge(weight * matrix, weight * share * _HELD * inverse, weight * (_HELD - share * _HELD**2))
 
 
 def _steps(number: int, pinned: int) -> Floats:

@@ -6,16 +6,18 @@ docs/fit.md explains the form. Columns are used in formulas (`eprof.definition`)
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from eprof.definition import Document, Formula
 from eprof.errors import DefinitionError
 from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError
-from eprof.resources import folder, tree
+from eprof.resources import folder
 
 SCHEMA = 1
+_MOST = 0.9
 ENERGIES_ONLY = "energies"
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
 TIMES = {"time_s": 1.0, "time_ms": 1e-3, "time_us": 1e-6, "time_ns": 1e-9}
@@ -24,7 +26,7 @@ POWERS = {"power_w": 1.0, "power_mw": 1e-3}
 VOLTS = {"core_v": 1.0, "core_mv": 1e-3, "memory_v": 1.0, "memory_mv": 1e-3}
 CLOCKS = ("core_mhz", "memory_mhz")
 _NAMES = ("benchmark", "benchmark_id", "kernel")
-_HEAD = ("schema", "name", "title", "kind", "needs", "columns", "reference", "notes", "terms")
+_HEAD = ("schema", "name", "title", "kind", "needs", "tell", "columns", "reference", "notes", "terms")
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,10 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A checked mapping. columns: what eprof needs -> the file's column, or a number that holds for all rows."""
+    """A checked mapping. columns: what eprof needs -> the file's column, or a number that holds for all rows.
+
+    tell: a formula of columns that is not negative in nine of ten rows of such a file, where columns are not enough.
+    """
 
     name: str
     title: str
@@ -56,10 +61,16 @@ class Columns:
     reference: tuple[float, float] | None
     notes: tuple[str, ...]
     label: str
+    tell: Formula | None = None
 
-    def suits(self, header: Collection[str]) -> bool:
-        """Whether a file with these columns is of this family."""
-        return set(self.needs) <= set(header)
+    def suits(self, frame: pd.DataFrame) -> bool:
+        """Whether a table is of this family."""
+        if not set(self.needs) <= set(frame.columns):
+            return False
+        if self.tell is None or not self.tell.names <= set(frame.columns):
+            return self.tell is None
+        values = self.tell({name: pd.to_numeric(frame[name], errors="coerce") for name in self.tell.names})
+        return bool((values >= 0).mean() >= _MOST)
 
     def present(self, header: Collection[str]) -> tuple[Term, ...]:
         """The terms whose columns are all there."""
@@ -73,8 +84,8 @@ def mappings() -> tuple[Columns, ...]:
 
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[Columns, ...]:
-    files: list[Traversable] = tree(folder("counters") / "measurements", ".toml")
-    return tuple(parse(Document.read(file)) for file in files)
+    files = [one for one in (folder("counters") / "measurements").iterdir() if one.name.endswith(".toml")]
+    return tuple(parse(Document.read(file)) for file in sorted(files, key=lambda one: one.name))
 
 
 def load(name_or_path: str) -> Columns:
@@ -90,16 +101,17 @@ def load(name_or_path: str) -> Columns:
     )
 
 
-def choose(header: Collection[str], label: str) -> Columns:
-    """The mapping that suits these columns and uses most of them. Raises MeasurementError if none does."""
-    fitting = [one for one in mappings() if one.suits(header)]
+def choose(frame: pd.DataFrame, label: str) -> Columns:
+    """The mapping that suits this table and uses most of its columns. Raises MeasurementError if none does."""
+    header = frame.columns
+    fitting = [one for one in mappings() if one.suits(frame)]
     if not fitting:
         families = "; ".join(f"{one.name}: {', '.join(one.needs)}" for one in mappings())
         raise MeasurementError(
             f"{label}: no column mapping suits these columns ({', '.join(sorted(header)[:12])}...). Known families "
             f"need {families}. Write a mapping (docs/fit.md) and name it with --mapping."
         )
-    return max(fitting, key=lambda one: (len(one.present(header)), len(one.needs)))
+    return max(fitting, key=lambda one: (len(one.present(header)), one.tell is not None, len(one.needs)))
 
 
 def parse(document: Document) -> Columns:
@@ -121,6 +133,7 @@ def parse(document: Document) -> Columns:
         reference=_reference(document),
         notes=_texts(document, data.get("notes", []), "notes"),
         label=document.label,
+        tell=_formula(document, str(data["tell"]), "tell") if "tell" in data else None,
     )
 
 

@@ -124,7 +124,7 @@ def joined(parts: list[Measurements], reference: tuple[float, float] | None = No
 def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str) -> Columns:
     if isinstance(mapping, Columns):
         return mapping
-    return mappings.choose(frame.columns, label) if mapping is None else mappings.load(mapping)
+    return mappings.choose(frame, label) if mapping is None else mappings.load(mapping)
 
 
 def _own_energies(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:

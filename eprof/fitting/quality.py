@@ -1,0 +1,186 @@
+"""What the data can tell: intervals of the coefficients, collinear columns, and the ranges that were seen.
+
+Intervals come from a bootstrap over benchmarks, not over rows: the settings of one benchmark err together, so rows
+drawn one by one would promise far too much.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from eprof.fitting.form import Form
+from eprof.fitting.moments import CONSTANTS, Floats, Ints, Layout, Settings, rows_of, scales
+from eprof.fitting.solve import Fit, fit
+from eprof.measurements.values import Measurements
+
+REPLICAS = 40
+_INTERVAL = (5.0, 95.0)
+_COLLINEAR = 30.0  # condition index above which columns are said to be collinear (Belsley, Kuh, Welsch 1980)
+_SHARE = 0.5  # of a coefficient's variance along such a direction
+_TELLS = 3.0  # an energy is told if its interval spans no more than this factor
+Progress = Callable[[str, int, int], None]
+TOLD, LOOSE, UNTOLD = "told", "loosely", "not told"
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """What is known of a fit. Intervals are the middle 90 % of the replicas.
+
+    replicas: (r, terms + constants), as in `Fit`; `constant_w` at the reference setting. intervals: by coefficient, low
+    and high. status: by term, whether the data tell it. condition: of the columns at unit length. collinear: columns
+    that cannot be told apart. errors: protocol -> mean absolute relative error in %.
+    """
+
+    replicas: pd.DataFrame
+    intervals: pd.DataFrame
+    constant_w: tuple[float, float, float]
+    status: pd.Series
+    condition: float
+    collinear: tuple[tuple[str, ...], ...]
+    ranges: pd.DataFrame
+    errors: dict[str, float]
+    notes: tuple[str, ...]
+
+
+def examine(
+    measurements: Measurements,
+    fitted: Fit,
+    replicas: int = REPLICAS,
+    protocols: Iterable[str] = ("setting", "benchmark"),
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Quality:
+    """All that is in `Quality`. `protocols`: what is left out in turn; `progress` is told what is done, k of n."""
+    again = bootstrap(measurements, fitted.form, replicas, seed, progress)
+    table = pd.DataFrame([[*one.prices_pj, *(one.constants[name] for name in CONSTANTS)] for one in again])
+    table.columns = pd.Index([*measurements.terms, *CONSTANTS])
+    low, high = np.percentile(table, _INTERVAL, axis=0) if len(table) else (np.nan, np.nan)
+    intervals = pd.DataFrame({"low": low, "high": high}, index=table.columns)
+    condition, groups = collinearity(measurements, fitted)
+    errors = {"fit": error(fitted.predict(measurements), measurements.power_w)}
+    for by in protocols:
+        predicted = left_out(measurements, fitted.form, by, progress)
+        if predicted is not None:
+            errors[f"leave_one_{by}_out"] = error(predicted, measurements.power_w)
+    return Quality(
+        table,
+        intervals,
+        _constant(fitted, again),
+        _status(fitted, intervals),
+        condition,
+        groups,
+        ranges(measurements),
+        errors,
+        _notes(measurements),
+    )
+
+
+def error(predicted: Floats, measured: Floats) -> float:
+    """Mean absolute relative error, %."""
+    return float(100 * np.mean(np.abs(predicted / measured - 1)))
+
+
+def bootstrap(
+    measurements: Measurements, form: Form, number: int, seed: int = 0, progress: Progress | None = None
+) -> list[Fit]:
+    """Fits to benchmarks drawn with replacement, as many as there are."""
+    if measurements.own:
+        return []
+    random = np.random.default_rng(seed)
+    codes, names = pd.factorize(measurements.rows["benchmark"])
+    members = [np.flatnonzero(codes == code) for code in range(len(names))]
+    quick, found = replace(form, starts=1), []
+    for at in range(number):
+        if progress:
+            progress("bootstrap", at + 1, number)
+        drawn = random.integers(0, len(names), len(names))
+        found.append(fit(measurements.take(np.concatenate([members[one] for one in drawn])), quick))
+    return found
+
+
+def groups(measurements: Measurements, by: str) -> Ints:
+    """(n,) which group each row belongs to: its "setting" or its "benchmark"."""
+    rows = measurements.rows
+    found = rows.groupby(["core_mhz", "memory_mhz"]).ngroup() if by == "setting" else rows["benchmark"].factorize()[0]
+    return np.asarray(found, dtype=np.int64)
+
+
+def left_out(measurements: Measurements, form: Form, by: str, progress: Progress | None = None) -> Floats | None:
+    """(n,) power of each row as predicted by a fit to all other groups; None where that makes no sense.
+
+    Nothing of a group that is left out is used: voltages and coefficients are those of the other rows.
+    """
+    labels = groups(measurements, by)
+    number = int(labels.max()) + 1
+    if number < 2 or (measurements.own and by == "benchmark"):
+        return None
+    quick = replace(form, starts=1)
+    predicted = np.empty(len(measurements))
+    for label in range(number):
+        if progress:
+            progress(f"leave one {by} out", label + 1, number)
+        out = labels == label
+        predicted[out] = fit(measurements.take(~out), quick).predict(measurements.take(out))
+    return predicted
+
+
+def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[tuple[str, ...], ...]]:
+    """The condition number of the weighted columns at unit length, and the groups that it comes from."""
+    if measurements.own:
+        return float("nan"), ()
+    settings = Settings.of(measurements)
+    layout = Layout.of(measurements.domains, fitted.form.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
+    volts = [fitted.volts[domain].reindex(settings.levels[at] * 1.0) for at, domain in enumerate(fitted.volts)]
+    scale = scales(layout, settings, (volts[0].to_numpy(), volts[1].to_numpy()))[settings.row]
+    design = rows_of(measurements)[:, :-1][:, layout.column] * scale / measurements.power_w[:, None]
+    length = np.linalg.norm(design, axis=0)
+    names = [name for name, one in zip(layout.names, length, strict=True) if one > 0]
+    unit = design[:, length > 0] / length[length > 0]
+    _, values, vectors = np.linalg.svd(unit, full_matrices=False)
+    values = np.maximum(values, 1e-15)
+    parts = (vectors / values[:, None]) ** 2
+    shares = parts / parts.sum(axis=0)
+    found = []
+    for index, row in zip(values[0] / values, shares, strict=True):
+        group = tuple(name for name, share in zip(names, row, strict=True) if share > _SHARE)
+        if index > _COLLINEAR and len(group) > 1:
+            found.append(group)
+    return float(values[0] / values[-1]), tuple(found)
+
+
+def ranges(measurements: Measurements) -> pd.DataFrame:
+    """What was seen, least and most: clocks, power, rates (1e9 a second), instructions a DRAM byte."""
+    seen = {
+        "core_mhz": measurements.rows["core_mhz"],
+        "memory_mhz": measurements.rows["memory_mhz"],
+        "power_w": measurements.rows["power_w"],
+    }
+    if not measurements.own:
+        seen |= {term: measurements.rates[term] for term in measurements.terms}
+    return pd.DataFrame(
+        {name: [float(one.min()), float(one.max())] for name, one in seen.items()}, index=["low", "high"]
+    ).T
+
+
+def _constant(fitted: Fit, again: list[Fit]) -> tuple[float, float, float]:
+    """Constant power at the reference setting: fitted, and the ends of its interval."""
+    watts = [one.constant_w((1.0, 1.0), fitted.reference) for one in again]
+    low, high = np.percentile(watts, _INTERVAL) if watts else (np.nan, np.nan)
+    return fitted.constant_w((1.0, 1.0), fitted.reference), float(low), float(high)
+
+
+def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
+    found = {}
+    for term in fitted.prices_pj.index:
+        low, high = (float(one) for one in intervals.loc[term]) if len(intervals) else (np.nan, np.nan)
+        found[term] = UNTOLD if not low > 0 else TOLD if high <= _TELLS * low else LOOSE
+    return pd.Series(found, dtype=object)
+
+
+def _notes(measurements: Measurements) -> tuple[str, ...]:
+    number = measurements.rows["benchmark"].nunique()
+    if number >= 10 or measurements.own:
+        return ()
+    return (f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow.",)
