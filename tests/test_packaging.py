@@ -35,7 +35,7 @@ def test_the_wheel_holds_exactly_the_tracked_files(wheel):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     wanted = {
         name if name.startswith("eprof/") else f"eprof/data/{name}"
-        for name in tracked("eprof", "counters", "costs", "reports")
+        for name in tracked("eprof", "calibration", "counters", "costs", "reports")
     }
     assert names == wanted
 

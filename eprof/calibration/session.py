@@ -1,0 +1,260 @@
+"""One `eprof calibrate`: look at the GPU, compile, check the machine code, measure setting after setting.
+
+A calibration directory holds calibration.json (what was measured on what), build/ (sources and machine code),
+results.jsonl (what the worker measured, as it goes), power.csv (the meter's samples), worker.log, and at the end
+measurements.csv (what the fit reads) and rows.csv (everything, with what was left out and why).
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eprof import __version__
+from eprof.calibration import machine_code, planning, results
+from eprof.calibration.manifest import Benchmark, Manifest, capability_of, load, source_text
+from eprof.calibration.planning import Timing
+from eprof.calibration.results import Row
+from eprof.collect import cuda_clocks, cuda_compile, cuda_session
+from eprof.collect.cuda_clocks import Setting
+from eprof.collect.cuda_compile import Compiled
+from eprof.collect.cuda_worker import FAILED
+from eprof.errors import CollectError, EprofError
+
+SCHEMA = "eprof.calibration/1"
+WARM_WITH = "fp32_fma"
+IN_FORCE = "in force"
+# The worker starts again after a crash, without the benchmark that crashed; not for ever.
+_MOST_STARTS = 6
+_SLACK_S = 120.0
+
+
+class Hands(NamedTuple):
+    """What touches the world: a GPU, a compiler, processes. Tests have others."""
+
+    probe: Callable[[int], dict[str, Any]] = cuda_session.probe
+    compile: Callable[[Path, str, Path], Compiled] = cuda_compile.compile_source
+    disassemble: Callable[[Path], tuple[str | None, str]] = cuda_compile.disassemble
+    clocks: Callable[[str], dict[int, list[int]]] = cuda_clocks.supported
+    held: Callable[[str, Setting | None], AbstractContextManager[None]] = cuda_clocks.held
+    run: Callable[..., str | None] = cuda_session.run
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for. settings: none means the one in force. only: names of benchmarks; none means all."""
+
+    directory: Path
+    settings: tuple[Setting, ...] = ()
+    device: int = 0
+    timing: Timing = field(default_factory=Timing)
+    only: tuple[str, ...] = ()
+    resume: bool = False
+
+
+class Session:
+    """A calibration on its way. say: gets a sentence for the user whenever there is something to tell."""
+
+    def __init__(self, request: Request, say: Callable[[str], None], hands: Hands | None = None) -> None:
+        self.request, self.say, self.hands = request, say, hands or Hands()
+        self.manifest: Manifest = load()
+        self.device: dict[str, Any] = {}
+        self.benchmarks: list[Benchmark] = []
+        self.images: list[Compiled] = []
+        self.doubts: dict[str, list[str]] = {}
+        self.notes: list[str] = []
+
+    @property
+    def events_file(self) -> Path:
+        """The file that the worker appends to."""
+        return self.request.directory / "results.jsonl"
+
+    def prepare(self) -> None:
+        """Look at the GPU and the clocks asked for, make the directory, compile, check. Raises EprofError."""
+        self.device = self.hands.probe(self.request.device)
+        capability = capability_of(str(self.device["capability"]))
+        self.benchmarks = planning.choose(self.manifest, capability, self.request.only)
+        if self.request.settings:
+            cuda_clocks.check(self.request.settings, self.hands.clocks(str(self.device["bus"])))
+        self._open_directory()
+        self._compile()
+        self._look_at_machine_code()
+
+    def _open_directory(self) -> None:
+        """Make it, or take up the one there is. Raises EprofError where it holds a calibration of another GPU."""
+        place, about = self.request.directory, self.request.directory / "calibration.json"
+        if about.exists() and not self.request.resume:
+            raise EprofError(
+                f"{place}: holds a calibration already; go on with it by --resume, or name another --directory."
+            )
+        if about.exists():
+            before = json.loads(about.read_text(encoding="utf-8"))["device"]
+            for what in ("name", "capability", "bus"):
+                if before.get(what) != self.device.get(what):
+                    raise EprofError(
+                        f"{place}: was measured on {before.get('name')} at {before.get('bus')}, but this is "
+                        f"{self.device.get('name')} at {self.device.get('bus')}; name another --directory."
+                    )
+        try:
+            (place / "build").mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise EprofError(f"{place}: cannot be made ({err.strerror or err}).") from err
+
+    def _compile(self) -> None:
+        for name in sorted({one.source for one in self.benchmarks}):
+            source = self.request.directory / "build" / name
+            source.write_text(source_text(name), encoding="utf-8")
+            compiled = self.hands.compile(source, str(self.device["capability"]), source.with_suffix(""))
+            self.images.append(compiled)
+
+    def _look_at_machine_code(self) -> None:
+        """Check that each loop has the mix that the manifest says; where it cannot be looked at, say so."""
+        code: dict[str, Any] = {}
+        for compiled in self.images:
+            text, why = self.hands.disassemble(compiled.image)
+            if text is None:
+                self.notes.append(f"The instruction mix was not checked in machine code: {why}.")
+                return
+            code |= machine_code.functions(text)
+        capability = capability_of(str(self.device["capability"]))
+        for one in self.benchmarks:
+            found = machine_code.doubts(self.manifest, one, capability, code.get(one.kernel, []))
+            if found:
+                self.doubts[one.name] = found
+        self.notes.append(
+            f"Machine code: {len(self.benchmarks) - len(self.doubts)} of {len(self.benchmarks)} benchmarks have the "
+            "instruction mix that they claim."
+        )
+
+    def measure(self) -> None:
+        """Measure what is missing, in every setting. Raises CollectError if nothing can be measured."""
+        self._write_about()
+        for setting in self.request.settings or (None,):
+            with self.hands.held(str(self.device["bus"]), setting):
+                self._measure_setting(setting)
+
+    def _write_about(self) -> None:
+        about = {
+            "schema": SCHEMA,
+            "eprof": __version__,
+            "device": self.device,
+            "compiled": [one.how for one in self.images],
+            "timing": asdict(self.request.timing),
+            "settings": [label(one) for one in self.request.settings or (None,)],
+            "doubts": self.doubts,
+            "notes": self.notes,
+            "written_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        path = self.request.directory / "calibration.json"
+        beside = path.with_suffix(".json.new")
+        beside.write_text(json.dumps(about, indent=1), encoding="utf-8")
+        beside.replace(path)
+
+    def _measure_setting(self, setting: Setting | None) -> None:
+        """Start the worker until all is done, the time is up, or it crashed too often."""
+        timing, began = self.request.timing, time.monotonic()
+        for _ in range(_MOST_STARTS):
+            events = self._events(setting)
+            finished = results.done(events)
+            if all(finished.get(one.name, 0) >= timing.rounds for one in self.benchmarks):
+                return
+            left = timing.budget_s - (time.monotonic() - began)
+            plan = self._write_plan(setting, finished, left)
+            why = self.hands.run(plan, self.request.directory / "worker.log", left + _SLACK_S)
+            if why is None:
+                return
+            self._after_crash(setting, why)
+        self.say(f"The worker crashed {_MOST_STARTS} times at {label(setting)}; what it measured is kept.")
+
+    def _after_crash(self, setting: Setting | None, why: str) -> None:
+        """Take note of the benchmark that crashed; raise CollectError if it was none of them."""
+        name = results.crashed(self._events(setting))
+        if name is None:
+            raise CollectError(f"The benchmarks cannot be run: {why.rstrip('.')}.")
+        self.say(f"{name} failed ({why.rstrip('.')}); going on with the others.")
+        with self.events_file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"event": FAILED, "setting": label(setting), "name": name, "why": why}) + "\n")
+
+    def _events(self, setting: Setting | None) -> list[results.Event]:
+        return results.of_setting(results.read(self.events_file), label(setting))
+
+    def _write_plan(self, setting: Setting | None, finished: Mapping[str, int], left_s: float) -> Path:
+        timing, place = self.request.timing, self.request.directory
+        _drop_torn_line(self.events_file)
+        plan = {
+            "schema": SCHEMA,
+            "device": self.request.device,
+            "setting": label(setting),
+            "images": [str(one.image) for one in self.images],
+            "results": str(self.events_file),
+            "samples": str(place / "power.csv"),
+            "warm_with": WARM_WITH,
+            "rounds": timing.rounds,
+            "window_s": timing.window_s,
+            "warm_s": timing.warm_s,
+            "launch_s": timing.launch_s,
+            "budget_s": max(left_s, 0.0),
+            "jobs": planning.jobs(self.benchmarks, finished),
+        }
+        path = place / "plan.json"
+        path.write_text(json.dumps(plan, indent=1), encoding="utf-8")
+        return path
+
+    def rows(self) -> list[Row]:
+        """Everything measured so far, judged, setting by setting."""
+        found: list[Row] = []
+        events = results.read(self.events_file)
+        for setting in self.request.settings or (None,):
+            mine = results.of_setting(events, label(setting))
+            found += results.rows(self.manifest, self.device, mine, setting, self.doubts)
+        return found
+
+    def missing(self) -> list[str]:
+        """A sentence on each benchmark that has no result."""
+        return list(_missing(self.benchmarks, results.read(self.events_file), self.request.settings))
+
+    def save(self, found: Sequence[Row]) -> Path:
+        """Write measurements.csv and rows.csv; returns the former. Raises EprofError if no row can be used."""
+        results.everything(found).to_csv(self.request.directory / "rows.csv", index=False)
+        frame = results.measurements(found)
+        if frame.empty:
+            raise EprofError(
+                f"No benchmark gave a row for a fit; {self.request.directory / 'rows.csv'} says why of each."
+            )
+        path = self.request.directory / "measurements.csv"
+        frame.to_csv(path, index=False, float_format="%.9g")
+        return path
+
+
+def label(setting: Setting | None) -> str:
+    """A setting in words: "1500/2600", "1500" (memory clock left alone), or "in force"."""
+    if setting is None:
+        return IN_FORCE
+    core, memory = setting
+    return f"{core}" if memory is None else f"{core}/{memory}"
+
+
+def _missing(
+    benchmarks: Sequence[Benchmark], events: Sequence[results.Event], settings: Sequence[Setting]
+) -> Iterator[str]:
+    for setting in settings or (None,):
+        mine = results.of_setting(events, label(setting))
+        finished = results.done(mine)
+        failed = {one["name"]: one.get("why", "") for one in mine if one["event"] == FAILED}
+        for name, why in failed.items():
+            yield f"{name} at {label(setting)} failed: {str(why).rstrip('.')}."
+        late = [one.name for one in benchmarks if one.name not in finished]
+        if late:
+            yield f"Not measured at {label(setting)}, for want of time: {', '.join(late)} (--resume goes on)."
+
+
+def _drop_torn_line(path: Path) -> None:
+    """Cut off a last line that a crash left unfinished, so that the next one does not grow onto it."""
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    if content and not content.endswith(b"\n"):
+        path.write_bytes(content[: content.rfind(b"\n") + 1])
