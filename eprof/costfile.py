@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from eprof import marks as mark_words
-from eprof.costtable import CORE, MEMORY, Constant, CostTable, Peak, Point, Rate, Setting, Statement, Term
+from eprof.costtable import CORE, MEMORY, Constant, CostTable, FitRecord, Peak, Point, Rate, Setting, Statement, Term
 from eprof.definition import Document, Formula
 from eprof.errors import DefinitionError
 from eprof.marks import NONE, Mark
@@ -19,8 +19,33 @@ from eprof.vocabulary import BOOKS, COUNTS, PARTS
 
 SCHEMA = 1
 _HEAD = ("schema", "name", "device", "devices", "source", "year", "books", "notes")
-_KEYS = (*_HEAD, "setting", "pj", "pj_per_v2", "constant_power", "peak", "charge")
-_CONSTANT_TERMS: Mapping[str, str | None] = {"core_w_per_v": CORE, "memory_w_per_v": MEMORY, "w": None}
+_PRICES = ("pj", "pj_per_v2", "pj_at_reference")
+_KEYS = (*_HEAD, "setting", *_PRICES, "constant_power", "peak", "charge", "fit")
+_CONSTANT_TERMS: Mapping[str, str | None] = {
+    "core_w_per_v": CORE,
+    "memory_w_per_v": MEMORY,
+    "w": None,
+    "core_w_per_mhz_v2": CORE,
+    "memory_w_per_mhz_v2": MEMORY,
+}
+_FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
+    "data": list,
+    "mapping": str,
+    "form": str,
+    "rows": int,
+    "benchmarks": int,
+    "settings": int,
+    "reference": list,
+    "error_percent": dict,
+    "condition": (int, float),
+    "collinear": list,
+    "interval_pj": dict,
+    "interval_constant_w": list,
+    "told": dict,
+    "range": dict,
+    "notes": list,
+    "replicas": dict,
+}
 _PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
     "sp_gflops": ("sp_gflops", None),
     "dp_gflops": ("dp_gflops", None),
@@ -32,8 +57,10 @@ _PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
 _STATEMENT_KINDS = {"formula": "pays", "nothing": "nothing", "unpriced": "unpriced"}
 # The last word of a price's name is what it is the price of; it says which counts may pay it.
 _PRICED_THINGS = {"flop": "instruction", "instruction": "instruction", "byte": "byte"}
+_SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
 _PLAUSIBLE_MV = (200.0, 3000.0)
+_PLAUSIBLE_RELATIVE = (0.2, 3.0)
 
 Made = TypeVar("Made")
 
@@ -65,6 +92,7 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
     rates = reader.attempt(_rates)
     constant = reader.attempt(_constant)
     peak = reader.attempt(_peak)
+    fit = reader.attempt(_fit) if "fit" in document.data else None
     statements = _statements(reader, rates)
     if reader.errors or settings is None or rates is None or constant is None or peak is None:
         return None, reader.errors
@@ -77,8 +105,18 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
         statements=statements,
         constant=constant,
         peak=peak,
+        relative="pj_at_reference" in document.data,
+        fit=fit,
     )
-    for whole in (_voltages_suffice, _clocks_suffice, _all_prices_used, _charges_are_numbers, _totals_agree):
+    for whole in (
+        _voltages_suffice,
+        _one_kind_of_voltage,
+        _clocks_suffice,
+        _all_prices_used,
+        _replicas_known,
+        _charges_are_numbers,
+        _totals_agree,
+    ):
         if not reader.errors:
             reader.attempt(whole, table)
     return (None if reader.errors else table), reader.errors
@@ -216,7 +254,7 @@ def _settings(document: Document) -> tuple[tuple[Setting, ...], Setting]:
 def _setting(document: Document, entry: Any, *path: str | int) -> Setting:
     if not isinstance(entry, dict):
         raise document.error(f"a setting must be {{ core_mhz = ..., memory_mhz = ..., ... }}, not {entry!r}.", path[0])
-    document.check_keys(entry, ("core_mhz", "core_mv", "memory_mhz", "memory_mv", "default"), *path)
+    document.check_keys(entry, _SETTING_KEYS, *path)
     if not isinstance(entry.get("default", True), bool):
         raise document.error(f"`default` must be true or false, not {entry['default']!r}.", *path, "default")
     for key in ("core_mhz", "memory_mhz"):
@@ -224,23 +262,33 @@ def _setting(document: Document, entry: Any, *path: str | int) -> Setting:
             raise document.error(f"a setting needs `{key}`.", *path)
     return Setting(
         _positive(document, entry["core_mhz"], *path, "core_mhz"),
-        _volts(document, entry, *path, "core_mv"),
+        _volts(document, entry, *path, CORE),
         _positive(document, entry["memory_mhz"], *path, "memory_mhz"),
-        _volts(document, entry, *path, "memory_mv"),
+        _volts(document, entry, *path, MEMORY),
     )
 
 
 def _volts(document: Document, entry: Mapping[str, Any], *path: str | int) -> float | None:
-    key = str(path[-1])
-    if key not in entry:
-        return None
-    millivolts = _positive(document, entry[key], *path)
-    lowest, highest = _PLAUSIBLE_MV
-    if not lowest <= millivolts <= highest:
-        raise document.error(
-            f"`{key}` is in millivolts: {millivolts:g} is not between {lowest:g} and {highest:g}.", *path
+    """The voltage of the domain that ends `path`: V, or relative to a reference setting; None if it is not given."""
+    *place, domain = path
+    volts, relative = f"{domain}_mv", f"{domain}_v_rel"
+    if volts in entry and relative in entry:
+        raise document.error(f"`{relative}` says again what `{volts}` says; keep one.", *place, relative)
+    if relative in entry:
+        return _within(
+            document, _positive(document, entry[relative], *place, relative), _PLAUSIBLE_RELATIVE, *place, relative
         )
-    return millivolts / 1e3
+    if volts in entry:
+        return _within(document, _positive(document, entry[volts], *place, volts), _PLAUSIBLE_MV, *place, volts) / 1e3
+    return None
+
+
+def _within(document: Document, value: float, bounds: tuple[float, float], *path: str | int) -> float:
+    lowest, highest = bounds
+    if not lowest <= value <= highest:
+        unit = "in millivolts" if bounds is _PLAUSIBLE_MV else "relative to the reference"
+        raise document.error(f"`{path[-1]}` is {unit}: {value:g} is not between {lowest:g} and {highest:g}.", *path)
+    return value
 
 
 def _no_contradictions(document: Document, settings: tuple[Setting, ...]) -> None:
@@ -254,15 +302,16 @@ def _no_contradictions(document: Document, settings: tuple[Setting, ...]) -> Non
         for domain, mhz, found in ((CORE, one.core_mhz, one.core_v), (MEMORY, one.memory_mhz, one.memory_v)):
             first = volts.setdefault((domain, mhz), found)
             if first != found:
-                was, now = (f"{1e3 * v:g} mV" if v is not None else "no voltage" for v in (first, found))
+                unit = (1.0, "") if "pj_at_reference" in document.data else (1e3, " mV")
+                was, now = (f"{unit[0] * v:g}{unit[1]}" if v is not None else "no voltage" for v in (first, found))
                 raise document.error(
                     f"{domain} {mhz:g} MHz has {now} here but {was} above; a clock has one voltage.", "setting", at
                 )
 
 
 def _rates(document: Document) -> tuple[Rate, ...]:
-    """The named prices: [pj] for a table that holds at one setting, [pj_per_v2] by domain for one with voltages."""
-    given = [key for key in ("pj", "pj_per_v2") if key in document.data]
+    """The named prices: [pj] for a table of one setting; [pj_per_v2], [pj_at_reference] by domain."""
+    given = [key for key in _PRICES if key in document.data]
     if len(given) != 1:
         said = "both are here" if given else "neither is here"
         raise document.error(f"prices stand either in [pj] or in [pj_per_v2]; {said}.", *given[:1])
@@ -295,7 +344,7 @@ def _constant(document: Document) -> Constant:
     table = _table(document, document.data[key], key)
     document.check_keys(table, (*_CONSTANT_TERMS, "why", "mark"), key)
     terms = tuple(
-        Term(_number(document, table[name], key, name), domain)
+        Term(_number(document, table[name], key, name), domain, name, "mhz" in name)
         for name, domain in _CONSTANT_TERMS.items()
         if name in table
     )
@@ -393,9 +442,35 @@ def _voltages_suffice(document: Document, table: CostTable) -> None:
         for domain, volts in ((CORE, one.core_v), (MEMORY, one.memory_v)):
             if domain in domains and volts is None:
                 place: tuple[str | int, ...] = ("setting", at) if "setting" in document.data else ()
-                raise document.error(
-                    f"setting {one.label} needs `{domain}_mv`: there are prices or watts a volt.", *place
-                )
+                key = f"{domain}_v_rel" if table.relative else f"{domain}_mv"
+                raise document.error(f"setting {one.label} needs `{key}`: there are prices or watts a volt.", *place)
+
+
+def _one_kind_of_voltage(document: Document, table: CostTable) -> None:
+    """Prices at a reference setting go with relative voltages, prices a square volt with millivolts."""
+    wrong = "mv" if table.relative else "v_rel"
+    for at, entry in enumerate(document.data.get("setting", [])):
+        for key in (f"core_{wrong}", f"memory_{wrong}"):
+            if key in entry:
+                home = "pj_at_reference" if table.relative else "pj_per_v2 or pj"
+                raise document.error(f"`{key}` does not go with prices in [{home}].", "setting", at, key)
+
+
+def _fit(document: Document) -> FitRecord:
+    """The section [fit]: how the table was made. Its values are shown; of the replicas, costs are made."""
+    table = _table(document, document.data["fit"], "fit")
+    document.check_keys(table, _FIT_KEYS, "fit")
+    for key, value in table.items():
+        if not isinstance(value, _FIT_KEYS[key]) or isinstance(value, bool):
+            raise document.error(f"`{key}` is {value!r}, which it cannot be.", "fit", key)
+    found: dict[str, tuple[float, ...]] = {}
+    for name, values in table.get("replicas", {}).items():
+        if not isinstance(values, list):
+            raise document.error(f"`{name}` must be a list of numbers.", "fit", "replicas", name)
+        found[name] = tuple(_number(document, one, "fit", "replicas", name) for one in values)
+    if len({len(values) for values in found.values()}) > 1:
+        raise document.error("the lists of [fit.replicas] must be of one length.", "fit", "replicas")
+    return FitRecord({key: value for key, value in table.items() if key != "replicas"}, found)
 
 
 def _clocks_suffice(document: Document, table: CostTable) -> None:
@@ -413,8 +488,17 @@ def _all_prices_used(document: Document, table: CostTable) -> None:
     used = {name for one in table.statements.values() if one.formula for name in one.formula.names}
     for rate in table.rates:
         if rate.name not in used:
-            path = ("pj", rate.name) if rate.domain is None else ("pj_per_v2", rate.domain, rate.name)
+            home = "pj_at_reference" if table.relative else "pj_per_v2"
+            path = ("pj", rate.name) if rate.domain is None else (home, rate.domain, rate.name)
             raise document.error(f"no charge uses the price `{rate.name}`; use it or take it out.", *path)
+
+
+def _replicas_known(document: Document, table: CostTable) -> None:
+    """Replicas are of the table's prices and terms of constant power."""
+    known = {rate.name for rate in table.rates} | {term.name for term in table.constant.terms}
+    for name in table.fit.replicas if table.fit else ():
+        if name not in known:
+            raise document.error(f"`{name}` is no price and no term of this table.", "fit", "replicas", name)
 
 
 def _charges_are_numbers(document: Document, table: CostTable) -> None:

@@ -6,7 +6,7 @@ model.md 3). How a file becomes a table is told in `costfile.py`; the way in is 
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eprof import marks as mark_words
@@ -154,10 +154,15 @@ class Statement:
 
 @dataclass(frozen=True)
 class Term:
-    """A term of constant power or a peak: a number, times the voltage or the clock of `domain` if there is one."""
+    """A term of constant power or a peak: a number, times the voltage or the clock of `domain` if there is one.
+
+    clocked: a term of constant power that goes with clock (MHz) and square of the voltage: a clock tree's.
+    """
 
     number: float
     domain: str | None
+    name: str = ""
+    clocked: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,10 +180,14 @@ class Constant:
             if term.domain is None:
                 watts += term.number
                 words.append(f"{term.number:g}")
+                continue
+            volts, marks = point.volts(term.domain), marks | point.marks[term.domain]
+            if term.clocked:
+                watts += term.number * point.mhz(term.domain) * volts**2
+                words.append(f"{term.number:g} * {point.mhz(term.domain):g} * {volts:.5g}^2")
             else:
-                watts += term.number * point.volts(term.domain)
-                words.append(f"{term.number:g} * {point.volts(term.domain):.5g}")
-                marks |= point.marks[term.domain]
+                watts += term.number * volts
+                words.append(f"{term.number:g} * {volts:.5g}")
         return watts, " + ".join(words), marks
 
 
@@ -200,8 +209,28 @@ class Peak:
 
 
 @dataclass(frozen=True, eq=False)
+class FitRecord:
+    """How a fitted table was made, and how far to trust it: the section [fit] of its file (docs/costs.md).
+
+    data: plain values as they stand there. replicas: name of a price or of a term of constant power -> its value in
+    each fit to benchmarks drawn at random, at the reference setting.
+    """
+
+    data: Mapping[str, Any]
+    replicas: Mapping[str, tuple[float, ...]]
+
+    @property
+    def number(self) -> int:
+        """How many replicas there are."""
+        return len(next(iter(self.replicas.values()), ()))
+
+
+@dataclass(frozen=True, eq=False)
 class CostTable:
-    """A checked cost table. `at` gives the costs at a setting, `explain` the same with all reasons, as plain data."""
+    """A checked cost table. `at` gives the costs at a setting, `explain` the same with all reasons, as plain data.
+
+    relative: voltages are relative to those of a reference setting, and prices hold there.
+    """
 
     name: str
     device: str
@@ -217,6 +246,8 @@ class CostTable:
     statements: Mapping[str, Statement] = field(repr=False)
     constant: Constant = field(repr=False)
     peak: Peak = field(repr=False)
+    relative: bool = False
+    fit: FitRecord | None = field(default=None, repr=False)
 
     def at(self, setting: str | None = None) -> Costs:
         """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -249,6 +280,22 @@ class CostTable:
             prices=prices,
             unpriced={word: one.why for word, one in self.statements.items() if one.kind == "unpriced"},
         )
+
+    def replicas(self, setting: str | None = None) -> tuple[Costs, ...]:
+        """The costs at `setting` by each replica of the fit: their spread is how well the table is known. May be empty.
+
+        Attribute the same counts with each, and take percentiles. Voltages are those of the table. Raises CostError.
+        """
+        if self.fit is None:
+            return ()
+        return tuple(self._replica(at).at(setting) for at in range(self.fit.number))
+
+    def _replica(self, at: int) -> "CostTable":
+        assert self.fit is not None
+        values = {name: found[at] for name, found in self.fit.replicas.items()}
+        rates = tuple(replace(one, number=values.get(one.name, one.number)) for one in self.rates)
+        terms = tuple(replace(one, number=values.get(one.name, one.number)) for one in self.constant.terms)
+        return replace(self, rates=rates, constant=replace(self.constant, terms=terms))
 
     def is_for(self, device_name: str) -> bool:
         """Whether the table was made for the device that a log calls `device_name` ("NVIDIA GeForce GTX 580 (0)")."""
@@ -287,6 +334,8 @@ class CostTable:
             },
             "marks": mark_words.names(costs.marks),
             "notes": list(self.notes),
+            "relative_voltages": self.relative,
+            "fit": dict(self.fit.data) if self.fit else None,
         }
 
     def _charge_data(self, word: str, costs: Costs) -> dict[str, Any]:
