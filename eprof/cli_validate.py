@@ -95,6 +95,8 @@ def validate(options: argparse.Namespace) -> int:
     from eprof.validation import document as documents
 
     outputs, limit = planned(options), _percent(options.max_error)
+    if options.profile and options.costs is None:
+        raise UsageError("--profile needs --costs, which says what a count pays.")
     files, runs = _sorted_inputs(options.inputs)
     table = _table(options.costs)
     checked, notes = _validation(files, table, options) if files else (None, [])
@@ -303,7 +305,7 @@ def _candidates(inputs: list[str], table: "CostTable | None", checked: "Validati
     if not inputs:
         return []
     if table is None or checked is None:
-        raise UsageError("--profile needs --costs, which says what a count pays, and measurements to look among.")
+        raise UsageError("--profile needs measurements to look among; the inputs are run directories alone.")
     from eprof import api
     from eprof.validation import candidates
 

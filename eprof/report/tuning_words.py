@@ -20,8 +20,8 @@ def verdict(document: Mapping[str, Any]) -> Verdict:
     how = "predicted, with modelled times" if document["time"]["from"] == "modelled" else "predicted for measured times"
     setting = f"{label(best)}{NARROW}MHz"
     if same(best, fastest):
-        words = f"{setting}, the fastest setting, also gives {document['objective_words']} for "
-        f"{document['program']} ({how})."
+        gives = f"also gives {document['objective_words']} for {document['program']} ({how})."
+        words = f"{setting}, the fastest setting, {gives}"
         return Verdict(words, "Race-to-halt is right here." if document["objective"] == "energy" else "")
     energy, time = _ratio(best, fastest, "energy_j"), _ratio(best, fastest, "time_s")
     words = f"{setting} gives {document['objective_words']} for {document['program']} ({how})."
@@ -81,7 +81,7 @@ def time_words(document: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """A setting in the heat map: what stands there, its colour 0..8 (None: no number), signs, and all of it in words."""
+    """A setting in the heat map: what stands there, its colour 0..8 (None: no number), signs, and it all in words."""
 
     text: str
     step: int | None

@@ -72,7 +72,7 @@ def from_profile(
         _grid(counts, at, np.array(joules)[:, at], np.array(seconds)[:, at], Mark(int(marks[at])), place)
         for at in range(len(counts.kernels))
     ]
-    notes = [*refused, *_profile_notes(counts, dram, marks, here, place, table, now_from)]
+    notes = [*energy.costs.notes, *refused, *_profile_notes(counts, dram, marks, here, place, table, now_from)]
     about = {"kind": "table", "name": table.name, "device": table.device, "source": table.source}
     title = energy.profile.title
     return Tuning(title, points, grids, "the program", MODELLED, model, None, about, tuple(notes))
