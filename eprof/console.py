@@ -15,8 +15,10 @@ from eprof.marks import Mark, names
 from eprof.plain import printable
 from eprof.report.badges import Amount
 from eprof.report.headline import headline
+from eprof.report.lever import lever
+from eprof.report.modelled_words import answer_words, clock_words
 from eprof.report.names import cores, cut
-from eprof.report.numbers import quantity
+from eprof.report.numbers import percent, quantity
 from eprof.report.view import View, energy_of, time_of
 from eprof.vocabulary import COUNTS, GROUPS
 
@@ -77,8 +79,10 @@ def _summary(document: dict[str, Any], verbose: bool, width: int) -> Iterable[Re
         yield Text(printable(head.consequence))
     if view.has_energy:
         yield from _split(view)
+    yield from _groups(view)
     yield Text()
     yield _kernels(view, None if verbose else _KERNELS, width)
+    yield from _modelled(view, verbose)
     counted = _counts(view, verbose)
     if counted.row_count:
         yield from (Text(), counted)
@@ -177,8 +181,9 @@ def _kernels(view: View, limit: int | None, width: int) -> RenderableType:
             *(["" if intensity is None else f"{intensity:.3g}"] if wide else []),
         )
     rest = len(view.kernels) - len(view.kernels[:limit])
-    if rest:
-        table.caption = f"and {rest:,} more kernels (-v shows them)"
+    notes = [f"and {rest:,} more kernels (-v shows them)"] if rest else []
+    notes += [] if wide else [f"flop/B is shown from {_WIDE} columns on"]
+    table.caption = "; ".join(notes) or None
     return table
 
 
@@ -186,6 +191,49 @@ def _kernel_split(kernel: Mapping[str, Any]) -> list[str]:
     total = energy_of(kernel, "total")
     parts = [energy_of(kernel, part).value for part in ("computation", "data", "constant")]
     return [_amount(total, "J"), *(_share(part, total.value or 0.0).replace(".0 %", " %") or "–" for part in parts)]
+
+
+def _groups(view: View) -> Iterable[RenderableType]:
+    """Phases: each group with the same split as the whole."""
+    groups = view.document.get("groups")
+    if not groups:
+        return
+    split = ("energy", "comp.", "data", "const.") if view.has_energy else ()
+    table = _table("group", "calls", "time", *split)
+    for one in groups:
+        table.add_row(
+            printable(cut(one["name"], 30)),
+            f"{one['launches']:,}",
+            _amount(time_of(one), "s"),
+            *(_kernel_split(one) if split else ()),
+        )
+    yield from (Text(), table)
+
+
+def _modelled(view: View, verbose: bool) -> Iterable[RenderableType]:
+    """What the model says of limits, clocks and changes: the answers asked for, the best one, all if `verbose`."""
+    limits, clocks = view.document.get("limits"), view.document.get("clocks")
+    if not view.has_energy or not (limits or clocks or view.document.get("what_if")):
+        return
+    yield Text()
+    yield Text("Modelled, not measured:", style="dim")
+    if limits and view.kernels and limits["kernels"][0]["speed_share"] is not None:
+        yield Text(printable(f"- {_limit(view, limits['kernels'][0])}"))
+    if clocks:
+        yield Text(printable(f"- {clock_words(clocks)}"))
+    answers = list(view.document.get("what_if") or [])
+    best = min((one["change_j"] or 0.0 for one in answers), default=0.0)
+    asked = [one for one in answers if verbose or one["asked"] or one["change_j"] == best]
+    for one in asked:
+        yield Text(printable(f"- {answer_words(one)}"))
+
+
+def _limit(view: View, limit: Mapping[str, Any]) -> str:
+    """How far the largest kernel is from its limits."""
+    share = limit["energy_share"]
+    arch = f" and {percent(share)} of the arch line's flop/J" if share is not None else ""
+    name = cut(view.kernels[0]["name"][slice(*cores([view.kernels[0]["name"]])[0])], 30)
+    return f"{name}: {percent(limit['speed_share'])} of the roofline's speed{arch}; {lever(limit)}."
 
 
 def _counts(view: View, verbose: bool) -> Table:

@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -14,6 +14,7 @@ from eprof.plain import printable
 from eprof.report.lever import EXPLAINED, lever
 from eprof.report.names import cores, cut
 from eprof.report.numbers import percent, plain, quantity
+from eprof.report.roofline_words import ROWS, capped, headline, label, match, verdict
 
 _ROWS, _KERNELS, _LETTERS = 14, 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _STROKES = "━╍┅┈·∙∘+"
@@ -40,10 +41,11 @@ def text(document: dict[str, Any], verbose: bool = False, width: int = 110) -> s
 def _parts(document: dict[str, Any], verbose: bool, width: int) -> Iterable[RenderableType]:
     if document["title"]:
         yield Text(printable(document["title"]), style="dim")
-    for machine in document["machines"]:
-        yield Text(_verdict(machine), style="bold" if machine is document["machines"][0] else "")
-    for match in document["equal_power"]:
-        yield from (Text(line) for line in _match(match))
+    first = headline(document)
+    yield Text(printable(first), style="bold")
+    for line in (*map(match, document["equal_power"]), *map(verdict, document["machines"])):
+        if line != first:
+            yield Text(printable(line))
     for key, title, unit in _PLOTS if verbose else _PLOTS[:2]:
         yield Text()
         yield Text(f"{title}, {unit}, against flop per DRAM byte", style="dim")
@@ -57,59 +59,6 @@ def _parts(document: dict[str, Any], verbose: bool, width: int) -> Iterable[Rend
         yield Text(EXPLAINED, style="dim")
     for warning in document["warnings"] if verbose else document["warnings"][:4]:
         yield Text.assemble(("warning: ", "yellow"), printable(warning))
-
-
-def label(machine: Mapping[str, Any]) -> str:
-    """A machine in a few words: "14 × jetson-tk1 852/924 FP32"."""
-    many = f"{machine['number']:g} × " if machine["number"] != 1 else ""
-    setting = "" if machine["setting"] == "fixed" else f" {machine['setting']}"
-    cap = "" if machine["power_cap_w"] is None else f", {machine['power_cap_w']:g} W"
-    return printable(f"{many}{machine['name']}{setting} {machine['precision'].upper()}{cap}")
-
-
-def _verdict(machine: Mapping[str, Any]) -> str:
-    """Whether racing to halt is right, and why."""
-    balance, half = plain(machine["time_balance"]), plain(machine["effective_energy_balance"])
-    if machine["race_to_halt"]:
-        return printable(
-            f"{label(machine)}: race to halt. From {half} flop/B on, half of the best flop/J is reached; that is not "
-            f"above the time balance, {balance} flop/B, so what is fast enough is also efficient."
-        )
-    return printable(
-        f"{label(machine)}: racing to halt is not enough. Half of the best flop/J takes {half} flop/B, more than the "
-        f"time balance of {balance}: a kernel that is bound by arithmetic in time still pays mostly for bytes."
-    )
-
-
-def _match(match: Mapping[str, Any]) -> Iterable[str]:
-    other, first = _named(match["name"], match["setting"]), _named(match["reference"], match["reference_setting"])
-    yield printable(
-        f"{match['number']:g} × {other} draw up to {quantity(match['peak_power_w'], 'W')}, {first} "
-        f"{quantity(match['reference_peak_power_w'], 'W')} (exactly equal: {match['number_exact']:.4g}). "
-        f"Faster: {regions(match['faster'])}. More flop/J: {regions(match['more_efficient'])}."
-    )
-
-
-def _named(name: str, setting: str) -> str:
-    return name if setting == "fixed" else f"{name} {setting}"
-
-
-def regions(found: Sequence[Mapping[str, Any]]) -> str:
-    """Who is better where: "gtx680 below 3.76 flop/B (up to 1.07 times), jetson-tk1 from there on"."""
-    words = []
-    for one in found:
-        low, high = one["from"], one["to"]
-        where = "everywhere" if low is None and high is None else ""
-        if not where:
-            where = f"below {plain(high)}" if low is None else f"from {plain(low)}"
-            where += f" to {plain(high)} flop/B" if low is not None and high is not None else " flop/B"
-        size = "" if not one["winner"] else f" ({_times(one['least'])} to {_times(one['most'])} times)"
-        words.append(f"{one['winner'] or 'both the same'} {where}{size}")
-    return printable("; ".join(words))
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.3g}"
 
 
 def _plot(document: dict[str, Any], key: str, unit: str, width: int) -> Text:
@@ -160,26 +109,8 @@ def _legend(machines: Sequence[Mapping[str, Any]]) -> Text:
     line = Text()
     for at, machine in enumerate(machines):
         line.append(f"{_STROKES[at % len(_STROKES)] * 3} ", style=_STYLES[at % len(_STYLES)])
-        line.append(label(machine).replace(" ", "\u00a0") + "   ")
+        line.append(printable(label(machine)).replace(" ", "\u00a0") + "   ")
     return line
-
-
-_Machine = Mapping[str, Any]
-_ROWS_OF: tuple[tuple[str, Callable[[_Machine], str]], ...] = (
-    ("peak", lambda m: quantity(m["peak_flop_per_s"], "flop/s")),
-    ("DRAM", lambda m: quantity(m["dram_byte_per_s"], "B/s")),
-    ("a flop costs", lambda m: f"{m['flop_pj']:.4g} pJ"),
-    ("a DRAM byte costs", lambda m: f"{m['dram_pj_per_byte']:.4g} pJ"),
-    ("constant power", lambda m: quantity(m["constant_power_w"], "W")),
-    ("time balance, flop/B", lambda m: plain(m["time_balance"])),
-    ("energy balance, flop/B", lambda m: plain(m["energy_balance"])),
-    ("balance gap", lambda m: plain(m["balance_gap"])),
-    ("effective energy balance", lambda m: plain(m["effective_energy_balance"])),
-    ("eta, flops without π0", lambda m: percent(m["flop_efficiency"])),
-    ("best efficiency", lambda m: quantity(m["peak_flop_per_j"], "flop/J")),
-    ("highest power", lambda m: quantity(m["peak_power_w"], "W")),
-    ("race to halt", lambda m: "yes" if m["race_to_halt"] else "no"),
-)
 
 
 def _balances(machines: Sequence[Mapping[str, Any]], width: int) -> Iterable[RenderableType]:
@@ -187,23 +118,15 @@ def _balances(machines: Sequence[Mapping[str, Any]], width: int) -> Iterable[Ren
     step = max(1, (width - 26) // 24)
     for start in range(0, len(machines), step):
         some = machines[start : start + step]
-        table = _table("", *(label(one) for one in some))
-        for name, read in _ROWS_OF:
+        table = _table("", *(printable(label(one)) for one in some))
+        for name, read in ROWS:
             table.add_row(name, *(printable(read(one)) for one in some))
-        capped = [one for one in some if one["power_cap_w"] is not None]
-        if capped:
-            table.add_row("capped, flop/B", *(_capped(one) for one in some))
+        if any(one["power_cap_w"] is not None for one in some):
+            table.add_row("capped, flop/B", *(printable(capped(one)) for one in some))
         yield table
     notes = dict.fromkeys(f"{one['name']}: {note}" for one in machines for note in one["notes"])
     for note in notes:
         yield Text(printable(note), style="dim")
-
-
-def _capped(machine: Mapping[str, Any]) -> str:
-    low, high = machine["capped_from"], machine["capped_to"]
-    if low == high:
-        return "nowhere"
-    return printable(f"{plain(low)} to {'∞' if high is None else plain(high)}")
 
 
 def _kernels(kernels: Sequence[Mapping[str, Any]], limit: int | None, width: int) -> RenderableType:

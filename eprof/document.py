@@ -106,7 +106,7 @@ def _modelled(energy: Energy) -> dict[str, Any]:
     asked = [energy.what_if(question) for question in energy.questions]
     answers = [*asked, *(one for one in whatif.usual(energy) if one.question not in energy.questions)]
     if answers:
-        found["what_if"] = [one.data() for one in answers]
+        found["what_if"] = [{**one.data(), "asked": at < len(asked)} for at, one in enumerate(answers)]
     return found
 
 

@@ -439,7 +439,7 @@
       const e = w.constant * power * time + w.dram * bytes + w.other, line = box.lastElementChild;
       line.textContent = "Modelled: ";
       fill(line, quantity(e, "J"), w.marks | 2, true);
-      line.append(", " + percent(Math.abs(e / whole - 1)) + (e < whole ? " less." : " more."));
+      line.append(Math.abs(e / whole - 1) < 5e-4 ? ", as it is." : ", " + percent(Math.abs(e / whole - 1)) + (e < whole ? " less." : " more."));
     }
     box.hidden = false;
     box.addEventListener("input", say);

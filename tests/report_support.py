@@ -209,7 +209,13 @@ def _modelled(kernels: list[Cell], parts: Cell, time_s: float | None) -> Cell:
     found: Cell = {"limits": {"machines": [described(made)], "kernels": [_limits(one, made) for one in kernels]}}
     if time_s:
         found["clocks"] = _clocks(parts, time_s)
-    answer = {"assumes": "times stay as they are", "modelled": True, "time_s": time_s, "marks": ["estimated"]}
+    answer = {
+        "asked": False,
+        "assumes": "times stay as they are",
+        "modelled": True,
+        "time_s": time_s,
+        "marks": ["estimated"],
+    }
     found["what_if"] = [
         {
             "question": f"pi0={factor}",
@@ -568,7 +574,22 @@ def missing_above() -> Cell:
     return document([kernel(name, values, 0.01) for name in FMM[:3]])
 
 
+def phases() -> Cell:
+    """Six kernels in two groups, one of them with a hostile name."""
+    made = fmm()
+    names_of = {HOSTILE[0]: [0, 1], "other": [2, 3, 4, 5]}
+    made["grouped"] = f"{HOSTILE[0]}: names with ^[UV]"
+    made["groups"] = []
+    for name, places in names_of.items():
+        whole = document([made["kernels"][at] for at in places])
+        wanted = ("launches", "time_s", "power_w", "counts", "energy_j", "energy_marks", "marks")
+        group = {key: whole[key] for key in wanted} | {"name": name, "kernels": places, "time_marks": []}
+        made["groups"].append({**group, "intensity_flop_per_byte": whole["intensity_flop_per_byte"]})
+    return made
+
+
 CASES = {
+    "phases": phases,
     "one": one,
     "fmm": fmm,
     "fifty": fifty,

@@ -61,6 +61,29 @@ def files(tmp_path_factory):
     return find
 
 
+@pytest.mark.parametrize(("words", "scheme"), [(("--costs", "gtx580", "--costs", "i7-950"), "dark"), ((), "light")])
+def test_the_page_of_roofline(browser, tmp_path, words, scheme):
+    """It loads under its policy, fits every width, and is light in print."""
+    from eprof import cli
+
+    logs = Path(__file__).parents[1] / "samples" / "logs" / "invented"
+    inputs = [] if words else [str(logs / "tk1-fmm-counters.csv"), str(logs / "tk1-fmm-times.csv")]
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["roofline", *inputs, *words, "-q", "-o", str(tmp_path / "r.html")])
+    assert stopped.value.code == 0
+    context = browser.new_context(viewport={"width": 1180, "height": 900}, color_scheme=scheme)
+    shown = View(context, tmp_path / "r.html").ready()
+    for width in (390, 760, 1180):
+        shown.page.set_viewport_size({"width": width, "height": 900})
+        assert shown.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, width
+    assert shown.page.locator(".plot").count() == 3
+    shown.page.click("#theme")
+    shown.page.emulate_media(media="print")
+    assert shown.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert shown.wrong == []
+    context.close()
+
+
 class View:
     """An open page and everything that went wrong on it."""
 
@@ -267,10 +290,66 @@ def test_choosing_kernels_by_keyboard(view):
     )
 
 
+def test_dots_choose_kernels(view):
+    shown = view("fmm")
+    name = support.fmm()["kernels"][1]["name"]
+    shown.page.locator("#limits .area").first.locator("circle[data-kernel='1']").click()
+    assert shown.text("#one-name") == name
+    assert shown.page.locator("#limits circle[aria-current]").count() == 3
+    shown.page.locator("#limits button.name").nth(2).focus()
+    shown.page.keyboard.press("Enter")
+    assert shown.text("#one-name") == support.fmm()["kernels"][2]["name"]
+
+
+def test_dots_beyond_the_first_are_drawn_by_the_script(view):
+    """Of 5,000 kernels the page draws 60; the script adds all, where Python would have put them."""
+    shown = view("many")
+    assert shown.page.locator("#limits .area").first.locator("circle").count() == 60
+    paths = shown.page.eval_on_selector_all("#limits path.many", "all => all.map(one => one.getAttribute('d'))")
+    assert len(paths) == 3 and all(4900 < path.count("M") <= 5000 for path in paths)
+    for at, path in enumerate(paths):
+        area = shown.page.locator("#limits .area").nth(at)
+        circle = area.locator("circle[data-kernel='0']")
+        first = [float(number) for number in path[1:].split("h", 1)[0].split(" ")]
+        assert first[0] == pytest.approx(float(circle.get_attribute("cx").rstrip("%")), abs=0.2)
+        assert 8 + 1.78 * first[1] == pytest.approx(float(circle.get_attribute("cy")), abs=0.4)
+
+
+def test_sliders_say_what_would_be(view):
+    shown = view("fmm")
+    line = "#sliders p"
+    assert shown.text(line).startswith("Modelled: 15.7 J") and shown.text(line).endswith("as it is.")
+    shown.page.locator("#sliders input").first.fill("50")
+    document = support.fmm()
+    expected = document["energy_j"]["total"] - document["energy_j"]["constant"] / 2
+    assert shown.text(line).startswith(f"Modelled: {numbers.quantity(expected, 'J')}".replace(N, " "))
+    assert shown.text(line).endswith("less.")
+    shown.page.locator("#sliders input").nth(2).focus()
+    shown.page.keyboard.press("ArrowRight")
+    assert shown.page.locator("#sliders output").nth(2).text_content() == f"101{N}%"
+
+
+def test_heat_map_and_answers(view):
+    shown = view("fmm")
+    assert shown.page.locator(".heat td").count() == 28
+    assert shown.page.locator(".heat td.this").count() == 1
+    assert shown.page.locator(".heat td", has_text="★").count() == 1
+    assert shown.page.locator("#whatif tbody tr").count() == 5
+    shown.page.emulate_media(media="print")
+    assert not shown.page.locator("#sliders").is_visible()
+    assert shown.page.locator(".heat").is_visible()
+
+
+def test_phases(view):
+    shown = view("phases")
+    assert shown.page.locator("#phases tbody tr").count() == 2
+    assert "add up to the whole" in shown.text("#phases .answer")
+
+
 def test_tab_reaches_everything_once(view):
     shown = view("one")
     seen = []
-    for _ in range(40):
+    for _ in range(60):
         shown.page.keyboard.press("Tab")
         seen.append(
             shown.page.evaluate("(document.activeElement.id || document.activeElement.textContent).slice(0, 30)")

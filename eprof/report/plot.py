@@ -33,10 +33,14 @@ class Axis:
         """Powers of ten inside, every second or third if there are many; 1, 2, 5 where there are hardly any."""
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
         if last - first < 1:
-            steps = [digit * 10.0**power for power in range(first - 1, last + 1) for digit in (1, 2, 5)]
-            return [one for one in steps if self.low <= one <= self.high]
+            return self._between(first - 1, last, (1, 2, 5)) or self._between(first - 1, last, (1.5, 3, 4, 7))
         step = max(1, math.ceil((last - first) / 4))
         return [10.0**power for power in range(first, last + 1, step)]
+
+    def _between(self, first: int, last: int, digits: Sequence[float]) -> list[float]:
+        steps = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
+        found = [one for one in steps if self.low <= one <= self.high]
+        return found if len(found) > 1 or len(digits) > 3 else []
 
 
 def axis(values: Sequence[float], room: float = 1.25) -> Axis:

@@ -304,6 +304,7 @@ def described(one: Machine) -> dict[str, Any]:
         "race_to_halt": one.race_to_halt,
         "capped_from": lower,
         "capped_to": None if np.isinf(upper) else upper,
+        "best_flop_per_s": float(one.roofline(np.inf)),
         "peak_power_w": one.peak_power_w,
         "peak_flop_per_j": one.peak_flop_per_j,
         "levels": [

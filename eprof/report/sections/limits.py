@@ -88,11 +88,15 @@ def _drawable(view: View, limits: Sequence[Mapping[str, Any]], at: int) -> bool:
 
 
 def panels(
-    lines: Sequence[Any], balances: Sequence[float], kernels: Sequence[Mapping[str, Any]], named: int = NAMED
+    lines: Sequence[Any],
+    balances: Sequence[float],
+    kernels: Sequence[Mapping[str, Any]],
+    named: int = NAMED,
+    span: tuple[float, float] | None = None,
 ) -> list[Markup]:
-    """The three panels with one x axis. lines: functions of the flop/B, one a machine."""
+    """The three panels with one x axis. lines: functions of the flop/B, one a machine; span: where they are known."""
     intensities = [one["intensity_flop_per_byte"]["dram"] for one in kernels]
-    x = plot.axis([0.5, *balances, *(4 * one for one in balances), *intensities], 2)
+    x = plot.Axis(*span) if span else plot.axis([0.5, *balances, *(4 * one for one in balances), *intensities], 2)
     grid = [x.low * (x.high / x.low) ** (step / (_POINTS - 1)) for step in range(_POINTS)]
     # The bend of a roof lies between two points of the grid: it is drawn sharp.
     grid = sorted({*grid, *(one for one in balances if x.low < one < x.high)})
@@ -101,7 +105,9 @@ def panels(
     short = _short_names(kernels[:named])
     found = []
     for place, (title, unit, key) in enumerate(PANELS):
-        drawn = [plot.Line([(point[0], point[place + 1]) for point in line], kind) for kind, line in enumerate(read)]
+        drawn = [
+            plot.Line([(point[0], point[place + 1]) for point in line], kind % 6) for kind, line in enumerate(read)
+        ]
         dots = [
             plot.Dot(
                 one["intensity_flop_per_byte"]["dram"],
