@@ -9,18 +9,21 @@ from typing import Any
 
 import pandas as pd
 
-from eprof.calibration.manifest import Benchmark, Manifest, capability_of
-from eprof.calibration.peaks import IMPOSSIBLE, fraction, peaks
+from eprof.calibration.manifest import Benchmark, Capability, Manifest, capability_of
+from eprof.calibration.peaks import IMPOSSIBLE, fraction, peaks, resource
 from eprof.collect.cuda_worker import BEGAN, FAILED, LEFT_OUT, MEASURED
 from eprof.errors import LogError
-from eprof.vocabulary import COUNTS
 
 # Beyond this the clock, hence the voltage, is another one than the setting's.
 _OTHER_CLOCK = 0.03
 _RESTLESS = 0.01
 _APART = 0.05
-# Words that cost tables do not price apart: the loop's branches.
-_NOT_PRICED = ("control",)
+# The words of measurements.csv: those that the mapping `eprof` prices. The loop's branches have no price of their own.
+_WORDS = (
+    *(f"fp{bits}_{kind}" for bits in (64, 32, 16) for kind in ("fma", "add", "mul")),
+    *("tensor", "integer", "special", "conversion"),
+    *(f"{level}_{way}" for level in ("shared", "l1", "l2", "dram") for way in ("read", "write")),
+)
 Event = Mapping[str, Any]
 
 
@@ -226,13 +229,28 @@ def _middle(values: Sequence[float | None]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def measurements(found: Sequence[Row]) -> pd.DataFrame:
-    """The rows that go into a fit, as `eprof fit` reads them (mapping `eprof`): counts of one launch by word.
+def accessed(counts: Mapping[str, float], capability: Capability) -> dict[str, float]:
+    """Served counts in accessed books: a byte of memory passes L2, and what passes L2 passes L1.
 
-    A word that no row has is no column: it was not measured, which is not the same as 0.
+    Not on Kepler (3.x), whose global loads leave L1 out; stores are counted in L1 from Volta (7.0) on, where it is one
+    unit for both.
     """
-    used = [one for one in found if one.used]
-    words = [word for word in COUNTS if word not in _NOT_PRICED and any(one.counts.get(word) for one in used)]
+    found = dict(counts)
+    for way in ("read", "write"):
+        found[f"l2_{way}"] = counts.get(f"l2_{way}", 0.0) + counts.get(f"dram_{way}", 0.0)
+        through = capability[0] != 3 if way == "read" else capability[0] >= 7
+        found[f"l1_{way}"] = counts.get(f"l1_{way}", 0.0) + (found[f"l2_{way}"] if through else 0.0)
+    return found
+
+
+def measurements(found: Sequence[Row], capability: Capability) -> pd.DataFrame:
+    """The rows that go into a fit, as `eprof fit` reads them (mapping `eprof`): counts of one launch by word, accessed.
+
+    A kind of which no row has anything is no column: it was not measured, which is not the same as 0.
+    """
+    used = [(one, accessed(one.counts, capability)) for one in found if one.used]
+    kinds = {resource(word) for _, counts in used for word, count in counts.items() if count}
+    words = [word for word in _WORDS if resource(word) in kinds]
     return pd.DataFrame(
         [
             {
@@ -243,9 +261,9 @@ def measurements(found: Sequence[Row]) -> pd.DataFrame:
                 "time_s": one.time_s,
                 "power_w": one.power_w,
                 "temperature_c": one.temperature_c,
-                **{word: one.counts.get(word, 0.0) for word in words},
+                **{word: counts.get(word, 0.0) for word in words},
             }
-            for one in used
+            for one, counts in used
         ]
     )
 

@@ -219,7 +219,7 @@ class Session:
     def save(self, found: Sequence[Row]) -> Path:
         """Write measurements.csv and rows.csv; returns the former. Raises EprofError if no row can be used."""
         results.everything(found).to_csv(self.request.directory / "rows.csv", index=False)
-        frame = results.measurements(found)
+        frame = results.measurements(found, capability_of(str(self.device["capability"])))
         if frame.empty:
             raise EprofError(
                 f"No benchmark gave a row for a fit; {self.request.directory / 'rows.csv'} says why of each."

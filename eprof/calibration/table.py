@@ -1,0 +1,91 @@
+"""From the rows of a calibration to the text of a cost table, by the same fit that `eprof fit` makes."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from eprof import __version__, measurements, tabletext
+from eprof.calibration.manifest import at, capability_of
+from eprof.calibration.results import Row
+from eprof.calibration.session import Session
+from eprof.fitting import Form, fit, quality
+
+_REPLICAS = 40
+
+
+class Made(NamedTuple):
+    """A cost table's text, and sentences for whoever made it."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
+    """Fit `path` (measurements.csv) and write the table `name`. Raises MeasurementError if it cannot be fitted.
+
+    With one setting there are no voltages to estimate, and the clock tree is part of constant power.
+    """
+    measured = measurements.read(path, mapping="eprof")
+    alone = len(measured.settings) == 1
+    form = Form(voltages="one", clock_tree=False, starts=1) if alone else Form()
+    fitted = fit(measured, form)
+    known = quality.examine(measured, fitted, _REPLICAS)
+    text = tabletext.text(measured, fitted, known, _head(session, rows, name))
+    return Made(text, tuple(_notes(known, alone)))
+
+
+def _head(session: Session, rows: Sequence[Row], name: str) -> tabletext.Head:
+    device = session.device
+    gpu = str(device["name"])
+    warm = [row.temperature_c for row in rows if row.temperature_c is not None]
+    notes = [f"{row.benchmark} was left out: {'; '.join(row.reasons)}." for row in rows if not row.used]
+    heat = f", at {min(warm):.0f} to {max(warm):.0f} degrees C" if warm else ""
+    return tabletext.Head(
+        name=_plain(name),
+        device=f"{gpu} (compute capability {device['capability']})",
+        devices=(gpu, gpu.removeprefix("NVIDIA ")) if gpu.startswith("NVIDIA ") else (gpu,),
+        source=f"measured by eprof {__version__} calibrate on this GPU{heat}; {sum(row.used for row in rows)} rows",
+        year=time.gmtime().tm_year,
+        notes=tuple(notes),
+        peaks=_peaks(session),
+        command="eprof calibrate",
+    )
+
+
+def _plain(name: str) -> str:
+    """A table's name of small letters, digits, `-` and `.`."""
+    kept = "".join(one if one.isalnum() or one in "-." else "-" for one in name.lower()).strip("-.")
+    return kept or "calibrated"
+
+
+def _peaks(session: Session) -> dict[str, float]:
+    """Lanes times multiprocessors, and the width of the memory bus; left out unless all three are known."""
+    capability = capability_of(str(session.device["capability"]))
+    rates = {kind: at(session.manifest.rates[kind].at, capability) for kind in ("fp32", "fp64")}
+    single, double, bus = rates["fp32"], rates["fp64"], session.device.get("bus_bits")
+    ratio, sms = session.device.get("fp32_to_fp64"), float(session.device["sms"])
+    if single and ratio:
+        double = single / float(ratio)
+    if not (single and double and bus):
+        return {}
+    return {
+        "sp_flop_per_core_cycle": 2 * single * sms,
+        "dp_flop_per_core_cycle": 2 * double * sms,
+        "dram_byte_per_memory_cycle": 2 * float(bus) / 8,
+    }
+
+
+def _notes(known: quality.Quality, alone: bool) -> list[str]:
+    watts, low, high = known.constant_w
+    error = f"{known.errors['fit']:.1f} %"
+    found = [f"The fit is {error} off on average; constant power is {watts:.1f} W ({low:.1f} to {high:.1f} W)."]
+    if alone:
+        found.append(
+            "One setting was measured: the table holds there alone, and how constant power splits into leakage, "
+            "clocks and the rest cannot be told (--settings measures more)."
+        )
+    untold = [term for term, status in known.status.items() if status == quality.UNTOLD]
+    if untold:
+        found.append(f"The data cannot tell these prices well: {', '.join(map(str, untold))}.")
+    return found

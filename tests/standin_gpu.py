@@ -1,0 +1,165 @@
+"""A GPU that is not there: it counts what the manifest says, takes the time of the busiest unit, and draws known power.
+
+Its prices are known, so that what comes back from a calibration can be compared with what went in. Its clock does not wait.
+"""
+
+import json
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from eprof.calibration import manifest as manifests
+from eprof.calibration.peaks import peaks, resource
+from eprof.calibration.results import accessed
+from eprof.calibration.session import Hands
+from eprof.collect.cuda_compile import Compiled
+from eprof.collect.cuda_driver import DriverError
+from eprof.collect.cuda_worker import CHUNK, Clock, Place, dram_bytes, work
+
+DEVICE = {
+    "name": "Stand-in",
+    "capability": "9.0",
+    "bus": "0000:01:00.0",
+    "memory_bytes": 80 * 2**30,
+    "cuda": "13.0",
+    "threads_per_sm": 2048,
+    "sms": 100,
+    "core_khz": 1_500_000,
+    "memory_khz": 2_000_000,
+    "bus_bits": 5120,
+    "l2_bytes": 50 * 2**20,
+    "ecc": 1,
+    "fp32_to_fp64": 2,
+}
+CONSTANT_W = 90.0
+# pJ an instruction or byte at 1500 MHz, by kind; a byte pays at every level that it passes (accessed books).
+PRICES = {
+    "fp32": 21.0, "fp64": 45.0, "fp16": 23.0, "integer": 11.0, "special": 60.0, "conversion": 40.0, "tensor": 90.0,
+    "shared": 5.0, "l1": 4.0, "l2": 18.0, "dram": 48.0,
+}  # fmt: skip
+
+
+class Time:
+    """A clock that only work moves on."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+
+class StandIn:
+    """See `eprof.collect.cuda_driver.Gpu`. clock_of: benchmark -> MHz; speed_of: benchmark -> fraction of its peak."""
+
+    def __init__(self, time, device=DEVICE, core_mhz=1500.0, prices=PRICES, constant_w=CONSTANT_W, crash_at=(), **more):
+        self.time, self.device, self.core_mhz, self.prices, self.constant_w = time, device, core_mhz, prices, constant_w
+        self.crash_at, self.more = crash_at, more
+        self.energy_j, self.last_mhz, self.launched = 0.0, core_mhz, []
+        self.manifest = manifests.load()
+
+    def describe(self):
+        return dict(self.device)
+
+    def load(self, image):
+        assert Path(image).exists()
+
+    def resident(self, kernel, block):
+        return 2048 // max(block, 64)
+
+    def reserve(self, size):
+        assert size <= self.device["memory_bytes"]
+
+    def _benchmark(self, kernel, blocks, block, vectors):
+        """Which benchmark a launch belongs to: the kernel, the grid and the region tell."""
+        large = dram_bytes(self.device["l2_bytes"], self.device["memory_bytes"]) // 16
+        for one in self.manifest.benchmarks:
+            grid = one.blocks({"sms": self.device["sms"], "resident": self.resident(kernel, block)})
+            far = vectors > self.device["l2_bytes"] // 16
+            if (one.kernel, grid, one.block) == (kernel, blocks, block) and far == (one.region == "dram"):
+                assert one.region != "dram" or vectors == large // one.spread // CHUNK * CHUNK
+                return one
+        raise AssertionError((kernel, blocks, block, vectors))
+
+    def repeat(self, kernel, blocks, block, vectors, step, iterations, until):
+        one = self._benchmark(kernel, blocks, block, vectors)
+        self.launched.append(one.name)
+        if one.name in self.crash_at:
+            raise DriverError("cuEventSynchronize", 700, "an illegal memory access was encountered")
+        counts = self.manifest.counts(
+            one, manifests.capability_of(self.device["capability"]), blocks * block, iterations
+        )
+        mhz = self.more.get("clock_of", {}).get(one.name, self.core_mhz)
+        known = peaks(self.manifest, self.device, mhz, None)
+        busy = {}
+        for word, count in counts.items():
+            name = resource(word)
+            busy[name] = busy.get(name, 0.0) + count / known.get(name, 2e12)
+        seconds = max([*busy.values(), iterations * 1e-7]) / self.more.get("speed_of", {}).get(one.name, 0.9)
+        scale = (mhz / 1500.0) ** 2
+        passed = accessed(counts, manifests.capability_of(self.device["capability"]))
+        joules = sum(count * self.prices.get(resource(word), 0.0) * 1e-12 for word, count in passed.items()) * scale
+        launches = 0
+        while True:
+            self.time.seconds += seconds
+            self.energy_j += joules + self.constant_w * seconds
+            launches += 1
+            if until():
+                break
+        self.last_mhz = mhz
+        return launches, launches * seconds
+
+    def close(self):
+        pass
+
+
+class StandInMeter:
+    """Reads the stand-in's energy without error, or none at all."""
+
+    def __init__(self, gpu, blind=False):
+        self.gpu, self.blind = gpu, blind
+
+    @contextmanager
+    def sampling(self, path):
+        self.began, self.energy = self.gpu.time.seconds, self.gpu.energy_j
+        yield
+
+    def mark(self, runs):
+        self.window, self.joules = self.gpu.time.seconds - self.began, self.gpu.energy_j - self.energy
+
+    def result(self):
+        return {
+            "joules": None if self.blind else self.joules,
+            "method": "stand-in",
+            "window_s": self.window,
+            "core_mhz": self.gpu.last_mhz,
+            "core_mhz_spread": 0.0,
+            "memory_mhz": 2000.0,
+            "temperature_c": 60.0,
+            "slowed_by": ["software power cap"] if self.gpu.last_mhz != self.gpu.core_mhz else [],
+        }
+
+
+def hands(gpu, meter=None, held=None, **other):
+    """Hands that reach the stand-in. A DriverError ends the worker as it would end the process."""
+
+    def compile_source(source, capability, target):
+        image = target.with_suffix(".cubin")
+        image.write_text("stand-in")
+        return Compiled(image, "nothing")
+
+    def run(plan, log, timeout_s, tick=None):
+        data = json.loads(plan.read_text())
+        places = Place(Path(data["results"]), Path(data["samples"]))
+        try:
+            work(data, gpu, meter or StandInMeter(gpu), places, Clock(lambda: gpu.time.seconds))
+        except DriverError as err:
+            return str(err)
+        return None
+
+    found = {
+        "probe": lambda device: dict(gpu.device),
+        "compile": compile_source,
+        "disassemble": lambda image: (None, "there is none"),
+        "clocks": lambda bus: {2000: [1500, 1200, 900]},
+        "held": held or (lambda bus, setting: nullcontext()),
+        "run": run,
+        **other,
+    }
+    return Hands(**found)
