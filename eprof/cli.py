@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eprof import __version__, cli_calibrate, cli_diff, cli_roofline, cli_run, cli_tune, cli_validate
+from eprof import __version__, cli_calibrate, cli_diff, cli_fit, cli_roofline, cli_run, cli_tune, cli_validate
 from eprof.cli_options import add_output, add_pricing, add_reading
 from eprof.cli_output import Output, Result, deliver, give_up_output, open_closed_streams, planned
 from eprof.errors import EprofError, UsageError
@@ -317,6 +317,7 @@ _ADDERS = {
     "report": _add_report,
     "diff": cli_diff.add_diff,
     "roofline": cli_roofline.add,
+    "fit": cli_fit.add_fit,
     "validate": cli_validate.add_validate,
     "tune": cli_tune.add_tune,
     "calibrate": cli_calibrate.add_calibrate,
@@ -329,6 +330,7 @@ _HANDLERS = {
     "report": _report,
     "diff": cli_diff.diff,
     "roofline": cli_roofline.roofline,
+    "fit": cli_fit.fit,
     "validate": cli_validate.validate,
     "tune": cli_tune.tune,
     "calibrate": cli_calibrate.calibrate,

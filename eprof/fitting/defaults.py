@@ -34,7 +34,7 @@ def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str
     found = {}
     for term in measurements.terms:
         values = [one[term] for one in gpus.values() if term in one]
-        if values and np.mean(values) > 0:
+        if values:
             found[term] = float(np.mean(values))
     return found if len(found) >= _ENOUGH else None
 

@@ -17,7 +17,7 @@ from eprof.fitting.voltage import HIGHEST, LOWEST, around
 _ROUNDS = 60
 _ALTERNATING = 4
 _STOP = 1e-7
-_HELD = 1.0  # how strongly the common factor of the prior is held to 1, in terms
+_HELD = 4.0  # how strongly the common factor of the prior is held to 1, in terms
 _JITTER = 1e-12  # of a diagonal that is 1: keeps a matrix whole whose columns are collinear
 Volts = tuple[Floats, Floats]
 Free = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
@@ -169,7 +169,8 @@ def _ridge(layout: Layout, sums: Floats, form: Form, number: float) -> _Ridge:
     """Draw energies to zero, or to the prior times a common factor s that is itself drawn to 1.
 
     With y_k = c_k / prior_k: ridge * n * min over s of sum (y_k - s)^2 + m (s - 1)^2. A GPU all of whose energies are
-    half of the prior's is not drawn away from that, where the data say so. Constant power is not drawn.
+    half of the prior's is not drawn away from that, where the data say so. An energy whose prior is 0 is drawn to it as
+    strongly as the cheapest other to its own. Constant power is not drawn.
     """
     size = len(layout.names)
     nothing = np.zeros((size, size)), np.zeros(size)
@@ -183,7 +184,9 @@ def _ridge(layout: Layout, sums: Floats, form: Form, number: float) -> _Ridge:
     inverse = np.where(known, 1.0 / np.where(known, prior, 1.0), 0.0)
     share = 1.0 / (known.sum() + _HELD)
     weight = form.ridge * number
-    matrix = np.diag(inverse**2) - share * np.outer(inverse, inverse)
+    free = np.array([name in form.prior for name in layout.names]) & ~known
+    to_zero = np.where(free, inverse.max(), 0.0)
+    matrix = np.diag(inverse**2 + to_zero**2) - share * np.outer(inverse, inverse)
     return _Ridge(weight * matrix, weight * share * _HELD * inverse, weight * (_HELD - share * _HELD**2))
 
 

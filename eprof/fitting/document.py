@@ -1,0 +1,79 @@
+"""A fit as plain data that JSON can hold: `eprof.fit/1` (docs/fit.md)."""
+
+import math
+from typing import Any
+
+from eprof.fitting.moments import CONSTANTS
+from eprof.fitting.quality import Quality
+from eprof.fitting.solve import Fit
+from eprof.measurements.values import DOMAINS, Measurements
+
+SCHEMA = "eprof.fit/1"
+_UNITS = {
+    "core_w_per_v": "W/V",
+    "memory_w_per_v": "W/V",
+    "w": "W",
+    "core_w_per_mhz_v2": "W/(MHz V^2)",
+    "memory_w_per_mhz_v2": "W/(MHz V^2)",
+}
+
+
+def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[str, Any]:
+    """Everything that is known of a fit; what is not known is None."""
+    watts, low, high = quality.constant_w
+    return {
+        "schema": SCHEMA,
+        "sources": list(measurements.sources),
+        "mapping": measurements.mapping,
+        "kind": measurements.kind,
+        "form": fitted.form.words,
+        "rows": len(measurements),
+        "benchmarks": int(measurements.rows["benchmark"].nunique()),
+        "settings": len(measurements.settings),
+        "reference": {"core_mhz": fitted.reference[0], "memory_mhz": fitted.reference[1]},
+        "mean_absolute_error_percent": {name: known(value) for name, value in quality.errors.items()},
+        "prices": [] if measurements.own else [_price(fitted, quality, term) for term in fitted.prices_pj.index],
+        "constant": {
+            "power_w": watts,
+            "low_w": known(low),
+            "high_w": known(high),
+            "terms": [
+                {"name": name, "value": fitted.constants[name], "unit": _UNITS[name], **_interval(quality, name)}
+                for name in CONSTANTS
+            ],
+        },
+        "voltages": {
+            domain: [{"mhz": float(mhz), "volts": float(volts)} for mhz, volts in fitted.volts[domain].items()]  # type: ignore[arg-type]
+            for domain in DOMAINS
+        },
+        "relative_voltages": fitted.form.voltages != "given",
+        "condition": known(quality.condition),
+        "collinear": [list(group) for group in quality.collinear],
+        "ranges": {
+            str(name): {"low": float(quality.ranges["low"][name]), "high": float(quality.ranges["high"][name])}
+            for name in quality.ranges.index
+        },
+        "replicas": len(quality.replicas),
+        "notes": [*measurements.notes, *quality.notes],
+    }
+
+
+def _price(fitted: Fit, quality: Quality, term: str) -> dict[str, Any]:
+    return {
+        "name": term,
+        "domain": fitted.domains[term],
+        "pj": float(fitted.prices_pj[term]),
+        **_interval(quality, term),
+        "told": str(quality.status[term]) if len(quality.replicas) else None,
+    }
+
+
+def _interval(quality: Quality, name: str) -> dict[str, float | None]:
+    if name not in quality.replicas:
+        return {"low": None, "high": None}
+    return {"low": known(float(quality.intervals["low"][name])), "high": known(float(quality.intervals["high"][name]))}
+
+
+def known(value: float) -> float | None:
+    """The number, or None where it is not known."""
+    return value if math.isfinite(value) else None
