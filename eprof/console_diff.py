@@ -65,7 +65,7 @@ def _summary(document: _Document, verbose: bool, width: int) -> Iterable[Rendera
             yield Text(still, style="dim")
     yield Text()
     yield _kernels(document, None if verbose else _KERNELS, width)
-    if verbose or not document["change_j"]:
+    if verbose or not (document["change_j"] or document["is_zero"]):
         counted = _counts(document)
         if counted.row_count:
             yield from (Text(), counted)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -45,14 +46,14 @@ class Changes:
     old_repeats: tuple[Half, ...]
     new_repeats: tuple[Half, ...]
 
-    @property
+    @cached_property
     def unknown(self) -> Bools:
         """Where neither side knows an energy that at least one of them has to pay."""
         lost = (self.old.state == LOST) | (self.new.state == LOST)
         found: Bools = lost & (self.old.state >= LOST) & (self.new.state >= LOST)
         return found
 
-    @property
+    @cached_property
     def uncompared(self) -> Bools:
         """Where one side at least knows an energy, but the two cannot be compared."""
         valued = (self.old.state <= LOWER) | (self.new.state <= LOWER)

@@ -54,7 +54,7 @@ class Difference:
         """The change of the compared energy: the sum of all parts; None if no energy is compared."""
         return math.fsum(part["change_j"] for part in self.parts) if self.has_energy else None
 
-    @property
+    @cached_property
     def has_energy(self) -> bool:
         """Whether any energy is known on both sides. A kernel that only one has is compared with nothing at all."""
         return self.old.costs is not None and self.new.costs is not None and bool(self.changes.compared.any())

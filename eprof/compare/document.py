@@ -13,7 +13,7 @@ from eprof import __version__
 from eprof.compare import lost
 from eprof.compare.changes import Half
 from eprof.compare.gates import Outcome
-from eprof.compare.parts import name_of, of_kernel, status, steps
+from eprof.compare.parts import MARK_WORDS, name_of, of_kernel, status, steps
 from eprof.compare.side import TIME, WORDS, Side
 from eprof.compare.warnings import warnings
 from eprof.compare.welch import CONFIDENCE, Test, welch
@@ -267,7 +267,7 @@ def _kernel(difference: "Difference", row: int) -> dict[str, Any]:
         "speedup": _ratio(before["time_s"], after["time_s"]) if paired else None,  # type: ignore[index]
         "greenup": _ratio(before["compared_j"], after["compared_j"]) if paired else None,  # type: ignore[index]
         "partial": bool(changes.uncompared[row].any()),
-        "marks": names(marks),
+        "marks": MARK_WORDS[marks],
         "test": _test(difference.test(row)) if difference.has_energy else None,
         "parts": [
             {key: part[key] for key in ("what", "kind", "because", "old", "new", "change_j", "marks")} for part in parts
@@ -276,16 +276,17 @@ def _kernel(difference: "Difference", row: int) -> dict[str, Any]:
 
 
 def _kernel_side(side: Side, half: Half, place: int, row: int, difference: "Difference") -> dict[str, Any]:
-    kernel = side.kernels.iloc[place]
+    kernel = side.named[place]
+    priced = side.costs is not None
     compared = difference.changes.compared[row]
     return {
-        "name": str(kernel["kernel"]),
-        "device": kernel["device"],
-        "launches": number(kernel["launches"]),
+        "name": kernel.name,
+        "device": kernel.device,
+        "launches": kernel.launches,
         "time_s": number(half.number[row, TIME]),
-        "energy_j": _sum(side.mean.joules[place]) if side.costs is not None else None,
+        "energy_j": _sum(side.mean.joules[place]) if priced else None,
         "compared_j": math.fsum(half.joules[row][compared].tolist()) if difference.has_energy else None,
-        "marks": names(int(np.bitwise_or.reduce(side.mean.marks[place]))) if side.costs is not None else ["missing"],
+        "marks": MARK_WORDS[int(np.bitwise_or.reduce(side.mean.marks[place]))] if priced else ["missing"],
     }
 
 
@@ -299,7 +300,11 @@ def frame(difference: "Difference") -> pd.DataFrame:
     """
     rows = [row for at in range(len(difference.matches)) for row in _frame_rows(difference, at)]
     columns = ["kernel_old", "kernel_new", "status", "match", "score", "what", "kind", "because", "unit", "old", "new"]
-    return pd.DataFrame(rows, columns=[*columns, "old_j", "new_j", "change_j", "marks"])
+    columns += ["old_j", "new_j", "change_j", "marks"]
+    # Object columns, because names in logs may hold what is no text to Arrow; numbers become numbers again.
+    found = pd.DataFrame({name: pd.Series([row.get(name) for row in rows], dtype=object) for name in columns})
+    numbers = ["score", "old", "new", "old_j", "new_j", "change_j"]
+    return found.astype(dict.fromkeys(numbers, "float64"))
 
 
 def _frame_rows(difference: "Difference", at: int) -> Sequence[dict[str, Any]]:

@@ -137,7 +137,7 @@ def _kernels(energies: Sequence[Energy], keys: Sequence[Key]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "device": pd.Series([device for device, _ in keys], dtype=object),
-            "kernel": [kernel for _, kernel in keys],
+            "kernel": pd.Series([kernel for _, kernel in keys], dtype=object),
             "launches": launches,
             "place": [places.get(key, 0.0) for key in keys],
         }

@@ -154,8 +154,11 @@ def _noise(difference: "Difference") -> Iterator[str]:
         start = "One run of each: nothing is known of the noise between runs."
     else:
         start = f"{numbers[0]} and {numbers[1]} runs: a test of the difference needs two or more of each."
-    timed = bool(np.isfinite(difference.changes.old.number[:, -1]).any())
     counts = "Counts of a deterministic program repeat almost to the digit"
+    if all(energy.modelled for side in (difference.old, difference.new) for energy in side.energies):
+        yield f"{start} {counts}, and time is modelled from them."
+        return
+    timed = bool(np.isfinite(difference.changes.old.number[:, -1]).any())
     yield f"{start} {counts}; times do not." if timed else f"{start} {counts}."
 
 

@@ -130,7 +130,7 @@ def _gathered(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     small = [step for step in steps if abs(step["change_j"]) < _DRAWN * most]
     if len(small) < 2:
         return list(steps)
-    marks = list(dict.fromkeys(mark for step in small for mark in step["marks"]))
+    marks = sorted({mark for step in small for mark in step["marks"]})
     change = sum(step["change_j"] for step in small)
     return [*large, {"label": f"{len(small)} smaller parts", "change_j": change, "marks": marks}]
 

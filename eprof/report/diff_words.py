@@ -156,8 +156,8 @@ def _reason(document: _Document) -> str:
     share = top["change_j"] / change
     noun = "saving" if change < 0 else "increase"
     if share > 1:
-        verb = "saves" if change < 0 else "costs"
-        return f"the most, {quantity(abs(top['change_j']), 'J')}, {verb} {_phrase(top, document)}"
+        sign = "+" if change > 0 else ""
+        return f"the largest part, {sign}{quantity(top['change_j'], 'J')}, is {_phrase(top, document)}"
     start = f"all of the {noun}" if share == 1 else f"{percent(share)} of the {noun}"
     return f"{start} is {_phrase(top, document)}"
 
@@ -205,7 +205,7 @@ def _time_change(document: _Document) -> str:
     speedup = document["speedup"]
     if speedup is None:
         return ""
-    return "takes the same time" if speedup == 1 else f"takes {_ratio_words(1 / speedup)} time"
+    return "takes the same time" if speedup == 1 else f"takes {_ratio_words(1 / speedup, fewer=False)} time"
 
 
 def _count_changes(document: _Document) -> list[str]:
@@ -222,10 +222,11 @@ def _count_changes(document: _Document) -> list[str]:
     return found
 
 
-def _ratio_words(ratio: float) -> str:
+def _ratio_words(ratio: float, fewer: bool = True) -> str:
     if ratio == 1:
         return "the same number of"
-    return f"{percent(abs(ratio - 1))} {less_more(ratio - 1)}"
+    less = "fewer" if fewer else "less"
+    return f"{percent(abs(ratio - 1))} {'more' if ratio > 1 else less}"
 
 
 def _joined(phrases: Sequence[str]) -> str:
