@@ -96,7 +96,8 @@ def calibrate(options: argparse.Namespace) -> int:
     _check_output(options)
     from eprof.calibration.session import Session
 
-    session = Session(request, _say)
+    show = _progress if sys.stderr.isatty() and not options.quiet else None
+    session = Session(request, _say, show=show)
     _prepare(session, options)
     _measure(session)
     rows = session.rows()
@@ -157,11 +158,15 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
     each = timing.expected_s(count)
     number = max(len(session.request.settings), 1)
     _say(
-        f"{count} benchmarks at {number} setting{'s' if number > 1 else ''}, about {each * number / 60:.0f} minutes; "
+        f"{count} benchmarks at {number} setting{'s' if number > 1 else ''}, about {_duration(each * number)}; "
         f"raw results go to {_short(session.request.directory)}."
     )
     if timing.benchmarks() < count:
         _say(f"The budget of {timing.budget_s:.0f} s holds {timing.benchmarks()} of them: the last ones are left out.")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
 def _measure(session: "Session") -> None:
@@ -174,13 +179,13 @@ def _measure(session: "Session") -> None:
 
 def _show(session: "Session", rows: Sequence["Row"]) -> None:
     """One line a benchmark: time, power, fraction of peak, or why it is left out."""
-    print(f"{'benchmark':<18} {'MHz':>10} {'power':>9} {'of peak':>8} {'bound':>8}  left out of the fit because")
+    print(f"{'benchmark':<22} {'MHz':>10} {'power':>9} {'of peak':>8} {'bound':>8}  left out of the fit because")
     for row in rows:
         power = f"{row.power_w:.1f} W" if row.power_w is not None else "-"
         peak = f"{row.fraction:.0%}" if row.fraction is not None else "-"
         clocks = f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}"
         why = "; ".join(row.reasons) or ("(" + "; ".join(row.notes) + ")" if row.notes else "")
-        print(printable(f"{row.benchmark:<18} {clocks:>10} {power:>9} {peak:>8} {row.bound or '-':>8}  {why}".rstrip()))
+        print(printable(f"{row.benchmark:<22} {clocks:>10} {power:>9} {peak:>8} {row.bound or '-':>8}  {why}".rstrip()))
     used = sum(row.used for row in rows)
     print(f"{used} of {len(rows)} rows go into the fit.")
 
@@ -213,8 +218,8 @@ def _dry_run(request: "Request") -> int:
         capability = (9, 0)
     chosen = planning.choose(manifest, capability, request.only)
     for one in chosen:
-        print(printable(f"{one.name:<18} {one.title}"))
-        print(f"{'':<18}   blocks = {one.blocks.text}, {one.block} threads each; {_counts(manifest, one)}")
+        print(printable(f"{one.name:<22} {one.title}"))
+        print(f"{'':<22}   blocks = {one.blocks.text}, {one.block} threads each; {_counts(manifest, one)}")
     number = max(len(request.settings), 1)
     print(
         f"# {len(chosen)} benchmarks of {timing.benchmark_s:.1f} s, {number} setting{'s' if number > 1 else ''}: about "
@@ -234,6 +239,11 @@ def _short(path: Path) -> str:
         return printable(str(path.resolve().relative_to(Path.cwd())))
     except ValueError:
         return printable(str(path))
+
+
+def _progress(line: str) -> None:
+    """A line of progress in place; an empty one wipes it."""
+    print(f"\r\x1b[K{printable(line)[:150]}", end="", file=sys.stderr, flush=True)
 
 
 def _say(sentence: str) -> None:

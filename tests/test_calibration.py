@@ -234,6 +234,28 @@ def test_an_interrupted_session_goes_on(tmp_path):
     assert gpu.launched == []
 
 
+def test_progress_is_told_on_a_terminal(tmp_path):
+    gpu, shown = StandIn(Time()), []
+
+    def run_and_tick(plan, log, timeout_s, tick):
+        results_so_far = tmp_path / "dir" / "results.jsonl"
+        results_so_far.write_text('{"event": "began", "name": "read", "setting": "in force"}\n{"ev')
+        tick()
+        results_so_far.unlink()
+        return plain.run(plan, log, timeout_s, tick)
+
+    plain = hands(gpu)
+    one = Session(
+        Request(tmp_path / "dir", only=("read", "integer"), timing=planning.Timing(rounds=1)),
+        lambda sentence: None,
+        plain._replace(run=run_and_tick),
+        shown.append,
+    )
+    assert len(run(one)) == 2
+    assert shown[0].startswith("eprof: in force · 0 of 2 benchmarks · read · at most 3")
+    assert shown[-1] == "", "wiped at the end"
+
+
 def test_rounds_fill_the_budget_and_medians_are_taken(tmp_path):
     gpu = StandIn(Time())
     one = session(tmp_path, gpu, timing=planning.Timing(rounds=3, budget_s=100), only=("read", "fp32_fma", "integer"))

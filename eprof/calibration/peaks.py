@@ -5,8 +5,9 @@ from typing import Any
 
 from eprof.calibration.manifest import Manifest, at, capability_of
 
-# Above this, something is counted that was not done. Clocks are read at moments, so a little is no mistake.
-IMPOSSIBLE = 1.1
+# Above this, something is counted that was not done. Clocks are read at moments, so a little is no mistake; where the
+# rate is no ceiling, some GPUs of the capability have twice the units, or two kinds of them.
+IMPOSSIBLE, SUSPICIOUS = 1.1, 4.0
 
 
 def resource(word: str) -> str:

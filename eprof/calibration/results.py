@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from eprof.calibration.manifest import Benchmark, Capability, Manifest, capability_of
-from eprof.calibration.peaks import IMPOSSIBLE, fraction, peaks, resource
+from eprof.calibration.peaks import IMPOSSIBLE, SUSPICIOUS, fraction, peaks, resource
 from eprof.collect.cuda_worker import BEGAN, FAILED, LEFT_OUT, MEASURED
 from eprof.errors import LogError
 
@@ -201,7 +201,7 @@ def _too_slow(manifest: Manifest, benchmark: Benchmark, reached: float | None, b
     if reached < benchmark.least:
         return [f"it ran at {reached:.0%} of the peak of {bound}, less than {benchmark.least:.0%}"]
     ceiling = bound == "dram" or (bound in manifest.rates and manifest.rates[bound].ceiling)
-    if ceiling and reached > IMPOSSIBLE:
+    if reached > (IMPOSSIBLE if ceiling else SUSPICIOUS):
         return [f"it ran at {reached:.0%} of the peak of {bound}: it cannot have done what it claims"]
     return []
 

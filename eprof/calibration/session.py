@@ -21,7 +21,7 @@ from eprof.calibration.results import Row
 from eprof.collect import cuda_clocks, cuda_compile, cuda_session
 from eprof.collect.cuda_clocks import Setting
 from eprof.collect.cuda_compile import Compiled
-from eprof.collect.cuda_worker import FAILED
+from eprof.collect.cuda_worker import FAILED, MEASURED
 from eprof.errors import CollectError, EprofError
 
 SCHEMA = "eprof.calibration/1"
@@ -30,6 +30,7 @@ IN_FORCE = "in force"
 # The worker starts again after a crash, without the benchmark that crashed; not for ever.
 _MOST_STARTS = 6
 _SLACK_S = 120.0
+_SHOW_EVERY_S = 0.5
 
 
 class Hands(NamedTuple):
@@ -56,10 +57,20 @@ class Request:
 
 
 class Session:
-    """A calibration on its way. say: gets a sentence for the user whenever there is something to tell."""
+    """A calibration on its way.
 
-    def __init__(self, request: Request, say: Callable[[str], None], hands: Hands | None = None) -> None:
-        self.request, self.say, self.hands = request, say, hands or Hands()
+    say: gets a sentence for the user whenever there is something to tell. show: gets a line of progress, or "" to wipe
+    it; None where there is no terminal.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        say: Callable[[str], None],
+        hands: Hands | None = None,
+        show: Callable[[str], None] | None = None,
+    ) -> None:
+        self.request, self.say, self.hands, self.show = request, say, hands or Hands(), show
         self.manifest: Manifest = load()
         self.device: dict[str, Any] = {}
         self.benchmarks: list[Benchmark] = []
@@ -86,11 +97,12 @@ class Session:
     def _open_directory(self) -> None:
         """Make it, or take up the one there is. Raises EprofError where it holds a calibration of another GPU."""
         place, about = self.request.directory, self.request.directory / "calibration.json"
-        if about.exists() and not self.request.resume:
+        measured = bool(results.read(self.events_file))
+        if measured and not self.request.resume:
             raise EprofError(
                 f"{place}: holds a calibration already; go on with it by --resume, or name another --directory."
             )
-        if about.exists():
+        if measured and about.exists():
             before = json.loads(about.read_text(encoding="utf-8"))["device"]
             for what in ("name", "capability", "bus"):
                 if before.get(what) != self.device.get(what):
@@ -163,11 +175,43 @@ class Session:
                 return
             left = timing.budget_s - (time.monotonic() - began)
             plan = self._write_plan(setting, finished, left)
-            why = self.hands.run(plan, self.request.directory / "worker.log", left + _SLACK_S)
+            log, tick = self.request.directory / "worker.log", self._ticker(setting, began)
+            try:
+                why = self.hands.run(plan, log, left + _SLACK_S, tick)
+            finally:
+                self._show("")
             if why is None:
                 return
             self._after_crash(setting, why)
         self.say(f"The worker crashed {_MOST_STARTS} times at {label(setting)}; what it measured is kept.")
+
+    def _show(self, line: str) -> None:
+        if self.show is not None:
+            self.show(line)
+
+    def _ticker(self, setting: Setting | None, began: float) -> Callable[[], None] | None:
+        """What keeps the user informed on a terminal, twice a second."""
+        if self.show is None:
+            return None
+        last = 0.0
+
+        def tick() -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last >= _SHOW_EVERY_S:
+                last = now
+                self._show(self._progress(setting, now - began))
+
+        return tick
+
+    def _progress(self, setting: Setting | None, seconds: float) -> str:
+        events = self._events(setting)
+        done = len({one["name"] for one in events if one["event"] == MEASURED})
+        left = max(self.request.timing.budget_s - seconds, 0.0)
+        now = results.crashed(events) or "warming up"
+        return (
+            f"eprof: {label(setting)} · {done} of {len(self.benchmarks)} benchmarks · {now} · at most {left:.0f} s left"
+        )
 
     def _after_crash(self, setting: Setting | None, why: str) -> None:
         """Take note of the benchmark that crashed; raise CollectError if it was none of them."""
