@@ -14,23 +14,6 @@ from eprof.collect import cuda_session
 from eprof.errors import CollectError
 
 HERE = Path(__file__).parent
-# 150 W at any time, by a counter that steps every 20 ms; clocks as the driver's.
-NVML = """
-import time
-class NVMLError(Exception): pass
-NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
-def nvmlInit(): pass
-def nvmlDeviceGetHandleByPciBusId(bus):
-    if bus != b"0000:0A:00.0": raise NVMLError("Not Found")
-    return "gpu"
-def nvmlDeviceGetPowerUsage(one): return 150_000
-def nvmlDeviceGetTotalEnergyConsumption(one): return int(time.monotonic() / 0.02) * 3000
-def nvmlDeviceGetClockInfo(one, which): return 1500 if which == 1 else 1000
-def nvmlDeviceGetTemperature(one, which): return 55
-def nvmlDeviceGetCurrentClocksEventReasons(one): return 0
-def nvmlDeviceGetName(one): return "Stub GPU"
-def nvmlSystemGetDriverVersion(): return "1.2"
-"""
 NVCC = '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho stub > "$2"\n'
 
 
@@ -40,10 +23,11 @@ def library(tmp_path_factory):
     if not compiler:
         pytest.skip("no C compiler")
     place = tmp_path_factory.mktemp("stub")
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-o", place / "libcuda.so.1", HERE / "stub_cuda.c"], check=True
-    )  # fmt: skip
-    (place / "pynvml.py").write_text(NVML)
+    for name, source in (("libcuda.so.1", "stub_cuda.c"), ("nvml/libnvidia-ml.so.1", "stub_nvml.c")):
+        (place / name).parent.mkdir(exist_ok=True)
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", place / name, HERE / source], check=True)
+    # As if nvidia-ml-py were not installed, whether it is or not: eprof then asks the driver's library itself.
+    (place / "pynvml.py").write_text("raise ImportError")
     (place / "nvcc").write_text(NVCC)
     (place / "nvcc").chmod(0o755)
     return place
@@ -55,14 +39,14 @@ def calibrate(library, eprof_command, tmp_path):
 
     def run(*arguments, without=(), **environment):
         env = {
-            "LD_LIBRARY_PATH": str(library),
+            "LD_LIBRARY_PATH": f"{library}:{library / 'nvml'}",
             "PATH": f"{library}:/usr/bin:/bin",
             "CUDA_HOME": "",
             "STUB_LOG": str(tmp_path / "log"),
         }
         for what in without:
-            env |= {"driver": {"LD_LIBRARY_PATH": ""}}.get(what, {})
-        paths = os.pathsep.join([str(HERE.parent), *([] if "nvml" in without else [str(library)])])
+            env |= {"driver": {"LD_LIBRARY_PATH": ""}, "nvml": {"LD_LIBRARY_PATH": str(library)}}[what]
+        paths = os.pathsep.join([str(HERE.parent), str(library)])
         return eprof_command("calibrate", *arguments, env={**env, "PYTHONPATH": paths, **environment})
 
     return run
@@ -144,7 +128,10 @@ def test_a_device_that_is_not_there(calibrate):
 def test_clocks_that_cannot_be_set(calibrate):
     done = calibrate(*QUICK, "--only", "read", "--settings", "1200/900")
     assert done.returncode == 1
-    assert "eprof: The clocks cannot be set to 1200/900 MHz" in done.stderr
+    assert "eprof: This GPU has no memory clock of 900 MHz; it has 1000." in done.stderr
+    done = calibrate(*QUICK, "--only", "read", "--settings", "1200/1000")
+    assert done.returncode == 1
+    assert "eprof: The clocks cannot be set to 1200/1000 MHz (Insufficient Permissions). It needs root" in done.stderr
 
 
 def test_dry_run_lists_benchmarks_and_runs_nothing(calibrate, tmp_path):

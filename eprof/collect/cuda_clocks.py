@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from eprof.collect import cuda_nvml
 from eprof.collect.meters import nvml
 from eprof.errors import CollectError
 
@@ -14,7 +15,9 @@ def handle(bus: str) -> tuple[Any, Any, str]:
     """NVML and its handle of the GPU at this place on the bus (as CUDA names it), or None and why."""
     library, why = nvml.load()
     if library is None:
-        return None, None, why
+        library, bare = cuda_nvml.load()
+        if library is None:
+            return None, None, f"{why}; {bare}"
     try:
         return library, library.nvmlDeviceGetHandleByPciBusId(bus.encode()), ""
     except library.NVMLError as err:
