@@ -46,6 +46,7 @@ def _read(source: Source, path: Path) -> Log:
     store = Store({}, None)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
+            base.text_factory = lambda text: text.decode("utf-8", "replace")
             tables = {name for (name,) in base.execute("select name from sqlite_master where type = 'table'")}
             _check(source, tables)
             counted = any(
@@ -54,7 +55,7 @@ def _read(source: Source, path: Path) -> Log:
             for table in (name for name in _KERNEL_TABLES if name in tables):
                 _kernels(base, table, store, _COUNTED if counted else _KIND)
             _copies(base, tables, store)
-    except sqlite3.Error as err:
+    except (sqlite3.Error, UnicodeDecodeError) as err:  # the latter from what sqlite3 says of damaged bytes
         raise LogError(
             f"{source.path}: the database is damaged or cut off ({err}); export it again with nvprof -o"
         ) from err
@@ -78,13 +79,20 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str) -> N
         f"select s.value, k.deviceId, k.start, k.end from {table} k left join StringTable s on s._id_ = k.name "
         "order by k.start"
     ).fetchall()
-    kernel = [store.kernels.code(name or "(a kernel without name)") for name, _, _, _ in rows]
+    kernel = [store.kernels.code(str(name or "(a kernel without name)")) for name, _, _, _ in rows]
     device = [store.devices.code(device_of[number]) if number in device_of else NO_DEVICE for _, number, _, _ in rows]
-    time_s = [(end - start) * 1e-9 if 0 < start <= end else np.nan for _, _, start, end in rows]
+    time_s = [_seconds(start, end) for _, _, start, end in rows]
     ones = np.ones(len(rows), dtype=np.int64)
     store.add(
         kind, Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), ones, np.array(time_s, np.float64))
     )
+
+
+def _seconds(start: object, end: object) -> float:
+    """Between two times in ns; NaN where a cell (of a damaged export) holds none, or no end."""
+    if isinstance(start, int) and isinstance(end, int) and 0 < start <= end:
+        return (end - start) * 1e-9
+    return float("nan")
 
 
 def _devices(base: sqlite3.Connection) -> dict[int, str]:
@@ -100,7 +108,7 @@ def _copies(base: sqlite3.Connection, tables: set[str], store: Store) -> None:
         if table in tables:
             number, time_ns = base.execute(f"select count(*), sum(end - start) from {table}").fetchone()
             if number:
-                store.count_other(name, number, (time_ns or 0) * 1e-9)
+                store.count_other(name, number, time_ns * 1e-9 if isinstance(time_ns, int) else 0.0)
 
 
 def _log(source: Source, store: Store, counted: bool) -> Log:
