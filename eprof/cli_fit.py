@@ -85,6 +85,9 @@ def _add_head(parser: argparse.ArgumentParser) -> None:
         "--device", action="append", default=[], metavar="NAME", help="the GPU as logs name it (repeatable)"
     )
     group.add_argument("--title", metavar="TEXT", help="the GPU for people (default: the first --device)")
+    group.add_argument(
+        "--default", metavar="CORE/MEMORY", help="its default setting, of those measured (default: the highest clocks)"
+    )
     group.add_argument("--source", metavar="TEXT", help="where the measurements come from (default: the files)")
     group.add_argument("--year", type=int, metavar="YEAR", help="of the source")
     group.add_argument("--note", action="append", default=[], metavar="TEXT", help="to stand in reports (repeatable)")
@@ -138,7 +141,7 @@ def _outputs(options: argparse.Namespace) -> list[tuple[Path, str]]:
 def _read(options: argparse.Namespace) -> "Measurements":
     from eprof.measurements import read
 
-    reference = _clocks(options.reference) if options.reference else None
+    reference = _clocks(options.reference, "--reference") if options.reference else None
     measurements = read(options.inputs, options.mapping, reference)
     unknown = [term for term in options.without if term not in measurements.terms]
     if unknown:
@@ -146,11 +149,11 @@ def _read(options: argparse.Namespace) -> "Measurements":
     return measurements.only([term for term in measurements.terms if term not in options.without])
 
 
-def _clocks(text: str) -> tuple[float, float]:
+def _clocks(text: str, option: str) -> tuple[float, float]:
     try:
         core, memory = (float(one) for one in text.split("/"))
     except ValueError as err:
-        raise UsageError(f"--reference {text}: write core and memory clock in MHz, such as 1000/3505.") from err
+        raise UsageError(f"{option} {text}: write core and memory clock in MHz, such as 1000/3505.") from err
     return core, memory
 
 
@@ -276,6 +279,7 @@ def _head(options: argparse.Namespace, path: Path | None) -> "Head":
         notes=tuple(options.note),
         peaks=_peaks(options.peak),
         command=_command(options),
+        default=_clocks(options.default, "--default") if options.default else None,
     )
 
 

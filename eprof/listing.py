@@ -28,10 +28,10 @@ def show_costs(explained: Row) -> None:
 
 
 def _costs(explained: Row) -> Iterable[RenderableType]:
-    setting, constant, peaks = explained["setting"], explained["constant"], explained["peaks"]
+    constant, peaks = explained["constant"], explained["peaks"]
     yield Text(printable(f"{explained['name']}: {explained['device']}"), style="bold")
     yield Text(printable(f"Source: {explained['source']}"))
-    yield Text(printable(f"Setting: {_setting(setting)} ({explained['setting_from']}). Books: {explained['books']}."))
+    yield Text(printable(f"Setting: {_setting(explained)} ({explained['setting_from']}). Books: {explained['books']}."))
     marks = _marks(constant["marks"])
     yield Text(
         printable(f"Constant power: {constant['power_w']:.3f} W = {constant['formula']}{marks}: {constant['why']}.")
@@ -50,8 +50,9 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
         yield Text(f"Settings, core/memory MHz: {', '.join(labels)}.")
 
 
-def _setting(setting: Row) -> str:
-    volts = [f"{name} {setting[key]:g} V" for name, key in (("core", "core_v"), ("memory", "memory_v")) if setting[key]]
+def _setting(explained: Row) -> str:
+    setting, unit = explained["setting"], "of its reference voltage" if explained["relative_voltages"] else "V"
+    volts = [f"{name} {setting[f'{name}_v']:g} {unit}" for name in ("core", "memory") if setting[f"{name}_v"]]
     where = f"{setting['label']} MHz" if "/" in setting["label"] else "fixed"
     return ", ".join([where, *volts])
 

@@ -37,6 +37,7 @@ class Head:
     notes: tuple[str, ...] = ()
     peaks: Mapping[str, float] = field(default_factory=dict)
     command: str = ""
+    default: tuple[float, float] | None = None
 
 
 def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) -> str:
@@ -135,8 +136,11 @@ class _Text:
         if self.one_setting:
             core, memory = (float(one) for one in pairs.iloc[0])
             return f"setting = [{{ core_mhz = {core:g}, memory_mhz = {memory:g} }}]\n"
-        away = (pairs - np.array(self.fitted.reference)).abs().sum(axis=1)
+        away = (pairs - np.array(self.head.default or self.fitted.reference)).abs().sum(axis=1)
         default = int(away.to_numpy().argmin())
+        if self.head.default and away.min() > 0:
+            core, memory = self.head.default
+            raise MeasurementError(f"The default setting {core:g}/{memory:g} is none of those that were measured.")
         lines = ["setting = ["]
         for at, (core, memory) in enumerate(pairs.itertuples(index=False)):
             volts = [float(self.fitted.volts[domain][mhz]) for domain, mhz in zip(DOMAINS, (core, memory), strict=True)]
@@ -155,9 +159,9 @@ class _Text:
         for domain in DOMAINS:
             mine = [term for term in self.fitted.prices_pj.index if self.fitted.domains[term] == domain]
             if mine and not (self.one_setting and domain != CORE and lines):
-                lines += [f"[{home}]" if self.one_setting else f"[{home}.{domain}]"]
+                lines += ["", f"[{home}]" if self.one_setting else f"[{home}.{domain}]"]
             lines += [f"{term} = {self._price(term)}{self._behind(term)}" for term in mine]
-        return "\n".join(lines) + "\n"
+        return "\n".join(lines[1:]) + "\n"
 
     def _price(self, term: str) -> str:
         return number(float(self.fitted.prices_pj[term]), _DIGITS.get(str(self.quality.status[term]), _UNTOLD_DIGITS))

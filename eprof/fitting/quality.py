@@ -18,6 +18,7 @@ from eprof.measurements.values import Measurements
 REPLICAS = 40
 _INTERVAL = (5.0, 95.0)
 _COLLINEAR = 30.0  # condition index above which columns are said to be collinear (Belsley, Kuh, Welsch 1980)
+_SINGULAR = 1e12  # no column is better known than this: exactly collinear
 _SHARE = 0.5  # of a coefficient's variance along such a direction
 _TELLS = 3.0  # an energy is told if its interval spans no more than this factor
 Progress = Callable[[str, int, int], None]
@@ -147,7 +148,7 @@ def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[
         group = tuple(name for name, share in zip(names, row, strict=True) if share > _SHARE)
         if index > _COLLINEAR and len(group) > 1:
             found.append(group)
-    return float(values[0] / values[-1]), tuple(found)
+    return min(float(values[0] / values[-1]), _SINGULAR), tuple(found)
 
 
 def ranges(measurements: Measurements) -> pd.DataFrame:

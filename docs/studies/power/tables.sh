@@ -1,0 +1,24 @@
+#!/bin/sh
+# Makes the cost tables of costs/ that are fitted to public measurements, in the present directory:
+#   sh docs/studies/power/tables.sh DATA        (DATA: the folder with nvdvfs_counts_*.csv; docs/studies/power/README.md)
+set -eu
+data=$1
+source='NV-DVFS-Benchmark, csvs/raw at commit 56df884 (https://github.com/blackjack2015/NV-DVFS-Benchmark): nvprof counts, time and power of 30 kernels; Q. Wang, X. Chu, ICPADS 2018. Fitted by eprof'
+
+eprof fit "$data/nvdvfs_counts_gtx980_low.csv" "$data/nvdvfs_counts_gtx980_high.csv" -o gtx980.toml -f -q \
+    --title 'NVIDIA GeForce GTX 980 (Maxwell GM204, compute capability 5.2)' --device 'GeForce GTX 980' \
+    --default 1100/3600 --source "$source" --year 2018 \
+    --peak sp_flop_per_core_cycle=4096 --peak dp_flop_per_core_cycle=128 --peak dram_byte_per_memory_cycle=64
+
+eprof fit "$data/nvdvfs_counts_gtx1080ti.csv" -o gtx1080ti.toml -f -q \
+    --title 'NVIDIA GeForce GTX 1080 Ti (Pascal GP102, compute capability 6.1)' --device 'GeForce GTX 1080 Ti' \
+    --default 1600/5500 --source "$source" --year 2018 \
+    --peak sp_flop_per_core_cycle=7168 --peak dp_flop_per_core_cycle=224 --peak dram_byte_per_memory_cycle=88
+
+eprof fit "$data/nvdvfs_counts_v100.csv" -o v100.toml -f -q \
+    --title 'NVIDIA Tesla V100 (Volta GV100, compute capability 7.0)' \
+    --device 'Tesla V100' --device 'Tesla V100-PCIE-16GB' --device 'Tesla V100-PCIE-32GB' \
+    --device 'Tesla V100-SXM2-16GB' --device 'Tesla V100-SXM2-32GB' \
+    --default 1380/877 --source "$source" --year 2018 \
+    --note 'v100 was measured on a V100 with 1380 MHz at most (the PCIe board); other V100 boards may draw other power.' \
+    --peak sp_flop_per_core_cycle=10240 --peak dp_flop_per_core_cycle=5120 --peak dram_byte_per_memory_cycle=1024
