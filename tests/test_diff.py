@@ -449,6 +449,16 @@ def test_the_stored_logs_are_those_of_the_job_list():
         assert found.is_zero and found.compared_j(found.changes.old) > 0
 
 
+@pytest.mark.parametrize("logs", [GEMM, REDUCE])
+def test_the_documentation_shows_what_is_printed(logs):
+    shown = (ROOT / "docs" / "diff.md").read_text(encoding="utf-8")
+    printed = console_diff.text(eprof.diff(*logs, costs="jetson-tk1").document(), width=100).partition("The two-level")[
+        0
+    ]
+    for line in printed.splitlines():
+        assert line.rstrip() in shown, line
+
+
 def test_nothing_to_read():
     with pytest.raises(LogError):
         eprof.diff("no-such-thing", GEMM[0])

@@ -130,6 +130,7 @@ def steps(parts: list[Row]) -> list[Row]:
             "group": group or None,
             "because": because or None,
             "kernels": kernels,
+            "words": list(dict.fromkeys(part["what"] for part in members)),
             "names": len({part["kernel"] for part in members}),
             "old": math.fsum(part["old"] for part in members),
             "new": math.fsum(part["new"] for part in members),

@@ -13,7 +13,7 @@ from eprof.marks import NONE, Mark, names
 from eprof.rooflines import Machine, flops, machine, main_precision, traffic
 
 # If fewer of the flops than this are of one width, one balance cannot stand for all.
-_ONE_WIDTH = 0.95
+_ONE_WIDTH = 0.9
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,9 @@ def reading(old: Side, new: Side) -> Read:
         on = machine(old.costs, precision)
     except CostError as err:
         return _no(str(err).rstrip(".").partition(": no roofline")[0])
-    marks = on.marks | _marks(old) | _marks(new)
+    # All flops count as those of the one width; where there are others, that is an approximation.
+    others = any(float(flops(table, precision).sum()) != whole for table, whole in zip(tables, work, strict=True))
+    marks = on.marks | _marks(old) | _marks(new) | (Mark.ESTIMATED if others else NONE)
     return Read(read((work[0], moved[0]), (work[1], moved[1]), on), on, "", marks)
 
 

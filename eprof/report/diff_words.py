@@ -44,10 +44,15 @@ def label(step: Mapping[str, Any]) -> str:
     if step["kernels"] != "matched":
         side = "NEW" if step["kernels"] == "appeared" else "OLD"
         return f"{'Kernel' if step['names'] == 1 else 'Kernels'} only in {side}"
-    name = GROUPS[step["group"]]
+    name = _alone(step) or GROUPS[step["group"]]
     if step["because"] == "setting":
         return f"{name}, other setting"
     return f"{name}, other price" if step["because"] == "cost" else name
+
+
+def _alone(step: Mapping[str, Any]) -> str:
+    """The one word of a step, where its group's name says little: "Warp instructions issued"."""
+    return COUNTS[step["words"][0]].label if step["group"] == "other" and len(step["words"]) == 1 else ""
 
 
 def moving(document: _Document) -> list[Mapping[str, Any]]:
@@ -176,7 +181,8 @@ def _phrase(step: Mapping[str, Any], document: _Document) -> str:
         return f"constant power, because it runs {quantity(size, 's')} {'shorter' if difference < 0 else 'longer'}"
     if group in _LEVELS:
         return f"{_noun(group)}, which moves {quantity(size, 'B')} {less_more(difference)}"
-    return f"{_noun(group)}, of which it executes {quantity(size, '')} {'fewer' if difference < 0 else 'more'}"
+    fewer = "fewer" if difference < 0 else "more"
+    return f"{_alone(step).lower() or _noun(group)}, of which it executes {quantity(size, '')} {fewer}"
 
 
 def _noun(group: str) -> str:
