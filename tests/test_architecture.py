@@ -24,7 +24,7 @@ ROOMS = [
     ["matching", "compare"],
     ["measurements", "fitting", "validation", "tuning", "tabletext"],
     ["calibration"],
-    ["report", "console", "export", "listing"],
+    ["report", "console", "export", "export_roofline", "listing"],
     ["api", "variants", "cli", "__main__", "writing"],
 ]
 HALL = {"errors", "marks", "vocabulary", "definition", "resources", "plain", ""}
