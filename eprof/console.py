@@ -18,7 +18,7 @@ from eprof.report.headline import headline
 from eprof.report.lever import lever
 from eprof.report.modelled_words import answer_words, clock_words
 from eprof.report.names import cores, cut
-from eprof.report.numbers import percent, quantity
+from eprof.report.numbers import percent, plain, quantity
 from eprof.report.view import View, energy_of, time_of
 from eprof.vocabulary import COUNTS, GROUPS
 
@@ -178,7 +178,7 @@ def _kernels(view: View, limit: int | None, width: int) -> RenderableType:
             f"{kernel['launches']:,}",
             _amount(time_of(kernel), "s"),
             *(_kernel_split(kernel) if split else ()),
-            *(["" if intensity is None else f"{intensity:.3g}"] if wide else []),
+            *(["" if intensity is None else printable(plain(intensity))] if wide else []),
         )
     rest = len(view.kernels) - len(view.kernels[:limit])
     notes = [f"and {rest:,} more kernels (-v shows them)"] if rest else []
