@@ -97,7 +97,7 @@ def test_the_house_is_drawn_with_every_room():
     drawing = (ROOT / "docs" / "architecture.md").read_text()
     for path in PACKAGE.iterdir():
         name = path.stem
-        if path.suffix == ".py" and not name.startswith("__"):
+        if path.suffix == ".py" and not name.startswith(("__", "cli_", "console_")):
             assert f"`{name}" in drawing, f"docs/architecture.md does not mention {name}"
 
 
