@@ -256,6 +256,8 @@ def _dry_run(setup: "Setup") -> int:
         print(f"# {step.what}: {step.why}; each kernel runs (passes): {step.passes}")
         words = [f"{key}={shlex.quote(value)}" for key, value in step.environment.items()]
         print(printable(" ".join([*words, shlex.join(step.command)])))
+        if step.then is not None:
+            print(printable(f"{shlex.join(step.then.command)} > {shlex.quote(str(step.then.log))}"))
     for counter, why in plan.counters.items():
         print(f"# {counter}: {why}")
     for sentence in plan.missing:

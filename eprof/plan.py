@@ -81,7 +81,8 @@ def _name(definition: Definition, name: str, offered: Collection[str] | None) ->
 def _counter(counter: Counter, offered: Collection[str] | None) -> tuple[str, ...] | None:
     if offered is None:
         return counter.slices[: counter.expect] if counter.slices else counter.names[:1]
-    known = [name for name in counter.wanted if name in offered]
+    # A profiler lists `metric[OPCODE]` as `metric`.
+    known = [name for name in counter.wanted if name.partition("[")[0] in offered]
     if counter.slices:
         return tuple(known) if len(known) >= (1 if counter.partial else counter.expect) else None
     return tuple(known[:1]) or None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof.collect import collector as collectors
 from eprof.collect import directory, process
-from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Request, Step, Tool
+from eprof.collect.collector import COUNTERS, ENERGY, PLAIN, TIME, Collector, Place, Request, Step, Tool
 from eprof.collect.session import Session
 from eprof.errors import UsageError
 
@@ -68,9 +68,9 @@ class Setup(NamedTuple):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The measurements, in order, where there is a meter."""
-        settings, kinds = self.settings, self.collector.kinds
+        settings, kinds = self.settings, self.collector.order(self.settings.request)
         if settings.time_only:
-            return (TIME,)
+            return tuple(one for one in kinds if one in (PLAIN, TIME))
         return tuple(one for one in kinds if one != ENERGY or not settings.no_energy)
 
     def plan(self) -> "Shopping":

@@ -11,11 +11,12 @@ import numpy as np
 from eprof import logs
 from eprof.collect import directory
 from eprof.errors import LogError
-from eprof.logs import oclgrind
+from eprof.logs import ncu, oclgrind, spelling
 from eprof.logs.table import Launches, Log
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
-_ASIDE = (".out", ".err", ".icd")
+_ASIDE = (".out", ".err", ".icd", ".nsys-rep", ".sqlite", ".part")
+_EXAMPLES = 3
 _SAME_LAUNCHES = 0.001
 _NOTEWORTHY_SPREAD = 0.05
 Reader = Callable[[Path], Log]
@@ -48,12 +49,16 @@ class Measured:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run directory holds. `files`: logs by measurement and repetition; `whole`: all kernels are looked at."""
+    """What a run directory holds. `files`: logs by measurement and repetition; `whole`: all kernels are looked at.
+
+    strange: names in `logs/` that are no plain files of this directory, and were not read.
+    """
 
     path: Path
     manifest: Mapping[str, Any] | None
     files: Mapping[str, Mapping[int, tuple[Path, ...]]]
     whole: bool = True
+    strange: tuple[str, ...] = ()
 
     @property
     def command(self) -> str | None:
@@ -80,6 +85,8 @@ class Run:
         if self.is_partial:
             what = "has no run.json" if self.manifest is None else "was not finished"
             found.insert(0, f"{self.path.name} {what}: this is a partial run, and only what was collected is shown.")
+        if self.strange:
+            found.append(_not_read(self.strange))
         return found
 
     def measured(self) -> Measured | None:
@@ -121,18 +128,25 @@ def open_run(path: Path) -> Run:
     """Look into a run directory. Raises LogError if nothing was collected, CollectError if `run.json` is damaged."""
     manifest = directory.manifest(path)
     files: dict[str, dict[int, tuple[Path, ...]]] = {}
+    strange = []
+    home = path.resolve()
     for file in sorted((path / "logs").glob("*")) if (path / "logs").is_dir() else ():
+        if not (file.is_file() and file.resolve().is_relative_to(home)):
+            strange.append(f"logs/{file.name}")
+            continue
         what, _, rest = file.name.partition("-")
         digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
         if what in (TIME, ENERGY, COUNTERS) and digits and _is_log(file):
             repeats = files.setdefault(what, {})
             repeats[int(digits)] = (*repeats.get(int(digits), ()), file)
-    run = Run(path, manifest, files)
+    run = Run(path, manifest, files, strange=tuple(strange))
     if not run.main_logs():
         why = (
             " ".join(str(one) for one in (manifest or {}).get("warnings", []))
             or "The run ended before a profiler wrote anything."
         )
+        if strange:
+            why += f" {_not_read(strange)}"
         raise LogError(f"{path}: holds nothing to report on. {why}")
     return run
 
@@ -156,6 +170,14 @@ def open_all(paths: Sequence[Path], alone: bool) -> tuple[list[Run], list[str]]:
     return found, empty
 
 
+def _not_read(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _EXAMPLES} more" if len(names) > _EXAMPLES else ""
+    return (
+        f"Not read, for they are no plain files of the run directory, or links that lead out of it: "
+        f"{', '.join(names[:_EXAMPLES])}{more}."
+    )
+
+
 def _is_log(file: Path) -> bool:
     """Whether a file is worth reading: of standard outputs (.txt), only those of processes that ran kernels."""
     if file.suffix in _ASIDE or not file.stat().st_size:
@@ -166,6 +188,9 @@ def _is_log(file: Path) -> bool:
 def titled(run: Run, log: Log) -> Log:
     """`log` with the program's command line and the GPU's name, where it does not tell them itself."""
     log = _named(run, log)
+    if log.format.startswith("ncu") and run.files.get(TIME):
+        # Said where ncu's own times are all there is; here kernels were traced.
+        log = replace(log, notes=tuple(note for note in log.notes if note != ncu.SLOWED))
     return log if log.command or run.command is None else replace(log, command=run.command)
 
 
@@ -208,7 +233,10 @@ def _median_times(launches: Launches, several: Sequence[Launches]) -> tuple[Laun
             if not np.isnan(seconds):
                 found.setdefault(tuple(key), []).append(seconds)
     kernels = launches.kernels.copy()
-    known = [found.get((device, kernel)) for device, kernel, _ in _timed(launches)]
+    # nsys tells no device, and may spell names otherwise than the log of counters.
+    names, _ = spelling.match({str(kernel) for _, kernel in found}, {str(one) for one in kernels["kernel"]})
+    found |= {(device, names[str(kernel)]): times for (device, kernel), times in found.items() if str(kernel) in names}
+    known = [found.get((device, kernel), found.get((None, kernel))) for device, kernel, _ in _timed(launches)]
     kernels["time_s"] = [
         statistics.median(times) if times and not np.isnan(now) else now
         for times, now in zip(known, kernels["time_s"], strict=True)

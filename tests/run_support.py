@@ -51,10 +51,17 @@ class Bench:
         self.more["STAND_IN_GPU"] = gpu
 
     def ncu(self, gpu="NVIDIA H100 80GB HBM3, 9.0"):
-        """A machine with a Hopper board and ncu."""
+        """A machine with a Hopper board and ncu. A real nsys of this machine is not to be found there."""
         self.tool("ncu", "ncu.py")
+        self.tool("nsys", "nsys.py")
+        self.more["STAND_IN_NSYS"] = "mute"
         self.tool("nvidia-smi", "nvidia_smi.py")
         self.more["STAND_IN_GPU"] = gpu
+
+    def nsys(self, mode="", **more):
+        """Nsight Systems too. mode: what goes wrong with it."""
+        self.tool("nsys", "nsys.py")
+        self.more.update(more, STAND_IN_NSYS=mode)
 
     def meter(self):
         """NVIDIA's Python package, on a GPU that draws 100 W."""

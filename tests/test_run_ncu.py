@@ -173,3 +173,203 @@ def test_a_real_log_replayed(hopper):
     assert found["device"]["name"] == "NVIDIA B200"
     assert found["device"]["capability"] == "10.0"
     assert any("flash_fwd_kernel" in one["name"] for one in found["kernels"])
+
+
+# ------------------------------------------------------------------------------------ times, traced by nsys
+
+
+@pytest.fixture
+def traced(hopper):
+    """A machine with an H100, ncu and nsys."""
+    hopper.nsys()
+    return hopper
+
+
+def test_nsys_times_the_kernels(traced):
+    """Times are of a traced run, never of a replayed one; the program's output is that of a run of its own."""
+    program = traced.script("echo out; cat; echo err >&2; echo run >> runs\n")
+    done = traced.run("--costs", "jetson-tk1", program, stdin="in\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("out\nin\n")
+    assert "nsys-report" not in done.stdout
+    assert (traced.folder / "runs").read_text() == "run\n" * 3
+    said = traced.manifest()
+    assert [(one["what"], one["kernels"]) for one in said["measurements"]] == [
+        ("plain", None),
+        ("time", 3),
+        ("counters", 3),
+    ]
+    command = " ".join(said["measurements"][1]["command"])
+    assert "profile --trace=cuda --sample=none --cpuctxsw=none --cuda-graph-trace=node -o " in command
+    assert " ".join(said["measurements"][1]["then"][1:5]) == "stats --report cuda_gpu_kern_sum --format"
+    logs = {one.name for one in (traced.folder / "program.eprof" / "logs").iterdir()}
+    assert logs == {"time-1.nsys-rep", "time-1.csv", "counters-1.csv"}
+    output = (traced.folder / "program.eprof" / "output" / "time-1.out").read_text()
+    assert output.startswith("out\nin\n")
+    found = document(traced)
+    assert found["time_s"] == pytest.approx(4.5e-6)
+    assert "estimated" not in found["time_marks"]
+    assert found["launches"] == 3
+    assert len(found["kernels"]) == 1
+    assert not any("ncu's own" in one for one in found["warnings"])
+
+
+def test_repeated_traces_give_the_median(traced):
+    program = traced.script("true\n")
+    assert traced.run("--no-report", "--repeat", "3", program).returncode == 0
+    logs = traced.folder / "program.eprof" / "logs"
+    for number, total in ((1, 6000), (2, 3000), (3, 5000)):
+        table = logs / f"time-{number}.csv"
+        table.write_text(table.read_text().replace("4500", str(total)))
+    found = document(traced)
+    assert found["time_s"] == pytest.approx(5e-6)
+    assert any("medians over 3 repetitions" in one for one in found["warnings"])
+
+
+def test_a_real_table_of_nsys_replayed(traced):
+    from conftest import SHARED
+
+    table = SHARED / "ncu" / "nsys-cuda-gpu-kern-sum.csv"
+    if not table.exists():
+        pytest.skip("needs the real log nsys-cuda-gpu-kern-sum.csv, which is not part of this project")
+    launches = sum(int(line.split(",")[2]) for line in table.read_text().splitlines()[1:])
+    done = traced.run("--time-only", "--no-report", traced.script("true\n"), env={"STAND_IN_TIMES": str(table)})
+    assert done.returncode == 0, done.stderr
+    said = traced.manifest()["measurements"]
+    assert [(one["what"], one["kernels"]) for one in said] == [("plain", None), ("time", launches)]
+    kept = (traced.folder / "program.eprof" / "logs" / "time-1.csv").read_text()
+    assert kept.endswith(table.read_text())
+
+
+def test_the_dry_run_shows_the_trace(traced):
+    done = traced.run("--dry-run", traced.script("true\n"))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    at = next(n for n, line in enumerate(lines) if "profile --trace=cuda" in line)
+    assert lines[at + 1].endswith("RUN/logs/time-1.nsys-rep > RUN/logs/time-1.csv")
+    assert not (traced.folder / "program.eprof").exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [
+        ("mute", "does not tell its version (sudo apt install nsight-systems"),
+        ("old", "nsys 2020.3.4.32-52657a0 is older than 2021.4"),
+        ("failing", "nsys wrote no trace (exit code 1;"),
+        ("killed", "nsys wrote no trace (signal 9;"),
+        ("no-kernel", "nsys saw no kernel"),
+        ("torn", "nsys could not make a table of its trace time-1.nsys-rep"),
+    ],
+)
+def test_without_a_trace_the_times_are_of_ncu_and_estimated(hopper, mode, says):
+    hopper.nsys(mode)
+    done = hopper.run("--no-report", hopper.script("echo out\n"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "out\n"
+    assert len([line for line in done.stderr.splitlines() if says in line]) == 1
+    assert "so the times of kernels are ncu's own, of replayed, cold kernels, and estimated" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert hopper.manifest()["status"] == "complete"
+    found = document(hopper)
+    assert found["time_s"] == pytest.approx(6e-6)
+    assert "estimated" in found["time_marks"]
+
+
+def test_an_older_nsys_names_its_report_otherwise(hopper):
+    hopper.nsys("old-report")
+    assert hopper.run("--no-report", hopper.script("true\n")).returncode == 0
+    assert document(hopper)["time_s"] == pytest.approx(4.5e-6)
+
+
+def test_chosen_launches_are_not_timed_by_nsys(traced):
+    done = traced.run("--no-report", "--launch-count", "1", traced.script("true\n"))
+    assert done.returncode == 0, done.stderr
+    assert "nsys would time all launches" in done.stderr
+    assert "estimated" in document(traced)["time_marks"]
+
+
+def test_a_kernel_is_never_timed_twice(traced):
+    assert traced.run("--no-report", traced.script("true\n")).returncode == 0
+    log = traced.folder / "program.eprof" / "logs" / "time-1.csv"
+    table = log.read_text()
+    for kernel, time_s, kernels in (
+        ("work(float*, int)", 4.5e-6, 1),
+        ("void work<(int)3>(T1 *)", 4.5e-6, 1),  # another spelling of one that has no other like it
+        ("other(float *, int)", 10.5e-6, 2),  # ncu saw nothing of this one, and has its own time of `work`
+        ('work<3>(T1 *)"\n0.0,1,1,1,1,1,1,0.0,"work<4>(T1 *)', 6e-6, 1),  # either may be `work`: not used
+    ):
+        log.write_text(table.replace("work(float *, int)", kernel))
+        found = document(traced)
+        assert found["time_s"] == pytest.approx(time_s), kernel
+        assert len(found["kernels"]) == kernels, kernel
+
+
+def test_a_program_that_dies_under_nsys_only(traced):
+    program = traced.script("[ -e once ] && kill -SEGV $$\ntouch once\n")
+    done = traced.run("--no-report", program)
+    assert "ended with 139 in the time run, but with 0 in the first run" in done.stderr
+    assert traced.manifest()["status"] == "partial"
+
+
+def test_interrupted_under_nsys_what_was_traced_is_kept(traced):
+    program = traced.script("[ -e once ] && { touch tracing; exec sleep 30; }\ntouch once\n")
+    running = traced.start("--no-report", program, start_new_session=True)
+    traced.await_file("tracing")
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert traced.manifest()["status"] == "partial"
+    assert document(traced)["time_s"] == pytest.approx(4.5e-6)
+
+
+def test_doctor_names_nsys(hopper):
+    import subprocess
+
+    def timer(**env):
+        done = subprocess.run(
+            hopper.command("doctor", "--format", "json"), cwd=hopper.folder, env=hopper.environment(**env),
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        return {one["name"]: one for one in json.loads(done.stdout)["checks"]}["timer nsys"]
+
+    missing = timer()
+    assert missing["ok"] is False
+    assert "estimated" in missing["detail"]
+    assert "nsight-systems" in missing["remedy"]
+    found = timer(STAND_IN_NSYS="")
+    assert found["ok"] is True
+    assert "2023.4.4.54" in found["detail"]
+
+
+# ------------------------------------------------------------------------------------ counts for each opcode
+
+
+def offering(*without):
+    (definition,) = (one for one in counters.definitions() if one.name == "ncu/hopper-9.0")
+    names = {name.partition("[")[0].removesuffix(".sum") for name in definition.wanted}
+    return {"STAND_IN_OFFER": " ".join(sorted(names)), "STAND_IN_LOST": " ".join(without) or "-"}
+
+
+def test_special_functions_are_counted_by_opcode(hopper):
+    done = hopper.run("--no-report", hopper.script("true\n"), env=offering())
+    assert done.returncode == 0, done.stderr
+    command = hopper.manifest()["measurements"][1]["command"]
+    assert command[command.index("--print-metric-instances") + 1] == "details"
+    metrics = command[command.index("--metrics") + 1].split(",")
+    assert "sass__thread_inst_executed_true_per_opcode" in metrics
+    assert not any("[" in one for one in metrics)
+    assert "sass__thread_inst_executed_true_per_opcode[MUFU]" in hopper.manifest()["plan"]["counters"]
+    special = document(hopper)["counts"]["special"]
+    assert special["value"] == 3 * 250
+    assert "estimated" not in special["marks"]
+
+
+@pytest.mark.parametrize("more", [{"STAND_IN_OLD": "1"}, {"STAND_IN_LOST": "sass__"}])
+def test_without_counts_by_opcode_the_pipe_tells_of_special_functions(hopper, more):
+    done = hopper.run("--no-report", hopper.script("true\n"), env={**offering(), **more})
+    assert done.returncode == 0, done.stderr
+    command = " ".join(hopper.manifest()["measurements"][1]["command"])
+    assert "--print-metric-instances" not in command
+    assert "per_opcode" not in command
+    assert "pipe_xu" in command
+    assert document(hopper)["counts"]["special"]["value"] == 0

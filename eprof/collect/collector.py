@@ -11,6 +11,8 @@ from eprof.collect.process import Ended
 from eprof.errors import CollectError
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
+# The program alone, before everything else, where all of the others come with some profiler's own output.
+PLAIN = "plain"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -56,13 +58,25 @@ class Place(NamedTuple):
         return self.directory / "logs" / f"{what}-{self.number}{suffix}"
 
 
+class Then(NamedTuple):
+    """What makes a log of what a measurement left: a command whose standard output becomes `log`.
+
+    It is run if there is a `source`, which is kept; the files `beside` are by-products, and are not.
+    """
+
+    command: tuple[str, ...]
+    source: Path
+    log: Path
+    beside: tuple[Path, ...] = ()
+
+
 class Step(NamedTuple):
     """One measurement: what is run, with what in its environment, and which files of `logs/` it leaves.
 
-    what: TIME, ENERGY or COUNTERS. logs: patterns below `logs/`. in_stdout: the profiler writes into the program's
-    standard output; then that goes to files of `logs/` that begin so, one a process, and `strip` takes the profiler's
-    part out of what is passed on. passes: how often each kernel is run, in words.
-    files: small files that the profiler needs, by their path in the run directory.
+    what: PLAIN, TIME, ENERGY or COUNTERS. logs: patterns below `logs/`. in_stdout: the profiler writes into the
+    program's standard output; then that goes to files of `logs/` that begin so, one a process, and `strip` takes the
+    profiler's part out of what is passed on. passes: how often each kernel is run, in words.
+    files: small files that the profiler needs, by their path in the run directory. then: what is run after it.
     """
 
     what: str
@@ -74,6 +88,7 @@ class Step(NamedTuple):
     strip: Callable[[], "Strip"] | None = None
     passes: str = "1"
     files: Mapping[str, str] = _NOTHING
+    then: Then | None = None
 
 
 class Strip(ABC):
@@ -88,12 +103,14 @@ class Verdict(NamedTuple):
     """What the logs of a step say: sentences for the user, the program's exit status if a log tells it, kernels seen.
 
     failed: the measurement did not take place. kernels: 0 if the profiler says that there were none, None: not told.
+    tells_status: whether the exit code, where no log tells it, is the program's and not the profiler's own.
     """
 
     messages: tuple[str, ...] = ()
     program_status: int | None = None
     failed: bool = False
     kernels: int | None = None
+    tells_status: bool = True
 
 
 class Collector(ABC):
@@ -110,6 +127,14 @@ class Collector(ABC):
         """Whether it counts on GPUs of a capability; True where that is not known."""
         first, beyond = self.capabilities
         return capability is None or first <= float(capability) < beyond
+
+    def order(self, request: Request) -> tuple[str, ...]:
+        """The measurements of a run, in order. The program's output passes through in the first."""
+        return self.kinds
+
+    def helpers(self) -> tuple[Tool, ...]:
+        """Other tools that make its results better."""
+        return ()
 
     @abstractmethod
     def find(self, program: str = "") -> Tool:

@@ -154,6 +154,8 @@ def is_run_directory(path: Path) -> bool:
 
 def manifest(path: Path) -> dict[str, Any] | None:
     """What `run.json` says; None if there is none. Raises CollectError if it is not one of ours."""
+    if (path / MANIFEST).exists() and not (path / MANIFEST).is_file():
+        raise CollectError(f"{path / MANIFEST}: is not a plain file; move it away to report on the logs alone.")
     try:
         found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -42,7 +42,7 @@ def examine(root: Path = machine.ROOT) -> list[Check]:
     return [
         _driver(root, has_gpu),
         _device(has_gpu),
-        *(_profiler(one, tool, has_gpu) for one, tool in zip(known, tools, strict=True)),
+        *(check for one, tool in zip(known, tools, strict=True) for check in _with_helpers(one, tool, has_gpu)),
         _permission(root, has_gpu),
         _meter(has_gpu),
         _clocks(root, has_gpu),
@@ -65,6 +65,22 @@ def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
         detail += f", and not needed: it does not count on {device} (capability {capability})"
     problem = not tool.usable and needed
     return Check(name, True if tool.usable else False if problem else None, detail, tool.remedy if problem else None)
+
+
+def _with_helpers(collector: Collector, tool: Tool, has_gpu: bool) -> list[Check]:
+    checks = [_profiler(collector, tool, has_gpu)]
+    for one in collector.helpers():
+        where = ", ".join(word for word in (one.version, one.path) if word)
+        detail = f"{one.why} ({where})" if where and one.usable else one.why
+        problem = not one.usable and tool.usable
+        if problem:
+            detail += f"; without it {collector.name} times kernels that it replays, so times are estimated"
+        checks.append(
+            Check(
+                f"timer {one.name}", one.usable or (False if problem else None), detail, one.remedy if problem else None
+            )
+        )
+    return checks
 
 
 def _driver(root: Path, has_gpu: bool) -> Check:

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from eprof import __version__
 from eprof.collect import process
-from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Request, Step, Strip, Tool, Verdict
+from eprof.collect.collector import (
+    COUNTERS,
+    ENERGY,
+    TIME,
+    Collector,
+    Place,
+    Request,
+    Step,
+    Strip,
+    Then,
+    Tool,
+    Verdict,
+)
 from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
 from eprof.collect.process import Ended, Streams
 from eprof.collect.signals import Signals, held
@@ -38,6 +50,8 @@ _TELLING = (
     "LC_ALL",
 )
 _SHOW_EVERY_S = 0.5
+# For the program that makes a log of a trace; traces of gigabytes take minutes.
+_PATIENCE_S = 1800.0
 
 
 class Session:
@@ -162,6 +176,8 @@ class Session:
             ended, runs = self._metered(self.meter, step, signals, source, outputs)
         else:
             ended, runs = self._once(step, signals, source, outputs), 1
+        if step.then is not None:
+            self._convert(step.then, signals)
         logs = self._logs(step)
         verdict = self.collector.judge(step, ended, logs)
         entry = _entry(step, number, began, ended, runs, logs, verdict)
@@ -171,6 +187,25 @@ class Session:
         good = self._settle(step, ended, verdict)
         self._save(PARTIAL)
         return good
+
+    def _convert(self, then: Then, signals: Signals) -> None:
+        """Make the log of what the measurement left. It has its name only when it is whole."""
+        if not then.source.is_file():
+            return
+        part, said = (then.log.with_name(f"{then.log.name}.{one}") for one in ("part", "err"))
+        with part.open("wb") as out, said.open("wb") as err, Path(os.devnull).open("rb") as nothing:
+            streams = Streams(nothing.fileno(), out.fileno(), err.fileno())
+            try:
+                ended = process.run(then.command, signals, streams=streams, timeout_s=_PATIENCE_S)
+            finally:
+                for one in then.beside:
+                    one.unlink(missing_ok=True)
+        if ended.status == 0:
+            part.replace(then.log)
+        else:
+            part.unlink()
+        if not said.stat().st_size:
+            said.unlink()
 
     def _metered(
         self, meter: "Meter", step: Step, signals: Signals, source: Input, outputs: tuple[int, int]
@@ -272,6 +307,8 @@ class Session:
         for message in verdict.messages:
             self.warnings.append(message)
         status = ended.status if verdict.program_status is None else verdict.program_status
+        if not verdict.tells_status and not ended.timed_out:
+            status = self.status or 0
         name = self.request.program[0]
         if self.status is None:
             self.status = (status or 1) if ended.timed_out else status
@@ -281,7 +318,7 @@ class Session:
             )
         if ended.timed_out:
             self.warnings.append(f"{name} was still running after {self.timeout_s:g} s (--timeout) and was stopped.")
-        elif status > 128 and ended.signal is not None:
+        elif status > 128 and ended.signal is not None and verdict.tells_status:
             self.warnings.append(f"{name} died of {_signal_name(ended.signal)} in the {step.what} run.")
         if verdict.kernels is not None and self.launches is None:
             self.launches = verdict.kernels
@@ -341,6 +378,7 @@ def _entry(
         "seconds": round(ended.seconds, 6),
         "runs": runs,
         "passes": step.passes,
+        **({"then": list(step.then.command)} if step.then is not None else {}),
         "exit_status": ended.status,
         "program_status": verdict.program_status,
         "signal": ended.signal,

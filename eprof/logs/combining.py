@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from eprof.logs import spelling
 from eprof.logs.header import SUMMARY, TRACE, WIDE
 from eprof.logs.table import COUNT, Launches, Log, Table
 from eprof.marks import Mark
@@ -36,6 +37,8 @@ def combine(logs: Sequence[Log]) -> Launches:
     nothing: what does not match is said in `warnings`.
     """
     warnings = list(_same_twice(logs))
+    logs, told = spelling.agree(logs)
+    warnings += told
     kernels = _Kernels()
     placed = list(_place([table for log in logs for table in log.tables], kernels, warnings))
     size = len(kernels.rows)

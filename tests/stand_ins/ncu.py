@@ -1,7 +1,7 @@
 """A stand-in for ncu 2024.1: runs the program, then writes the log that is asked for. Options, exit codes, messages alike.
 
 STAND_IN_COUNTERS: a real log to replay. STAND_IN: what goes wrong, if anything. STAND_IN_PROCESSES: how many processes
-run the kernel. STAND_IN_GPU: "NAME, CAPABILITY".
+run the kernel. STAND_IN_GPU: "NAME, CAPABILITY". STAND_IN_OLD: a version without --print-metric-instances.
 """
 
 import os
@@ -22,6 +22,11 @@ VALUED = {
     "--nvtx-include",
     "--metrics",
 }
+INSTANCES = "--print-metric-instances"
+if "STAND_IN_OLD" not in os.environ:
+    VALUED.add(INSTANCES)
+PER_OPCODE = "sass__thread_inst_executed_true_per_opcode"
+OPCODES = {"DFMA": 1000, "LDG": 3000, "MUFU": 250, "EXIT": 1000}
 FLAGS = {"--csv", "--nvtx"}
 COLUMNS = [
     "ID",
@@ -113,7 +118,15 @@ def table(options, pid, names):
                 0,
                 capability,
             ]
-            yield ",".join(f'"{one}"' for one in [*cells, *(VALUES.get(name, 0) for name in names)])
+            yield ",".join(f'"{one}"' for one in [*cells, *(value(name, options) for name in names)])
+
+
+def value(name, options):
+    """A cell; of a metric with a value for each opcode the total, and with the option each of them too."""
+    if name != PER_OPCODE:
+        return VALUES.get(name, 0)
+    each = "; ".join(f"{opcode}: {count}" for opcode, count in OPCODES.items())
+    return f"{sum(OPCODES.values())} ({each})" if options.get(INSTANCES) == "details" else sum(OPCODES.values())
 
 
 def query():
@@ -129,6 +142,9 @@ def main():
     mode = os.environ.get("STAND_IN", "")
     if words == ["--version"]:
         print("NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2024.1.1.0 (build 33998838) (public-release)")
+        return 0
+    if words == ["--help"]:
+        print("\n".join(f"  {option} arg" for option in sorted(VALUED)))
         return 0
     if "--query-metrics" in words:
         return query()

@@ -1,13 +1,14 @@
 """ncu, Nsight Compute: for NVIDIA GPUs from Volta on. What to collect is told by `counters/ncu`."""
 
+import functools
 import os
 import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from eprof.collect import messages
-from eprof.collect.collector import ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect import messages, nsys
+from eprof.collect.collector import ENERGY, PLAIN, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask, gpu, has_gpu
 
@@ -23,6 +24,9 @@ _PASSES = {"7.0": "11 or more", "7.2": "11 or more"}
 _DURATION = "gpu__time_duration.sum"
 _PROFILING = '==PROF== Profiling "'
 _ROW = r'(?m)^"(\d+)","(\d+)",'
+# Not in all versions, and no release notes say since when.
+_INSTANCES, _COLLECTION = "--print-metric-instances", "--query-metrics-collection"
+_PER_OPCODE = "_per_opcode"
 
 
 class Ncu(Collector):
@@ -50,12 +54,29 @@ class Ncu(Collector):
             self.name, True, "counts on NVIDIA GPUs from capability 7.0 on", path, version, None, device, capability
         )
 
+    def order(self, request: Request) -> tuple[str, ...]:
+        """The program alone first where nsys takes the times: nsys writes into standard output."""
+        return self.kinds if nsys.why_not(request) else (PLAIN, *self.kinds)
+
+    def helpers(self) -> tuple[Tool, ...]:
+        """Without nsys the times are ncu's own, of replayed kernels."""
+        return (nsys.find(),)
+
     def offered(self, tool: Tool) -> Offer | None:
-        """The metrics of this GPU's chip, with the suffix of a sum; needs no driver."""
+        """The metrics of this GPU's chip, plain and with the suffix of a sum; needs no driver.
+
+        Those with a value for each opcode are offered by their plain names, if this ncu can print such values.
+        """
         chip = _CHIPS.get(tool.capability or "")
-        text = ask([str(tool.path), "--query-metrics", *(["--chips", chip] if chip else [])])
-        names = re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE)
-        return Offer(tool.device, frozenset(f"{name}.sum" for name in names)) if names else None
+        path, options = str(tool.path), _options(str(tool.path))
+        query = [path, "--query-metrics", *(["--chips", chip] if chip else [])]
+        text = ask(query)
+        if _COLLECTION in options:
+            text += "\n" + ask([*query, _COLLECTION, "source"])
+        names = set(re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE))
+        if _INSTANCES not in options:
+            names = {name for name in names if _PER_OPCODE not in name}
+        return Offer(tool.device, frozenset(names | {f"{name}.sum" for name in names})) if names else None
 
     def basic(self, capability: str) -> dict[str, str]:
         """The smallest set of counters.md 3.1, for a GPU without a definition."""
@@ -77,20 +98,19 @@ class Ncu(Collector):
         return found
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The bare program for time and energy; counters with the clocks left alone and base units."""
-        if what in (TIME, ENERGY):
-            why = (
-                "the program alone: the time of the whole program"
-                if what == TIME
-                else "the program alone, while the meter is read"
-            )
-            return Step(what, request.program, why)
+        """A trace of nsys for time, the bare program for energy; counters with clocks left alone and base units."""
+        if what == TIME and nsys.why_not(request) is None:
+            return nsys.step(what, request, place)
+        if what in (PLAIN, TIME, ENERGY):
+            return Step(what, request.program, _alone(what, request))
         log = place.log(what, ".csv")
         metrics = list(dict.fromkeys([*(name.partition("[")[0] for name in counters), _DURATION]))
         command = [
             str(tool.path), "--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all",
             "--clock-control", "base" if request.lock_clocks else "none", "--log-file", str(log),
         ]  # fmt: skip
+        if any("[" in name for name in counters) and _INSTANCES in _options(str(tool.path)):
+            command += [_INSTANCES, "details"]
         if request.kernels:
             command += ["-k", _pattern(request.kernels)]
         if request.launch_skip:
@@ -109,11 +129,13 @@ class Ncu(Collector):
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path]) -> Verdict:
         """Ncu ends with 0 even if no kernel ran; the program's own code passes through it."""
-        if step.what in (TIME, ENERGY):
-            return Verdict()
+        if step.then is not None:
+            return nsys.judge(step.then, ended)
+        if step.what in (PLAIN, TIME, ENERGY):
+            return Verdict((f"Time: {step.why}.",) if step.what == TIME else ())
         said = messages.understand(messages.texts(logs))
         sentences = list(said.sentences)
-        rows = self.progress(logs)
+        rows = self.progress(logs) or 0
         failed = said.fatal or (ended.code == 1 and not rows and said.status is None)
         if said.no_kernels or (logs and not rows and not failed):
             sentences.append("No kernel ran on the GPU, or ncu saw none. Does the program use CUDA?")
@@ -124,13 +146,31 @@ class Ncu(Collector):
         status = said.status if said.status is not None else (0 if failed else None)
         return Verdict(tuple(sentences), status, failed or not logs, rows if logs else None)
 
-    def progress(self, logs: Sequence[Path]) -> int:
-        """Launches that ncu has begun or written."""
+    def progress(self, logs: Sequence[Path]) -> int | None:
+        """Launches that ncu has begun or written; nsys writes at the end only."""
         texts = messages.texts(logs)
-        return max(
-            sum(text.count(_PROFILING) for text in texts),
-            len({pair for text in texts for pair in re.findall(_ROW, text)}),
+        return (
+            None
+            if not texts
+            else max(
+                sum(text.count(_PROFILING) for text in texts),
+                len({pair for text in texts for pair in re.findall(_ROW, text)}),
+            )
         )
+
+
+def _alone(what: str, request: Request) -> str:
+    if what == PLAIN:
+        return "the program alone: its output, and the time of the whole program"
+    if what == ENERGY:
+        return "the program alone, while the meter is read"
+    return f"the program alone, for the time of the whole program: {nsys.why_not(request)}, {nsys.FALLBACK}"
+
+
+@functools.cache
+def _options(path: str) -> str:
+    """What ncu prints of its options."""
+    return ask([path, "--help"])
 
 
 def _pattern(kernels: Sequence[str]) -> str:

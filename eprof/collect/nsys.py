@@ -1,0 +1,118 @@
+"""nsys, Nsight Systems: traces when kernels ran, and replays nothing. The times of a run whose counters are ncu's."""
+
+import functools
+import glob
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from eprof.collect import messages
+from eprof.collect.collector import Place, Request, Step, Then, Tool, Verdict
+from eprof.collect.process import Ended
+from eprof.collect.tools import ask
+
+NAME = "nsys"
+_INSTALL = "sudo apt install nsight-systems (Debian, Ubuntu), or install the CUDA toolkit of the driver's version"
+_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-systems/*/bin")
+# Before it a trace is a `.qdrep`, and its tables have other names.
+_FIRST = (2021, 4)
+_REPORT, _OLD_REPORT = "cuda_gpu_kern_sum", "gpukernsum"
+_GRAPHS = "--cuda-graph-trace"
+_HEADER = r'(?m)^"?Time ?\(%\)"?,.*\bInstances\b.*$'
+_ROW = r'(?m)^"?[\d.]+"?,"?[\d.]+"?,"?(\d+)"?,'
+FALLBACK = "so the times of kernels are ncu's own, of replayed, cold kernels, and estimated"
+
+
+class _Abilities(NamedTuple):
+    """What this version calls the report of kernels, and whether it can look into CUDA graphs."""
+
+    report: str
+    graphs: bool
+
+
+@functools.cache
+def find() -> Tool:
+    """Look for nsys in PATH and in the usual places; `usable` says nothing of a GPU."""
+    places = os.pathsep.join(place for pattern in _PLACES for place in sorted(glob.glob(pattern), reverse=True))
+    path = shutil.which(NAME) or shutil.which(NAME, path=places)
+    if path is None:
+        return Tool(NAME, False, "nsys is not installed", remedy=_INSTALL)
+    told = re.search(r"version (\d+)\.(\d+)\S*", ask([path, "--version"]))
+    if told is None:
+        return Tool(NAME, False, f"{path} does not tell its version", path, remedy=_INSTALL)
+    version = told[0].removeprefix("version ")
+    if (int(told[1]), int(told[2])) < _FIRST:
+        return Tool(NAME, False, f"nsys {version} is older than 2021.4", path, version, _INSTALL)
+    return Tool(NAME, True, "times kernels as they run, without replay", path, version)
+
+
+def why_not(request: Request) -> str | None:
+    """Why kernels cannot be timed by nsys, as half a sentence; None if they can."""
+    tool = find()
+    if not tool.usable:
+        return f"{tool.why} ({tool.remedy})"
+    if request.launch_skip or request.launch_count is not None or request.nvtx:
+        return "nsys would time all launches, not those chosen by --launch-skip, --launch-count or --nvtx"
+    return None
+
+
+@functools.cache
+def _abilities(path: str) -> _Abilities:
+    reports = ask([path, "stats", "--help-reports"])
+    return _Abilities(
+        _OLD_REPORT if _OLD_REPORT in reports and _REPORT not in reports else _REPORT,
+        _GRAPHS in ask([path, "profile", "--help"]),
+    )
+
+
+def step(what: str, request: Request, place: Place) -> Step:
+    """The program under a trace of CUDA alone, and then the table of its kernels, in full names as ncu writes them."""
+    path = str(find().path)
+    can = _abilities(path)
+    log, trace = place.log(what, ".csv"), place.log(what, ".nsys-rep")
+    # Kernels of a graph one by one, as ncu counts them.
+    graphs = [f"{_GRAPHS}=node"] if can.graphs else []
+    return Step(
+        what,
+        (
+            path, "profile", "--trace=cuda", "--sample=none", "--cpuctxsw=none", *graphs,
+            "-o", str(trace.with_suffix("")).replace("%", "%%"), *request.program,
+        ),
+        "the time of every kernel launch, traced without any counters: replay would falsify it",
+        logs=(log.name,),
+        then=Then(
+            (path, "stats", "--report", can.report, "--format", "csv", str(trace)),
+            trace,
+            log,
+            (trace.with_suffix(".sqlite"),),
+        ),
+    )  # fmt: skip
+
+
+def launches(path: Path) -> int:
+    """The kernel launches that a table of nsys tells of; 0 where it tells of none."""
+    (text,) = messages.texts([path])
+    header = re.search(_HEADER, text)
+    return sum(int(one) for one in re.findall(_ROW, text[header.end() :])) if header else 0
+
+
+def judge(then: Then, ended: Ended) -> Verdict:
+    """What a trace told. It never ends the run: without it ncu's own times are left."""
+    if not then.source.is_file():
+        end = f"exit code {ended.code}" if ended.signal is None else f"signal {ended.signal}"
+        said = f"nsys wrote no trace ({end}; what it said is in output/), {FALLBACK}."
+        return Verdict((said,), tells_status=False)
+    # 0 may be its own; any other code is the program's, for it left a trace.
+    tells = bool(ended.code)
+    if not then.log.is_file():
+        return Verdict(
+            (f"nsys could not make a table of its trace {then.source.name}, {FALLBACK}.",), tells_status=tells
+        )
+    seen = launches(then.log)
+    if not seen:
+        return Verdict(
+            (f"nsys saw no kernel (what it said is in logs/{then.log.name}), {FALLBACK}.",), tells_status=tells
+        )
+    return Verdict(kernels=seen, tells_status=tells)
