@@ -99,11 +99,12 @@ def _measured(options: argparse.Namespace) -> "Tuning":
             "each row."
         )
     table = None if options.costs is None else costs.load(options.costs)
+    checked = build.time_check(measured)
+    asked = build.modelled(measured, checked) if options.times == "modelled" else None
     with cli_validate.Progress(options.quiet) as report:
-        predicted, about, notes = inputs.predicted(measured, table, options.jobs, report)
-    return build.from_measurements(
-        measured, predicted, about, modelled_times=options.times == "modelled", notes=[*measured.notes, *notes]
-    )
+        predicted, about, notes = inputs.predicted(measured, table, options.jobs, report, asked)
+    said = [*measured.notes, *notes]
+    return build.from_measurements(measured, predicted, about, asked=asked, checked=checked, notes=said)
 
 
 def _profiled(options: argparse.Namespace) -> "Tuning":

@@ -74,6 +74,11 @@ def add_validate(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--baselines", action="store_true", help="also constant power, V = 1, regressions, a neural network"
     )
+    parser.add_argument(
+        "--device",
+        metavar="NAME",
+        help="the measured GPU: fits are drawn to energies of other GPUs, as those of `eprof fit` (default: to none)",
+    )
     parser.add_argument("--mapping", metavar="NAME|FILE", help="what the columns mean (default: told by their names)")
     parser.add_argument(
         "--profile",
@@ -233,6 +238,8 @@ def _validation(
 
 def _plan(options: argparse.Namespace, measured: "Measurements", refit: bool) -> "tuple[Plan, list[str]]":
     """What to run; the default protocols only where the rows can be split by them, with a note where not."""
+    from eprof.fitting.defaults import form_for
+    from eprof.fitting.form import Form
     from eprof.validation import protocols, study
 
     notes: list[str] = []
@@ -257,6 +264,7 @@ def _plan(options: argparse.Namespace, measured: "Measurements", refit: bool) ->
         validation=validation,
         folds=options.folds,
         seed=options.seed,
+        form=form_for(measured, options.device) if options.device else Form(),
         baselines=options.baselines,
         scale=options.scale,
         processes=options.jobs,

@@ -24,7 +24,7 @@ _STEPS = (230, 223, 222, 215, 208, 172, 130, 94, 52)
 def show(document: Mapping[str, Any], verbose: bool = False) -> None:
     """Print the summary on standard output; every kernel and note if `verbose`."""
     console = Console(highlight=False)
-    for part in _summary(document, verbose):
+    for part in _summary(document, verbose, console.width):
         console.print(part)
 
 
@@ -32,12 +32,12 @@ def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, no_color=True, highlight=False)
-    for part in _summary(document, verbose):
+    for part in _summary(document, verbose, console.width):
         console.print(part)
     return buffer.getvalue()
 
 
-def _summary(document: Mapping[str, Any], verbose: bool) -> Iterable[RenderableType]:
+def _summary(document: Mapping[str, Any], verbose: bool, width: int) -> Iterable[RenderableType]:
     said = verdict(document)
     yield Text(printable(f"{document['title']} · {document['objective_words']}"), style="dim")
     yield Text(printable(said.sentence), style="bold")
@@ -46,7 +46,7 @@ def _summary(document: Mapping[str, Any], verbose: bool) -> Iterable[RenderableT
     yield Text()
     yield from _heat(document)
     if len(document["kernels"]) > 1:
-        yield _kernels(document, None if verbose else _KERNELS)
+        yield _kernels(document, None if verbose else _KERNELS, width)
     for sentence in (*lost_words(document), time_words(document)):
         if sentence:
             yield Text(printable(sentence))
@@ -84,7 +84,7 @@ def _cell(words: str, step: int | None) -> Text:
     return Text(words, style=f"{ink} on color({_STEPS[step]})")
 
 
-def _kernels(document: Mapping[str, Any], most: int | None) -> Table:
+def _kernels(document: Mapping[str, Any], most: int | None, width: int) -> Table:
     rows = sorted(document["kernels"], key=lambda one: -((one["best"] or {}).get("energy_j") or 0))
     shown = rows if most is None else rows[:most]
     more = f", {len(shown)} of {len(rows)} (-v: all)" if len(shown) < len(rows) else ""
@@ -92,7 +92,7 @@ def _kernels(document: Mapping[str, Any], most: int | None) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title=f"Kernels{more}")
     table.add_column("kernel", no_wrap=True)
     heads = ("best", "energy", "time", "fastest", "saves", *(("measured", "lost %", "fastest %") if measured else ()))
-    fill(table, heads, [(one["name"], _row(one, measured)) for one in shown])
+    fill(table, heads, [(one["name"], _row(one, measured)) for one in shown], width)
     return table
 
 

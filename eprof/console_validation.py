@@ -15,12 +15,13 @@ from eprof.report.validation_words import protocol, verdict
 
 _KERNELS = 8
 _NOTES = 6
+_NARROWEST, _WIDEST = 14, 48
 
 
 def show(document: Mapping[str, Any], verbose: bool = False) -> None:
     """Print the summary on standard output; every kernel and note if `verbose`."""
     console = Console(highlight=False)
-    for part in _summary(document, verbose):
+    for part in _summary(document, verbose, console.width):
         console.print(part)
 
 
@@ -28,12 +29,12 @@ def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, no_color=True, highlight=False)
-    for part in _summary(document, verbose):
+    for part in _summary(document, verbose, console.width):
         console.print(part)
     return buffer.getvalue()
 
 
-def _summary(document: Mapping[str, Any], verbose: bool) -> Iterable[RenderableType]:
+def _summary(document: Mapping[str, Any], verbose: bool, width: int) -> Iterable[RenderableType]:
     said = verdict(document)
     yield Text(printable(document["title"]), style="dim")
     yield Text(printable(said.sentence), style="bold")
@@ -43,7 +44,7 @@ def _summary(document: Mapping[str, Any], verbose: bool) -> Iterable[RenderableT
     if document["baselines"]:
         yield _baselines(document)
     if document.get("by_benchmark"):
-        yield _kernels(document, None if verbose else _KERNELS)
+        yield _kernels(document, None if verbose else _KERNELS, width)
     if document.get("runs"):
         yield _runs(document)
     for one in document.get("candidates", ()):
@@ -86,7 +87,7 @@ def _baselines(document: Mapping[str, Any]) -> Table:
     return table
 
 
-def _kernels(document: Mapping[str, Any], most: int | None) -> Table:
+def _kernels(document: Mapping[str, Any], most: int | None, width: int) -> Table:
     rows = document["by_benchmark"]
     shown = rows if most is None else rows[:most]
     rest = len(rows) - len(shown)
@@ -98,7 +99,7 @@ def _kernels(document: Mapping[str, Any], most: int | None) -> Table:
         title=f"Kernels, error in %, {protocol(document['main_protocol'])}{more}",
     )
     table.add_column("kernel", no_wrap=True)
-    fill(table, ("mean", "bias", "max", "RMSE W", "meas. W", "pred. W"), [_kernel(one) for one in shown])
+    fill(table, ("mean", "bias", "max", "RMSE W", "meas. W", "pred. W"), [_kernel(one) for one in shown], width)
     return table
 
 
@@ -107,13 +108,15 @@ def _kernel(one: Mapping[str, Any]) -> tuple[str, list[str]]:
     return one["benchmark"], [*errors, number(one["reference"]["measured_w"]), number(one["reference"]["predicted_w"])]
 
 
-def fill(table: Table, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
+def fill(table: Table, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], width: int) -> None:
     """Columns of numbers as wide as they must be; the name, in the column that is there, takes what is left."""
+    left = width
     for at, head in enumerate(heads):
         wide = max([len(head), *(len(cells[at]) for _, cells in rows)])
         table.add_column(head, justify="right", no_wrap=True, min_width=wide)
+        left -= wide + 3
     for name, cells in rows:
-        table.add_row(cut(printable(name), 48), *cells)
+        table.add_row(cut(printable(name), max(_NARROWEST, min(_WIDEST, left - 2))), *cells)
 
 
 def _runs(document: Mapping[str, Any]) -> Table:

@@ -221,7 +221,10 @@ def test_measurements_priced_with_the_model_that_made_them_pick_the_measured_bes
 def test_modelled_times_are_not_the_measured_ones_but_near(known):
     measured = made(benchmarks=6)
     watts, about, _ = inputs.predicted(measured, known)
-    tuning = build.from_measurements(measured, watts, about, modelled_times=True)
+    checked = build.time_check(measured)
+    asked = build.modelled(measured, checked)
+    assert asked.counts().to_numpy() == pytest.approx(measured.counts().to_numpy())
+    tuning = build.from_measurements(measured, watts, about, asked=asked, checked=checked)
     assert tuning.time_from == "modelled"
     for one in tuning.grids:
         assert one.time_s != pytest.approx(one.measured_s, rel=1e-9)
@@ -251,7 +254,7 @@ def test_bad_measurements_are_refused_in_a_sentence(known):
         inputs.predicted(made(benchmarks=1), None)
     with pytest.raises(EprofError, match="counts of DRAM bytes"):
         bare = measured.only([name for name in PRICES if name != "dram_byte"])
-        build.from_measurements(bare, measured.power_w, {}, modelled_times=True)
+        build.modelled(bare, build.time_check(bare))
 
 
 # ---- profiles
@@ -330,7 +333,8 @@ def test_the_time_oracle_and_the_model_on_the_gtx_980(real_power):
     from eprof.measurements import read
 
     measured = read([real_power("nvdvfs_counts_gtx980_low.csv")])
-    tuning = build.from_measurements(measured, measured.power_w, {"kind": "refit", "protocol": "none"})
+    model = {"kind": "refit", "protocol": "none"}
+    tuning = build.from_measurements(measured, measured.power_w, model, checked=build.time_check(measured))
     found = document.document(tuning, parse("energy"))
     oracle = found["energy_lost_percent"]["oracle"]
     assert (oracle["cases"], oracle["wrong"]) == (30, 25)

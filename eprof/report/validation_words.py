@@ -65,7 +65,10 @@ def verdict(document: Mapping[str, Any]) -> Verdict:
     if one["mean_percent"] is None:
         return Verdict("No row could be predicted.", "The notes say why.")
     what = "energy" if name == "runs" else "power"
-    sentence = f"{_SUBJECT[name]}, predicted {what} is off by {percent(one['mean_percent'])} on average."
+    subject = _SUBJECT[name]
+    if name == protocols.TABLE and document.get("table_saw_these"):
+        subject = _SUBJECT[protocols.FIT]
+    sentence = f"{subject}, predicted {what} is off by {percent(one['mean_percent'])} on average."
     return Verdict(sentence, f"{_spread(one)} {_use(one)}")
 
 

@@ -13,9 +13,12 @@ from eprof.energy import attribute
 from eprof.errors import CostError, EprofError
 from eprof.marks import NONE, Mark
 from eprof.measurements import Measurements
+from eprof.measurements.values import COUNTED
 from eprof.profile import Energy
 from eprof.tuning.grid import Floats, Grid, Point
 from eprof.tuning.timemodel import TimeCheck, Timed, TimeModel, check
+from eprof.validation.candidates import by_price
+from eprof.validation.protocols import settings as setting_keys
 
 MEASURED, MODELLED = "measured", "modelled"
 _UNLISTED = "the table lists both clocks, but not this pair"
@@ -72,7 +75,8 @@ def from_profile(
         _grid(counts, at, np.array(joules)[:, at], np.array(seconds)[:, at], Mark(int(marks[at])), place)
         for at in range(len(counts.kernels))
     ]
-    notes = [*energy.costs.notes, *refused, *_profile_notes(counts, dram, marks, here, place, table, now_from)]
+    beyond = _beyond(table, counts, energy)
+    notes = [*energy.costs.notes, *refused, *beyond, *_profile_notes(counts, dram, marks, here, place, table, now_from)]
     about = {"kind": "table", "name": table.name, "device": table.device, "source": table.source}
     title = energy.profile.title
     return Tuning(title, points, grids, "the program", MODELLED, model, None, about, tuple(notes))
@@ -108,9 +112,15 @@ def _clocks(label: str) -> tuple[float, float]:
 
 
 def _byte_per_cycle(table: CostTable) -> float | None:
-    """The peak of DRAM in bytes a memory clock cycle, from the table's peaks at its default."""
+    """The peak of DRAM in bytes a memory clock cycle: the table's, else the most that it was fitted to."""
     peak, mhz = table.at().peaks.dram_gb_per_s, table.default.memory_mhz
-    return None if peak is None or not mhz else peak * 1e3 / mhz
+    if peak is not None and mhz:
+        return peak * 1e3 / mhz
+    seen = table.fit.data.get("range", {}) if table.fit is not None else {}
+    if seen.get("dram_byte") and seen.get("memory_mhz") and seen["dram_byte"][1] > 0:
+        # 1e9 bytes a second; reached, as far as is known, at the highest memory clock.
+        return float(seen["dram_byte"][1]) * 1e3 / float(seen["memory_mhz"][1])
+    return None
 
 
 def _times(model: TimeModel, counts: Counts, dram: pd.Series, here: Point, point: Point) -> Floats:
@@ -131,6 +141,27 @@ def _grid(counts: Counts, at: int, energy_j: Floats, time_s: Floats, marks: Mark
     nothing = np.full(len(energy_j), np.nan)
     name = str(kernel["kernel"])
     return Grid(name, name, energy_j, time_s, nothing, nothing, marks, float(kernel["launches"]), now)
+
+
+def _beyond(table: CostTable, counts: Counts, energy: Energy) -> list[str]:
+    """A sentence for what the kernels do more often a second than any that the table was fitted to."""
+    seen = table.fit.data.get("range", {}) if table.fit is not None else {}
+    if not seen or energy.split is None or energy.costs is None:
+        return []
+    joules = by_price(table, energy.split.table)
+    found = {}
+    for term, price in energy.costs.prices.items():
+        if term in seen and price.pj > 0:
+            rate = joules[term].to_numpy() / (price.pj * 1e-12) / counts.kernels["time_s"].to_numpy(dtype=float) / 1e9
+            several = int((rate > 1.05 * seen[term][1]).sum())
+            if several:
+                found[term] = several
+    if not found:
+        return []
+    what = ", ".join(
+        f"{term.replace('_', ' ')} ({several} of {len(counts.kernels)} kernels)" for term, several in found.items()
+    )
+    return [f"More a second than in any measurement that {table.name} was fitted to: {what}. Nobody has looked there."]
 
 
 def _profile_notes(
@@ -162,17 +193,43 @@ def _profile_notes(
     return notes
 
 
+def time_check(measurements: Measurements) -> TimeCheck | None:
+    """The time model on these measurements, tested on each benchmark by one that was fitted to the others.
+
+    None: no DRAM bytes were counted, or each benchmark was timed at one setting only.
+    """
+    counts = measurements.counts()
+    rows = measurements.rows[["benchmark", "core_mhz", "memory_mhz", "time_s"]]
+    return check(Timed(rows.assign(dram_byte=counts.get("dram_byte", np.nan)), measurements.reference), None)
+
+
+def modelled(measurements: Measurements, checked: TimeCheck | None) -> Measurements:
+    """The same rows as if only the reference had been timed: times as modelled, and rates, counts over those times.
+
+    A benchmark's times come from a model that was fitted to the others. Raises EprofError: there is no time model.
+    """
+    if checked is None or measurements.kind != COUNTED:
+        raise EprofError("Modelled times need counts of DRAM bytes, which these measurements do not hold.")
+    keys = ["benchmark", "core_mhz", "memory_mhz"]
+    known = checked.pairs.drop_duplicates(keys).set_index(keys)["predicted_s"]
+    rows = measurements.rows
+    times = rows[keys].join(known, on=keys)["predicted_s"].fillna(rows["time_s"]).to_numpy(dtype=float)
+    ratio = rows["time_s"].to_numpy(dtype=float) / times
+    return replace(measurements, rows=rows.assign(time_s=times), rates=measurements.rates.mul(ratio, axis=0))
+
+
 def from_measurements(
     measurements: Measurements,
     predicted_w: Floats,
     model: Mapping[str, object],
     *,
-    modelled_times: bool = False,
+    asked: Measurements | None = None,
+    checked: TimeCheck | None = None,
     notes: Sequence[str] = (),
 ) -> Tuning:
-    """Measured kernels with predicted power, (n,), at every setting; times as measured, or modelled from one setting.
+    """Measured kernels with predicted power, (n,), at every setting.
 
-    The time model is fitted and tested in either case, on each benchmark with a model fitted to the others.
+    asked: the same rows with modelled times, for which `predicted_w` then holds; checked: the time model's errors.
     Raises EprofError: no times, or one setting only.
     """
     rows = measurements.rows
@@ -180,59 +237,39 @@ def from_measurements(
         raise EprofError("These measurements hold no times, so nothing tells energy from power; each row needs a time.")
     if len(measurements.settings) < 2:
         raise EprofError("All rows are at one setting, so there is nothing to choose from.")
-    data = rows[["benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w"]].assign(predicted_w=predicted_w)
-    counts = measurements.counts()
-    data["dram_byte"] = counts.get("dram_byte", np.nan)
-    checked = check(Timed(data.drop(columns=["power_w", "predicted_w"]), measurements.reference), None)
     said = [*notes]
-    if modelled_times:
-        data, more = _with_modelled(data, checked, measurements.reference)
-        said += more
-    points = [Point(core, memory) for memory, core in _settings(rows)]
+    reference = measurements.reference
+    if asked is not None:
+        said.append(f"Times are modelled from the one measured at {reference[0]:g}/{reference[1]:g} MHz.")
+    data = rows[["benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w"]].assign(
+        predicted_w=predicted_w, asked_s=(asked or measurements).rows["time_s"]
+    )
+    points = [Point(core, memory) for core, memory in setting_keys(rows)]
     names = list(dict.fromkeys(rows["benchmark"]))
-    grids = [_measured_grid(name, data[data["benchmark"] == name], points, measurements.reference) for name in names]
-    time_from = MODELLED if modelled_times else MEASURED
+    grids = [_measured_grid(name, data[data["benchmark"] == name], points, reference) for name in names]
     title = ", ".join(one.rpartition("/")[2] for one in measurements.sources)
     whole = f"all {len(names)} kernels, one launch each"
+    time_from = MEASURED if asked is None else MODELLED
     fitted = checked.model if checked is not None else None
     return Tuning(title, points, grids, whole, time_from, fitted, checked, model, tuple(said))
-
-
-def _settings(rows: pd.DataFrame) -> list[tuple[float, float]]:
-    pairs = rows[["memory_mhz", "core_mhz"]].drop_duplicates().sort_values(["memory_mhz", "core_mhz"])
-    return [(float(memory), float(core)) for memory, core in pairs.itertuples(index=False)]
-
-
-def _with_modelled(
-    data: pd.DataFrame, checked: TimeCheck | None, reference: tuple[float, float]
-) -> tuple[pd.DataFrame, list[str]]:
-    """The rows with times as modelled from each benchmark's row at the reference, in the column `modelled_s`.
-
-    A benchmark's times come from a model that was fitted to the others.
-    """
-    if checked is None:
-        raise EprofError("Modelled times need counts of DRAM bytes, which these measurements do not hold.")
-    keys = ["benchmark", "core_mhz", "memory_mhz"]
-    modelled = checked.pairs.drop_duplicates(keys).set_index(keys)["predicted_s"].rename("modelled_s")
-    found = data.join(modelled, on=keys)
-    found["modelled_s"] = found["modelled_s"].fillna(found["time_s"])
-    words = f"Times are modelled from the one measured at {reference[0]:g}/{reference[1]:g} MHz."
-    return found, [words]
 
 
 def _measured_grid(name: str, rows: pd.DataFrame, points: Sequence[Point], reference: tuple[float, float]) -> Grid:
     """One benchmark; rows measured twice at a setting count with their mean."""
     labels = [Point(core, memory).label for core, memory in zip(rows["core_mhz"], rows["memory_mhz"], strict=True)]
-    columns = ["time_s", "power_w", "predicted_w", *(["modelled_s"] if "modelled_s" in rows else [])]
-    at = rows[columns].groupby(labels).mean().reindex([one.label for one in points])
-    time = at["modelled_s"] if "modelled_s" in at else at["time_s"]
+    at = (
+        rows[["time_s", "power_w", "predicted_w", "asked_s"]]
+        .groupby(labels)
+        .mean()
+        .reindex([one.label for one in points])
+    )
     here = Point(*reference).label
     place = next((place for place, one in enumerate(points) if one.label == here), None)
     return Grid(
         name,
         str(rows["kernel"].iloc[0]),
-        (at["predicted_w"] * time).to_numpy(dtype=float),
-        time.to_numpy(dtype=float),
+        (at["predicted_w"] * at["asked_s"]).to_numpy(dtype=float),
+        at["asked_s"].to_numpy(dtype=float),
         (at["power_w"] * at["time_s"]).to_numpy(dtype=float),
         at["time_s"].to_numpy(dtype=float),
         NONE,

@@ -38,15 +38,20 @@ def is_measurements(path: Path) -> bool:
 
 
 def predicted(
-    measured: Measurements, table: CostTable | None, processes: int | None = None, report: Report | None = None
+    measured: Measurements,
+    table: CostTable | None,
+    processes: int | None = None,
+    report: Report | None = None,
+    asked: Measurements | None = None,
 ) -> tuple[Floats, Mapping[str, object], list[str]]:
     """Power of every row, (n,), W, with what predicted it and notes.
 
     By `table` as it is; without one by a fit that has not seen the kernel, or, where kernels have unknowns of their
-    own, has not seen the setting. Raises EprofError: one kernel only.
+    own, has not seen the setting. asked: the same rows with modelled times, if it is those that are to be predicted.
+    Raises EprofError: one kernel only.
     """
     if table is not None:
-        priced = price(table, measured)
+        priced = price(table, asked or measured)
         return priced.power_w, _about(table, measured, priced.power_w), list(priced.notes)
     protocol = protocols.LEAVE_ONE_SETTING_OUT if measured.own else protocols.LEAVE_ONE_BENCHMARK_OUT
     if not measured.own and measured.rows["benchmark"].nunique() < 2:
@@ -58,7 +63,7 @@ def predicted(
         if report is not None:
             report("fitting without the kernel", done, of)
 
-    watts = run.cross_validate(model, measured, folds, processes=processes, progress=told)
+    watts = run.cross_validate(model, measured, folds, processes=processes, progress=told, asked=asked)
     errors = score(measured.power_w, watts)
     about = {"kind": "refit", "protocol": protocol, "power_error_percent": errors.mean_percent}
     return watts, about, []

@@ -24,7 +24,7 @@ def find(profile: Profile, table: CostTable, validation: Validation) -> list[dic
     costs = table.at()
     counts = profile.counts(costs.books)
     shares = likeness.mixes(validation.parts, validation.measurements.rows["benchmark"]).shares
-    joules = _by_price(table, attribute(counts, costs).table)
+    joules = by_price(table, attribute(counts, costs).table)
     power, predicted = validation.measurements.power_w, validation.outcomes[validation.main].predicted
     names = validation.measurements.rows["benchmark"].to_numpy()
     found = []
@@ -51,7 +51,7 @@ def find(profile: Profile, table: CostTable, validation: Validation) -> list[dic
     return found
 
 
-def _by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
+def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
     """Joules of each word of the vocabulary dealt out to the prices in its formula, and constant power.
 
     A formula is linear in the prices, so a price's part is the formula with all others at zero.

@@ -16,6 +16,7 @@ from eprof.validation.scores import Floats, errors_percent, grouped, histogram, 
 from eprof.validation.study import SCALED, Outcome, Validation
 
 SCHEMA = "eprof.validation/1"
+_SAW = "the table as it is, on rows of a file that it was made from: how well it follows them, no test"
 EDGES = [float(one) for one in range(-50, 51, 2)]
 
 
@@ -105,7 +106,8 @@ def _measured(validation: Validation, notes: Sequence[str]) -> dict[str, Any]:
         ],
         "reference": {"core_mhz": measurements.reference[0], "memory_mhz": measurements.reference[1]},
         "main_protocol": main,
-        "protocols": {name: _outcome(name, one, measurements) for name, one in validation.outcomes.items()},
+        "protocols": {name: _outcome(name, one, validation) for name, one in validation.outcomes.items()},
+        "table_saw_these": validation.table_saw_these,
         "baselines": {
             model: {name: _short(one) for name, one in by_protocol.items()}
             for model, by_protocol in validation.baselines.items()
@@ -143,8 +145,9 @@ def _meaning(name: str) -> str:
     return protocols.MEANINGS[name]
 
 
-def _outcome(name: str, outcome: Outcome, measurements: Measurements) -> dict[str, Any]:
-    return {**_short(outcome), "folds": outcome.folds, "meaning": _meaning(name)}
+def _outcome(name: str, outcome: Outcome, validation: Validation) -> dict[str, Any]:
+    meaning = _SAW if name == protocols.TABLE and validation.table_saw_these else _meaning(name)
+    return {**_short(outcome), "folds": outcome.folds, "meaning": meaning}
 
 
 def _short(outcome: Outcome) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import pandas as pd
 
 from eprof.costs import Costs, CostTable
 from eprof.errors import CostError
-from eprof.marks import Mark
 from eprof.measurements import Measurements
 from eprof.validation.protocols import label, setting_of
 from eprof.validation.scores import Floats
@@ -49,7 +48,7 @@ def price(table: CostTable, measurements: Measurements) -> Priced:
         except CostError as err:
             refused.append(str(err))
             continue
-        if costs.marks & Mark.ESTIMATED:
+        if "interpolated" in costs.setting_from:
             estimated.append(name)
         found[at] = _watts(costs, terms, rates[at])
     if np.isnan(found).all():

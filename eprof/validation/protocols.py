@@ -25,7 +25,7 @@ TRANSFER = "transfer"
 TABLE = "table"
 
 MEANINGS = {
-    TABLE: "the table as it is, on rows that it may or may not have been made from",
+    TABLE: "the table as it is, on rows that it does not name among its own",
     FIT: "trained and tested on the same rows: how well the form can follow the data, not how well it predicts",
     HOLDOUT: "trained on some settings, tested on the others (the seeds' T and V)",
     LEAVE_ONE_SETTING_OUT: "each setting predicted from all others: a known kernel at new clocks",

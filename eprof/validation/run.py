@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -53,15 +53,19 @@ def cross_validate(
     *,
     processes: int | None = None,
     progress: Progress | None = None,
+    asked: Measurements | None = None,
 ) -> Floats:
     """Predict every row that a fold tests, in W, (n,); NaN for rows that none tests.
 
     Each fold trains a model of its own. Folds run in several processes where that pays: processes: how many at most
-    (None: as many as there are cores, 1: none). progress: called with (folds done, folds in all).
+    (None: as many as there are cores, 1: none). progress: called with (folds done, folds in all). asked: the same rows
+    as they are to be predicted, if not as they were measured: with other times.
     Raises EprofError if a fold cannot be trained, with what it left out.
     """
     predicted = np.full(len(measurements.rows), np.nan)
-    for done, (fold, watts) in enumerate(_runs(model, measurements, folds, processes), start=1):
+    for done, (fold, watts) in enumerate(
+        _runs(_Task(model, measurements, asked or measurements), folds, processes), start=1
+    ):
         predicted[fold.test] = watts
         if progress is not None:
             progress(done, len(folds))
@@ -73,39 +77,45 @@ def train_and_test(model: Model, train: Measurements, test: Measurements) -> Flo
     return np.asarray(model.train(train).predict(blind(test)), dtype=float)
 
 
-def one_fold(model: Model, measurements: Measurements, fold: Fold) -> Floats:
+def one_fold(model: Model, measurements: Measurements, fold: Fold, asked: Measurements | None = None) -> Floats:
     """Predictions of the fold's test rows. Raises EprofError that names what the fold left out."""
     try:
-        return train_and_test(model, measurements.take(fold.train), measurements.take(fold.test))
+        return train_and_test(model, measurements.take(fold.train), (asked or measurements).take(fold.test))
     except EprofError as err:
         raise EprofError(f"{model.name}, without {fold.label}: {err}") from err
 
 
-def _runs(
-    model: Model, measurements: Measurements, folds: Sequence[Fold], processes: int | None
-) -> Iterator[tuple[Fold, Floats]]:
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What all folds share."""
+
+    model: Model
+    measurements: Measurements
+    asked: Measurements
+
+    def fold(self, fold: Fold) -> Floats:
+        return one_fold(self.model, self.measurements, fold, self.asked)
+
+
+def _runs(task: _Task, folds: Sequence[Fold], processes: int | None) -> Iterator[tuple[Fold, Floats]]:
     """The first fold here, to see how long one takes; the others here too, or in processes if they take long."""
     if not folds:
         return
     started = time.monotonic()
-    yield folds[0], one_fold(model, measurements, folds[0])
+    yield folds[0], task.fold(folds[0])
     left_s = (time.monotonic() - started) * (len(folds) - 1)
     workers = min(processes or os.cpu_count() or 1, len(folds) - 1)
     if workers < 2 or left_s < _WORTH_PROCESSES_S or "fork" not in multiprocessing.get_all_start_methods():
         for fold in folds[1:]:
-            yield fold, one_fold(model, measurements, fold)
+            yield fold, task.fold(fold)
         return
-    yield from _in_processes(model, measurements, folds[1:], workers)
+    yield from _in_processes(task, folds[1:], workers)
 
 
-def _in_processes(
-    model: Model, measurements: Measurements, folds: Sequence[Fold], workers: int
-) -> Iterator[tuple[Fold, Floats]]:
+def _in_processes(task: _Task, folds: Sequence[Fold], workers: int) -> Iterator[tuple[Fold, Floats]]:
     """The folds in `workers` processes, in the order in which they come to an end."""
     # Forked, not spawned: a script or notebook that calls us need not be written for processes of its own.
-    pool = ProcessPoolExecutor(
-        workers, multiprocessing.get_context("fork"), initializer=_remember, initargs=(model, measurements)
-    )
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), initializer=_remember, initargs=(task,))
     with pool:
         pending = {pool.submit(_remembered_fold, fold): fold for fold in folds}
         try:
@@ -121,9 +131,9 @@ def _in_processes(
 _HELD: list[Any] = []
 
 
-def _remember(model: Model, measurements: Measurements) -> None:
+def _remember(task: _Task) -> None:
     """Keep what all folds of this process need, so that it crosses over once; one thread for linear algebra."""
-    _HELD[:] = [model, measurements]
+    _HELD[:] = [task]
     if find_spec("threadpoolctl") is not None:
         from threadpoolctl import threadpool_limits
 
@@ -131,7 +141,7 @@ def _remember(model: Model, measurements: Measurements) -> None:
 
 
 def _remembered_fold(fold: Fold) -> Floats:
-    found: Floats = one_fold(_HELD[0], _HELD[1], fold)
+    found: Floats = _HELD[0].fold(fold)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -66,16 +67,24 @@ class Validation:
     notes: tuple[str, ...]
 
     @property
+    def table_saw_these(self) -> bool:
+        """Whether the table says that it was made from a file of the same name: its errors are then those of a fit."""
+        fit_record = self.table.fit if self.table is not None else None
+        made_from = {str(one) for one in fit_record.data.get("data", ())} if fit_record is not None else set()
+        return bool(made_from & {Path(one).name for one in self.measurements.sources})
+
+    @property
     def main(self) -> str:
         """The protocol that says most about a new kernel: what the report draws."""
         order = (
             protocols.TRANSFER,
-            protocols.TABLE,
+            *([] if self.table_saw_these else [protocols.TABLE]),
             protocols.LEAVE_ONE_BENCHMARK_OUT,
             protocols.K_FOLD_BENCHMARKS,
             protocols.HOLDOUT,
             protocols.LEAVE_ONE_SETTING_OUT,
             protocols.K_FOLD,
+            protocols.TABLE,
             protocols.FIT,
         )
         return next(name for name in order if name in self.outcomes)
