@@ -99,6 +99,7 @@ def _add_head(parser: argparse.ArgumentParser) -> None:
 def fit(options: argparse.Namespace) -> int:
     """`eprof fit`."""
     outputs = _outputs(options)
+    _peaks(options.peak)
     _needs_scipy()
     from eprof.fitting import fit as solve
     from eprof.fitting.document import document

@@ -55,8 +55,8 @@ def examine(
 ) -> Quality:
     """All that is in `Quality`. `protocols`: what is left out in turn; `progress` is told what is done, k of n."""
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
-    table = pd.DataFrame([[*one.prices_pj, *(one.constants[name] for name in CONSTANTS)] for one in again])
-    table.columns = pd.Index([*measurements.terms, *CONSTANTS])
+    values = [[*one.prices_pj, *(one.constants[name] for name in CONSTANTS)] for one in again]
+    table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
     low, high = np.percentile(table, _INTERVAL, axis=0) if len(table) else (np.nan, np.nan)
     intervals = pd.DataFrame({"low": low, "high": high}, index=table.columns)
     condition, groups = collinearity(measurements, fitted)

@@ -48,13 +48,16 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
     """
     rows = measurements.rows
     found = np.zeros(len(rows), dtype=np.bool_)
-    for _, group in rows.groupby(["benchmark", "memory_mhz"], sort=False):
-        if len(group) < _NEIGHBOURS:
-            continue
-        ordered = group.sort_values("core_mhz")
-        logs = np.log(ordered["power_w"].to_numpy(dtype=np.float64))
-        middle = pd.Series(logs).rolling(_NEIGHBOURS, center=True).median().to_numpy()
-        found[ordered.index.to_numpy()] = np.abs(logs - middle) > np.log(_WILD)
+    if len(rows) < _NEIGHBOURS:
+        return found
+    group = rows.groupby(["benchmark", "memory_mhz"], sort=False).ngroup().to_numpy()
+    order = np.lexsort((rows["core_mhz"].to_numpy(), group))
+    logs = np.log(rows["power_w"].to_numpy(dtype=np.float64)[order])
+    windows = np.lib.stride_tricks.sliding_window_view(logs, _NEIGHBOURS)
+    half, mine = _NEIGHBOURS // 2, group[order]
+    whole = mine[: len(windows)] == mine[_NEIGHBOURS - 1 :]
+    strange = np.abs(logs[half : half + len(windows)] - np.median(windows, axis=1)) > np.log(_WILD)
+    found[order[half : half + len(windows)]] = whole & strange
     return found
 
 

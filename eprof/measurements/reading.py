@@ -245,6 +245,11 @@ class _Sheet:
         return None
 
     def _power(self, time_s: pd.Series) -> pd.Series:
+        if {"power_w", "computation_j", "constant_j"} <= set(self.frame) and "power_w" in self._named(POWERS):
+            raise MeasurementError(
+                f"{self.label}: is a report of eprof, whose power_w is predicted; put what a meter saw into a column "
+                "measured_power_w, and use --mapping eprof-counts."
+            )
         power, energy = self._scaled(POWERS), self._scaled(ENERGIES)
         if power is not None:
             if energy is not None and time_s.notna().any():
