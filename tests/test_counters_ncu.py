@@ -14,6 +14,7 @@ from eprof.marks import Mark
 from eprof.vocabulary import COUNTS
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
+PER_OPCODE = "sass__thread_inst_executed_true_per_opcode"
 CHIPS = ["7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "11.0", "12.0", "12.1"]
 OWN_DRAM = ["7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "10.3", "12.0"]
 SHARED_LD, SHARED_ST = (f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum" for way in ("ld", "st"))
@@ -82,13 +83,20 @@ def test_names_that_a_chip_does_not_have_are_not_asked_for(capability):
 
 @pytest.mark.parametrize("capability", CHIPS)
 def test_a_definition_tells_what_to_collect(capability):
-    """With everything offered, all that the chip has is planned for; only host memory has no counter on some."""
+    """With everything offered, all that the chip has is planned for; only host memory has no counter on some.
+
+    ncu lists a metric with a value for each opcode by its plain name. Where it does not, a pipe tells of the opcode.
+    """
     definition = counters.find("ncu", capability)
     offered = {name for name in definition.wanted if "[" not in name}
     found = plan.plan(definition, None, offered)
     assert set(found.missing) <= {"system_read", "system_write"}
-    assert op("dfma") in found.counters and "smsp__thread_inst_executed_pipe_xu_pred_on.sum" in found.counters
-    assert all("[" not in name and name.endswith(".sum") for name in found.counters)
+    mufu, pipe = f"{PER_OPCODE}[MUFU]", "smsp__thread_inst_executed_pipe_xu_pred_on.sum"
+    assert {op("dfma"), mufu} <= set(found.counters) and pipe not in found.counters
+    lacking = plan.plan(definition, None, offered - {PER_OPCODE})
+    assert lacking.missing == found.missing
+    assert {op("dfma"), pipe} <= set(lacking.counters)
+    assert all("[" not in name and name.endswith(".sum") for name in lacking.counters)
 
 
 def test_a_definition_is_used_instead_of_the_smallest_set():

@@ -202,6 +202,44 @@ def test_an_empty_run_beside_another_is_left_out_and_said(simulated):
         api.load(first, second)
 
 
+def _run_directory(folder, **links):
+    """A run directory without a `run.json`, with one real log and some links in `logs`."""
+    logs = folder / "x.eprof" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "counters-1-1.txt").write_text(block())
+    for name, target in links.items():
+        (logs / f"counters-1-{name}.txt").symlink_to(target)
+    return folder / "x.eprof"
+
+
+def test_links_out_of_a_run_directory_are_not_followed(tmp_path):
+    """A run directory may come from anywhere: what is read and shown is in it. Links inside of it are no harm."""
+    outside = tmp_path / "secret.txt"
+    outside.write_text(block(n=1000))
+    home = _run_directory(tmp_path, a=outside, b="../../secret.txt", c="counters-1-1.txt", d="nowhere", e="/dev/zero")
+    os.mkfifo(home / "logs" / "counters-1-9.txt")
+    found = api.load(home).energy("jetson-tk1").document()
+    assert found["launches"] == 2  # the log, and the link to it
+    (said,) = (one for one in found["warnings"] if "links that lead out" in one)
+    assert "logs/counters-1-9.txt, logs/counters-1-a.txt, logs/counters-1-b.txt and 2 more" in said
+
+
+def test_a_run_directory_of_links_alone_holds_nothing(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "counters-1-1.txt").write_text(block())
+    (tmp_path / "x.eprof").mkdir()
+    (tmp_path / "x.eprof" / "logs").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LogError, match="holds nothing to report on.*links that lead out of it: logs/counters-1-1.txt"):
+        api.load(tmp_path / "x.eprof")
+
+
+def test_a_manifest_that_is_no_plain_file_is_not_waited_for(tmp_path):
+    home = _run_directory(tmp_path)
+    os.mkfifo(home / "run.json")
+    with pytest.raises(CollectError, match="is not a plain file"):
+        api.load(home)
+
+
 def test_a_log_that_does_not_fit_on_the_disk_is_told(simulated):
     """The program ends as always; the run is partial, and what was written before is reported on."""
     program = simulated.python(
