@@ -41,7 +41,7 @@ def document(energy: Energy) -> dict[str, Any]:
         "device": devices[0],
         "devices": devices,
         "definition": _definition(energy),
-        "costs": _costs(energy.costs) if energy.costs else None,
+        "costs": {**_costs(energy.costs), **_fit(energy)} if energy.costs else None,
         "time_s": time_s,
         "time_marks": _MARK_WORDS[_time_mark(energy)],
         "time_from": energy.time_from,
@@ -100,6 +100,9 @@ def _modelled(energy: Energy) -> dict[str, Any]:
         drawn.sort(key=lambda one: one.precision != precision)
         rows = place(energy.counts, energy.costs, energy.split).rows()
         found["limits"] = {"machines": [described(one) for one in drawn], "kernels": rows}
+    within = whatif.interval(energy)
+    if within is not None:
+        found["interval_j"] = within
     grid = whatif.clocks(energy)
     if grid is not None:
         found["clocks"] = grid
@@ -190,6 +193,12 @@ def _costs(costs: "Costs") -> dict[str, Any]:
         "marks": names(costs.marks),
         "notes": list(costs.notes),
     }
+
+
+def _fit(energy: Energy) -> dict[str, Any]:
+    """What a fitted table tells of its fit, without the replicas themselves."""
+    record = energy.table.fit if energy.table is not None else None
+    return {"fit": {key: value for key, value in record.data.items() if key != "replicas"}} if record else {}
 
 
 def _energies(energy: Energy) -> tuple[dict[str, float | None], dict[str, list[str]]]:

@@ -29,6 +29,7 @@ Floats = npt.NDArray[np.float64]
 _SCALED = re.compile(r"([+-]?\d+(?:\.\d+)?)(%?)")
 _WATTS = re.compile(r"(\d+(?:\.\d+)?)\s*[wW]")
 _FREE = ("free", "0")
+_FEWEST = 10  # replicas of a fit that percentiles can be taken of
 _ALIASES = {"integer": "int", "special": "sfu"}
 _HELP = (
     "write setting=CORE/MEMORY, costs=NAME, pi0=0.5 (or -50%, or 3W), cap=10W (or -50%), time=-10%, race, dram=-20%, "
@@ -36,6 +37,7 @@ _HELP = (
 )
 SHARE = "each kernel keeps its share of the roofline's speed"
 SAME_TIME = "times stay as they are"
+ROOF_TIME = "a kernel's time changes by as much as the roofline's"
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,12 +374,13 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     table = now.work.counts.table.copy()
     table[words] *= factor
     other = replace(now, work=Work(replace(now.work.counts, table=table)))
-    ratio = other.roof_s() / now.roof_s()
-    slower = replace(other, time_s=now.time_s * np.where(np.isfinite(ratio), ratio, 1.0))
+    # Only what the roofline allows is gained: nothing tells that the rest of the time is spent on these counts.
+    less = np.nan_to_num(now.roof_s()) - np.nan_to_num(other.roof_s())
+    slower = replace(other, time_s=now.time_s - less)
     if COUNTS[words[0]].unit == "instruction":
-        return slower, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", SHARE
+        return slower, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", ROOF_TIME
     says = f"{_by(factor).replace('less', 'fewer')} bytes: {label}"
-    return slower, says, f"{SHARE}; the bytes are not moved at another level instead"
+    return slower, says, f"{ROOF_TIME}; the bytes are not moved at another level instead"
 
 
 def _label(key: str) -> str:
@@ -448,6 +451,26 @@ def _range(start: Scenario, row: Mapping[str, Any]) -> list[float | None]:
             energies.append(totals(replace(there, time_s=start.time_s * (before / after))).parts["total"])
     known = [one for one in energies if one is not None]
     return [min(known), max(known)] if known else [None, None]
+
+
+def interval(energy: "Energy") -> dict[str, Any] | None:
+    """How far the energies are known, as far as the fit of the prices goes: 90 % of what its replicas make of them.
+
+    None for a table that was not fitted by `eprof fit`. Neither the error of the model nor that of the counts is in it.
+    """
+    if energy.costs is None or energy.table is None:
+        return None
+    setting = energy.costs.setting
+    replicas = energy.table.replicas(setting.label if setting.core_mhz and setting.memory_mhz else None)
+    if len(replicas) < _FEWEST:
+        return None
+    start = _scenario(energy)
+    made = [totals(replace(start, costs=one)).parts for one in replicas]
+    found: dict[str, Any] = {"share": 0.9, "replicas": len(replicas)}
+    for part in (COMPUTATION, DATA, CONSTANT, "total"):
+        known = [joules for one in made if (joules := one[part]) is not None]
+        found[part] = [float(one) for one in np.percentile(known, [5, 95])] if known else None
+    return found
 
 
 def usual(energy: "Energy") -> list[Answer]:

@@ -546,3 +546,33 @@ def test_5000_kernels_are_built_in_time(large):
         html(large[0])
         spent.append(time.process_time() - start)
     assert min(spent) < 1.5
+
+
+# ---- trust, phases
+
+
+def test_a_fitted_table_says_how_far_it_is_known(pages):
+    _, page = pages("fitted")
+    whole_energy = support.fmm()["energy_j"]["total"]
+    low, high = quantity(0.93 * whole_energy, "J"), quantity(1.06 * whole_energy, "J")
+    assert f"predicted, {low} to {high}" in page.text
+    assert f"14.5{N}% mean error on programs left out" in page.text
+    assert "fp64_instruction: trust their sum" in page.text
+    assert "core_mhz is 852 here, the fit saw 900 to 1380" in page.text
+    assert "power_w is" not in page.text
+    assert f"90{N}% of 30 refits" in page.text
+
+
+def test_what_the_energy_rests_on_adds_up(pages):
+    """Everything is estimated and assumed; simulated are the counts, not the time."""
+    rests = re.search(r"What the known energy rests on</h3>(.*?)</section>", pages("all_marks")[0], re.S)[1]
+    energy = support.all_marks()["energy_j"]
+    assert rests.count(f">100{N}%<") == 2
+    assert f">{percent((energy['computation'] + energy['data']) / energy['total'])}<" in rests
+
+
+def test_phases_stand_with_their_numbers(pages):
+    text, page = pages("phases")
+    assert "The groups add up to the whole." in page.text
+    assert [a["id"] for a in page.of("section")][1] == "phases"
+    assert support.HOSTILE[0] in page.text and text.count("<script") == 2

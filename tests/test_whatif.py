@@ -89,7 +89,7 @@ def test_a_class_for_free_and_fewer_of_it(energy):
     assert energy.what_if("data=free").energy_j["data"] == 0
     table = energy.counts.table.copy()
     table[["dram_read", "dram_write"]] *= 0.8
-    slower = times(energy) * roof(energy, energy.costs, table) / roof(energy, energy.costs)
+    slower = times(energy) + roof(energy, energy.costs, table) - roof(energy, energy.costs)
     assert energy.what_if("dram=-20%").energy_j["total"] == pytest.approx(again(energy, energy.costs, slower, table))
     assert energy.what_if("dram=-20%").time_share < 0  # v_list is memory bound
     assert energy.what_if("fp64=2").time_share > 0
@@ -208,6 +208,28 @@ def test_the_range_of_the_lowest_says_what_rests_on_the_times(profile):
 
 def test_one_setting_has_no_grid(profile):
     assert whatif.clocks(profile.energy("gtx680")) is None
+
+
+# ---- how well the prices are known
+
+
+def test_the_interval_is_that_of_the_replicas(profile):
+    energy = profile.energy("v100")
+    found = whatif.interval(energy)
+    totals = [again_with(energy, one) for one in costs.load("v100").replicas()]
+    assert found["replicas"] == len(totals) >= 10
+    assert found["total"] == pytest.approx(np.percentile(totals, [5, 95]).tolist())
+    assert found["total"][0] < energy.document()["energy_j"]["total"] < found["total"][1]
+    assert "replicas" not in energy.document()["costs"]["fit"]
+
+
+def again_with(energy, priced):
+    return whole(attribute(energy.counts, priced))
+
+
+def test_a_published_table_has_no_interval(energy):
+    assert whatif.interval(energy) is None
+    assert "interval_j" not in energy.document() and "fit" not in energy.document()["costs"]
 
 
 # ---- in the document

@@ -55,7 +55,7 @@ def figures(view: View) -> list[Figure]:
             _meter(view),
         ]
     return [
-        _figure("Energy", view.energy("total"), "J", "predicted", ""),
+        _figure("Energy", view.energy("total"), "J", f"predicted{_within(view)}", ""),
         time,
         _figure(
             "Mean power", _power(view), "W", "", "no time passed" if view.time.value == 0 else "the time is not known"
@@ -69,6 +69,12 @@ def figures(view: View) -> list[Figure]:
         ),
         _meter(view),
     ]
+
+
+def _within(view: View) -> str:
+    """The interval of a fitted table's prices, in words."""
+    found = (view.document.get("interval_j") or {}).get("total")
+    return f", {quantity(found[0], 'J')} to {quantity(found[1], 'J')}" if found else ""
 
 
 def _flops(view: View) -> bool:
