@@ -286,3 +286,38 @@ def test_a_kernel_left_out_is_within_the_bar(name, bar):
     predicted = run.cross_validate(FormModel(Form(starts=1)), measured, folds, processes=1)
     found = score(measured.power_w, predicted)
     assert found.missing == 0 and 2.0 < found.mean_percent < 1.35 * bar
+
+
+# ---- run directories
+
+
+def run_directory(path, log, joules):
+    """A run directory as `eprof run` leaves it, with what a meter saw."""
+    (path / "logs").mkdir(parents=True)
+    (path / "logs" / "counters-1-1.csv").write_bytes(log.read_bytes())
+    energy = {"joules": joules, "runs": 1, "method": "made", "core_mhz": 852, "memory_mhz": 924}
+    manifest = {"schema": "eprof.run/1", "status": "complete", "command": "./test", "warnings": [], "pricing": {}}
+    manifest["measurements"] = [{"energy": energy}] if joules else []
+    (path / "run.json").write_text(json.dumps(manifest))
+    return path
+
+
+def test_a_run_with_a_meter_is_held_against_it(command, real_log, tmp_path):
+    log = real_log("k20c-metrics-summary.csv")
+    total = json.loads(command("report", log, "--costs", "jetson-tk1", "--format", "json")[1])["energy_j"]["total"]
+    path = run_directory(tmp_path / "fmm.eprof", log, joules=total * 1.25)
+    code, out, _ = command("validate", path, "--costs", "jetson-tk1", "--format", "json")
+    found = json.loads(out)
+    assert code == 0 and found["protocols"]["runs"]["mean_percent"] == pytest.approx(20)
+    assert found["runs"][0]["predicted_j"] == pytest.approx(total) and "missing" in found["runs"][0]["marks"]
+    assert found["protocols"]["runs"]["rmse_w"] is None
+    assert command("validate", path, "--costs", "jetson-tk1", "--max-error", "10%", "-q")[0] == 3
+    page = tmp_path / "page.html"
+    assert command("validate", path, "--costs", "jetson-tk1", "-o", page)[0] == 0
+    assert "Whole programs" in page.read_text() and "lower bound" in page.read_text()
+
+
+def test_a_run_without_a_meter_is_no_validation(command, real_log, tmp_path):
+    path = run_directory(tmp_path / "fmm.eprof", real_log("k20c-metrics-summary.csv"), joules=None)
+    code, _, err = command("validate", path, "--costs", "jetson-tk1")
+    assert code == 1 and "no meter was read" in err

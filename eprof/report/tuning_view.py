@@ -159,7 +159,7 @@ def _dots(
     tall = max(one["energy_j"] for one in known) / least - 1 or 1.0
 
     def place(one: Mapping[str, Any]) -> tuple[str, float]:
-        return pct(4 + 88 * (one["time_s"] / quick - 1) / wide), height - 30 - (height - 60) * (
+        return pct(4 + 88 * (one["time_s"] / quick - 1) / wide), height - 46 - (height - 76) * (
             one["energy_j"] / least - 1
         ) / tall
 
@@ -168,6 +168,7 @@ def _dots(
         body += Markup('<text class="tick" x="{}" y="{}" text-anchor="middle">+{} % time</text>').format(
             pct(4 + 88 * share), height - 2, f"{100 * wide * share:.0f}"
         )
+    body += Markup('<text class="tick" x="0%" y="14">+{} % energy</text>').format(f"{100 * tall:.0f}")
     for one in known:
         kind = "dot best" if same(one, best) else "dot fastest" if same(one, fastest) else "dot"
         x, y = place(one)
