@@ -23,8 +23,9 @@ PAGES = {
 }
 # Name of the picture -> its page, its theme, its width in pixels, the first and the last element in it.
 PICTURES = {
-    "report-light": ("report", "light", 1000, ".head", "#phases"),
+    "report-light": ("report", "light", 1000, ".head", "#where"),
     "report-dark": ("report", "dark", 920, "#limits", "#clocks"),
+    "report-phases": ("report", "light", 1000, "#phases", "#phases"),
     "report-phone": ("report", "light", 390, ".head", "#where"),
     "roofline-kernels": ("roofline", "light", 900, ".head", "section:nth-of-type(1)"),
     "roofline-equal-power": ("jetsons", "dark", 1000, ".head", "section:nth-of-type(1)"),
