@@ -174,7 +174,7 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
         voltages=options.voltages or ("given" if known else "estimated"),
         clock_tree=not options.no_clock_tree,
         weights=options.weights,
-        loss=options.loss or ("l1" if prior else "l2"),
+        loss=options.loss or ("l1" if prior else "l2" if default.prior else default.loss),
         ridge=ridge,
         prior=prior,
     )

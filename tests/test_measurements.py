@@ -223,3 +223,21 @@ def test_wild_rows_are_named():
     assert set(strange["kernel"].str.split("/").str[0]) == {"lavamd", "lud"}
     assert any("lavamd" in note and "1343" in note for note in found.notes)
     assert not wild(read(DATA / "gpmtool_gtxtitanx_hpca2018.csv")).any()
+
+
+def test_the_mapping_of_the_guide_is_right(tmp_path):
+    text = (Path(__file__).parents[1] / "docs" / "fit.md").read_text()
+    example = next(block for block in re.findall(r"```toml\n(.*?)```", text, re.S) if "kind =" in block)
+    path = tmp_path / "mine.toml"
+    path.write_text(example)
+    found = load(str(path))
+    assert [term.name for term in found.terms] == ["fp32_instruction", "warp_issue_instruction", "dram_byte"]
+    for one in mappings():
+        assert f"`{one.name}`" in text
+
+
+def test_a_report_whose_power_is_predicted_is_refused(tmp_path):
+    frame = rows().rename(columns={"measured_power_w": "power_w", "kernel": "benchmark"})
+    frame = frame.assign(computation_j=1.0, constant_j=1.0, fp32_fma=1, fp32_add=1, fp32_mul=1, kernel="k")
+    with pytest.raises(MeasurementError, match="whose power_w is predicted"):
+        read(saved(tmp_path, frame), mapping="eprof")

@@ -1,7 +1,7 @@
 """The form that `eprof fit` takes if it is not told otherwise, and the prior that it draws energies to.
 
 Chosen by leaving benchmarks out of the public measurements (docs/fit.md): with a prior, least absolute residuals and a
-weak ridge; without one, least squares.
+weak ridge; without one, least squares, unless there are wild rows.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ import numpy as np
 
 from eprof.definition import Document
 from eprof.fitting.form import Form
+from eprof.measurements.doubts import wild
 from eprof.measurements.values import COUNTED, Measurements
 from eprof.resources import folder
 
@@ -22,7 +23,7 @@ def form_for(measurements: Measurements, device: str | None = None) -> Form:
     """The default form for these measurements. `device`: their GPU, whose own data the prior then leaves out."""
     prior = pooled(measurements, device)
     if not prior:
-        return Form()
+        return Form(loss="l1" if wild(measurements).any() else "l2")
     return Form(loss="l1", ridge=RIDGE, prior=prior)
 
 
