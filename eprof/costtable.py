@@ -93,6 +93,16 @@ class Costs:
     peaks: Peaks = Peaks()
     prices: Mapping[str, Price] = field(default_factory=dict)
     unpriced: Mapping[str, str] = field(default_factory=dict)
+    relative: bool = False
+
+    @property
+    def setting_data(self) -> dict[str, float | None]:
+        """Clocks in MHz and voltages as documents hold them: `core_v` in V, or `core_v_rel` of a reference's."""
+        one = self.setting
+        volts = {"core_v": one.core_v, "memory_v": one.memory_v}
+        told: dict[str, float | None] = dict.fromkeys(volts) if self.relative else dict(volts)
+        relative = {f"{name}_rel": value for name, value in volts.items()} if self.relative else {}
+        return {"core_mhz": one.core_mhz, "memory_mhz": one.memory_mhz, **told, **relative}
 
 
 @dataclass(frozen=True)
@@ -279,6 +289,7 @@ class CostTable:
             peaks=self.peak.at(point),
             prices=prices,
             unpriced={word: one.why for word, one in self.statements.items() if one.kind == "unpriced"},
+            relative=self.relative,
         )
 
     def replicas(self, setting: str | None = None) -> tuple[Costs, ...]:

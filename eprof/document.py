@@ -165,18 +165,12 @@ def _definition(energy: Energy) -> dict[str, Any]:
 
 
 def _costs(costs: "Costs") -> dict[str, Any]:
-    setting = costs.setting
     return {
         "name": costs.name,
         "device": costs.device,
         "source": costs.source,
         "books": costs.books,
-        "setting": {
-            "core_mhz": setting.core_mhz,
-            "core_v": setting.core_v,
-            "memory_mhz": setting.memory_mhz,
-            "memory_v": setting.memory_v,
-        },
+        "setting": costs.setting_data,
         "setting_from": costs.setting_from,
         "constant_power_w": costs.constant_power_w,
         "constant_why": costs.constant_why,

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +139,7 @@ def _costs(side: Side) -> dict[str, Any] | None:
         "device": costs.device,
         "source": costs.source,
         "books": costs.books,
-        "setting": asdict(costs.setting),
+        "setting": costs.setting_data,
         "setting_from": costs.setting_from,
         "constant_power_w": costs.constant_power_w,
         "marks": names(costs.marks),

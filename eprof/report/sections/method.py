@@ -118,13 +118,17 @@ _BOOKS = {
 
 
 def setting(costs: Mapping[str, Any]) -> str:
-    """The clocks and voltages of a cost table: "core 852 MHz at 1.03 V, memory 924 MHz at 1.01 V"."""
+    """The clocks and voltages of a cost table: "core 852 MHz at 1.03 V, memory 924 MHz at 1.01 V".
+
+    Voltages that a fit estimated are known only relative to those of its reference setting.
+    """
     found = []
+    given = costs.get("setting") or {}
     for part in ("core", "memory"):
-        clock = number((costs.get("setting") or {}).get(f"{part}_mhz"))
-        volts = number((costs.get("setting") or {}).get(f"{part}_v"))
+        clock, volts, share = (number(given.get(f"{part}_{end}")) for end in ("mhz", "v", "v_rel"))
         if clock is not None:
             at = f" at {volts:g}{NARROW}V" if volts is not None else ""
+            at = f" at {share:.3g} of its reference voltage" if share is not None else at
             found.append(f"{part} {clock:g}{NARROW}MHz{at}")
     return ", ".join(found)
 
