@@ -209,7 +209,8 @@ def _best_time(times: dict[str, _Sum], names: Sequence[str], warnings: list[str]
     time_s, timed, slowed = np.full(len(names), np.nan), np.zeros(len(names)), np.zeros(len(names), dtype=bool)
     for kind, one in times.items():
         known, new = one.launches > 0, np.isnan(time_s)
-        if (known & ~new).any():
+        # Nobody misses a time that was only the last resort.
+        if (known & ~new).any() and kind not in _SLOWED:
             warnings.append(
                 f"{_these(known & ~new, names)}: timed by a better table too, so the times of {kind} were not used"
             )

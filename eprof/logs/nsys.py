@@ -15,6 +15,7 @@ _TOTAL = re.compile(r"Total Time \((ns|nsec|us|usec|ms|msec|s|sec)\)")
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _PERHAPS = re.compile(r'"?Time ?\(%\)"?,"?Total Time \(')
 _TEXT = re.compile(r"\s*Time ?\(%\)\s+Total Time \(.*\)\s+(?:Num Calls|Instances|Operations|Count)\s")
+_ASIDE = re.compile(r"(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)")
 _NUMBER = re.compile(r"\d+(\.\d*)?")
 
 
@@ -36,7 +37,7 @@ class Nsys:
         if self.columns is None:
             if _TEXT.match(line):
                 self.text = self.text or number
-            return False
+            return _ASIDE.match(line) is not None
         return self._row(split(line)) if line.strip() else self._end()
 
     def _header(self, number: int, names: list[str]) -> None:
