@@ -364,3 +364,10 @@ def test_train_on_one_and_test_on_another():
 def test_kernels_with_unknowns_of_their_own_cannot_be_left_out():
     with pytest.raises(EprofError, match="none can be predicted from the others"):
         validate(replace(made(), own=True), Plan(["leave_one_benchmark_out"], form=QUICK))
+
+
+def test_mlr_plus_is_named_where_there_is_nothing_to_add():
+    measured = made(benchmarks=3).only(["fp32_instruction", "integer_instruction", "dram_byte"])
+    found = validate(measured, Plan(["fit"], form=QUICK, baselines=True))
+    assert not any("MLR+" in name for name in found.baselines)
+    assert any("MLR+ is not among the baselines" in note for note in found.notes)

@@ -95,6 +95,11 @@ def _terms(measurements: Measurements, extra: bool) -> tuple[str, ...]:
     return tuple(str(one) for one in measurements.rates.columns if extra or not str(one).startswith(_EXTRA))
 
 
+def has_extra(measurements: Measurements) -> bool:
+    """Whether there is any count that MLR+ has and MLR goes without."""
+    return _terms(measurements, extra=True) != _terms(measurements, extra=False)
+
+
 def _inputs(measurements: Measurements, terms: Sequence[str]) -> Floats:
     """Rates of `terms`, then the clocks: (n, n_terms + 2)."""
     clocks = measurements.rows[["core_mhz", "memory_mhz"]].to_numpy(dtype=float)

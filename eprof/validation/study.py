@@ -13,7 +13,7 @@ from eprof.fitting.form import Form
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
 from eprof.validation import protocols, run
-from eprof.validation.models import FormModel, baselines
+from eprof.validation.models import FormModel, LinearRegression, baselines, has_extra
 from eprof.validation.priced import CONSTANT, price
 from eprof.validation.protocols import Places, SettingKey
 from eprof.validation.run import Model
@@ -180,6 +180,9 @@ class _Work:
 def _baselines(work: _Work, train: Measurements | None) -> tuple[dict[str, dict[str, Outcome]], list[str]]:
     """Every baseline by every protocol that trains something, and which baselines cannot run here."""
     models, said = baselines()
+    if not has_extra(work.measurements):
+        models = [one for one in models if one != LinearRegression(extra=True)]
+        said = [*said, "MLR+ is not among the baselines: there are no counts of caches or shared memory to add."]
     found: dict[str, dict[str, Outcome]] = {}
     for model in models:
         by_protocol: dict[str, Outcome] = {}
