@@ -220,9 +220,9 @@ def _matches(machines: list["Machine"]) -> list["Match"]:
 
 def _render(kind: str, made: dict[str, Any], verbose: bool) -> bytes:
     if kind == "html":
-        from eprof.report import roofline as page
+        from eprof.report.roofline import html
 
-        return page.html(made).encode("utf-8", "backslashreplace")
+        return html(made).encode("utf-8", "backslashreplace")
     if kind == "txt":
         from eprof import console_roofline
 
