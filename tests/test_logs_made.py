@@ -317,7 +317,7 @@ def test_a_log_that_stops_early(tmp_path):
         (bytes(range(256)) * 8, "this is a binary file"),
         (b"\x1f\x8b\x08\x00", "the gzip data are damaged or cut off"),
         (gzip.compress(b"", mtime=0), "the gzip data are damaged or cut off"),
-        (b"NVR\0" + bytes(100), "this is a report file of Nsight Compute, and reading it directly is not built yet"),
+        (b"NVR\0" + bytes(100), "the report holds no profiled kernel"),
         (b"==PROF== Connected to process 5 (/x)\n", "ncu watched 1 process but wrote no table"),
         (b'"ID","Process ID","Process Name"\n"0","1","x"\n', "the table of ncu (line 1) has no kernels"),
         (b"Time (%),Total Time (ns),Num Calls,Name\n1,2,3,f\n", "the log has tables of nsys but none of kernels"),

@@ -4,8 +4,6 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator
 
-import pyarrow as pa
-
 from eprof.errors import LogError
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -89,6 +87,8 @@ class _Chunks(io.RawIOBase):
 
 
 def _unzstd(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
+    import pyarrow as pa  # not where logs are only recognised
+
     stream = pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), mode="r"), "zstd")
     held, held_bytes = list[bytes](), 0
     while True:

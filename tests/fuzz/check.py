@@ -31,7 +31,7 @@ def attempt(data: bytes, tuning: Tuning | None = None) -> Log | None:
 
 def check(data: bytes) -> None:
     """Raises AssertionError, or whatever a reader should not have raised."""
-    start = time.monotonic()
+    start = time.process_time()
     log = attempt(data)
     if log is not None:
         joined = combine([log])
@@ -40,7 +40,7 @@ def check(data: bytes) -> None:
         times = joined.kernels["time_s"].to_numpy()
         assert not (times < 0).any() and not np.isinf(times).any(), "a time that is none"
         assert (joined.kernels["launches"] >= 0).all()
-    assert time.monotonic() - start < SLOW_S + len(data) / 1e5, "too slow"
+    assert time.process_time() - start < SLOW_S + len(data) / 1e5, "too slow"
 
 
 def check_whole(data: bytes) -> None:
