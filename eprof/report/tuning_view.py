@@ -256,7 +256,7 @@ def _amount(one: Mapping[str, Any] | None, what: str, unit: str) -> Cell:
 def _less(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None, what: str, sign: int) -> Cell:
     if one is None or other is None or one[what] is None or not other[what]:
         return Cell("–")
-    return number(sign * 100 * (one[what] / other[what] - 1))
+    return number(sign * 100 * (one[what] / other[what] - 1) + 0.0)  # no minus zero
 
 
 def meter(document: Mapping[str, Any]) -> Section | None:
