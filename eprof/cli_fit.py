@@ -166,7 +166,7 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     prior = default.prior if options.prior == "pooled" else None
     if options.prior not in ("pooled", "none"):
         prior = _prior(options.prior, measurements)
-    ridge = options.ridge if options.ridge is not None else RIDGE if prior else 0.0
+    ridge = options.ridge if options.ridge is not None else RIDGE if prior or measurements.own else 0.0
     if ridge < 0:
         raise UsageError(f"--ridge {ridge:g}: must not be negative.")
     known = measurements.rows[["core_v", "memory_v"]].notna().all(axis=None)

@@ -2,8 +2,8 @@
 
 python docs/studies/power/bars.py DATA [NAME...]      DATA: the folder with the CSVs (docs/studies/power/README.md)
 
-Everything is estimated on the rows that are not left out, voltages too. `prior`: the default form of `eprof fit`, whose
-prior leaves this GPU's own measurements out; `plain`: least squares without a prior.
+Everything is estimated on the rows that are not left out, voltages too. `default`: the form that `eprof fit` takes, whose
+prior leaves this GPU's own measurements out; `plain`: least squares without ridge.
 """
 
 import sys
@@ -50,7 +50,7 @@ def main(data: Path, names: list[str]) -> None:
         forms = {"plain": PLAIN}
         default = replace(form_for(measurements, device), starts=1)
         if default != PLAIN:
-            forms = {"prior": default, **forms}
+            forms = {"default": default, **forms}
         for label, form in forms.items():
             start = time.perf_counter()
             found = [error(fit(measurements, form).predict(measurements), measurements.power_w)]
