@@ -2,17 +2,26 @@
 
 import glob
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from eprof import counters, logs, runs
 from eprof.errors import CollectError, LogError, UsageError
+from eprof.grouping import NVTX, PARTS, RANK, STREAM
+from eprof.logs import ranks
 from eprof.logs.cache import place as cache_place
 from eprof.logs.many import Progress, Reading, attempt, read_all
+from eprof.logs.ranks import labelled
 from eprof.logs.table import Launches, Log
 from eprof.profile import Profile, build
 from eprof.runs import Run
+
+_NOT_TOLD = {
+    STREAM: "--group stream: none of these logs tells streams; nvprof's GPU traces (--print-gpu-trace --csv) and ncu's "
+    "tables of launches do.",
+    NVTX: "--group nvtx: none of these logs tells NVTX ranges; ncu's tables of launches do, if made with --nvtx.",
+}
 
 
 def load(
@@ -27,6 +36,8 @@ def load(
     cache: bool = True,
     workers: int = 1,
     progress: Progress | None = None,
+    parts: str | None = None,
+    rank: str | None = None,
 ) -> Profile:
     """Read saved profiler logs, of one run or of several, and count what their kernels did.
 
@@ -36,7 +47,8 @@ def load(
     can. scheduler: a Dask cluster that reads the logs, "tcp://HOST:PORT" or "local". cache: large logs are kept as they
     were read, and not read again. workers: processes that may read; more than one needs a script with a guard
     (`if __name__ == "__main__"`), as multiprocessing does. progress: is told how many bytes were read, and how many
-    there are.
+    there are. parts: "rank", "stream" or "nvtx": rows of a kernel are told apart by that, for `Energy.grouped`. rank: a
+    regular expression whose first group is the rank in a log's path, where one number in the names does not tell it.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
     found = _expand(inputs)
@@ -44,6 +56,7 @@ def load(
     directories, empty = runs.open_all(homes, alone=len(homes) == len(found))
     owner = {path: run for run in directories for path in run.main_logs()}
     paths = [*(path for path in found if not runs.is_run(path)), *owner]
+    rank_of = _ranks(paths, {path: run.path for path, run in owner.items()}, parts, rank)
     reading = Reading(
         tuple(logs.read_columns(columns)) if columns is not None else None,
         counters.descriptions(),
@@ -57,10 +70,13 @@ def load(
         log = results.get(path) or attempt(path, reading)
         if isinstance(log, LogError):
             raise log
-        return runs.titled(owner[path], log) if path in owner else log
+        log = runs.titled(owner[path], log) if path in owner else log
+        return labelled(log, rank_of[path]) if path in rank_of else log
 
     read, left_out = _read_all(paths, read_one, strict)
     launches, run_notes = _settle(directories, logs.combine(read), read_one)
+    if parts is not None and "part" not in launches.kernels:
+        raise LogError(_NOT_TOLD[parts])
     run_notes += empty
     launches, notes = _select(launches, kernels)
     notes = [*run_notes, *left_out, *(f"{Path(log.path).name}: {note}" for log in read for note in log.notes), *notes]
@@ -74,6 +90,19 @@ def load(
         run=replace(directories[0], whole=not kernels) if len(directories) == 1 and len(found) == 1 else None,
         priced_as=_common_pricing(directories),
     )
+
+
+def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:
+    """The rank of each log, if ranks are asked for; logs of a run directory have that of the directory."""
+    if parts is not None and parts not in PARTS:
+        raise UsageError(f"Rows are told apart by {', '.join(PARTS)}, not by {parts}.")
+    if parts != RANK:
+        if rank is not None:
+            raise UsageError("--rank says where ranks are in the names of logs, and goes with --group rank.")
+        return {}
+    named = {path: homes.get(path, path) for path in paths}
+    told = ranks.ranks(list(dict.fromkeys(named.values())), rank)
+    return {path: told[name] for path, name in named.items()}
 
 
 def _common_pricing(directories: Sequence[Run]) -> Run | None:
@@ -182,6 +211,7 @@ def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[s
 
 
 def matcher(wanted: str) -> Callable[[str], bool]:
+    """Whether a kernel's name is what `-k` asks for. Raises UsageError."""
     if wanted.startswith("regex:"):
         try:
             pattern = re.compile(wanted.removeprefix("regex:"))

@@ -214,6 +214,8 @@ def _report(options: argparse.Namespace) -> int:
         cache=not options.no_cache,
         workers=cores(),
         progress=cli_progress.reading(options.quiet),
+        parts=cli_roofline.parts(options.group),
+        rank=options.rank,
     )
     energy = profile.energy(options.costs, setting=options.setting, efficiency=options.efficiency)
     return _deliver(energy.asking(*options.what_if).grouped(*options.group), outputs, options)

@@ -1,6 +1,7 @@
 """`eprof roofline`: roofline, arch line and power line of cost tables, with kernels below them."""
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eprof.cli_options import add_output
@@ -79,8 +80,19 @@ def add_questions(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="REGEX=NAME",
-        help="kernels whose name matches are one group, e.g. a phase (repeatable; the first match counts); or `device`",
+        help="kernels whose name matches are one group, e.g. a phase (repeatable; the first match counts); or "
+        "`device`, `rank`, `stream`, `nvtx`",
     )
+    parser.add_argument(
+        "--rank",
+        metavar="REGEX",
+        help=r"with --group rank: where logs' paths tell it, e.g. 'rank(\d+)' (default: the one number that differs)",
+    )
+
+
+def parts(groups: Sequence[str]) -> str | None:
+    """What `--group` tells the rows of a kernel apart by: "rank", "stream" or "nvtx", else None."""
+    return next((one for one in groups if one in ("rank", "stream", "nvtx")), None)
 
 
 def roofline(options: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ from eprof.report.lever import lever
 from eprof.report.modelled_words import answer_words, clock_words
 from eprof.report.names import cores, cut
 from eprof.report.numbers import percent, plain, quantity
+from eprof.report.rank_words import rank_words
 from eprof.report.view import View, energy_of, time_of
 from eprof.vocabulary import COUNTS, GROUPS
 
@@ -79,7 +80,7 @@ def _summary(document: dict[str, Any], verbose: bool, width: int) -> Iterable[Re
         yield Text(printable(head.consequence))
     if view.has_energy:
         yield from _split(view)
-    yield from _groups(view)
+    yield from _groups(view, verbose)
     yield Text()
     yield _kernels(view, None if verbose else _KERNELS, width)
     yield from _modelled(view, verbose)
@@ -193,21 +194,27 @@ def _kernel_split(kernel: Mapping[str, Any]) -> list[str]:
     return [_amount(total, "J"), *(_share(part, total.value or 0.0).replace(".0 %", " %") or "–" for part in parts)]
 
 
-def _groups(view: View) -> Iterable[RenderableType]:
-    """Phases: each group with the same split as the whole."""
+def _groups(view: View, verbose: bool) -> Iterable[RenderableType]:
+    """Phases: each group with the same split as the whole; of many ranks the first, all if `verbose`."""
     groups = view.document.get("groups")
     if not groups:
         return
     split = ("energy", "comp.", "data", "const.") if view.has_energy else ()
     table = _table("group", "calls", "time", *split)
-    for one in groups:
+    ranks = view.document.get("ranks")
+    shown = groups if verbose or not ranks else groups[:_KERNELS]
+    for one in shown:
         table.add_row(
             printable(cut(one["name"], 30)),
             f"{one['launches']:,}",
             _amount(time_of(one), "s"),
             *(_kernel_split(one) if split else ()),
         )
+    if len(shown) < len(groups):
+        table.caption = f"and {len(groups) - len(shown):,} more groups (-v shows them)"
     yield from (Text(), table)
+    if ranks:
+        yield Text(printable(rank_words(ranks)))
 
 
 def _modelled(view: View, verbose: bool) -> Iterable[RenderableType]:

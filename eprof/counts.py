@@ -18,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
+_COLUMNS = ("device", "kernel", "launches", "time_s", "time_marks", "part")
 _AVERAGED = "an average over several launches, not weighted by their size"
 
 
@@ -35,10 +36,10 @@ class Way:
 class Counts:
     """Instructions or bytes, (n_kernels, n_words): a row for each kernel, a column for each word of the vocabulary.
 
-    kernels: device, kernel, launches, time_s (total, NaN = not known), time_marks (int, `Mark`). table: float64, NaN
-    is not counted. marks: int64, same shape; 0 is exact, MISSING where something was not counted. A class total
-    (`fp32`) and its parts exclude each other: the one that does not apply is NaN without a mark. how: word -> the
-    ways it was counted.
+    kernels: device, kernel, launches, time_s (total, NaN = not known), time_marks (int, `Mark`), and `part` where that
+    was asked for. table: float64, NaN is not counted. marks: int64, same shape; 0 is exact, MISSING where something was
+    not counted. A class total (`fp32`) and its parts exclude each other: the one that does not apply is NaN without a
+    mark. how: word -> the ways it was counted.
     """
 
     kernels: pd.DataFrame
@@ -299,7 +300,7 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
     index = launches.kernels.index
     how = {word: found for word, one in cells.items() if (found := _how(one))}
     return Counts(
-        kernels=launches.kernels[["device", "kernel", "launches", "time_s", "time_marks"]].copy(),
+        kernels=launches.kernels[[name for name in _COLUMNS if name in launches.kernels]].copy(),
         table=pd.DataFrame({word: one.values for word, one in cells.items()}, index=index, dtype="float64"),
         marks=pd.DataFrame({word: one.marks for word, one in cells.items()}, index=index, dtype="int64"),
         how=how,

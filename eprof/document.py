@@ -10,6 +10,7 @@ import pandas as pd
 
 from eprof import __version__, whatif
 from eprof.energy import join
+from eprof.grouping import PARTS, RANK, Grouping, shown, spread_of_ranks
 from eprof.marks import Mark, names
 from eprof.profile import FAMILIES, SCHEMA, Energy, family_marks
 from eprof.rooflines import described, flops, machines, main_precision, place
@@ -25,12 +26,14 @@ _MARK_WORDS = {bits: names(bits) for bits in range(16)}
 
 def document(energy: Energy) -> dict[str, Any]:
     """The whole document. Numbers are Python floats and ints; NaN became None."""
+    apart = energy
+    energy, place_of = apart.whole()
     frame = energy.to_frame()
     cells = _Cells(energy)
     devices = [_device(one.device) for one in energy.profile.counted]
     time_s = _sum(energy.counts.kernels["time_s"])
     parts, part_marks = _energies(energy)
-    warnings = energy.warnings
+    warnings = apart.warnings
     return {
         "schema": SCHEMA,
         "eprof": __version__,
@@ -52,20 +55,54 @@ def document(energy: Energy) -> dict[str, Any]:
         "counts": _total_counts(energy, cells),
         "intensity_flop_per_byte": _intensity(energy),
         "marks": part_marks["total"],
-        **_groups(energy),
+        **_groups(apart, place_of),
         **_modelled(energy),
         "warnings": warnings,
         "kernels": list(_kernels(energy, frame, cells)),
     }
 
 
-def _groups(energy: Energy) -> dict[str, Any]:
-    """`groups` and how they were made, if the kernels are in groups."""
+def _groups(energy: Energy, place_of: np.ndarray) -> dict[str, Any]:
+    """`groups` and how they were made, if there are groups. place_of: of each row in the document's kernels."""
     if energy.grouping is None:
         return {}
     members = energy.grouping.members(energy.counts.kernels)
+    if energy.grouping.by in PARTS:
+        return _parts(energy, energy.grouping, members, place_of)
     groups = [_group(name, energy.only(places), places) for name, places in members.items() if len(places)]
     return {"grouped": energy.grouping.how, "groups": groups}
+
+
+def _parts(energy: Energy, grouping: Grouping, members: dict[str, np.ndarray], place_of: np.ndarray) -> dict[str, Any]:
+    """As `_groups`, for ranks, streams and ranges; of thousands those with the most energy; and how ranks differ."""
+    counts, split = energy.counts, energy.split
+    energies = split.total_j if split is not None else counts.kernels["time_s"]
+    weight = energies if energies.notna().any() else counts.kernels["time_s"]
+    groups = []
+    for one in shown(members, weight.to_numpy(dtype=float)):
+        group = _group(one.name, energy.only(one.places), np.unique(place_of[one.places]))
+        if grouping.untold in members and one.name != grouping.untold:
+            _bound(group)
+        groups.append({**group, "stands_for": one.stands_for} if one.stands_for > 1 else group)
+    found: dict[str, Any] = {"grouped": grouping.how, "groups": groups}
+    if grouping.by == RANK:
+        found["ranks"] = spread_of_ranks(members, counts, split)
+    return found
+
+
+def _bound(group: dict[str, Any]) -> None:
+    """Mark all of a group as lower bounds: some of what no log tells the part of may be its."""
+    cells = group["counts"].values()
+    for holder, key in [
+        (group, "time_marks"),
+        (group, "marks"),
+        *((group["energy_marks"], part) for part in group["energy_marks"]),
+        *((cell, "marks") for cell in cells),
+    ]:
+        holder[key] = list(dict.fromkeys([*holder[key], "missing"]))
+    for cell in cells:
+        if cell["value"] is not None:
+            cell["lower_bound"] = True
 
 
 def _group(name: str, energy: Energy, places: np.ndarray) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from eprof.counters import Definition
 from eprof.counts import Counts
 from eprof.energy import Split, attribute, join
 from eprof.errors import DefinitionError, LogError, UsageError
-from eprof.grouping import Grouping, parse
+from eprof.grouping import PARTS as GROUPED_PARTS
+from eprof.grouping import Grouping, merged, parse
 from eprof.logs import ncu, oclgrind
 from eprof.logs.table import Launches, Log
 from eprof.marks import Mark, names
@@ -296,8 +297,25 @@ class Energy:
         return replace(self, questions=(*self.questions, *questions))
 
     def grouped(self, *rules: str) -> "Energy":
-        """The same with its kernels in groups: "REGEX=NAME" each, or "device" (grouping.py). Raises UsageError."""
-        return replace(self, grouping=parse(rules))
+        """The same with its kernels in groups: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx" (grouping.py).
+
+        The last three are for logs that were loaded with `parts`. Raises UsageError.
+        """
+        grouping = parse(rules)
+        if grouping is not None and grouping.by in GROUPED_PARTS and "part" not in self.counts.kernels:
+            raise UsageError(f'To group by {grouping.by}, load the logs with parts="{grouping.by}".')
+        return replace(self, grouping=grouping)
+
+    def whole(self) -> tuple["Energy", np.ndarray]:
+        """The same with the parts (ranks, streams, ranges) of each kernel added up, and where each row went."""
+        if "part" not in self.counts.kernels:
+            return self, np.arange(len(self.counts.kernels))
+        counted, split, codes = merged(self.counts, self.split)
+        order = _order(counted.kernels, split)
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        split = None if split is None else _split_rows(split, order)
+        return replace(self, counts=_rows(counted, order), split=split, grouping=None), place[codes]
 
     def only(self, places: np.ndarray) -> "Energy":
         """The energy of some kernels, by their places."""
@@ -378,7 +396,8 @@ class Energy:
         `X` is the count (instructions or bytes), `X_j` its energy; `marks` are words joined by spaces. NaN = not known.
         """
         kernels = self.counts.kernels
-        frame = kernels[["device", "kernel", "launches", "time_s"]].copy()
+        columns_of = ["device", "kernel", *(["part"] if "part" in kernels else []), "launches", "time_s"]
+        frame = kernels[columns_of].copy()
         nothing = pd.Series(np.nan, index=kernels.index)
         frame["computation_j"] = self.split.computation_j if self.split else nothing
         frame["data_j"] = self.split.data_j if self.split else nothing

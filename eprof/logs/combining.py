@@ -28,6 +28,7 @@ _TIME_KINDS = (TRACE, "nvprof-sqlite", "nsys-summary", SUMMARY, *_SLOWED)
 _BY_LAUNCH = (WIDE, "ncu-long", "ncu-raw", "ncu-report")
 _NUMBERED = re.compile(r"ncu device (\d+)(?: \(CC .*\))?")
 _EXAMPLES = 3
+_Row = tuple[str | None, str, str | None]
 
 
 def combine(logs: Sequence[Log]) -> Launches:
@@ -41,6 +42,7 @@ def combine(logs: Sequence[Log]) -> Launches:
     warnings += told
     kernels = _Kernels()
     placed = list(_place([table for log in logs for table in log.tables], kernels, warnings))
+    placed = list(_settle_parts(placed, kernels, warnings))
     size = len(kernels.rows)
     units = _units(placed, warnings)
     sums = {label: _Sum(size, unit == COUNT) for label, unit in units.items()}
@@ -50,7 +52,7 @@ def combine(logs: Sequence[Log]) -> Launches:
         if table.kind in times:
             times[table.kind].add(row, table, table.rows["time_s"].to_numpy())
     launches = np.max([one.launches for one in sums.values()], axis=0) if sums else np.zeros(size)
-    names = [kernel for _, kernel in kernels.rows]
+    names = [kernel if part is None else f"{kernel} ({part})" for _, kernel, part in kernels.rows]
     if sums:
         warnings += _disagreements(sums, launches, names)
     time_s, timed, slowed = _best_time(times, names, warnings)
@@ -61,11 +63,12 @@ def combine(logs: Sequence[Log]) -> Launches:
     return Launches(
         pd.DataFrame(
             {
-                "device": pd.Series([device for device, _ in kernels.rows], dtype=object),
-                "kernel": pd.Series(names, dtype=object),
+                "device": pd.Series([device for device, _, _ in kernels.rows], dtype=object),
+                "kernel": pd.Series([kernel for _, kernel, _ in kernels.rows], dtype=object),
                 "launches": np.where(launches > 0, launches, timed).astype(np.int64),
                 "time_s": time_s,
                 "time_marks": time_marks,
+                **({"part": pd.Series([part for *_, part in kernels.rows], dtype=object)} if kernels.has_parts else {}),
             }
         ),
         pd.DataFrame({label: one.value(launches) for label, one in sums.items()}, index=range(size), dtype=np.float64),
@@ -77,10 +80,11 @@ def combine(logs: Sequence[Log]) -> Launches:
 
 @dataclass
 class _Kernels:
-    """The rows to be: a number for each device and kernel, as they come."""
+    """The rows to be: a number for each device, kernel and part, as they come. Without parts, that is None."""
 
     devices: dict[str, str] = field(default_factory=dict)
-    rows: dict[tuple[str | None, str], int] = field(default_factory=dict)
+    rows: dict[_Row, int] = field(default_factory=dict)
+    has_parts: bool = False
 
     def device(self, name: str) -> str:
         """The name a device goes by. Newer drivers write "NVIDIA GeForce ..." where older ones wrote "GeForce ..."."""
@@ -92,8 +96,18 @@ class _Kernels:
         devices = [alone, *(self.device(str(name)) for name in device.categories)]
         kernels = [str(name) for name in kernel.categories]
         pair = (device.codes.to_numpy().astype(np.int64) + 1) * len(kernels) + kernel.codes.to_numpy()
+        parts: list[str | None] = [None]
+        if "part" in table.rows:
+            self.has_parts = True
+            part = table.rows["part"].astype("category").cat
+            parts = [None, *(str(name) for name in part.categories)]
+            pair = pair * len(parts) + part.codes.to_numpy() + 1
         codes, pairs = pd.factorize(pair)
-        own = [(devices[one // len(kernels)], kernels[one % len(kernels)]) for one in pairs]
+        width = len(kernels) * len(parts)
+        own = [
+            (devices[one // width], kernels[one % width // len(parts)], parts[one % len(parts)])
+            for one in pairs.tolist()
+        ]
         return np.array([self.rows.setdefault(one, len(self.rows)) for one in own], dtype=np.int64)[codes]
 
 
@@ -120,8 +134,13 @@ class _Sum:
             self.has_holes[row[holes]] = True
 
     def _add(self, row: Array, launches: Array, values: Array) -> None:
-        self.sum += np.bincount(row, values if self.is_total else values * launches, len(self.sum))
-        self.launches += np.bincount(row, launches, len(self.sum))
+        if not len(row):
+            return
+        # Of thousands of logs each has its own few rows: what is not touched costs nothing.
+        first, last = int(row.min()), int(row.max()) + 1
+        row, size = row - first, last - first
+        self.sum[first:last] += np.bincount(row, values if self.is_total else values * launches, size)
+        self.launches[first:last] += np.bincount(row, launches, size)
 
     def value(self, launches: Array) -> Array:
         """Totals brought to so many launches, or averages; NaN where there is nothing."""
@@ -169,11 +188,33 @@ def _name_devices(tables: Sequence[Table], kernels: _Kernels, warnings: list[str
             kernels.device(name)
 
 
+def _only_part(table: Table) -> str | None:
+    """The part of all rows of a table (a log of one rank), else None."""
+    if "part" not in table.rows:
+        return None
+    names = table.rows["part"].astype("category").cat.categories
+    return str(names[0]) if len(names) == 1 else None
+
+
+def _devices_of_ranks(tables: Sequence[Table], kernels: _Kernels) -> dict[str, list[str]]:
+    """The devices that tables of one part only name: where a rank has one GPU, its rows without a device are of it."""
+    found: dict[str, list[str]] = {}
+    for table in tables:
+        part = _only_part(table)
+        for name in table.rows["device"].dropna().unique() if part is not None else ():
+            device = kernels.device(str(name))
+            if device not in found.setdefault(part or "", []):
+                found[part or ""].append(device)
+    return found
+
+
 def _place(tables: Sequence[Table], kernels: _Kernels, warnings: list[str]) -> Iterable[tuple[Table, Array]]:
     """Tables with the row of the result that each of their rows belongs to."""
     _name_devices(tables, kernels, warnings)
-    known = list(dict.fromkeys(kernels.devices.values()))
+    every = list(dict.fromkeys(kernels.devices.values()))
+    of_rank = _devices_of_ranks(tables, kernels)
     for table in tables:
+        known = of_rank.get(_only_part(table) or "", every)
         nowhere = table.rows["device"].isna().to_numpy()
         if len(known) > 1 and nowhere.any():
             warnings.append(
@@ -183,6 +224,33 @@ def _place(tables: Sequence[Table], kernels: _Kernels, warnings: list[str]) -> I
             table = Table(table.kind, table.rows[~nowhere], table.counters[~nowhere], table.units)
         if len(table.rows):
             yield table, kernels.numbers(table, known[0] if len(known) == 1 else None)
+
+
+def _settle_parts(
+    placed: Sequence[tuple[Table, Array]], kernels: _Kernels, warnings: list[str]
+) -> Iterable[tuple[Table, Array]]:
+    """Rows that do not tell their part put to the kernel's only part, or all of its rows together (see the rules)."""
+    untold = {(device, kernel) for device, kernel, part in kernels.rows if part is None}
+    if not kernels.has_parts or not untold:
+        return placed
+    parts: dict[tuple[str | None, str], list[str]] = {}
+    for device, kernel, part in kernels.rows:
+        if part is not None and (device, kernel) in untold:
+            parts.setdefault((device, kernel), []).append(part)
+    rows: dict[_Row, int] = {}
+    moved = np.empty(len(kernels.rows), dtype=np.int64)
+    for (device, kernel, part), number in kernels.rows.items():
+        known = parts.get((device, kernel), [])
+        settled = part if not known else known[0] if len(known) == 1 else None
+        moved[number] = rows.setdefault((device, kernel, settled), len(rows))
+    kernels.rows = rows
+    several = [kernel for (_, kernel), known in parts.items() if len(known) > 1]
+    if several:
+        warnings.append(
+            f"{_these(np.ones(len(several), dtype=bool), several)}: some tables do not tell the part that the others "
+            "do, so the kernel's counts and time cannot be shared out among its parts; collect both in tables that tell"
+        )
+    return [(table, moved[row]) for table, row in placed]
 
 
 def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[str, str]:

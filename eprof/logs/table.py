@@ -16,7 +16,8 @@ class Table:
     rows: `device` ("Tesla K20c (0)", or NaN where the format does not tell), `kernel` (full name as printed, without a
     launch id), `run` (0, 1, ... for appended runs and processes; -1 for rows added up over runs), `launches` (how many
     launches the row stands for: 1 in a trace that is not long), `time_s` (their total time without counter collection;
-    NaN where the table has none). Devices and kernels are categorical: a row holds a number, not a name.
+    NaN where the table has none). Devices and kernels are categorical: a row holds a number, not a name. Where it was
+    asked for, `part`: the rank, stream or NVTX range of the row (categorical, NaN = not told).
     counters: float64, same index, a column a counter as the log names it; *totals* over the row's launches where the
     unit is COUNT, else averages; NaN = not told, overflowed, invalid. units: counter -> one of the units above.
     """
@@ -49,8 +50,9 @@ class Launches:
     """The tables of one or more logs joined: one row for each device and kernel, summed over launches and runs.
 
     kernels: `device` (None where no log tells), `kernel`, `launches`, `time_s` (total, NaN = not known), `time_marks`
-    (int, `Mark`). counters: float64, same index, NaN = not known. marks: same shape as counters, int8 `Mark` bits.
-    units: counter -> unit. warnings: sentences about what did not match.
+    (int, `Mark`); where logs tell parts, `part` (text, None = not told), and a row for each. counters: float64, same
+    index, NaN = not known. marks: same shape as counters, int8 `Mark` bits. units: counter -> unit. warnings: sentences
+    about what did not match.
     """
 
     kernels: pd.DataFrame

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from eprof.report import svg
 from eprof.report.badges import Amount, written
 from eprof.report.numbers import percent, plain, quantity, whole
+from eprof.report.rank_words import rank_words
 from eprof.report.section import Section
 from eprof.report.view import View, energy_of, ratio, time_of
 from eprof.vocabulary import GROUPS
@@ -30,6 +31,7 @@ def section(view: View) -> Section | None:
     priced = scale > 0
     content = {
         "sentence": _sentence(view, groups),
+        "ranks": rank_words(view.document["ranks"]) if view.document.get("ranks") else None,
         "how": view.document.get("grouped"),
         "columns": [
             "Kernels",
