@@ -170,6 +170,8 @@ class _Text:
         if not len(self.quality.replicas):
             return ""
         low, high = self._interval(term)
+        if np.isnan(low):
+            return "    # the data cannot tell"
         said = {TOLD: "", LOOSE: "; loosely told"}.get(str(self.quality.status[term]), "; the data cannot tell")
         return f"    # {number(low, 2)} to {number(high, 2)}{said}"
 
@@ -242,7 +244,8 @@ class _Text:
         status = str(self.quality.status[price])
         if status not in _DIGITS and len(self.quality.replicas):
             low, high = self._interval(price)
-            said = f"fitted, but the data cannot tell: {number(low, 2)} to {number(high, 2)} pJ"
+            between = "" if np.isnan(low) else f": {number(low, 2)} to {number(high, 2)} pJ"
+            said = f"fitted, but the data cannot tell{between}"
         if self._class(word) in _TOTALS and word not in _TOTALS:
             return f"{said}; all kinds as one"
         return said if word.rpartition("_")[2] not in ("read", "write") else f"{said}; reads and writes as one"
@@ -286,7 +289,7 @@ class _Text:
         lines.append(f"collinear = [{groups}]")
         if len(quality.replicas):
             terms = [term for term in self.fitted.prices_pj.index]
-            lines.append(f"interval_pj = {{ {_pairs(quality.intervals.loc[terms])} }}")
+            lines.append(f"interval_pj = {{ {_pairs(quality.intervals.loc[terms].dropna())} }}")
             lines.append(
                 f"interval_constant_w = [{number(quality.constant_w[1], 3)}, {number(quality.constant_w[2], 3)}]"
             )
@@ -301,7 +304,7 @@ class _Text:
             return []
         rows = ["[fit.replicas]        # the same fit to benchmarks drawn at random: how far the numbers are known"]
         for term in self.fitted.prices_pj.index:
-            rows.append(f"{term} = {_list(replicas[term])}")
+            rows.append(f"{term} = {_list(_filled(replicas[term], float(self.fitted.prices_pj[term])))}")
         constants = [self._constants({name: float(one[name]) for name in CONSTANTS}) for _, one in replicas.iterrows()]
         for name in self._constants():
             rows.append(f"{name} = {_list([one[name] for one in constants])}")
@@ -312,6 +315,16 @@ def _pairs(table: pd.DataFrame) -> str:
     return ", ".join(
         f"{name} = [{number(float(row['low']), 3)}, {number(float(row['high']), 3)}]" for name, row in table.iterrows()
     )
+
+
+def _filled(values: pd.Series, fitted: float) -> pd.Series:
+    """Replicas without gaps: one that knows nothing of a price takes that of another, so that the spread stays.
+
+    A price that no replica knows is the fitted one in all.
+    """
+    known = values.dropna().to_numpy()
+    gaps = values.isna().to_numpy()
+    return values.mask(gaps, pd.Series(np.resize(known if len(known) else [fitted], len(values)), index=values.index))
 
 
 def _list(values: Sequence[float] | pd.Series) -> str:

@@ -263,6 +263,44 @@ def test_what_the_data_cannot_tell_is_marked_and_has_few_digits(tmp_path):
     assert len(digits) <= 2
 
 
+@pytest.mark.parametrize("prior", [None, dict.fromkeys(TERMS, 40.0)])
+def test_a_term_that_a_replica_has_not_drawn_is_not_zero_there(tmp_path, prior):
+    measurements = blind(
+        made((50, 20, 30, 200), (5, 5, 10, 0, 0), (0.8, 0.85, 0.9, 1.0), (0.9, 0.95, 1.0), noise=0.005)
+    )
+    alone = (measurements.rows["benchmark"] == "k5").to_numpy()
+    rates = measurements.rates.assign(
+        integer_instruction=measurements.rates["integer_instruction"].where(alone, 0.0) * 9
+    )
+    true = measurements.rates["integer_instruction"] * 0.02
+    power = measurements.power_w + (rates["integer_instruction"] * 0.02 - true).to_numpy()
+    lone = replace(measurements, rates=rates, rows=measurements.rows.assign(power_w=power))
+    fitted = fit(lone, Form(voltages="one", ridge=0.01 if prior else 0.0, prior=prior))
+    quality = examine(lone, fitted, 24, ())
+    undrawn = quality.replicas["integer_instruction"].isna()
+    assert 2 < undrawn.sum() < 18 and not quality.replicas.drop(columns="integer_instruction").isna().any(axis=None)
+    assert quality.intervals["low"]["integer_instruction"] > 5 and quality.status["integer_instruction"] == "told"
+    path = tmp_path / "mine.toml"
+    path.write_text(text(lone, fitted, quality, Head("mine", "A GPU", (), "made up")))
+    assert costs.check(str(path)) == []
+    written = np.array(costs.load(str(path)).fit.replicas["integer_instruction"])
+    assert set(written) == set(written[~undrawn.to_numpy()]) and written.min() > 5
+
+
+@pytest.mark.parametrize("replicas", [0, 5])
+def test_a_term_that_nothing_does_has_no_interval(tmp_path, replicas):
+    measurements = made((50, 20, 30, 200), (5, 5, 10, 0, 0), (0.8, 0.85, 0.9, 1.0), (0.9, 0.95, 1.0))
+    never = replace(measurements, rates=measurements.rates.assign(integer_instruction=0.0))
+    fitted = fit(never, Form(voltages="given"))
+    quality = examine(never, fitted, replicas, ())
+    assert quality.intervals.loc["integer_instruction"].isna().all()
+    assert quality.status["integer_instruction"] == "not told"
+    path = tmp_path / "mine.toml"
+    path.write_text(text(never, fitted, quality, Head("mine", "A GPU", (), "made up")))
+    assert costs.check(str(path)) == [] and "nan" not in path.read_text()
+    assert "integer_instruction" not in costs.load(str(path)).fit.data.get("interval_pj", {})
+
+
 def test_utilisations_make_no_table():
     measurements = blind(made((50, 20, 30, 200), (5, 5, 10, 0, 0), (0.8, 0.85, 0.9, 1.0), (0.9, 0.95, 1.0)))
     used = replace(measurements, kind="utilisation")

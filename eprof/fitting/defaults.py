@@ -30,6 +30,16 @@ def form_for(measurements: Measurements, device: str | None = None) -> Form:
     return Form(loss="l1", ridge=RIDGE, prior=prior)
 
 
+def flattered(form: Form, device: str | None) -> str | None:
+    """A sentence if the prior may have seen the very measurements: nobody said which GPU they are of."""
+    if form.prior is None or device is not None:
+        return None
+    return (
+        f"No --device was given, so energies are drawn to those of all GPUs of the prior ({', '.join(known())}). If "
+        "these measurements are of one of them, the prior has seen it, and errors of what is left out are too small."
+    )
+
+
 def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str, float] | None:
     """Energies of the terms, pJ: the mean over the GPUs of the prior but `device`; None if it does not know enough."""
     if measurements.kind != COUNTED or measurements.own:

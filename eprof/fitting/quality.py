@@ -29,9 +29,10 @@ TOLD, LOOSE, UNTOLD = "told", "loosely", "not told"
 class Quality:
     """What is known of a fit. Intervals are the middle 90 % of the replicas.
 
-    replicas: (r, terms + constants), as in `Fit`; `constant_w` at the reference setting. intervals: by coefficient, low
-    and high. status: by term, whether the data tell it. condition: of the columns at unit length. collinear: columns
-    that cannot be told apart. errors: protocol -> mean absolute relative error in %.
+    replicas: (r, terms + constants), as in `Fit`; NaN: none of the benchmarks drawn does that. `constant_w` at the
+    reference setting. intervals: by coefficient, low and high, of the replicas that know it. status: by term, whether
+    the data tell it. condition: of the columns at unit length. collinear: columns that cannot be told apart. errors:
+    protocol -> mean absolute relative error in %.
     """
 
     replicas: pd.DataFrame
@@ -57,8 +58,7 @@ def examine(
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*one.prices_pj, *(one.constants[name] for name in CONSTANTS)] for one in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
-    low, high = np.percentile(table, _INTERVAL, axis=0) if len(table) else (np.nan, np.nan)
-    intervals = pd.DataFrame({"low": low, "high": high}, index=table.columns)
+    intervals = pd.DataFrame([_middle(table[name]) for name in table], index=table.columns, columns=["low", "high"])
     condition, groups = collinearity(measurements, fitted)
     errors = {"fit": error(fitted.predict(measurements), measurements.power_w)}
     for by in protocols:
@@ -78,6 +78,15 @@ def examine(
     )
 
 
+def _middle(values: pd.Series) -> tuple[float, float]:
+    """The ends of the middle 90 % of what is known; NaN where nothing is."""
+    known = values.dropna()
+    if not len(known):
+        return float("nan"), float("nan")
+    low, high = np.percentile(known, _INTERVAL)
+    return float(low), float(high)
+
+
 def error(predicted: Floats, measured: Floats) -> float:
     """Mean absolute relative error, %."""
     return float(100 * np.mean(np.abs(predicted / measured - 1)))
@@ -86,7 +95,10 @@ def error(predicted: Floats, measured: Floats) -> float:
 def bootstrap(
     measurements: Measurements, form: Form, number: int, seed: int = 0, progress: Progress | None = None
 ) -> list[Fit]:
-    """Fits to benchmarks drawn with replacement, as many as there are."""
+    """Fits to benchmarks drawn with replacement, as many as there are.
+
+    The price of a term that no benchmark drawn has is NaN there: such a fit tells nothing of it, and it is not 0.
+    """
     if measurements.own:
         return []
     random = np.random.default_rng(seed)
@@ -97,7 +109,9 @@ def bootstrap(
         if progress:
             progress("bootstrap", at + 1, number)
         drawn = random.integers(0, len(names), len(names))
-        found.append(fit(measurements.take(np.concatenate([members[one] for one in drawn])), quick))
+        rows = measurements.take(np.concatenate([members[one] for one in drawn]))
+        again, seen = fit(rows, quick), (rows.rates > 0).any()
+        found.append(replace(again, prices_pj=again.prices_pj.where(seen.to_numpy())))
     return found
 
 
@@ -175,7 +189,7 @@ def _constant(fitted: Fit, again: list[Fit]) -> tuple[float, float, float]:
 def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
     found = {}
     for term in fitted.prices_pj.index:
-        low, high = (float(one) for one in intervals.loc[term]) if len(intervals) else (np.nan, np.nan)
+        low, high = (float(one) for one in intervals.loc[term])
         found[term] = UNTOLD if not low > 0 else TOLD if high <= _TELLS * low else LOOSE
     return pd.Series(found, dtype=object)
 

@@ -1,8 +1,9 @@
 """The search for coefficients and voltages that make the weighted sum of squares least, on compressed measurements.
 
 Gauss-Newton steps keep all bounds: energies and the increments of voltage from level to level are the unknowns of one
-non-negative least-squares problem, linear around the present voltages. From any start they reach the same minimum on
-all public measurements (docs/fit.md), in about ten rounds where plain alternation takes hundreds.
+non-negative least-squares problem, linear around the present voltages. They need about ten rounds where plain
+alternation takes hundreds. Nothing says that the lowest point they find is the only one: `Form.starts` are tried, and
+docs/fit.md tells how often that mattered.
 """
 
 from dataclasses import dataclass
