@@ -63,6 +63,7 @@ def load(
         # The reader keeps no other counters, so that wide traces fit in memory.
         counters.names_in_use(),
         cache_place() if cache else None,
+        parts if parts != RANK else None,
     )
     results = read_all(paths, reading, scheduler=scheduler, workers=workers, progress=progress)
 

@@ -24,7 +24,10 @@ Reader = Callable[[Path], Log]
 
 @dataclass(frozen=True)
 class Measured:
-    """Energy that a meter saw, in J for one run of the program: the median over repetitions."""
+    """Energy that a meter saw, in J for one run of the program: the median over repetitions.
+
+    seconds: for how long it was metered in one run, from the program's start to its end, the median likewise.
+    """
 
     joules: float
     method: str
@@ -34,6 +37,7 @@ class Measured:
     core_mhz: float | None = None
     memory_mhz: float | None = None
     slowed_by: tuple[str, ...] = ()
+    seconds: float | None = None
 
     def reasons(self) -> str:
         """Why it may differ from what is predicted."""
@@ -101,6 +105,7 @@ class Run:
         if not results:
             return None
         joules = [float(one["joules"]) for one in results]
+        seconds = [float(one["window_s"]) / int(one.get("runs") or 1) for one in results if one.get("window_s")]
         return Measured(
             statistics.median(joules),
             str(results[0].get("method")),
@@ -110,6 +115,7 @@ class Run:
             core_mhz=results[0].get("core_mhz"),
             memory_mhz=results[0].get("memory_mhz"),
             slowed_by=tuple(sorted({str(why) for one in results for why in one.get("slowed_by", [])})),
+            seconds=statistics.median(seconds) if len(seconds) == len(results) else None,
         )
 
 
@@ -234,9 +240,12 @@ def _median_times(launches: Launches, several: Sequence[Launches]) -> tuple[Laun
                 found.setdefault(tuple(key), []).append(seconds)
     kernels = launches.kernels.copy()
     # nsys tells no device, and may spell names otherwise than the log of counters.
-    names, _ = spelling.match({str(kernel) for _, kernel in found}, {str(one) for one in kernels["kernel"]})
-    found |= {(device, names[str(kernel)]): times for (device, kernel), times in found.items() if str(kernel) in names}
-    known = [found.get((device, kernel), found.get((None, kernel))) for device, kernel, _ in _timed(launches)]
+    names, _ = spelling.match({str(kernel) for _, kernel, _ in found}, {str(one) for one in kernels["kernel"]})
+    found |= {(one[0], names[str(one[1])], one[2]): times for one, times in found.items() if str(one[1]) in names}
+    known = [
+        next((found[one] for one in [(device, *rest), (None, *rest), (None, rest[0], None)] if one in found), None)
+        for device, *rest, _ in _timed(launches)
+    ]
     kernels["time_s"] = [
         statistics.median(times) if times and not np.isnan(now) else now
         for times, now in zip(known, kernels["time_s"], strict=True)
@@ -249,10 +258,12 @@ def _median_times(launches: Launches, several: Sequence[Launches]) -> tuple[Laun
     return replace(launches, kernels=kernels), [note]
 
 
-def _timed(launches: Launches) -> Iterator[tuple[object, object, float]]:
-    """Device, kernel and time in s (NaN = not known) of every row."""
+def _timed(launches: Launches) -> Iterator[tuple[object, object, object, float]]:
+    """Device, kernel, part (None without parts) and time in s (NaN = not known) of every row."""
     kernels = launches.kernels
-    yield from zip(kernels["device"], kernels["kernel"], (float(one) for one in kernels["time_s"]), strict=True)
+    parts = kernels["part"] if "part" in kernels else [None] * len(kernels)
+    times = (float(one) for one in kernels["time_s"])
+    yield from zip(kernels["device"], kernels["kernel"], parts, times, strict=True)
 
 
 def _work_notes(what: str, several: Sequence[Launches]) -> list[str]:

@@ -1,15 +1,22 @@
 """Groups by rank, stream and NVTX range: they add up to the whole, and what nothing tells is not guessed."""
 
+import csv
 import json
 import math
 
 import pytest
+from pandas.testing import assert_frame_equal
 
 import eprof
-from eprof import console, grouping, report
+from eprof import console, grouping, logs, report
 from eprof.__main__ import main
-from eprof.errors import UsageError
+from eprof.errors import LogError, UsageError
+from eprof.logs import cache
+from eprof.logs.combining import combine
+from eprof.logs.ncu_parts import innermost
 from eprof.logs.ranks import ranks
+from eprof.logs.reading import read_tuned
+from eprof.logs.stream import Tuning
 
 METRICS = ("flop_count_sp_fma", "inst_fp_32", "inst_integer", "dram_read_transactions", "dram_write_transactions")
 DEVICE = "Tesla K20c (0)"
@@ -19,10 +26,7 @@ def metrics(path, kernels):
     """A metrics summary. kernels: name -> (launches, average of each metric)."""
     lines = ['"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"']
     for kernel, (launches, average) in kernels.items():
-        lines += [
-            f'"{DEVICE}","{kernel}",{launches},"{one}","{one}",{average},{average},{average + place}'
-            for place, one in enumerate(METRICS)
-        ]
+        lines += [f'"{DEVICE}","{kernel}",{launches},"{one}","{one}",{average},{average},{average}' for one in METRICS]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -51,8 +55,8 @@ def wide(path, launches):
     """A trace of counters. launches: (kernel, value, stream)."""
     lines = ['"Device","Context","Stream","Kernel",' + ",".join(f'"{one}"' for one in METRICS)]
     lines += [
-        f'"{DEVICE}","1","{stream}","{kernel} [{at}]",' + ",".join(str(value + place) for place in range(len(METRICS)))
-        for at, (kernel, value, stream) in enumerate(launches)
+        f'"{DEVICE}","1","{stream}","{kernel}",' + ",".join([str(value)] * len(METRICS))
+        for kernel, value, stream in launches
     ]
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -208,3 +212,151 @@ def test_many_ranks_are_few_groups(tmp_path, monkeypatch):
     adds_up(found)
     assert len(found["kernels"]) == 2
     assert "and 10 more groups" in console.text(found)
+
+
+# ------------------------------------------------------------------------------------------------------------- streams
+
+
+def two_streams(folder):
+    """Kernel a in streams 7 and 14, b in 7; counters and times both tell."""
+    launches = [("a(int)", 100, 7), ("a(int)", 300, 14), ("b(int)", 50, 7), ("a(int)", 200, 14)]
+    counted = wide(folder / "counters.csv", launches)
+    timed = trace(folder / "times.csv", [(kernel, value / 100, stream) for kernel, value, stream in launches])
+    return counted, timed
+
+
+def test_streams_add_up(tmp_path):
+    made = two_streams(tmp_path)
+    found = document(*made, by="stream")
+    assert names(found) == ["stream 7", "stream 14"]
+    assert [one["launches"] for one in found["groups"]] == [2, 2]
+    assert [one["time_s"] for one in found["groups"]] == pytest.approx([1.5e-3, 5e-3])
+    assert [one["counts"]["integer"]["value"] for one in found["groups"]] == [150, 500]
+    adds_up(found)
+    same_whole(found, plain(*made))
+    assert "ranks" not in found
+
+
+def test_folding_keeps_streams_apart(tmp_path):
+    launches = [(f"k{at % 3}(int)", 10 + at % 7, 7 + at % 2) for at in range(4000)]
+    made = wide(tmp_path / "w.csv", launches), trace(tmp_path / "t.csv", launches)
+    for one in made:
+        whole = logs.read(one, parts="stream")
+        folded = read_tuned(one, Tuning(fold_rows=100), parts="stream")
+        assert len(folded.tables[0].rows) < len(whole.tables[0].rows) / 10
+        a, b = (combine([log]) for log in (whole, folded))
+        assert len(a.kernels) == 6 and set(a.kernels["part"]) == {"7", "8"}
+        key = ["kernel", "part"]
+        a, b = (one.kernels.join(one.counters).sort_values(key).reset_index(drop=True) for one in (a, b))
+        assert_frame_equal(a, b, rtol=1e-12)
+
+
+def test_a_kernel_of_one_stream_takes_what_does_not_tell(tmp_path):
+    timed = trace(tmp_path / "times.csv", [("a(int)", 1.0, 7), ("a(int)", 2.0, 7), ("b(int)", 3.0, 14)])
+    counted = metrics(tmp_path / "metrics.csv", {"a(int)": (2, 1000), "b(int)": (1, 10)})
+    found = document(timed, counted, by="stream")
+    assert names(found) == ["stream 7", "stream 14"]
+    assert [one["counts"]["integer"]["value"] for one in found["groups"]] == [2000, 10]
+    assert all("missing" not in one["time_marks"] for one in found["groups"])
+    adds_up(found)
+    same_whole(found, plain(timed, counted))
+
+
+def test_what_no_table_tells_is_not_shared_out(tmp_path):
+    """Kernel a runs in two streams, but its time is from a summary: neither stream gets a time by guessing."""
+    counted, _ = two_streams(tmp_path)
+    timed = summary(tmp_path / "summary.csv", {"a(int)": (3, 6.0), "b(int)": (1, 0.5)})
+    found = document(counted, timed, by="stream")
+    assert names(found) == ["stream 7", "stream not told"]
+    seven, untold = found["groups"]
+    assert untold["time_s"] == pytest.approx(6e-3) and untold["counts"]["integer"]["value"] == 600
+    assert seven["time_s"] == pytest.approx(0.5e-3)
+    assert "missing" in seven["marks"] and "missing" in seven["time_marks"], "some of a may be of stream 7"
+    assert seven["counts"]["integer"]["lower_bound"]
+    assert any("cannot be shared out" in one for one in found["warnings"])
+    adds_up(found)
+    same_whole(found, plain(counted, timed))
+
+
+def test_logs_that_tell_no_streams(tmp_path):
+    counted = metrics(tmp_path / "metrics.csv", {"a(int)": (2, 1000)})
+    with pytest.raises(LogError, match="none of these logs tells streams"):
+        eprof.load(counted, parts="stream")
+    with pytest.raises(UsageError, match='parts="stream"'):
+        eprof.load(counted).energy("gtx680").grouped("stream")
+    with pytest.raises(UsageError, match="not by thread"):
+        eprof.load(counted, parts="thread")
+
+
+def test_the_cache_keeps_streams(tmp_path, monkeypatch):
+    monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(cache, "_SETTLED_S", -1.0)
+    made = two_streams(tmp_path)
+    first, again, without = (document(*made, by="stream"), document(*made, by="stream"), plain(*made))
+    assert list((tmp_path / "cache").glob("*-*-*"))
+    assert first["groups"] == again["groups"]
+    assert "groups" not in without
+
+
+# --------------------------------------------------------------------------------------------------------- NVTX ranges
+
+COLUMN = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
+NCU = {
+    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": "inst",
+    "dram__bytes_read.sum": "byte",
+    "gpu__time_duration.sum": "nsecond",
+}
+
+
+def cell(*ranges):
+    """A cell as ncu writes it, the outermost range first."""
+    return "1  " + "".join(f'"<default domain>:{one}:none:none:none:none:none:none"  ' for one in ranges)
+
+
+LAUNCHES = [("k", cell("step", "solve"), 10), ("k", cell("step"), 20), ("j", "", 30), ("k", cell("step", "a:b"), 40)]
+
+
+def ncu_log(path, page):
+    """A log of ncu with `--nvtx`: the raw page, or a row a metric."""
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file, quoting=csv.QUOTE_ALL)
+        fixed = ["ID", "Process ID", "Process Name", "Host Name", COLUMN, "Kernel Name", "Context", "Stream", "Device"]
+        fixed += ["CC"]
+        rows.writerow([*fixed, *(NCU if page == "raw" else ["Metric Name", "Metric Unit", "Metric Value"])])
+        if page == "raw":
+            rows.writerow([""] * len(fixed) + list(NCU.values()))
+        for at, (kernel, told, value) in enumerate(LAUNCHES):
+            own = [at, 77, "app", "host", told, kernel, 1, 7 + at % 2, 0, "7.0"]
+            if page == "raw":
+                rows.writerow([*own, *([value] * len(NCU))])
+            else:
+                rows.writerows([*own, name, unit, value] for name, unit in NCU.items())
+    return path
+
+
+@pytest.mark.parametrize("page", ["raw", "long"])
+def test_nvtx_ranges_add_up(tmp_path, page):
+    log = ncu_log(tmp_path / "ncu.csv", page)
+    found = document(log, by="nvtx")
+    values = {one["name"]: one["counts"]["fp32_fma"]["value"] for one in found["groups"]}
+    assert values == {"solve": 10, "step": 20, "(outside of ranges)": 30, "a:b": 40}
+    times = {one["name"]: one["time_s"] for one in found["groups"]}
+    assert times["solve"] == pytest.approx(10e-9)
+    adds_up(found)
+    same_whole(found, plain(log))
+    streams = document(log, by="stream")
+    assert {one["name"]: one["launches"] for one in streams["groups"]} == {"stream 7": 2, "stream 8": 2}
+    adds_up(streams)
+
+
+def test_a_log_without_ranges(tmp_path):
+    with pytest.raises(LogError, match="--nvtx"):
+        eprof.load(trace(tmp_path / "t.csv", [("a(int)", 1.0, 7)]), parts="nvtx")
+
+
+def test_innermost_range():
+    assert innermost(cell("x")) == "x"
+    assert innermost(cell("outer", "inner: 3")) == "inner: 3"
+    assert innermost("1  ") == innermost("") == "(outside of ranges)"
+    assert innermost('7  "odd"') == "odd"

@@ -23,17 +23,18 @@ def read(
     names: Mapping[str, str] | None = None,
     keep: Container[str] | None = None,
     progress: Callable[[int], None] | None = None,
+    parts: str | None = None,
 ) -> "Log":
     """Read one log, whatever kind of nvprof log it is.
 
     columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
     name, for tables headed by descriptions. keep: the counters to hold, by name; None for all. progress: is told how
-    many bytes more were read.
+    many bytes more were read. parts: "stream" or "nvtx", by which rows of a kernel are to be told apart.
     Raises LogError, one sentence, if the file cannot be read or holds no kernels.
     """
     from eprof.logs.reading import read as read_now
 
-    return read_now(path, columns=columns, names=names, keep=keep, progress=progress)
+    return read_now(path, columns=columns, names=names, keep=keep, progress=progress, parts=parts)
 
 
 def read_columns(path: str | Path) -> list[str]:

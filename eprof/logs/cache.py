@@ -155,12 +155,19 @@ class Cache:
             total -= sizes[one]
 
 
-def asked(columns: Iterable[str] | None, names: Mapping[str, str], keep: Iterable[str] | None) -> str:
+def asked(
+    columns: Iterable[str] | None, names: Mapping[str, str], keep: Iterable[str] | None, parts: str | None
+) -> str:
     """A digest of what is asked of the reader, and of its code: another reader may read other things."""
     code = hashlib.sha256()
     for file in sorted(Path(__file__).parent.glob("*.py")):
         code.update(file.read_bytes())
-    what = [None if columns is None else list(columns), sorted(names.items()), None if keep is None else sorted(keep)]
+    what = [
+        None if columns is None else list(columns),
+        sorted(names.items()),
+        None if keep is None else sorted(keep),
+        parts,
+    ]
     code.update(json.dumps(what).encode())
     return code.hexdigest()[:16]
 
@@ -179,7 +186,10 @@ def _write(path: Path, text: str) -> None:
 
 def _arrow(table: Table) -> pa.Table:
     """Rows and counters side by side; NaN stays NaN, a device that is not told is null."""
-    rows = {f"row {name}": pa.array(table.rows[name], from_pandas=name in ("device", "kernel")) for name in table.rows}
+    rows = {
+        f"row {name}": pa.array(table.rows[name], from_pandas=name in ("device", "kernel", "part"))
+        for name in table.rows
+    }
     counters = {f"counter {name}": pa.array(table.counters[name].to_numpy()) for name in table.counters}
     return pa.table({**rows, **counters})
 
@@ -187,7 +197,7 @@ def _arrow(table: Table) -> pa.Table:
 def _table(stored: pa.Table, kind: str, units: Mapping[str, str]) -> Table:
     columns = {name: stored.column(name) for name in stored.column_names}
     rows = {name.removeprefix("row "): one.to_pandas() for name, one in columns.items() if name.startswith("row ")}
-    for name in ("device", "kernel"):
+    for name in {"device", "kernel", "part"} & rows.keys():
         rows[name] = rows[name].astype("category")
     counters = {
         name.removeprefix("counter "): one.to_numpy() for name, one in columns.items() if name.startswith("counter ")

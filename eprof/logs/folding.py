@@ -18,14 +18,18 @@ SEVERAL = -1  # the run of rows that were added up over runs
 
 
 def fold(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces with the same sums and the same holes, in fewer rows: one for each device, kernel and pattern of holes.
+    """Pieces with the same sums and the same holes, in fewer rows: one for each device, kernel, part, pattern of holes.
 
     Totals and times add up; rates and percentages become averages weighted by launches. Rows of a kernel and run in
     which some cell holds no value stay with their run, and so does the last run, which may go on.
     """
     alike: dict[tuple[object, ...], list[Piece]] = {}
     for piece in pieces:
-        signature = (piece.time_s is None, *((label, kind) for label, (_, kind) in piece.counters.items()))
+        signature = (
+            piece.time_s is None,
+            piece.part is None,
+            *((label, kind) for label, (_, kind) in piece.counters.items()),
+        )
         alike.setdefault(signature, []).append(piece)
     last = pieces[-1].run
     return [folded for group in alike.values() for folded in _fold_alike(group, last)]
@@ -67,12 +71,15 @@ def _in_kernels_with_holes(piece: Piece) -> Array:
 
 
 def _kernels(piece: Piece) -> Array:
-    """A number for each device and kernel, by row."""
-    return np.asarray(pd.factorize((piece.device.astype(np.int64) + 1) << 32 | piece.kernel)[0])
+    """A number for each device, kernel and part, by row."""
+    numbers = np.asarray(pd.factorize((piece.device.astype(np.int64) + 1) << 32 | piece.kernel)[0])
+    if piece.part is None:
+        return numbers
+    return np.asarray(pd.factorize(numbers << 32 | (piece.part.astype(np.int64) + 1))[0])
 
 
 def _added_up(piece: Piece) -> Piece:
-    """One row for each device, kernel and pattern of cells without a value."""
+    """One row for each device, kernel, part and pattern of cells without a value."""
     key = _kernels(piece)
     for column in _columns(piece):
         lost = np.isnan(column)
@@ -87,7 +94,8 @@ def _added_up(piece: Piece) -> Piece:
         for label, (values, kind) in piece.counters.items()
     }
     times = None if piece.time_s is None else np.bincount(key, piece.time_s, size)
-    return Piece(piece.run, piece.device[first], piece.kernel[first], launches.astype(np.int64), times, counters)
+    part = None if piece.part is None else piece.part[first]
+    return Piece(piece.run, piece.device[first], piece.kernel[first], launches.astype(np.int64), times, counters, part)
 
 
 def _sum(key: Array, size: int, values: Array, kind: int, piece: Piece, launches: Array) -> Array:
@@ -99,7 +107,8 @@ def _sum(key: Array, size: int, values: Array, kind: int, piece: Piece, launches
 def _taken(piece: Piece, rows: Array) -> Piece:
     times = None if piece.time_s is None else piece.time_s[rows]
     counters = {label: (values[rows], kind) for label, (values, kind) in piece.counters.items()}
-    return Piece(piece.run, piece.device[rows], piece.kernel[rows], piece.launches[rows], times, counters)
+    part = None if piece.part is None else piece.part[rows]
+    return Piece(piece.run, piece.device[rows], piece.kernel[rows], piece.launches[rows], times, counters, part)
 
 
 def _joined(pieces: Sequence[Piece]) -> Piece:
@@ -120,4 +129,5 @@ def _joined(pieces: Sequence[Piece]) -> Piece:
             label: (join([one.counters[label][0] for one in pieces]), kind)
             for label, (_, kind) in first.counters.items()
         },
+        None if first.part is None else join([one.part for one in pieces if one.part is not None]),
     )

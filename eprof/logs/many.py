@@ -37,10 +37,11 @@ class Reading:
     names: dict[str, str]
     keep: frozenset[str]
     cache: Path | None = None
+    parts: str | None = None
 
     @cached_property
     def _asked(self) -> str:
-        return asked(self.columns, self.names, self.keep)
+        return asked(self.columns, self.names, self.keep, self.parts)
 
     def __call__(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
         """Read one log, or take it from the cache. Raises LogError. progress: is told how many bytes more were read."""
@@ -61,7 +62,7 @@ class Reading:
         return log
 
     def _read(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
-        return read(path, columns=self.columns, names=self.names, keep=self.keep, progress=progress)
+        return read(path, columns=self.columns, names=self.names, keep=self.keep, progress=progress, parts=self.parts)
 
     def _pipe(self, path: Path) -> Log:
         """A pipe is copied first, because readers look at a file's start more than once."""

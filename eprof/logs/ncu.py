@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from eprof.errors import LogError
-from eprof.logs import ncu_long, ncu_rows, ncu_wide
+from eprof.logs import ncu_long, ncu_parts, ncu_rows, ncu_wide
 from eprof.logs.header import split
 from eprof.logs.ncu_long import TIMES, Long, Part
 from eprof.logs.ncu_messages import CSV, Messages
@@ -48,12 +48,12 @@ def is_in(block: bytes) -> bool:
     return sign is not None and _NVPROF.search(block, 0, sign.start()) is None
 
 
-def read(source: Source, blocks: Iterator[bytes], keep: Container[str] | None) -> Log:
-    """Read a log of ncu or nsys. keep: the counters to hold, by name; None for all.
+def read(source: Source, blocks: Iterator[bytes], keep: Container[str] | None, parts: str | None = None) -> Log:
+    """Read a log of ncu or nsys. keep: the counters to hold, by name; None for all. parts: see `logs.read`.
 
     Raises LogError, one sentence, if there are no kernels in it.
     """
-    reader = _Reader(source, keep)
+    reader = _Reader(source, keep, parts)
     for block in ahead(blocks):
         reader.feed(block)
     return reader.log()
@@ -74,8 +74,8 @@ class _Open:
 class _Reader:
     """One log: its sections, the lines between them, and what there is to say."""
 
-    def __init__(self, source: Source, keep: Container[str] | None) -> None:
-        self.source, self.keep = source, keep
+    def __init__(self, source: Source, keep: Container[str] | None, parts: str | None) -> None:
+        self.source, self.keep, self.by = source, keep, parts
         self.messages, self.nsys, self.locale = Messages(), Nsys(), Locale()
         self.skipped, self.example, self.notes = 0, "", list[str]()
         self.sections: list[_Open] = []
@@ -109,6 +109,7 @@ class _Reader:
         self.example = self.example or text[:80]
 
     def _open(self, section: Section) -> _Open:
+        section.part = ncu_parts.column_of(section, self.by)
         if section.kind == ncu_rows.UNKNOWN:
             self.unknown.append(section.first_line)
             one = _Open(section, [], ())
@@ -269,6 +270,7 @@ def tables_of(parts: Sequence[Part]) -> list[Table]:
                 "run": pd.factorize(np.array(process, dtype=object))[0],
                 "launches": rows["launches"].astype(np.int64),
                 "time_s": rows["time_s"].astype(np.float64),
+                **({"part": rows["part"].astype("category")} if "part" in rows else {}),
             }
         )
         tables.append(Table(kind, table, counters.astype(np.float64), units))

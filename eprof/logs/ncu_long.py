@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eprof.logs import ncu_instances
+from eprof.logs import ncu_instances, ncu_parts
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import LONG, Rows, Section, coded
 from eprof.logs.table import COUNT
@@ -70,7 +70,8 @@ def columns_of(section: Section) -> tuple[list[int], list[int]]:
     """Places of the columns that are read, and of those that are read as text."""
     value = "Metric Value" if section.kind == LONG else "Average"
     named = (*dict.fromkeys((*_KEYS[section.kind], *_TOLD)), *_METRIC)
-    places = [section.at(name) for name in (*named, value)]
+    told = [section.part] if section.part is not None else []
+    places = [section.at(name) for name in (*dict.fromkeys((*named, *told)), value)]
     return [one for one in places if one is not None], [one for one in [section.at(value)] if one is not None]
 
 
@@ -217,8 +218,11 @@ def _rows(long: Long, first: Array, style: Style) -> pd.DataFrame:
         texts = pa.array(words("Invocations"), pa.string())
         launches = values(texts, style).astype(np.int64)
     process = words("Process ID")
+    part = long.section.part
+    told = {} if part is None else {"part": pd.Series(ncu_parts.labels(long.section, words(part)), dtype=object)}
     return pd.DataFrame(
         {
+            **told,
             "device": labels(words("Device"), words("CC"), _names(long, len(first))),
             "kernel": pd.Series(words("Kernel Name"), dtype=object),
             "process": pd.Series(process, dtype=object),

@@ -25,12 +25,16 @@ _CODED = pa.dictionary(pa.int32(), pa.string())
 
 @dataclass
 class Section:
-    """A header line and the lines up to the next: `columns` after `prefix` columns that a script put in front."""
+    """A header line and the lines up to the next: `columns` after `prefix` columns that a script put in front.
+
+    part: the column whose cells tell rows of a kernel apart, if that was asked for and is there.
+    """
 
     kind: str
     columns: list[str]
     prefix: int = 0
     first_line: int = 0
+    part: str | None = None
 
     def at(self, name: str) -> int | None:
         """Where a column is in a line; None if there is none."""

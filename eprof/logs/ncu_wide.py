@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eprof.logs import ncu_instances
+from eprof.logs import ncu_instances, ncu_parts
 from eprof.logs.header import split
 from eprof.logs.ncu_long import LABELS, NAME, TIMES, Part, labels, seconds
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, is_whole, kind_of, unit_of, values
@@ -46,7 +46,7 @@ def columns_of(section: Section, keep: Container[str] | None) -> list[int] | Non
     """Places of the columns that are read; None for all."""
     if keep is None:
         return None
-    told = (*FIXED, *_INDEX, *_VERSION, NAME)
+    told = (*FIXED, *_INDEX, *_VERSION, NAME, section.part)
     return [
         place
         for place, name in enumerate(section.columns, section.prefix)
@@ -170,8 +170,13 @@ class Wide:
 
     def _rows(self) -> pd.DataFrame:
         kernel = [one or "" for one in self._words("Kernel Name")]
+        part = self.section.part
+        told = (
+            {} if part is None else {"part": pd.Series(ncu_parts.labels(self.section, self._words(part)), dtype=object)}
+        )
         return pd.DataFrame(
             {
+                **told,
                 "device": labels(_whole(self._words("Device", *_INDEX)), self._capabilities(), self._words(NAME)),
                 "kernel": pd.Series(kernel, dtype=object),
                 "process": pd.Series(self._words("Process ID"), dtype=object),

@@ -26,15 +26,16 @@ def read(
     names: Mapping[str, str] | None = None,
     keep: Container[str] | None = None,
     progress: Callable[[int], None] | None = None,
+    parts: str | None = None,
 ) -> Log:
     """Read one log, whatever profiler it is of.
 
     columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
     name, for tables headed by descriptions. keep: the counters to hold, by name; None for all. progress: is told how
-    many bytes more were read.
+    many bytes more were read. parts: "stream" or "nvtx", by which rows of a kernel are to be told apart.
     Raises LogError, one sentence, if the file cannot be read or holds no kernels.
     """
-    return read_tuned(path, Tuning(), columns=columns, names=names, keep=keep, progress=progress)
+    return read_tuned(path, Tuning(), columns=columns, names=names, keep=keep, progress=progress, parts=parts)
 
 
 def read_tuned(
@@ -45,6 +46,7 @@ def read_tuned(
     names: Mapping[str, str] | None = None,
     keep: Container[str] | None = None,
     progress: Callable[[int], None] | None = None,
+    parts: str | None = None,
 ) -> Log:
     """As `read`, holding as much at once as `tuning` says."""
     source = open_source(path, progress)
@@ -55,15 +57,15 @@ def read_tuned(
         if head.startswith(ncu_report.MAGIC):
             return ncu_report.read(source, keep)
         if columns is None and ncu.is_in(head):
-            return ncu.read(source, blocks(source, tuning), keep)
+            return ncu.read(source, blocks(source, tuning), keep, parts)
         if oclgrind.is_in(source.path):
             return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), keep)
         refuse_foreign(source.path, head)
         pieces = blocks(source, tuning)
         first = next(pieces, b"")
         if columns is None and ncu.is_in(first):
-            return ncu.read(source, chain([first], pieces), keep)
-        store = Store(names or {}, keep, tuning.fold_rows)
+            return ncu.read(source, chain([first], pieces), keep, parts)
+        store = Store(names or {}, keep, tuning.fold_rows, parts)
         walk = Walk(store, tuning, _given(columns))
         with closing(store.later):
             for block in ahead(map(Marks, chain([first], pieces))):
@@ -71,7 +73,7 @@ def read_tuned(
             walk.close(source.ends_with_newline)
     if columns is None and walk.seen.foreign and not store.tables():
         with (again := open_source(path)).handle:
-            return ncu.read(again, blocks(again, tuning), keep)
+            return ncu.read(again, blocks(again, tuning), keep, parts)
     return _log(source, store, walk.seen, columns is not None)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eprof.logs.folding import fold
 from eprof.logs.header import WIDE
@@ -56,7 +57,8 @@ class Names:
 class Store:
     """What was read so far. `names`: description -> metric name; `keep`: the counters to hold, None for all.
 
-    fold_from: as many rows of a table are held before those of one kernel are added up.
+    fold_from: as many rows of a table are held before those of one kernel are added up. by: what else than device and
+    kernel tells rows apart ("stream"); None: nothing.
 
     Numbers of names and notes come in the order of the log: who changes the store does so by `later`, or waits for it.
     """
@@ -64,8 +66,10 @@ class Store:
     names: Mapping[str, str]
     keep: Container[str] | None
     fold_from: int = 1 << 20
+    by: str | None = None
     devices: Names = field(default_factory=Names)
     kernels: Names = field(default_factory=Names)
+    parts: Names = field(default_factory=Names)
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
     missing: Counter[tuple[str, int]] = field(default_factory=Counter)
     others: dict[str, list[float]] = field(default_factory=dict)
@@ -88,6 +92,11 @@ class Store:
         """Remember a sentence for the user, once."""
         if sentence not in self.notes:
             self.notes.append(sentence)
+
+    def part_codes(self, column: pa.Array) -> Array:
+        """The numbers of a column of parts; -1 where a cell is empty."""
+        codes = self.parts.codes(pc.utf8_trim_whitespace(column.cast(pa.string())))
+        return np.where(codes == self.parts.code(""), np.int32(-1), codes)
 
     def count_missing(self, counter: str, kinds: Array) -> None:
         """Count the cells of a counter that hold no value, by reason."""
@@ -143,6 +152,8 @@ class Store:
             },
             copy=False,
         )
+        if any(piece.part is not None for piece in pieces):
+            rows["part"] = self.parts.category(np.concatenate([_part(piece) for piece in pieces]))
         labels = dict.fromkeys(label for piece in pieces for label in piece.counters)
         units = {label: self._unit(label, pieces) for label in labels}
         columns = {label: self._column(label, UNITS.index(units[label]), pieces) for label in labels}
@@ -193,6 +204,10 @@ def _groups(kind: str, pieces: list[Piece]) -> list[list[Piece]]:
 
 def _times(piece: Piece) -> Array:
     return np.full(len(piece.kernel), np.nan) if piece.time_s is None else piece.time_s
+
+
+def _part(piece: Piece) -> Array:
+    return np.full(len(piece.kernel), -1, dtype=np.int32) if piece.part is None else piece.part
 
 
 def _squash(label: str) -> str:

@@ -46,11 +46,16 @@ class TraceSection(ColumnSection):
         super().__init__(header, run, store)
         self.start, self.duration, self.device, self.name = map(header.at, ("Start", "Duration", "Device", "Name"))
         self.grid = header.position("Grid X")
+        self.stream = header.position("Stream") if store.by == "stream" else None
         self.has_launch_ids = header.position("Correlation_ID") is None
-        wanted = {self.start, self.duration, self.device, self.name, *([] if self.grid is None else [self.grid])}
+        wanted = {self.start, self.duration, self.device, self.name, *self._also()}
         self.wanted = tuple(sorted(wanted))
         self._unit: float | None = None
-        self._parts: list[tuple[Array, Array, Array]] = []
+        self._parts: list[tuple[Array, ...]] = []
+
+    def _also(self) -> list[int]:
+        """Places of columns that not every table has, or not every reader asks for."""
+        return [one for one in (self.grid, self.stream) if one is not None]
 
     def takes_units(self, fields: list[str]) -> bool:
         """The row of units has units of time below Start and Duration."""
@@ -70,12 +75,11 @@ class TraceSection(ColumnSection):
         )
 
     def column_types(self) -> dict[int, pa.DataType]:
-        """Times are numbers; devices and grids repeat."""
-        grid = [] if self.grid is None else [self.grid]
+        """Times are numbers; devices, grids and streams repeat."""
         return {
             self.start: pa.float64(),
             self.duration: pa.float64(),
-            **dict.fromkeys((self.device, *grid), DICTIONARY),
+            **dict.fromkeys((self.device, *self._also()), DICTIONARY),
         }
 
     def all_fit(self, columns: Columns) -> bool:
@@ -104,8 +108,10 @@ class TraceSection(ColumnSection):
             here = (code == other) & ~kernel
             self.store.count_other(labels[other], int(here.sum()), float(np.nansum(time_s[here])))
         devices = self.store.devices.codes(columns[self.device])
-        self._parts.append((devices[kernel], self.store.kernels.codes(names.filter(pa.array(kernel))), time_s[kernel]))
-        if self.store.is_full(sum(len(part) for _, _, part in self._parts)):
+        rows = (devices[kernel], self.store.kernels.codes(names.filter(pa.array(kernel))), time_s[kernel])
+        streams = () if self.stream is None else (self.store.part_codes(columns[self.stream])[kernel],)
+        self._parts.append((*rows, *streams))
+        if self.store.is_full(sum(len(part[0]) for part in self._parts)):
             self.finish()
 
     def _has_grid(self, columns: Columns) -> Array:
@@ -120,9 +126,11 @@ class TraceSection(ColumnSection):
         """One row a launch."""
         if not self._parts:
             return
-        device, kernel, time_s = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        device, kernel, time_s, *streams = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         self._parts = []
-        add_times(self.store, self.header.kind, Piece(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s))
+        piece = Piece(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s)
+        piece.part = streams[0] if streams else None
+        add_times(self.store, self.header.kind, piece)
 
 
 def _is_float(column: pa.Array) -> bool:

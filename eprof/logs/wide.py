@@ -34,10 +34,11 @@ class WideSection(ColumnSection):
             for i, column in enumerate(header.columns)
             if column not in WIDE_FIXED and store.keeps(store.canonical(column))
         }
-        self.wanted = tuple(sorted((self.device, self.kernel, *self.labels)))
+        self.stream = [header.at("Stream")] if store.by == "stream" else []
+        self.wanted = tuple(sorted((self.device, self.kernel, *self.stream, *self.labels)))
         self._units: list[str] | None = None
         self._numeric = True
-        self._rows: list[tuple[Array, Array]] = []
+        self._rows: list[tuple[Array, ...]] = []
         self._cells: dict[int, list[tuple[Array, Array]]] = {i: [] for i in self.labels}
 
     def takes_units(self, fields: list[str]) -> bool:
@@ -59,7 +60,7 @@ class WideSection(ColumnSection):
     def column_types(self) -> dict[int, pa.DataType]:
         """Counters straight to numbers, as long as that goes well."""
         types = dict.fromkeys(self.labels, pa.float64()) if self._numeric else {}
-        return {**types, self.device: DICTIONARY, self.kernel: DICTIONARY}
+        return {**types, **dict.fromkeys((self.device, self.kernel, *self.stream), DICTIONARY)}
 
     def _parse(self, body: memoryview) -> tuple[Columns, list[str]] | None:
         parsed = super()._parse(body)
@@ -70,21 +71,21 @@ class WideSection(ColumnSection):
 
     def add(self, columns: Columns) -> None:
         """Keep the launches' cells."""
-        self._rows.append(
-            (self.store.devices.codes(columns[self.device]), self.store.kernels.codes(columns[self.kernel]))
-        )
+        codes = (self.store.devices.codes(columns[self.device]), self.store.kernels.codes(columns[self.kernel]))
+        self._rows.append((*codes, *(self.store.part_codes(columns[one]) for one in self.stream)))
         for i in self.labels:
             self._cells[i].append(_values(columns[i]))
-        if self.store.is_full(sum(len(kernel) for _, kernel in self._rows)):
+        if self.store.is_full(sum(len(codes[0]) for codes in self._rows)):
             self.finish()
 
     def finish(self) -> None:
         """Settle each column's unit, and what columns of one label mean; hand the rows over."""
         if not self._rows:
             return
-        device, kernel = (np.concatenate(part) for part in zip(*self._rows, strict=True))
+        device, kernel, *streams = (np.concatenate(part) for part in zip(*self._rows, strict=True))
         self._rows = []
         piece = Piece(self.run, device, kernel, np.ones(len(kernel), dtype=np.int64))
+        piece.part = streams[0] if streams else None
         for i, label in self.labels.items():
             values, kinds = (np.concatenate(part) for part in zip(*self._cells[i], strict=True))
             self._cells[i] = []
