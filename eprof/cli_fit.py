@@ -29,12 +29,17 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
         "far off kernels and settings are that were left out, and write a cost table.",
         epilog="Examples:\n  eprof fit measured.csv --device 'GeForce GTX 980' -o gtx980.toml\n"
         "  eprof fit measured.csv --loss l2 --ridge 0 --format json\n"
-        "  eprof fit my-columns.csv --mapping my-columns.toml --reference 1000/2600 -o mine.toml",
+        "  eprof fit my-columns.csv --mapping my-columns.toml --reference 1000/2600 -o mine.toml\n"
+        "  eprof fit runs/*.eprof -o mine.toml",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument(
-        "inputs", nargs="+", metavar="MEASUREMENTS", help="CSV or Parquet, a row a kernel and setting (docs/fit.md)"
+        "inputs",
+        nargs="+",
+        metavar="MEASUREMENTS",
+        help="CSV or Parquet, a row a kernel and setting, or run directories with measured energy, a row each "
+        "(docs/fit.md)",
     )
     parser.add_argument("-o", "--output", action="append", default=[], metavar="PATH", help="write .toml .json or .txt")
     parser.add_argument("--format", choices=("toml", "json", "txt"), help="of --output, or of standard output")
@@ -100,6 +105,8 @@ def fit(options: argparse.Namespace) -> int:
     """`eprof fit`."""
     outputs = _outputs(options)
     _peaks(options.peak)
+    if options.replicas < 0:
+        raise UsageError(f"--replicas {options.replicas}: must not be negative; 0 is none.")
     _needs_scipy()
     from eprof.fitting import fit as solve
     from eprof.fitting.document import document
@@ -107,6 +114,7 @@ def fit(options: argparse.Namespace) -> int:
 
     measurements = _read(options)
     form = _form(options, measurements)
+    measurements = _doubted(measurements, form, options)
     _enough(measurements, form.clock_tree)
     fitted = solve(measurements, form, options.seed)
     protocols = () if options.no_validate else ("setting", "benchmark")
@@ -140,14 +148,48 @@ def _outputs(options: argparse.Namespace) -> list[tuple[Path, str]]:
 
 
 def _read(options: argparse.Namespace) -> "Measurements":
+    from eprof import runs
     from eprof.measurements import read
+    from eprof.measurements.reading import joined
 
     reference = _clocks(options.reference, "--reference") if options.reference else None
-    measurements = read(options.inputs, options.mapping, reference)
+    homes = [one for one in options.inputs if runs.is_run(Path(one))]
+    files = [one for one in options.inputs if one not in homes]
+    parts = [read(files, options.mapping, reference)] if files else []
+    if homes:
+        measured, device = _of_runs(homes, reference)
+        parts.append(measured)
+        # The logs name the GPU: whose table it becomes, and whose own energies the prior leaves out.
+        options.device = options.device or ([device] if device else [])
+    measurements = joined(parts, reference)
     unknown = [term for term in options.without if term not in measurements.terms]
     if unknown:
         raise UsageError(f"--without {unknown[0]}: there is no such term; there are {', '.join(measurements.terms)}.")
     return measurements.only([term for term in measurements.terms if term not in options.without])
+
+
+def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[Measurements, str | None]":
+    """A row for each run directory, and their GPU. Raises EprofError if none can be read."""
+    from eprof import api
+    from eprof.measurements.programs import from_profiles
+
+    profiles, lost = [], []
+    for home in {Path(one).resolve(): one for one in homes}.values():
+        try:
+            profiles.append((home, api.load(home)))
+        except EprofError as err:
+            lost.append(f"Left out: {err}")
+    return from_profiles(profiles, reference, lost)
+
+
+def _doubted(measurements: "Measurements", form: "Form", options: argparse.Namespace) -> "Measurements":
+    """The measurements with a first note if the prior may have seen them."""
+    from dataclasses import replace
+
+    from eprof.fitting.defaults import flattered
+
+    note = flattered(form, options.device[0] if options.device else None) if options.prior == "pooled" else None
+    return replace(measurements, notes=(note, *measurements.notes)) if note else measurements
 
 
 def _clocks(text: str, option: str) -> tuple[float, float]:

@@ -96,6 +96,7 @@ def test_a_term_may_be_left_out_and_a_table_may_be_the_prior(measured, capfd):
         (lambda one: one, ["--mapping", "nope"], 1, "no column mapping `nope`"),
         (lambda one: one, ["--peak", "warp=9"], 2, "--peak warp=9: the keys are"),
         (lambda one: one, ["--ridge", "-1"], 2, "--ridge -1: must not be negative"),
+        (lambda one: one, ["--replicas", "-1"], 2, "--replicas -1: must not be negative"),
     ],
 )
 def test_bad_input_is_one_sentence(measured, capfd, change, options, code, said):
@@ -107,6 +108,18 @@ def test_bad_input_is_one_sentence(measured, capfd, change, options, code, said)
         return
     assert status == code and said in err
     assert err.count("\n") == 1 and "Traceback" not in err and not out
+
+
+def test_a_prior_that_may_have_seen_the_measurements_is_said(measured, tmp_path, capfd, monkeypatch):
+    # Three terms are known here; the shipped prior serves from four on.
+    monkeypatch.setattr("eprof.fitting.defaults._ENOUGH", 2)
+    said, table = "No --device was given, so energies are drawn to those of all GPUs", tmp_path / "mine.toml"
+    quick = ["--no-validate", "--replicas", 0, "-f", "-o", table]
+    _, out, _ = run(capfd, measured, *quick)
+    assert said in " ".join(out.split()) and said in costs.load(str(table)).fit.data["notes"][0]
+    for more in (["--device", "My GPU"], ["--prior", "none"], ["--prior", "gtx980"]):
+        _, out, _ = run(capfd, measured, *quick, *more)
+        assert said not in " ".join(out.split()) and said not in table.read_text(), more
 
 
 def test_what_is_there_is_not_overwritten(measured, tmp_path, capfd):

@@ -117,7 +117,7 @@ def joined(parts: list[Measurements], reference: tuple[float, float] | None = No
         rates=pd.concat([one.rates for one in parts], ignore_index=True),
         reference=reference or highest,
         notes=tuple(notes),
-        sources=tuple(one.sources[0] for one in parts),
+        sources=tuple(source for one in parts for source in one.sources),
     )
 
 

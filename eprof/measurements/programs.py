@@ -1,0 +1,231 @@
+"""Rows of measurements from runs of whole programs (`eprof run`): what was counted, over what the meter saw.
+
+The joules of a run cover the program from start to end, so constant power flowed for the whole metered time T, while
+everything that was counted happened somewhere within it:
+
+    E = sum_i n_i eps_i + P_const T   =>   P = E / T = sum_i (n_i / T) eps_i + P_const        ([FMM] section II)
+
+Both the power and the rates are therefore over T, not over the time of the kernels, which would put the energy of
+start-up, copies and idle time on the kernels. What that leaves out: an idle GPU draws less than P_const (docs/fit.md).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from eprof.marks import Mark
+from eprof.measurements.doubts import PLAUSIBLE_W
+from eprof.measurements.reading import from_frame
+from eprof.measurements.values import MeasurementError, Measurements
+from eprof.profile import Profile
+from eprof.runs import Measured, Run, clock_note
+from eprof.vocabulary import COUNTS, PARTS
+
+MAPPING = "eprof-counts"
+_SAME_CLOCK = 0.01  # what a run was told and what its meter saw are one clock
+_BUSY = 0.5
+_NAMED = 4
+# With these a profiler counts some launches only, while the meter sees all of them.
+_CHOOSING = {"--kernels", "-k", "--launch-skip", "--launch-count", "--nvtx-include"}
+_OTHER_PROCESSOR = "RAPL"
+Setting = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Program:
+    """One run as a row. counts: word -> instructions or bytes of the whole program in accessed books, NaN = not known.
+
+    kernel_s: the time of all kernels, NaN = not known; time_s: of one run of the program while it was metered.
+    """
+
+    path: str
+    command: str
+    device: str | None
+    setting: Setting
+    time_s: float
+    joules: float
+    kernel_s: float
+    counts: Mapping[str, float]
+    notes: tuple[str, ...]
+
+
+def from_profiles(
+    profiles: Sequence[tuple[str, Profile]], reference: Setting | None = None, lost: Sequence[str] = ()
+) -> tuple[Measurements, str | None]:
+    """A row for each run directory (path, profile) with energy and clocks, and the GPU that all are of, if it is known.
+
+    What cannot be a row is left out, with a sentence in the notes; `lost`: such sentences on those that could not be
+    read. reference: core and memory MHz at which relative voltages are 1. Raises MeasurementError: no row is left, or
+    the rows are of several GPUs.
+    """
+    found: list[Program] = []
+    notes = list(lost)
+    for path, profile in profiles:
+        one = program(path, profile)
+        if isinstance(one, str):
+            notes.append(f"{path} was left out: {one}.")
+        else:
+            found.append(one)
+    counts, more = _common(found)
+    kept = [one for one in found if one.path in counts.index]
+    notes += more
+    if not kept:
+        raise MeasurementError(f"No run directory can be a row of measurements. {' '.join(notes)}")
+    device = _one_device(kept)
+    frame = pd.DataFrame([_row(one) for one in kept]).join(counts.reset_index(drop=True))
+    made = from_frame(frame, kept[0].path, MAPPING, reference)
+    notes += [note for one in kept for note in one.notes]
+    notes += _mostly_idle(kept)
+    if any(" line" in note for note in made.notes):
+        notes.append("Lines of run directories are counted from 2, in the order in which they were named and used.")
+    return replace(made, notes=(*notes, *made.notes), sources=tuple(one.path for one in kept)), device
+
+
+def program(path: str, profile: Profile) -> Program | str:
+    """The run as a row, or why it cannot be one."""
+    run = profile.run
+    if run is None:
+        return "it is no single run directory"
+    why = _unfit(run, profile)
+    if why is not None:
+        return why
+    measured = run.measured()
+    if measured is None:
+        return "no meter was read in it, or the meter saw too little; `eprof doctor` tells what is there"
+    if measured.seconds is None:
+        return "run.json does not tell for how long energy was measured (window_s)"
+    watts = measured.joules / measured.seconds
+    if not PLAUSIBLE_W[0] <= watts <= PLAUSIBLE_W[1]:
+        return f"{measured.joules:.4g} J in {measured.seconds:.4g} s are {watts:.4g} W, which no GPU draws"
+    setting, notes = _setting(path, run, measured)
+    if setting is None:
+        return "its clocks are not known: its meter did not read both, and `eprof run` was not given --setting"
+    moved = clock_note(run)
+    counted = profile.counts("accessed")
+    return Program(
+        path,
+        run.command or Path(path).stem,
+        profile.counted[0].device.name or ((run.manifest or {}).get("device") or {}).get("name"),
+        setting,
+        measured.seconds,
+        measured.joules,
+        float(counted.kernels["time_s"].sum(skipna=False)),
+        _whole(counted.table, counted.marks),
+        (*notes, *([f"{path}: {moved}"] if moved else [])),
+    )
+
+
+def _unfit(run: Run, profile: Profile) -> str | None:
+    """Why counts and joules of a run are not of the same thing; None where they are."""
+    manifest = run.manifest or {}
+    meter = manifest.get("meter") or {}
+    boards = max(len(meter.get("devices") or []), len(profile.counted))
+    if run.is_partial:
+        return "the run is not complete"
+    if (manifest.get("profiler") or {}).get("simulated"):
+        return "its kernels were counted on a simulated device, which draws no power"
+    if meter.get("name") == _OTHER_PROCESSOR:
+        return f"its meter covers {meter.get('covers', 'the host')}"
+    if boards > 1:
+        return f"its meter or its kernels are of {boards} GPUs together, and a cost table is of one"
+    for one in manifest.get("measurements", []):
+        command, own = [str(word) for word in one.get("command", [])], len(manifest.get("program", []))
+        if one.get("what") == "counters" and _CHOOSING & set(command[: len(command) - own]):
+            return (
+                "some of its kernels were not counted (-k, --launch-skip, --launch-count, --nvtx), but all were metered"
+            )
+    return None
+
+
+def _setting(path: str, run: Run, measured: Measured) -> tuple[Setting | None, list[str]]:
+    """Core and memory clock: as the meter saw them; as the run was told, where that is the same or all there is."""
+    told = _clocks(run.pricing("setting"))
+    clocks, notes = [], []
+    for name, seen, said in zip(("core", "memory"), (measured.core_mhz, measured.memory_mhz), told, strict=True):
+        if seen and said and abs(seen / said - 1) > _SAME_CLOCK:
+            notes.append(f"{path}: the {name} clock was {seen:g} MHz by the meter, not {said:g} as the run was told.")
+            clocks.append(float(seen))
+        else:
+            clocks.append(float(said or seen or np.nan))
+    return (None if np.isnan(clocks).any() else (clocks[0], clocks[1])), notes
+
+
+def _clocks(setting: Any) -> tuple[float | None, float | None]:
+    core, _, memory = str(setting or "").partition("/")
+    try:
+        return float(core), float(memory)
+    except ValueError:
+        return None, None
+
+
+def _whole(table: pd.DataFrame, marks: pd.DataFrame) -> dict[str, float]:
+    """The sum of each word over all kernels; NaN where a kernel lacks it. The kinds of FP64, FP32, FP16 are added."""
+    families = {total: (total, *parts) for total, parts in PARTS.items()}
+    inside = {part for parts in PARTS.values() for part in parts}
+    found = {}
+    for word in COUNTS:
+        if word in inside:
+            continue
+        members = [name for name in families.get(word, (word,)) if name in table]
+        values = table[members]
+        # A total and its parts exclude each other: the one that does not apply is NaN without a mark.
+        lost = ((marks[members] & int(Mark.MISSING)) != 0).any(axis=None) or values.isna().all(axis=1).any()
+        found[word] = float("nan") if lost else float(values.sum().sum())
+    return found
+
+
+def _common(programs: Sequence[Program]) -> tuple[pd.DataFrame, list[str]]:
+    """The words that are known, by path: a run that lacks what others have is left out, what all lack is no column."""
+    table = pd.DataFrame({one.path: dict(one.counts) for one in programs}).T
+    if table.empty:
+        return table, []
+    used = [word for word in _words_used() if word in table]
+    known = [word for word in used if table[word].notna().any()]
+    lost = [word for word in used if word not in known]
+    notes = [f"Not counted in any run, so not among the terms: {', '.join(lost)}."] if lost else []
+    gaps = table[known].isna()
+    for path in table.index[gaps.any(axis=1)]:
+        words = ", ".join(word for word in known if gaps[word][path])
+        notes.append(f"{path} was left out: {words} was not counted for all of its kernels, unlike in other runs.")
+    return table.loc[~gaps.any(axis=1), known], notes
+
+
+def _words_used() -> tuple[str, ...]:
+    """The words that the mapping makes rates of."""
+    from eprof.measurements.mapping import load
+
+    names = {name for term in load(MAPPING).terms for one in term.formulas for name in one.names}
+    return tuple(word for word in COUNTS if word in names)
+
+
+def _row(one: Program) -> dict[str, Any]:
+    core, memory = one.setting
+    return {
+        "kernel": one.command,
+        "core_mhz": core,
+        "memory_mhz": memory,
+        "time_s": one.time_s,
+        "measured_power_w": one.joules / one.time_s,
+    }
+
+
+def _one_device(programs: Sequence[Program]) -> str | None:
+    names = list(dict.fromkeys(one.device for one in programs if one.device))
+    if len(names) > 1:
+        raise MeasurementError(f"The run directories are of several GPUs ({', '.join(names)}); fit them one by one.")
+    return names[0] if names else None
+
+
+def _mostly_idle(programs: Sequence[Program]) -> list[str]:
+    idle = [one.path for one in programs if one.kernel_s < _BUSY * one.time_s]
+    if not idle:
+        return []
+    more = f" and {len(idle) - _NAMED} more" if len(idle) > _NAMED else ""
+    return [
+        f"Kernels fill less than half of the metered time of {', '.join(idle[:_NAMED])}{more}: such rows tell of idle "
+        "power more than of what instructions and bytes cost. Make the program do more work a run."
+    ]
