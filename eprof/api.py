@@ -102,7 +102,7 @@ def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None,
             raise UsageError("--rank says where ranks are in the names of logs, and goes with --group rank.")
         return {}
     named = {path: homes.get(path, path) for path in paths}
-    told = ranks.ranks(list(dict.fromkeys(named.values())), rank)
+    told = ranks.ranks(list(dict.fromkeys(named.values())), rank, each=all(path in homes for path in paths))
     return {path: told[name] for path, name in named.items()}
 
 

@@ -185,6 +185,19 @@ def test_ranks_by_the_one_number_that_differs(tmp_path):
             told(*names)
 
 
+def test_run_directories_are_ranks(tmp_path, four):
+    """Each with its own name where no number tells; their logs join as those of one rank."""
+    for rank, name in enumerate(("alpha", "beta")):
+        (tmp_path / name / "logs").mkdir(parents=True)
+        (tmp_path / name / "logs" / "counters-1.csv").write_text(four[2 * rank].read_text())
+        (tmp_path / name / "logs" / "time-1.csv").write_text(four[2 * rank + 1].read_text())
+        (tmp_path / name / "run.json").write_text(json.dumps({"schema": "eprof.run/1", "status": "complete"}))
+    found = document(tmp_path / "alpha", tmp_path / "beta", by="rank")
+    assert names(found) == ["rank alpha", "rank beta"]
+    assert [one["time_s"] for one in found["groups"]] == pytest.approx([4e-3, 5e-3])
+    adds_up(found)
+
+
 def test_command_line_groups_by_rank(four, tmp_path, capsys):
     pattern = str(tmp_path / "rank*" / "*.csv")
     with pytest.raises(SystemExit) as end:

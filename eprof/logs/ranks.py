@@ -16,13 +16,13 @@ _NUMBER = re.compile(r"\d+")
 _EXAMPLES = 3
 
 
-def ranks(paths: Sequence[Path], pattern: str | None) -> dict[Path, str]:
+def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dict[Path, str]:
     """The rank of each log or run directory, as text; numbers without zeros in front.
 
     pattern: a regular expression whose first group is the rank; it is looked for in the names below the folder that all
     share, and where it is not in all of these, in the whole paths. Without one, the rank is the number in the names
-    that differs between logs named alike ("rank0/metrics.csv", "rank1/metrics.csv"). Raises UsageError, one sentence,
-    if that does not tell.
+    that differs between logs named alike ("rank0/metrics.csv", "rank1/metrics.csv"). each: where that does not tell,
+    every path is a rank of its own (run directories), by its name. Raises UsageError, one sentence, if nothing tells.
     """
     names = _below(paths)
     if pattern is not None:
@@ -33,10 +33,13 @@ def ranks(paths: Sequence[Path], pattern: str | None) -> dict[Path, str]:
     found: dict[Path, str] = {}
     for places in alike.values():
         told = _differing([_NUMBER.findall(names[place]) for place in places])
+        if told is None and each and len(paths) > 1:
+            return dict(zip(paths, names, strict=True))
         if told is None:
+            some = ", ".join(names[place] for place in places[:_EXAMPLES])
             raise UsageError(
-                f"--group rank: no one number in the names of these {len(paths)} inputs tells their ranks "
-                f"({', '.join(names[place] for place in places[:_EXAMPLES])}); say where it stands with a regular "
+                f"--group rank: no one number in the names of the inputs ({some}"
+                f"{' ...' if len(places) > _EXAMPLES else ''}) tells their ranks; say where it stands with a regular "
                 r"expression, such as --rank 'rank(\d+)'."
             )
         found |= {paths[place]: _plain(number) for place, number in zip(places, told, strict=True)}
