@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eprof.tabletext import Head
 
 _SUFFIXES = {".toml": "toml", ".json": "json", ".txt": "txt"}
+_NAMED = 4  # of the inputs, in the table's source; [fit] has all
 _PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle")
 
 
@@ -312,7 +313,8 @@ def _head(options: argparse.Namespace, path: Path | None) -> "Head":
     name = options.name or (path.stem if path else Path(options.inputs[0]).stem)
     name = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.") or "table"
     title = options.title or (options.device[0] if options.device else f"the GPU of {Path(options.inputs[0]).name}")
-    files = ", ".join(Path(one).name for one in options.inputs)
+    files = ", ".join(Path(one).name for one in options.inputs[:_NAMED])
+    files += f" and {len(options.inputs) - _NAMED} more" if len(options.inputs) > _NAMED else ""
     return Head(
         name=name,
         device=title,

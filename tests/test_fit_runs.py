@@ -131,6 +131,7 @@ def test_known_prices_come_back_from_run_directories(homes, tmp_path, capfd):
     at = found.at("705/2600")
     for term, pj in TRUE.items():
         assert at.prices[term].pj == pytest.approx(pj, rel=0.01), term
+    assert found.source.endswith("p0-705-2600.eprof and 21 more")
     assert at.constant_power_w == pytest.approx(24, rel=0.01)
 
 

@@ -279,12 +279,21 @@ def test_a_term_that_a_replica_has_not_drawn_is_not_zero_there(tmp_path, prior):
     quality = examine(lone, fitted, 24, ())
     undrawn = quality.replicas["integer_instruction"].isna()
     assert 2 < undrawn.sum() < 18 and not quality.replicas.drop(columns="integer_instruction").isna().any(axis=None)
+    assert not any("lean on the prior" in note for note in quality.notes)  # there are 12 benchmarks
     assert quality.intervals["low"]["integer_instruction"] > 5 and quality.status["integer_instruction"] == "told"
     path = tmp_path / "mine.toml"
     path.write_text(text(lone, fitted, quality, Head("mine", "A GPU", (), "made up")))
     assert costs.check(str(path)) == []
     written = np.array(costs.load(str(path)).fit.replicas["integer_instruction"])
     assert set(written) == set(written[~undrawn.to_numpy()]) and written.min() > 5
+
+
+def test_with_few_benchmarks_it_is_said_that_energies_lean_on_the_prior():
+    measurements = made((50, 20, 30, 200), (5, 5, 10, 0, 0), (0.8, 0.85, 0.9, 1.0), (0.9, 0.95, 1.0), benchmarks=5)
+    for prior, said in ((None, False), (dict.fromkeys(TERMS, 40.0), True)):
+        fitted = fit(measurements, Form(voltages="given", ridge=0.01 if prior else 0.0, prior=prior))
+        (note,) = examine(measurements, fitted, 0, ()).notes
+        assert "There are 5 benchmarks" in note and ("lean on the prior" in note) == said
 
 
 @pytest.mark.parametrize("replicas", [0, 5])

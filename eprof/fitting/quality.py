@@ -74,7 +74,7 @@ def examine(
         groups,
         ranges(measurements),
         errors,
-        _notes(measurements),
+        _notes(measurements, fitted.form),
     )
 
 
@@ -194,8 +194,11 @@ def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
     return pd.Series(found, dtype=object)
 
 
-def _notes(measurements: Measurements) -> tuple[str, ...]:
+def _notes(measurements: Measurements, form: Form) -> tuple[str, ...]:
     number = measurements.rows["benchmark"].nunique()
     if number >= 10 or measurements.own:
         return ()
-    return (f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow.",)
+    few = f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow."
+    if form.prior is None:
+        return (few,)
+    return (f"{few} Energies lean on the prior, and intervals show the draw, not its error: see --prior none.",)
