@@ -26,7 +26,7 @@ def number(value: Any) -> float | None:
 
 def marks_of(entry: Mapping[str, Any], key: str = "marks") -> int:
     """The marks listed under `key`, as a number; remembered, because 5,000 kernels ask 100,000 times."""
-    words = entry[key] if key in entry else None
+    words = entry.get(key)
     return _bits(tuple(words)) if words else 0
 
 
