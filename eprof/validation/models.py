@@ -186,7 +186,7 @@ def baselines() -> tuple[list[Model], list[str]]:
     ]
     if not _has_sklearn():
         return found, [
-            "The neural network (BP-ANN) is not among the baselines: it needs scikit-learn; pip install 'eprof[ann]'."
+            "The neural network (BP-ANN) is not among the baselines: it needs scikit-learn; pip install 'eprof[fit]'."
         ]
     return [*found, NeuralNetwork()], []
 
