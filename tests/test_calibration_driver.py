@@ -71,7 +71,8 @@ def test_probe_to_measurements(calibrate, tmp_path):
     blocks, block, data, out, vectors, step, iterations = launches["read"][-1]
     assert (blocks, block) == (10 * 8, 256)
     assert (vectors * 16, step) == (2**30, 80 * 8 * 256), "1 GiB, a chunk a block and turn"
-    assert rows.loc["read", "time_s"] == pytest.approx(iterations * 1e-6, rel=0.2)
+    # The stub takes a microsecond an iteration, and longer where the machine is busy.
+    assert 0.95 * iterations * 1e-6 < rows.loc["read", "time_s"] < 10 * iterations * 1e-6
     assert data != out
     assert {one[4] for one in launches["copy"]} == {2**29 // 16}, "from one half to the other"
     assert {(one[4] * 16, one[5]) for one in launches["l2_read"]} == {(2**20, 8 * 256)}, "a quarter of L2"

@@ -374,7 +374,7 @@ machines = st.builds(
 FERMI = Machine("fermi", "", "", "fp64", 515e9, 144e9, 25e-12, 360e-12, 0.0)
 
 
-@settings(max_examples=150)
+@settings(max_examples=25)
 @given(machines, st.floats(0.01, 1000), st.floats(1, 30), st.floats(1, 30))
 def test_the_greenup_lies_within_its_bounds(machine, intensity, f, m):
     found = read((intensity, 1.0), (f * intensity, 1 / m), machine)
@@ -383,7 +383,7 @@ def test_the_greenup_lies_within_its_bounds(machine, intensity, f, m):
             assert one.low * (1 - 1e-9) <= one.greenup <= one.high * (1 + 1e-9)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(machines, st.floats(0.01, 1000), st.floats(0.1, 30))
 def test_at_the_break_even_work_factor_nothing_is_saved(machine, intensity, m):
     probe = read((intensity, 1.0), (intensity, 1 / m), machine)

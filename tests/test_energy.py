@@ -17,7 +17,7 @@ from eprof.errors import CostError
 from eprof.marks import NONE, Mark
 from eprof.vocabulary import BYTES, CONSTANT, COUNTS, INSTRUCTIONS, PARTS
 
-settings.register_profile("shared machine", deadline=None, max_examples=50)
+settings.register_profile("shared machine", deadline=None, max_examples=25)
 settings.load_profile("shared machine")
 
 MISSING, ESTIMATED, ASSUMED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.ASSUMED)

@@ -27,13 +27,13 @@ def test_every_seed_is_a_log_and_stands_in_the_corpus(name):
         assert (HERE / "corpus" / name).read_bytes() == data, "run tests/fuzz/seeds.py again"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(name=st.sampled_from(sorted(SEEDS)), seed=st.integers(0, 2**32))
 def test_damaged_logs_give_an_answer_or_one_sentence(name, seed):
     check(damage.damaged(SEEDS[name](), seed, OTHERS))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(name=st.sampled_from(sorted(SEEDS)), seed=st.integers(0, 2**32), how=st.sampled_from(damage.ONLY_LESS))
 def test_a_log_that_lost_something_has_no_higher_total(name, seed, how):
     data = SEEDS[name]()

@@ -57,7 +57,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(runs=st.lists(rows, min_size=1, max_size=3), tuning=st.sampled_from([FOLDED, TINY_FOLDED]))
 def test_launches_with_holes_stay_lower_bounds(tmp_path, runs, tuning):
     text = "".join(

@@ -141,7 +141,7 @@ NAMES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(NAMES, NAMES, st.booleans())
 def test_every_kernel_is_matched_once(old, new, similar):
     found = match(kernels(*old), kernels(*new), similar=similar).matches
@@ -151,7 +151,7 @@ def test_every_kernel_is_matched_once(old, new, similar):
         assert isinstance(last(name), str)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(st.text("abcdef", min_size=1, max_size=5), unique=True, min_size=1, max_size=6))
 def test_a_log_with_itself_is_matched_by_name(names):
     assert pairs(match(kernels(*names), kernels(*names))) == {(at, at): NAME for at in range(len(names))}

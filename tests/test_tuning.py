@@ -21,7 +21,7 @@ positive = st.floats(0.01, 100)
 lists = st.integers(2, 12).flatmap(
     lambda n: st.tuples(st.lists(positive, min_size=n, max_size=n), st.lists(positive, min_size=n, max_size=n))
 )
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=25)
 
 
 # ---- objectives

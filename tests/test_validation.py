@@ -84,7 +84,7 @@ row = st.tuples(st.sampled_from("abcdef"), st.sampled_from([100, 200, 300]), st.
 
 
 @given(st.lists(row, min_size=4, max_size=40), st.sampled_from(sorted(set(protocols.MEANINGS) - {"table", "transfer"})))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_folds_cover_every_row_once_and_train_on_all_others(pairs, name):
     rows = rows_of(pairs)
     try:
