@@ -469,3 +469,13 @@ def test_calibration_json_says_what_was_measured_on_what(tmp_path):
     assert about["settings"] == ["in force"]
     assert "not checked in machine code" in about["notes"][0]
     assert isinstance(one.images[0], Compiled)
+
+
+def test_clocks_that_nobody_tells_are_no_zero():
+    from eprof.calibration import results
+    from eprof.errors import LogError
+
+    seen = {"read": [{"seen": {"core_mhz": None, "memory_mhz": None}}]}
+    with pytest.raises(LogError, match="hold them with --settings"):
+        results._clocks(seen, None, {"core_khz": 0, "memory_khz": None})
+    assert results._clocks(seen, None, {"core_khz": 1.5e6, "memory_khz": 9e5}) == (1500.0, 900.0)

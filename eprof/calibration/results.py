@@ -129,14 +129,20 @@ def rows(
 def _clocks(
     measured: Mapping[str, Sequence[Event]], wanted: tuple[int, int | None] | None, device: Mapping[str, Any]
 ) -> tuple[float, float]:
-    """The setting: the clocks that were held, else those that most benchmarks ran at."""
+    """The setting: the clocks that were held, else those that most benchmarks ran at, else those of the driver.
+
+    Raises LogError where none of them tells: a table at 0 MHz would be wrong in silence.
+    """
     seen = [one for ones in measured.values() for one in ones]
     core = wanted[0] if wanted else _commonest([one["seen"].get("core_mhz") for one in seen])
     memory = wanted[1] if wanted and wanted[1] else _commonest([one["seen"].get("memory_mhz") for one in seen])
-    return (
-        float(core or float(device["core_khz"] or 0) / 1e3),
-        float(memory or float(device["memory_khz"] or 0) / 1e3),
-    )
+    found = core or float(device["core_khz"] or 0) / 1e3, memory or float(device["memory_khz"] or 0) / 1e3
+    if not all(found):
+        raise LogError(
+            "Neither the meter nor the driver tells the clocks that the benchmarks ran at; hold them with "
+            "--settings CORE/MEMORY."
+        )
+    return float(found[0]), float(found[1])
 
 
 def _commonest(clocks: Sequence[float | None]) -> float | None:
