@@ -457,9 +457,13 @@ def interval(energy: "Energy") -> dict[str, Any] | None:
     """How far the energies are known, as far as the fit of the prices goes: 90 % of what its replicas make of them.
 
     None for a table that was not fitted by `eprof fit`. Neither the error of the model nor that of the counts is in it.
+    A part of which something is missing is a lower bound and has no interval: its upper end would be none.
     """
-    if energy.costs is None or energy.table is None:
+    from eprof.profile import family_marks
+
+    if energy.costs is None or energy.table is None or energy.split is None:
         return None
+    lower = (family_marks(energy.split) & int(Mark.MISSING)).any()
     setting = energy.costs.setting
     replicas = energy.table.replicas(setting.label if setting.core_mhz and setting.memory_mhz else None)
     if len(replicas) < _FEWEST:
@@ -468,7 +472,7 @@ def interval(energy: "Energy") -> dict[str, Any] | None:
     made = [totals(replace(start, costs=one)).parts for one in replicas]
     found: dict[str, Any] = {"share": 0.9, "replicas": len(replicas)}
     for part in (COMPUTATION, DATA, CONSTANT, "total"):
-        known = [joules for one in made if (joules := one[part]) is not None]
+        known = [joules for one in made if (joules := one[part]) is not None and not lower[part]]
         found[part] = [float(one) for one in np.percentile(known, [5, 95])] if known else None
     return found
 
