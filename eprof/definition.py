@@ -7,11 +7,12 @@ text from a file is ever run as Python.
 import ast
 import operator
 import re
-import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
 from typing import Any, Protocol, TypeVar
+
+import tomli as tomllib  # compiled: twice as quick as the one of Python
 
 from eprof.errors import DefinitionError
 
