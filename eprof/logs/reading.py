@@ -1,5 +1,6 @@
 """From a file to a `Log`, or to one sentence on why there is none."""
 
+import os
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import closing
 from io import BufferedReader
@@ -66,6 +67,7 @@ def read_tuned(
         if columns is None and ncu.is_in(first):
             return ncu.read(source, chain([first], pieces), keep, parts)
         store = Store(names or {}, keep, tuning.fold_rows, parts)
+        store.later.at_once = os.fstat(source.handle.fileno()).st_size < tuning.fast_from
         walk = Walk(store, tuning, _given(columns))
         with closing(store.later):
             for block in ahead(map(Marks, chain([first], pieces))):
