@@ -1,21 +1,24 @@
 """The door for Python: `eprof.load`."""
 
+from __future__ import annotations
+
 import glob
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from eprof import counters, logs, runs
+from eprof import counters, late, logs, runs
 from eprof.errors import CollectError, LogError, UsageError
-from eprof.grouping import NVTX, PARTS, RANK, STREAM
-from eprof.logs import ranks
 from eprof.logs.cache import place as cache_place
 from eprof.logs.many import Progress, Reading, attempt, read_all
-from eprof.logs.ranks import labelled
+from eprof.logs.ranks import NVTX, PARTS, RANK, STREAM, labelled, ranks
 from eprof.logs.table import Launches, Log
-from eprof.profile import Profile, build
 from eprof.runs import Run
+
+if TYPE_CHECKING:
+    from eprof.profile import Profile
 
 _NOT_TOLD = {
     STREAM: "--group stream: none of these logs tells streams; nvprof's GPU traces (--print-gpu-trace --csv) and ncu's "
@@ -51,6 +54,8 @@ def load(
     regular expression whose first group is the rank in a log's path, where one number in the names does not tell it.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
+    # What comes after reading takes about a third of a second to load: time to parse 50 MB in.
+    late.begin("pandas", "eprof.profile", "eprof.document")
     found = _expand(inputs)
     homes = [path for path in found if runs.is_run(path)]
     directories, empty = runs.open_all(homes, alone=len(homes) == len(found))
@@ -80,6 +85,8 @@ def load(
         raise LogError(_NOT_TOLD[parts])
     run_notes += empty
     launches, notes = _select(launches, kernels)
+    from eprof.profile import build
+
     notes = [*run_notes, *left_out, *(f"{Path(log.path).name}: {note}" for log in read for note in log.notes), *notes]
     return build(
         read,
@@ -102,7 +109,7 @@ def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None,
             raise UsageError("--rank says where ranks are in the names of logs, and goes with --group rank.")
         return {}
     named = {path: homes.get(path, path) for path in paths}
-    told = ranks.ranks(list(dict.fromkeys(named.values())), rank, each=all(path in homes for path in paths))
+    told = ranks(list(dict.fromkeys(named.values())), rank, each=all(path in homes for path in paths))
     return {path: told[name] for path, name in named.items()}
 
 

@@ -10,7 +10,8 @@ import pandas as pd
 
 from eprof import __version__, whatif
 from eprof.energy import join
-from eprof.grouping import PARTS, RANK, Grouping, shown, spread_of_ranks
+from eprof.grouping import Grouping, shown, spread_of_ranks
+from eprof.logs.ranks import PARTS, RANK
 from eprof.marks import Mark, names
 from eprof.profile import FAMILIES, SCHEMA, Energy, family_marks
 from eprof.rooflines import described, flops, machines, main_precision, place

@@ -16,11 +16,11 @@ import pandas as pd
 from eprof.counts import Counts
 from eprof.energy import Split
 from eprof.errors import UsageError
+from eprof.logs.ranks import NVTX, PARTS, RANK, STREAM
 from eprof.marks import Mark
 
 OTHER = "other"
-DEVICE, RANK, STREAM, NVTX = "device", "rank", "stream", "nvtx"
-PARTS = (RANK, STREAM, NVTX)
+DEVICE = "device"
 _WORDS = {DEVICE: "by device", RANK: "by rank", STREAM: "by stream", NVTX: "by the innermost NVTX push/pop range"}
 _ALONE = ", ".join((DEVICE, RANK, STREAM)) + f" or {NVTX}"
 _SHOWN = 200

@@ -15,9 +15,9 @@ from eprof.counters import Definition
 from eprof.counts import Counts
 from eprof.energy import Split, attribute, join
 from eprof.errors import DefinitionError, LogError, UsageError
-from eprof.grouping import PARTS as GROUPED_PARTS
 from eprof.grouping import Grouping, merged, parse
 from eprof.logs import ncu, oclgrind
+from eprof.logs.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.table import Launches, Log
 from eprof.marks import Mark, names
 from eprof.modelled import model_time

@@ -5,6 +5,8 @@ that a large file need not be hashed to find its entry, the path, size, time of 
 read are remembered with its hash, as git does; a file that was changed a moment before is not trusted with that.
 """
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import json
@@ -17,10 +19,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
+from eprof.late import pandas as pd
 from eprof.logs.table import Log, Table
 
 SMALLEST_BYTES = 8 << 20
@@ -63,7 +65,7 @@ class Stamp:
     inode: tuple[int, int]
 
     @staticmethod
-    def of(path: Path) -> "Stamp | None":
+    def of(path: Path) -> Stamp | None:
         """The stamp of an ordinary file that is worth an entry, else None."""
         try:
             found = path.stat()

@@ -9,14 +9,16 @@ run. Time that was taken beside counters (by ncu, or in an nvprof export) is of 
 resort, marked ESTIMATED.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from eprof.late import pandas as pd
 from eprof.logs import spelling
 from eprof.logs.header import SUMMARY, TRACE, WIDE
 from eprof.logs.table import COUNT, Launches, Log, Table

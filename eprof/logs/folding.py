@@ -4,12 +4,14 @@ Joining logs (`combining`) adds up the rows of a kernel anyway. What it must sti
 which cells hold no value, and, where a launch of a run has none though others of that run have, the run.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
+from eprof.late import pandas as pd
 from eprof.logs.pieces import Array, Piece
 from eprof.logs.table import COUNT
 from eprof.logs.values import UNITS

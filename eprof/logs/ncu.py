@@ -1,13 +1,15 @@
 """Logs of Nsight Compute (`ncu --csv`) and summaries of Nsight Systems (`nsys stats`): from blocks to a `Log`."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 
 from eprof.errors import LogError
+from eprof.late import pandas as pd
 from eprof.logs import ncu_long, ncu_parts, ncu_rows, ncu_wide
 from eprof.logs.header import split
 from eprof.logs.ncu_long import TIMES, Long, Part

@@ -1,14 +1,16 @@
 """Nsight Compute's tables of one row a metric: launches (details page, `--metrics`) and summaries of kernels."""
 
+from __future__ import annotations
+
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eprof.late import pandas as pd
 from eprof.logs import ncu_instances, ncu_parts
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import LONG, Rows, Section, coded

@@ -1,14 +1,16 @@
 """Report files of Nsight Compute (`.ncu-rep`), through NVIDIA's own reader, the package `ncu-report` (an extra)."""
 
+from __future__ import annotations
+
 import tempfile
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
-import pandas as pd
 
 from eprof.errors import LogError
+from eprof.late import pandas as pd
 from eprof.logs import ncu_instances, ncu_report_blocks, packing
 from eprof.logs.ncu import SLOWED, not_known, tables_of
 from eprof.logs.ncu_long import NAME, TIMES, Part, labels, seconds

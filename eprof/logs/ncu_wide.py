@@ -1,13 +1,15 @@
 """Nsight Compute's raw page: a row a launch, a column a metric, a row of units below the names."""
 
+from __future__ import annotations
+
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eprof.late import pandas as pd
 from eprof.logs import ncu_instances, ncu_parts
 from eprof.logs.header import split
 from eprof.logs.ncu_long import LABELS, NAME, TIMES, Part, labels, seconds

@@ -1,11 +1,13 @@
 """Times of kernels from `nsys stats --format csv` (cuda_gpu_kern_sum): exact totals, no counters, no device."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 
+from eprof.late import pandas as pd
 from eprof.logs.header import split
 from eprof.logs.table import Table
 

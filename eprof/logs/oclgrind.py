@@ -8,6 +8,8 @@ counts once for each lane ("call sin", "call fma f64"). What a block does not li
 access of the same kernel where these agree ("fadd f64"); else it is a guess, under another name ("fadd f64 assumed").
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
 from collections import Counter
@@ -16,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from eprof.errors import LogError
+from eprof.late import pandas as pd
 from eprof.logs.mangled import Called, called
 from eprof.logs.table import COUNT, Launches, Log, Table
 from eprof.marks import Mark

@@ -1,5 +1,7 @@
 """Which rank of a parallel program a log is of: told by its name, or by the user."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Sequence
@@ -7,11 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from eprof.errors import UsageError
+from eprof.late import pandas as pd
 from eprof.logs.table import Log, Table
 
+# What rows of one kernel can be told apart by.
+RANK, STREAM, NVTX = "rank", "stream", "nvtx"
+PARTS = (RANK, STREAM, NVTX)
 _NUMBER = re.compile(r"\d+")
 _EXAMPLES = 3
 

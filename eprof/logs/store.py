@@ -1,14 +1,16 @@
 """Where the tables of a log grow while it is read: pieces, one a run, put together at the end."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eprof.late import pandas as pd
 from eprof.logs.folding import fold
 from eprof.logs.header import WIDE
 from eprof.logs.pieces import Array, Piece

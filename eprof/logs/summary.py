@@ -1,9 +1,11 @@
 """Summaries of metrics or events: a row a kernel and counter, aggregated by nvprof over launches."""
 
+from __future__ import annotations
+
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
+from eprof.late import pandas as pd
 from eprof.logs.header import EVENTS, Header
 from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, Columns, ColumnSection, codes, encoded, no_blanks, words

@@ -1,9 +1,11 @@
 """What a reader makes of a log: `Log`, its `Table`s, and `Launches`, which joins the tables of one or more logs."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import pandas as pd
+from eprof.late import pandas as pd
 
 # Units of a counter's values after reading. Only "count" is a count; the others are kept as what they are.
 COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "level", "other"
