@@ -1,6 +1,7 @@
 #!/bin/sh
 # Make .venv in the checkout and install eprof into it: `sh samples/setup.sh [EXTRAS]`, for example `dev`.
 # Needs Python 3.11 or later with its venv module, and a package index that pip can reach. No root.
+# `dev`, what CI and the tests use, is installed as requirements.lock has it: these versions with these hashes, wheels only.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -29,4 +30,12 @@ if [ ! -x .venv/bin/pip ]; then
         fi
     fi
 fi
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".${1:+[$1]}"
+
+install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
+if [ "${1:-}" = dev ]; then
+    install --require-hashes --only-binary :all: -r requirements.lock
+    # The build backend is among what is locked, so nothing else is fetched to install eprof itself.
+    install --no-deps --no-build-isolation -e .
+else
+    install -e ".${1:+[$1]}"
+fi
