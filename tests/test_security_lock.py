@@ -74,7 +74,7 @@ def test_ci_installs_from_it_and_checks_the_hashes():
     assert "sh tests/run.sh" in (ROOT / ".ci" / "run").read_text()
     assert "sh samples/setup.sh dev" in (ROOT / "tests" / "run.sh").read_text()
     setup = (ROOT / "samples" / "setup.sh").read_text()
-    of_dev = setup.partition('"${1:-}" = dev')[2].partition("else")[0]
+    of_dev = setup.partition('"${1:-}" = dev')[2].partition("\nelse")[0]
     installs = [line.split() for line in of_dev.splitlines() if line.strip().startswith("install ")]
     assert len(installs) == 2
     assert {"--require-hashes", "--only-binary", "requirements.lock"} <= set(installs[0])
