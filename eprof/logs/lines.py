@@ -1,7 +1,8 @@
 """Walk over a log's lines: what opens a table, what belongs to it, what ends it, what is program output."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,8 +11,7 @@ from eprof.logs import header as headers
 from eprof.logs import text
 from eprof.logs.header import Header
 from eprof.logs.messages import PROFILER_LINE, Messages, is_chatter
-from eprof.logs.pieces import Array
-from eprof.logs.section import ColumnSection, Ignored, Section
+from eprof.logs.section import Body, ColumnSection, Form, Ignored, Parsed, Section, parse
 from eprof.logs.store import Store
 from eprof.logs.stream import Tuning
 from eprof.logs.summary import SummarySection
@@ -31,6 +31,7 @@ _SECTIONS: dict[str, type[Section]] = {
 _NEWLINE, _EQUALS = b"\n="
 _STEP = 1 << 18
 _HEADER_STARTS = (b'\n"Device",', b'\n"Start",', b'\n"Time(%)"', b'\n"Type",')
+_HEADERS = tuple(start[1:] for start in _HEADER_STARTS)
 _LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
 _EXAMPLE = 120
 
@@ -89,7 +90,7 @@ class Walk:
         for _ in range(2):
             if stop - place < self._tuning.fast_from:
                 return stop
-            if self._body(memoryview(block)[place:stop], marks.lines(place, stop)):
+            if self._body(marks.body(place, stop)):
                 return -stop
             stop = marks.next_header(place, stop)
         return stop
@@ -107,14 +108,29 @@ class Walk:
         section = self._section
         return isinstance(section, ColumnSection) and section.fast and not section.units_pending
 
-    def _body(self, body: memoryview, lines: int) -> bool:
+    def foresee(self, marks: "Marks", workers: Executor) -> None:
+        """Have a later block parsed as if it went on as the log does now; if it does not, this was for nothing.
+
+        Most of a long log is one table, or tables of one form, so this is what uses the other cores.
+        """
+        section = self._section
+        if marks.is_foreseen or not isinstance(section, ColumnSection) or not self._is_fast():
+            return
+        marks.is_foreseen = True
+        form = section.form
+        for start, stop in marks.bodies(section.has_units):
+            if stop - start >= self._tuning.fast_from:
+                work = workers.submit(parse, memoryview(marks.block)[start:stop], form)
+                marks.foreseen[start, stop] = form, work
+
+    def _body(self, body: Body) -> bool:
         """Give the open table many lines at once. False if they must be looked at one by one."""
         section = self._section
-        odd = section.add_body(body, lines, self._is_output) if isinstance(section, ColumnSection) else None
+        odd = section.add_body(body, self._is_output) if isinstance(section, ColumnSection) else None
         if odd is None:
             return False
-        self.seen.lines += lines
-        self.seen.rows += lines - odd
+        self.seen.lines += body.lines
+        self.seen.rows += body.lines - odd
         self.seen.skipped_lines += odd
         self._last_skipped = False
         return True
@@ -236,18 +252,42 @@ class Marks:
 
     def __init__(self, block: bytes) -> None:
         self.block = block
-        self._data = np.frombuffer(block, dtype=np.uint8)
-        breaks, self._before = [np.zeros(0, dtype=np.int64)], [0]
-        for start in range(0, len(block), _STEP):
-            ends = self._data[start : start + _STEP] == _NEWLINE
-            breaks.append(_breaks(ends, self._data[start + 1 : start + 1 + _STEP]) + start + 1)
-            self._before.append(self._before[-1] + int(np.count_nonzero(ends)))
-        self._breaks = np.concatenate(breaks)
+        self.foreseen: dict[tuple[int, int], tuple[Form, Future[Parsed]]] = {}
+        self.is_foreseen = False
+        data = np.frombuffer(block, dtype=np.uint8)
+        steps = range(0, len(block), _STEP)
+        found = [np.flatnonzero(data[start : start + _STEP] == _NEWLINE) + start for start in steps]
+        self._ends = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        starts = self._ends[:-1] + 1 if block.endswith(b"\n") else self._ends + 1
+        first = data[starts]
+        self._breaks = starts[(first == _NEWLINE) | (first == _EQUALS)]
 
     def next_break(self, place: int) -> int:
         """The start of the first line from `place` on that is empty or starts with `=`."""
         found = int(np.searchsorted(self._breaks, place))
         return int(self._breaks[found]) if found < len(self._breaks) else len(self.block)
+
+    def bodies(self, has_units: bool) -> Iterator[tuple[int, int]]:
+        """Where rows may stand together: up to the first break, and from each header (and row of units) to the next."""
+        yield 0, self.next_break(0)
+        start = 0
+        for place in self._breaks.tolist():
+            if place < start:
+                continue
+            start = place
+            while self.block.startswith((b"=", b"\n"), start):
+                start = self._next_line(start)
+            if self.block.startswith(_HEADERS, start):
+                for _ in range(1 + has_units):
+                    start = self._next_line(start)
+                yield start, self.next_break(start)
+
+    def _next_line(self, place: int) -> int:
+        return self.block.find(b"\n", place) + 1 or len(self.block)
+
+    def body(self, place: int, stop: int) -> Body:
+        """The lines between two places."""
+        return Body(memoryview(self.block)[place:stop], self.lines(place, stop), self.foreseen.pop((place, stop), None))
 
     def next_header(self, place: int, end: int) -> int:
         """The start of the first line between `place` and `end` that is a header with its quotes."""
@@ -256,15 +296,5 @@ class Marks:
 
     def lines(self, place: int, end: int) -> int:
         """How many lines there are between two places."""
-        unended = end > place and self._data[end - 1] != _NEWLINE
-        return self._ends_before(end) - self._ends_before(place) + int(unended)
-
-    def _ends_before(self, place: int) -> int:
-        step = place // _STEP
-        return self._before[step] + int(np.count_nonzero(self._data[step * _STEP : place] == _NEWLINE))
-
-
-def _breaks(ends: Array, after: Array) -> Array:
-    """Where a line end is followed by an empty line or one with `=`. after: the bytes behind each of `ends`."""
-    hits = ends[: len(after)] & ((after == _NEWLINE) | (after == _EQUALS))
-    return np.flatnonzero(hits) if hits.any() else np.zeros(0, dtype=np.int64)
+        first, last = np.searchsorted(self._ends, (place, end)).tolist()
+        return int(last - first) + (place < end and self.block[end - 1] != _NEWLINE)

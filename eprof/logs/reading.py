@@ -70,7 +70,7 @@ def read_tuned(
         store.later.at_once = os.fstat(source.handle.fileno()).st_size < tuning.fast_from
         walk = Walk(store, tuning, _given(columns))
         with closing(store.later):
-            for block in ahead(map(Marks, chain([first], pieces))):
+            for block in ahead(map(Marks, chain([first], pieces)), walk.foresee):
                 walk.feed(block)
             walk.close(source.ends_with_newline)
     if columns is None and walk.seen.foreign and not store.tables():

@@ -1,8 +1,12 @@
 """An open table: takes its lines one by one, or a whole body at once; both end in the same columns of strings."""
 
+from __future__ import annotations
+
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +18,9 @@ from eprof.logs.pieces import Array
 from eprof.logs.store import Store
 
 Columns = Mapping[int, pa.Array]
+# How lines are parsed: fields in a line, places of the wanted columns, and types of those that are not text.
+Form = tuple[int, tuple[int, ...], tuple[tuple[int, pa.DataType], ...]]
+Parsed = tuple[Columns, list[str]]
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 DEVICE = re.compile(r"\(\d+\)\s*$")
 WHOLE = re.compile(r"\s*\d{1,18}\s*")
@@ -144,29 +151,49 @@ class ColumnSection(Section):
         """Types to parse wanted columns to where it is not string."""
         return {}
 
-    def add_body(self, body: memoryview, lines: int, is_output: Callable[[str], bool]) -> int | None:
+    @property
+    def form(self) -> Form:
+        """How its rows are parsed."""
+        return self.header.width, self.wanted, tuple(self.column_types().items())
+
+    def add_body(self, body: Body, is_output: Callable[[str], bool]) -> int | None:
         """Take many lines at once; says how many of them were program output. None: not possible, and nothing taken.
 
         It is not possible if a row does not fit, if lines and rows are not one to one (a quote left open), or if a line
         with another number of fields is not program output.
         """
-        parsed = None if _ends_in_quotes(body) else self._parse(body)
+        parsed = None if _ends_in_quotes(body.text) else self._parse(body)
         if parsed is None:
             return None
         columns, odd = parsed
         rows = len(next(iter(columns.values())))
-        if rows + len(odd) != lines or not all(map(is_output, odd)) or not self.all_fit(columns):
+        if rows + len(odd) != body.lines or not all(map(is_output, odd)) or not self.all_fit(columns):
             return None
         self._flush()
         self.rows += rows
         self.store.later.do(self.add, columns)
         return len(odd)
 
-    def _parse(self, body: memoryview) -> tuple[Columns, list[str]] | None:
+    def _parse(self, body: Body) -> Parsed | None:
         try:
-            return parse(body, self.header.width, self.wanted, self.column_types())
+            return body.parsed(self.form)
         except pa.ArrowInvalid:
             return None
+
+
+@dataclass
+class Body:
+    """Lines of a table, and perhaps their columns, being parsed in a thread as rows of the `foreseen` form."""
+
+    text: memoryview
+    lines: int
+    foreseen: tuple[Form, Future[Parsed]] | None = None
+
+    def parsed(self, form: Form) -> Parsed:
+        """The columns. Raises pyarrow.ArrowInvalid as `parse` does."""
+        if self.foreseen is not None and self.foreseen[0] == form:
+            return self.foreseen[1].result()
+        return parse(self.text, form)
 
 
 def _ends_in_quotes(body: memoryview) -> bool:
@@ -175,13 +202,12 @@ def _ends_in_quotes(body: memoryview) -> bool:
     return bool(whole[whole.rfind(b"\n") + 1 :].count(b'"') % 2)
 
 
-def parse(
-    body: memoryview, width: int, wanted: tuple[int, ...], types: Mapping[int, pa.DataType]
-) -> tuple[Columns, list[str]]:
-    """The wanted columns of CSV lines of `width` fields, and the lines that have another number of fields.
+def parse(body: memoryview, form: Form) -> Parsed:
+    """The wanted columns of CSV lines, and the lines that have another number of fields.
 
     Raises pyarrow.ArrowInvalid where a cell is not of the type asked for.
     """
+    width, wanted, types = form[0], form[1], dict(form[2])
     odd: list[str] = []
 
     def skip(row: arrow_csv.InvalidRow) -> str:

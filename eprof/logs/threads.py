@@ -1,35 +1,44 @@
 """Threads beside the one that reads: pyarrow, numpy and hashlib let others run while they work.
 
-A log goes through three of them, a block each at a time: read, hash and look for ends of tables; parse; keep. Of a
-short log all is done in one: of thousands of them, starting threads would take longer than reading.
+Blocks of a log go through three stages: one thread reads, hashes and looks for ends of tables; as many as there are
+cores parse; one keeps what was parsed, in the order of the log. Of a short log all is done in one: of thousands of
+them, starting threads would take longer than reading.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from itertools import chain
 from typing import ParamSpec, TypeVar
 
 T = TypeVar("T")
 P = ParamSpec("P")
 _WAITING = 2
+_MOST_WORKERS = 8
 
 
-def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each made while the one before it is worked on; the second before the first is given."""
+def ahead(items: Iterator[T], see: Callable[[T, Executor], None] | None = None) -> Iterator[T]:
+    """The same items, each made while those before it are worked on; the second before the first is given.
+
+    see: is shown items before they are given, as far as they are made, and may have work on them begun.
+    """
     first, second = next(items, None), next(items, None)
     if first is not None:
         yield first
-    if second is None:
-        return
-    yield from _ahead(chain([second], items))
+    if second is not None:
+        yield from _ahead(chain([second], items), see)
 
 
-def _ahead(items: Iterator[T]) -> Iterator[T]:
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
+def _ahead(items: Iterator[T], see: Callable[[T, Executor], None] | None) -> Iterator[T]:
+    cores = min(_MOST_WORKERS, os.cpu_count() or 1)
+    with ThreadPoolExecutor(1) as maker, ThreadPoolExecutor(cores) as workers:
+        coming = deque(maker.submit(next, items, None) for _ in range(cores if see else 1))
+        while (item := coming.popleft().result()) is not None:
+            coming.append(maker.submit(next, items, None))
+            for later in [item, *(made for one in coming if one.done() and (made := one.result()) is not None)]:
+                if see is not None:
+                    see(later, workers)
             yield item
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from eprof.logs.header import WIDE_FIXED, Header
 from eprof.logs.pieces import Array, Piece
-from eprof.logs.section import DEVICE, DICTIONARY, Columns, ColumnSection, no_blanks, words
+from eprof.logs.section import DEVICE, DICTIONARY, Body, Columns, ColumnSection, Parsed, no_blanks, words
 from eprof.logs.store import Store
 from eprof.logs.table import COUNT, OTHER
 from eprof.logs.values import MISFIT, as_cell, cells, settle, unit_of
@@ -62,7 +62,7 @@ class WideSection(ColumnSection):
         types = dict.fromkeys(self.labels, pa.float64()) if self._numeric else {}
         return {**types, **dict.fromkeys((self.device, self.kernel, *self.stream), DICTIONARY)}
 
-    def _parse(self, body: memoryview) -> tuple[Columns, list[str]] | None:
+    def _parse(self, body: Body) -> Parsed | None:
         parsed = super()._parse(body)
         if self._numeric and (parsed is None or not all(_counts(parsed[0][i]) for i in self.labels)):
             self._numeric = False
