@@ -29,7 +29,7 @@ _SECTIONS: dict[str, type[Section]] = {
 }
 # What is quick to find and may end the rows of a table: an empty line, a line that starts with `=`, a header.
 _NEWLINE, _EQUALS = b"\n="
-_STEP = 1 << 18
+_STEP = 1 << 21
 _HEADER_STARTS = (b'\n"Device",', b'\n"Start",', b'\n"Time(%)"', b'\n"Type",')
 _HEADERS = tuple(start[1:] for start in _HEADER_STARTS)
 _LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
