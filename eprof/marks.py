@@ -1,6 +1,7 @@
 """Marks: what must be said beside a number. They join by `|`, so a result carries the marks of all it was made of."""
 
 from enum import IntFlag
+from functools import cache
 
 
 class Mark(IntFlag):
@@ -21,7 +22,12 @@ NONE = Mark(0)
 
 def names(mark: int) -> list[str]:
     """The marks in `mark` as lower-case words, in a fixed order: `names(Mark.MISSING | Mark.ASSUMED)`."""
-    return [str(one.name).lower() for one in Mark if mark & one]
+    return list(_names(int(mark)))
+
+
+@cache
+def _names(mark: int) -> tuple[str, ...]:
+    return tuple(str(one.name).lower() for one in Mark if mark & one.value)
 
 
 def from_names(words: list[str]) -> Mark:
