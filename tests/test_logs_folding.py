@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import SHARED
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read, read_tuned, real, write
@@ -91,3 +92,68 @@ def test_a_kernel_timed_in_one_table_and_counted_in_two_of_a_run_is_no_kernel_wi
     found = combine([read(write(tmp_path, profiled(1, *tables)))])
     assert list(found.kernels["launches"]) == [2]
     assert found.counters.to_numpy().tolist() == [[11, 11]] and not found.marks.to_numpy().any()
+
+
+NCU = SHARED / "ncu"
+NCU_NAMES = sorted(path.name for path in NCU.glob("*.[ct][sx][vt]")) if NCU.is_dir() else []
+
+
+@pytest.mark.parametrize("name", NCU_NAMES)
+def test_real_logs_of_ncu_say_the_same_when_launches_are_added_up_on_the_way(name):
+    path = NCU / name
+    try:
+        plain = read(path)
+    except EprofError:
+        pytest.skip("no log")
+    folded = read_tuned(path, Tuning(chunk_bytes=1 << 14, fold_rows=50))
+    assert folded.notes == plain.notes and folded.processes == plain.processes and folded.format == plain.format
+    same(combine([folded]), combine([plain]))
+
+
+LONG = '"ID","Process ID","Process Name","Kernel Name","Device","CC","Metric Name","Metric Unit","Metric Value"'
+ncu_cells = st.sampled_from(["1,024", "2,048", "n/a", ""])
+ncu_launches = st.lists(
+    st.tuples(st.sampled_from(["7", "8"]), st.sampled_from("ab"), ncu_cells, st.sampled_from(["1.5", "n/a"])),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(launches=ncu_launches, raw=st.booleans(), fold_rows=st.integers(2, 9))
+def test_launches_of_ncu_with_holes_stay_lower_bounds(tmp_path, launches, raw, fold_rows):
+    count, rate = "smsp__inst_executed.sum", "sm__warps_active.avg.pct_of_peak_sustained_active"
+    if raw:
+        lines = [
+            f'"ID","Process ID","Process Name","Kernel Name","Device","CC","{count}","{rate}"',
+            '"","","","","","","inst","%"',
+        ]
+        lines += [f'"{n}","{pid}","p","{k}","0","7.0","{x}","{y}"' for n, (pid, k, x, y) in enumerate(launches)]
+    else:
+        lines = [LONG]
+        for n, (pid, k, x, y) in enumerate(launches):
+            start = f'"{n}","{pid}","p","{k}","0","7.0"'
+            lines += [f'{start},"{count}","inst","{x}"', f'{start},"{rate}","%","{y}"']
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(lines) + "\n")
+    plain = combine([read(path)])
+    same(combine([read_tuned(path, Tuning(chunk_bytes=100, fold_rows=fold_rows))]), plain)
+
+
+def test_memory_of_a_log_of_ncu_grows_with_kernels(tmp_path):
+    rows = [f'"{n}","7","p","k{n % 3}","0","7.0","smsp__inst_executed.sum","inst","{n + 1}"' for n in range(3000)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([LONG, *rows]) + "\n")
+    log = read_tuned(path, Tuning(chunk_bytes=4096, fold_rows=100))
+    assert len(log.tables[0].rows) == 3
+    assert log.tables[0].rows["launches"].sum() == 3000
+    assert log.tables[0].counters["smsp__inst_executed.sum"].sum() == sum(range(1, 3001))
+    same(combine([log]), combine([read(path)]))
+
+
+def test_a_launch_of_ncu_that_comes_again_far_behind_is_told(tmp_path):
+    rows = [f'"{n % 900}","7","p","k","0","7.0","smsp__inst_executed.sum","inst","1"' for n in range(1000)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([LONG, *rows]) + "\n")
+    with pytest.raises(EprofError, match="launch 0 of process 7 comes far behind launch 8"):
+        read_tuned(path, Tuning(chunk_bytes=4096, fold_rows=100))

@@ -12,9 +12,10 @@ from eprof.errors import LogError
 from eprof.late import pandas as pd
 from eprof.logs import ncu_long, ncu_parts, ncu_rows, ncu_wide
 from eprof.logs.header import split
+from eprof.logs.ncu_folding import Numbers, joined, whole_launches
 from eprof.logs.ncu_long import TIMES, Long, Part
 from eprof.logs.ncu_messages import CSV, Messages
-from eprof.logs.ncu_numbers import Locale, Unit
+from eprof.logs.ncu_numbers import Locale, Style, Unit
 from eprof.logs.ncu_rows import Lines, Rows, Section
 from eprof.logs.ncu_wide import Sample, Wide
 from eprof.logs.nsys import Nsys
@@ -50,12 +51,19 @@ def is_in(block: bytes) -> bool:
     return sign is not None and _NVPROF.search(block, 0, sign.start()) is None
 
 
-def read(source: Source, blocks: Iterator[bytes], keep: Container[str] | None, parts: str | None = None) -> Log:
+def read(
+    source: Source,
+    blocks: Iterator[bytes],
+    keep: Container[str] | None,
+    parts: str | None = None,
+    fold_rows: int = 1 << 20,
+) -> Log:
     """Read a log of ncu or nsys. keep: the counters to hold, by name; None for all. parts: see `logs.read`.
 
+    fold_rows: how many rows of a table are held before those of one kernel are added up.
     Raises LogError, one sentence, if there are no kernels in it.
     """
-    reader = _Reader(source, keep, parts)
+    reader = _Reader(source, keep, parts, fold_rows)
     for block in ahead(blocks):
         reader.feed(block)
     return reader.log()
@@ -71,17 +79,27 @@ class _Open:
     found: Rows = field(default_factory=Rows)
     units: dict[int, Unit] | None = None
     sample: Sample = field(default_factory=Sample)
+    folded: list[Part] = field(default_factory=list)
+    fold_from: int = 0
+    numbers: Numbers = field(default_factory=Numbers)
+
+    def done(self) -> Long | Wide:
+        """The rows that are there, put together."""
+        if self.section.kind == ncu_rows.RAW:
+            return Wide(self.section, self.units or {}, self.found, self.sample)
+        return ncu_long.gather(self.section, self.found)
 
 
 class _Reader:
     """One log: its sections, the lines between them, and what there is to say."""
 
-    def __init__(self, source: Source, keep: Container[str] | None, parts: str | None) -> None:
-        self.source, self.keep, self.by = source, keep, parts
+    def __init__(self, source: Source, keep: Container[str] | None, parts: str | None, fold_rows: int) -> None:
+        self.source, self.keep, self.by, self.fold_rows = source, keep, parts, fold_rows
         self.messages, self.nsys, self.locale = Messages(), Nsys(), Locale()
         self.skipped, self.example, self.notes = 0, "", list[str]()
         self.sections: list[_Open] = []
-        self.opened: list[Long | Wide] = []
+        self.opened: list[tuple[_Open, Long | Wide]] = []
+        self.several: list[str] = []
         self.unknown: list[int] = []
         self.program: str | None = None
         self.lines, self.is_cut = 0, False
@@ -135,19 +153,59 @@ class _Reader:
         for text in found.misfits:
             self._skip(text)
         one.found.tables += found.tables
+        if sum(len(table) for table in one.found.tables) >= max(one.fold_from, self._most(one.section)):
+            self._fold(one)
+
+    def _most(self, section: Section) -> int:
+        """How many rows are held; those of the raw page are 40 times as long, those of a summary are never many."""
+        if section.kind == ncu_rows.SUMMARY:
+            return 1 << 62
+        return max(2, self.fold_rows // 40) if section.kind == ncu_rows.RAW else self.fold_rows
+
+    def _fold(self, one: _Open) -> None:
+        """Add up the launches of each kernel that are there whole, if it is certain how the file writes numbers."""
+        rest = []
+        held = sum(len(table) for table in one.found.tables)
+        if one.section.kind == ncu_rows.LONG:
+            whole, last = whole_launches(one.section, one.found.tables)
+            one.found.tables, rest = [whole], [last]
+        done = one.done()
+        self._look(done)
+        if done.rules or self.locale.is_open:
+            one.found.tables, one.fold_from = [*one.found.tables, *rest], 2 * held
+            return
+        if isinstance(done, Long):
+            one.numbers.add(done, self.source.path)
+        self._stray(done)
+        one.folded = [joined([*one.folded, self._pivot(done, self.locale.style(self.source.path))])]
+        one.found.tables, one.fold_from = rest, 0
+
+    def _stray(self, done: Long | Wide) -> None:
+        if done.stray:
+            self._skip("(a line that looks like a row, without its numbers)", done.stray)
+
+    def _look(self, done: Long | Wide) -> None:
+        if isinstance(done, Wide):
+            done.look(self.locale)
+        else:
+            ncu_long.look(done, self.locale)
+
+    def _pivot(self, done: Long | Wide, style: Style) -> Part:
+        if isinstance(done, Long):
+            return ncu_long.pivot(done, style, self.keep)
+        part, several = done.pivot(style, self.keep)
+        self.several = list(dict.fromkeys([*self.several, *several]))
+        return part
 
     def _close(self) -> None:
         """All rows are there: put them together."""
         for one in self.sections:
-            if one.section.kind == ncu_rows.UNKNOWN:
-                continue
-            if one.section.kind == ncu_rows.RAW:
-                done: Long | Wide = Wide(one.section, one.units or {}, one.found, one.sample)
-            else:
-                done = ncu_long.gather(one.section, one.found)
-            if done.stray:
-                self._skip("(a line that looks like a row, without its numbers)", done.stray)
-            self.opened.append(done)
+            if one.section.kind != ncu_rows.UNKNOWN:
+                done = one.done()
+                self._stray(done)
+                if one.folded and isinstance(done, Long):
+                    one.numbers.add(done, self.source.path)
+                self.opened.append((one, done))
 
     def log(self) -> Log:
         """The log, or the one sentence on why there is none."""
@@ -172,28 +230,21 @@ class _Reader:
         )
 
     def _parts(self) -> list[Part]:
-        filled = [one for one in self.opened if not one.rules]
-        for one in filled:
-            if isinstance(one, Wide):
-                one.look(self.locale)
-            else:
-                ncu_long.look(one, self.locale)
+        for _, done in self.opened:
+            if not done.rules:
+                self._look(done)
         style = self.locale.style(self.source.path)
         parts = []
-        for one in filled:
-            if isinstance(one, Wide):
-                part, several = one.pivot(style, self.keep)
-                self._several(several)
-            else:
-                part = ncu_long.pivot(one, style, self.keep)
-            parts.append(part)
-        return parts
-
-    def _several(self, names: Sequence[str]) -> None:
-        if names:
+        for one, done in self.opened:
+            own = [*one.folded, *([] if done.rules else [self._pivot(done, style)])]
+            if own:
+                parts.append(joined(own) if one.folded else own[0])
+        if self.several:
             self.notes.append(
-                f"{_list(names)}: a cell holds the values of several instances, whose sum nothing tells, so not known"
+                f"{_list(self.several)}: a cell holds the values of several instances, whose sum nothing tells, so not "
+                "known"
             )
+        return parts
 
     def _line_notes(self, parts: Sequence[Part]) -> Iterable[str]:
         if any(part.rows["time_s"].notna().any() for part in parts):
@@ -238,7 +289,7 @@ class _Reader:
                 f"collect metrics with `{CSV}`"
             )
         if self.opened:
-            return f"a table begins (line {self.opened[0].section.first_line}) but has no rows; profile again"
+            return f"a table begins (line {self.opened[0][1].section.first_line}) but has no rows; profile again"
         return self.messages.why_no_table()
 
 

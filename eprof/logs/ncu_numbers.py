@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from eprof.errors import LogError
 from eprof.logs.table import BYTES_PER_S, COUNT, OTHER, PERCENT
+from eprof.logs.values import LARGEST
 
 Array = np.ndarray[Any, Any]
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -80,6 +81,11 @@ class Locale:
     def __init__(self) -> None:
         self.proof: dict[Style, str] = {}
         self.open: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether numbers were seen that may be read both ways, or in two ways, and nothing tells."""
+        return len(self.proof) > 1 or (not self.proof and self.open is not None)
 
     def look(self, texts: pa.Array, whole: Array) -> None:
         """Look at cells; `whole` tells which are counts in an unscaled unit, so that they can have no decimals."""
@@ -185,9 +191,7 @@ def values(texts: pa.Array, style: Style) -> Array:
     if style.point != ".":
         plain = pc.replace_substring(plain, style.point, ".")
     try:
-        found = np.array(pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False))
-        found[~np.isfinite(found)] = np.nan
-        return found
+        return _bounded(np.array(pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False)))
     except pa.ArrowInvalid:
         return _careful(plain)
 
@@ -197,5 +201,17 @@ def _careful(texts: pa.Array) -> Array:
     is_number = pc.match_substring_regex(texts, _NUMBER)
     found = np.full(len(texts), np.nan)
     numbers = pc.cast(texts.filter(is_number), pa.float64()).to_numpy(zero_copy_only=False)
-    found[is_number.to_numpy(zero_copy_only=False)] = np.where(np.isfinite(numbers), numbers, np.nan)
-    return found
+    found[is_number.to_numpy(zero_copy_only=False)] = numbers
+    return _bounded(found)
+
+
+def _bounded(numbers: Array) -> Array:
+    """Numbers that are too large for any metric are none."""
+    numbers[~(np.abs(numbers) < LARGEST)] = np.nan
+    return numbers
+
+
+def counted(numbers: Array, is_count: Array | bool) -> Array:
+    """Values of metrics; of a count, those below zero are not known."""
+    wrong = (numbers < 0) & is_count
+    return np.where(wrong, np.nan, numbers) if wrong.any() else numbers

@@ -58,14 +58,14 @@ def read_tuned(
         if head.startswith(ncu_report.MAGIC):
             return ncu_report.read(source, keep)
         if columns is None and ncu.is_in(head):
-            return ncu.read(source, blocks(source, tuning), keep, parts)
+            return ncu.read(source, blocks(source, tuning), keep, parts, tuning.fold_rows)
         if oclgrind.is_in(source.path):
             return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), keep)
         refuse_foreign(source.path, head)
         pieces = blocks(source, tuning)
         first = next(pieces, b"")
         if columns is None and ncu.is_in(first):
-            return ncu.read(source, chain([first], pieces), keep, parts)
+            return ncu.read(source, chain([first], pieces), keep, parts, tuning.fold_rows)
         store = Store(names or {}, keep, tuning.fold_rows, parts)
         store.later.at_once = os.fstat(source.handle.fileno()).st_size < tuning.fast_from
         walk = Walk(store, tuning, _given(columns))
@@ -75,7 +75,7 @@ def read_tuned(
             walk.close(source.ends_with_newline)
     if columns is None and walk.seen.foreign and not store.tables():
         with (again := open_source(path)).handle:
-            return ncu.read(again, blocks(again, tuning), keep, parts)
+            return ncu.read(again, blocks(again, tuning), keep, parts, tuning.fold_rows)
     return _log(source, store, walk.seen, columns is not None)
 
 

@@ -1,0 +1,102 @@
+"""Launches of a long log of ncu added up while it is read, so that memory grows with its kernels (see `folding`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from eprof.errors import LogError
+from eprof.late import pandas as pd
+from eprof.logs.ncu_long import Long, Part
+from eprof.logs.ncu_numbers import Array
+from eprof.logs.ncu_rows import Section, coded
+from eprof.logs.table import COUNT
+
+_LAUNCH = ("Process ID", "ID")
+
+
+def whole_launches(section: Section, tables: Sequence[pa.Table]) -> tuple[pa.Table, pa.Table]:
+    """The rows of a table of one row a metric that are of whole launches; and those of the last, which may go on."""
+    table = pa.concat_tables(tables).unify_dictionaries()
+    last = np.ones(len(table), dtype=bool)
+    for place in (section.at(name) for name in _LAUNCH):
+        if place is not None:
+            codes = coded(table[str(place)])[0]
+            last &= codes == codes[-1]
+    others = np.flatnonzero(~last)
+    cut = int(others[-1]) + 1 if len(others) else 0
+    return table.slice(0, cut), table.take(pa.array(np.arange(cut, len(table))))
+
+
+class Numbers:
+    """The numbers of the launches that were added up: one that comes again could not be told from a new one."""
+
+    def __init__(self) -> None:
+        self._highest: dict[str, int] = {}
+
+    def add(self, long: Long, path: str) -> None:
+        """Take the launches of some rows. Raises LogError if one may have been there before."""
+        if "ID" not in long.codes or not len(long.texts):
+            return
+        numbers = np.array([int(word.replace(",", "")) for word in long.words["ID"]], dtype=np.int64)[long.codes["ID"]]
+        process = long.codes.get("Process ID", np.zeros(len(numbers), dtype=np.int64))
+        names = long.words.get("Process ID", [""])
+        for one in np.unique(process).tolist():
+            own = numbers[process == one]
+            before = self._highest.get(names[one], -1)
+            if own.min() <= before:
+                raise LogError(
+                    f"{path}: launch {own.min()} of process {names[one]} comes far behind launch {before}, and so long "
+                    "a log is added up launch by launch; write one log a process, with its launches in order of ID"
+                )
+            self._highest[names[one]] = int(own.max())
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """Parts of one section as one, with a row for each kernel, process and pattern of metrics without a number."""
+    units: dict[str, str] = {}
+    missing: dict[str, int] = {}
+    for part in parts:
+        units = {**part.units, **units}
+        for name, number in part.missing.items():
+            missing[name] = missing.get(name, 0) + number
+    rows = pd.concat([part.rows for part in parts], ignore_index=True)
+    counters = pd.concat([part.counters for part in parts], ignore_index=True).reindex(columns=list(units))
+    metrics = list(dict.fromkeys(name for part in parts for name in part.metrics))
+    return _added_up(Part(parts[0].kind, rows, counters, units, metrics, missing))
+
+
+def _added_up(part: Part) -> Part:
+    columns = {name: part.counters[name].to_numpy() for name in part.units}
+    time_s, launches = part.rows["time_s"].to_numpy(), part.rows["launches"].to_numpy()
+    key = _alike(part.rows, [time_s, *columns.values()])
+    size = int(key.max(initial=-1)) + 1
+    first = np.full(size, len(key), dtype=np.int64)
+    np.minimum.at(first, key, np.arange(len(key)))
+    number = np.bincount(key, launches, size)
+    rows = part.rows.iloc[first].reset_index(drop=True)
+    rows["launches"] = number.astype(np.int64)
+    rows["time_s"] = np.bincount(key, time_s, size)
+    sums = {
+        name: np.bincount(key, values, size)
+        if part.units[name] == COUNT
+        else np.bincount(key, values * launches, size) / np.maximum(number, 1)
+        for name, values in columns.items()
+    }
+    return Part(part.kind, rows, pd.DataFrame(sums, index=rows.index), part.units, part.metrics, part.missing)
+
+
+def _alike(rows: pd.DataFrame, columns: Sequence[Array]) -> Array:
+    """The same number for rows of one device, kernel, process and part that lack the same values."""
+    key = np.zeros(len(rows), dtype=np.int64)
+    for name in ("device", "kernel", "process", "part"):
+        if name in rows:
+            codes = pd.factorize(rows[name])[0].astype(np.int64)
+            key = pd.factorize(key * (len(rows) + 1) + codes)[0].astype(np.int64)
+    for column in columns:
+        lost = np.isnan(column)
+        if lost.any() and not lost.all():
+            key = pd.factorize(key * 2 + lost)[0].astype(np.int64)
+    return np.asarray(key)
