@@ -1,4 +1,4 @@
-"""The fuzzer's invariants on a small sample of every damage, and on everything that it ever found."""
+"""The fuzzers' invariants on a small sample of every damage, and on everything that they ever found."""
 
 import random
 import sys
@@ -10,46 +10,101 @@ from hypothesis import strategies as st
 
 HERE = Path(__file__).parent / "fuzz"
 sys.path.insert(0, str(HERE))
+import check as checks
 import damage
-from check import attempt, check, check_less, check_whole
-from seeds import SEEDS
+from check import attempt, check, check_less, check_rows
+from run import Run, add_totals, read_totals
+from seeds import BY_LIBRARIES, REFUSED, SEEDS
+from targets import SUMS_EVERY, TARGETS, LogTarget
 
-FINDINGS = sorted((HERE / "findings").glob("*"))
-OTHERS = [make() for make in SEEDS.values()]
+FINDINGS = sorted(path for path in (HERE / "findings").glob("*/*"))
+LOGS = sorted(name for name, target in TARGETS.items() if isinstance(target, LogTarget))
 
 
 @pytest.mark.parametrize("name", SEEDS)
 def test_every_seed_is_a_log_and_stands_in_the_corpus(name):
-    data = SEEDS[name]()
-    assert attempt(data) is not None
-    check_whole(data)
-    if name != "nvprof-sqlite":  # SQLite writes its version into the file
-        assert (HERE / "corpus" / name).read_bytes() == data, "run tests/fuzz/seeds.py again"
+    target = TARGETS[name]
+    assert attempt(target.seed, columns=target.columns) is not None
+    for turn in (0, 1, SUMS_EVERY + 2, 3):
+        target.check(target.seed, turn)
+    if name not in BY_LIBRARIES:
+        assert (HERE / "corpus" / name).read_bytes() == target.seed, "run tests/fuzz/seeds.py again"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_log_is_refused(name):
+    assert attempt(TARGETS[name].seed) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=st.sampled_from(sorted(TARGETS)), number=st.integers(0, 2**32))
+def test_damaged_inputs_give_an_answer_or_one_sentence(name, number):
+    target = TARGETS[name]
+    target.check(target.spoilt(number), number)
 
 
 @settings(max_examples=25, deadline=None)
-@given(name=st.sampled_from(sorted(SEEDS)), seed=st.integers(0, 2**32))
-def test_damaged_logs_give_an_answer_or_one_sentence(name, seed):
-    check(damage.damaged(SEEDS[name](), seed, OTHERS))
-
-
-@settings(max_examples=25, deadline=None)
-@given(name=st.sampled_from(sorted(SEEDS)), seed=st.integers(0, 2**32), how=st.sampled_from(damage.ONLY_LESS))
+@given(name=st.sampled_from(LOGS), seed=st.integers(0, 2**32), how=st.sampled_from(damage.ONLY_LESS))
 def test_a_log_that_lost_something_has_no_higher_total(name, seed, how):
-    data = SEEDS[name]()
-    check_less(data, how(data, random.Random(seed), OTHERS))
+    target = TARGETS[name]
+    check_less(target.seed, how(target.seed, random.Random(seed), target.others), target.columns)
 
 
-@pytest.mark.parametrize("path", FINDINGS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FINDINGS, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_what_the_fuzzer_found_stays_mended(path):
-    check(path.read_bytes())
-    check_whole(path.read_bytes())
+    target = TARGETS[path.parent.name]
+    for turn in (1, 2, 3) if isinstance(target, LogTarget) else (0,):
+        target.check(path.read_bytes(), turn)
+
+
+def test_a_number_stands_for_the_same_input_always():
+    for name in ("ncu-raw", "nvprof-wide"):
+        assert [TARGETS[name].spoilt(number) for number in range(50)] == [
+            TARGETS[name].spoilt(number) for number in range(50)
+        ]
 
 
 def test_the_checks_can_fail(monkeypatch):
-    data = SEEDS["nvprof-summary"]()
+    data = SEEDS["nvprof-metrics"]()
     with pytest.raises(AssertionError, match="of a part"):
         check_less(data.replace(b"1000,1000,1000", b"1,1,1"), data)
-    monkeypatch.setattr("check.SLOW_S", -1e9)
+    monkeypatch.setattr(checks, "SLOW_S", -1e9)
     with pytest.raises(AssertionError, match="too slow"):
         check(data)
+
+
+@pytest.mark.parametrize("name", ["nvprof-metrics", "nvprof-sqlite", "ncu-raw", "nsys", "oclgrind"])
+def test_rows_are_looked_at_before_they_are_summed(name, monkeypatch):
+    calls = []
+    monkeypatch.setattr(checks, "_sound", lambda values, what: calls.append(what))
+    check_rows(TARGETS[name].seed)
+    assert "a number of launches" in calls and len(calls) > 1
+
+
+@pytest.mark.parametrize(("values", "unit"), [([-1], "count"), ([1, float("inf")], "count"), ([float("inf")], "other")])
+def test_values_that_are_none_are_seen(values, unit):
+    checks._sound_counts([0, float("nan"), 1e30], "count")
+    checks._sound_counts([-3.5], "other")
+    with pytest.raises(AssertionError, match="a count that is none"):
+        checks._sound_counts(values, unit)
+
+
+def test_the_smallest_input_of_a_finding_is_kept_and_all_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr("run.HERE", tmp_path)
+    target = TARGETS["nsys"]
+    monkeypatch.setattr(type(target), "check", lambda *_: 1 / 0)
+    run = Run(target)
+    run.some(5)
+    assert (run.inputs, run.broken) == (5, 5) and (tmp_path / "findings" / "nsys").is_dir()
+    (kept,) = (tmp_path / "findings" / "nsys").iterdir()
+    assert kept.read_bytes() == min((target.spoilt(number) for number in range(5)), key=len)
+    for _ in range(2):
+        add_totals(tmp_path / "totals.json", "nsys", random=run.inputs, broken=run.broken)
+    assert read_totals(tmp_path / "totals.json") == {"nsys": {"random": 10, "broken": 10}}
+
+
+def test_an_endless_reader_is_stopped(monkeypatch):
+    monkeypatch.setattr(checks, "ENDLESS_S", 0.05)
+    monkeypatch.setattr(checks, "read_tuned", lambda *_, **__: [None for _ in iter(int, 1)])
+    with pytest.raises(TimeoutError):
+        attempt(b"")

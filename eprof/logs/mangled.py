@@ -80,9 +80,9 @@ _MATH = frozenset(
 _SCALAR = {"f": "f32", "d": "f64", "Dh": "f16"}
 _SIZES = {"c": 1, "h": 1, "s": 2, "t": 2, "Dh": 2, "i": 4, "j": 4, "f": 4, "l": 8, "m": 8, "d": 8}
 _SPACES = {"1": "global", "2": "constant", "3": "local"}
-_TYPE = re.compile(r"(?:Dv(\d+)_)?(Dh|[chstijlmfd])")
+_TYPE = re.compile(r"(?:Dv(\d{1,4})_)?(Dh|[chstijlmfd])")
 _POINTER = re.compile(r"P(?:U3AS(\d))?[VKr]*(?:U7_Atomic)?(?:Dv\d+_)?(Dh|[chstijlmfd])?")
-_INTRINSIC = re.compile(r"llvm\.([a-z]+(?:\.[a-z]+)*?)(?:\.(?:v(\d+))?(f16|f32|f64|i\d+|p\d.*))?")
+_INTRINSIC = re.compile(r"llvm\.([a-z]+(?:\.[a-z]+)*?)(?:\.(?:v(\d{1,4}))?(f16|f32|f64|i\d+|p\d.*))?")
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def called(symbol: str) -> Called:
     if intrinsic:
         kind = intrinsic[3] if intrinsic[3] in _SCALAR.values() else None
         return Called(intrinsic[1], kind, int(intrinsic[2] or 1), _copied(intrinsic[1], intrinsic[3] or ""))
-    mangled = re.match(r"_Z(\d+)", symbol)
+    mangled = re.match(r"_Z(\d{1,6})", symbol)
     if not mangled:
         return Called(symbol)
     end = mangled.end() + int(mangled[1])
@@ -156,7 +156,7 @@ def _accesses(name: str, arguments: str) -> tuple[Access, ...]:
     space, size = _SPACES.get(pointer[1] or "0", "private"), _SIZES.get(pointer[2] or "")
     if name.startswith("atom"):
         return (Access("atomic", "load", space, size),)
-    width = re.search(r"(\d+)$", name.partition("_half")[2] or name)
+    width = re.search(r"(\d{1,4})$", name.partition("_half")[2] or name)
     kind = "vload" if name.startswith("vload") else "vstore"
     total = None if size is None else size * int(width[1] if width else 1)
     return (Access(kind, kind[1:], space, total),)

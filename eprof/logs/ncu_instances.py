@@ -34,7 +34,7 @@ def opcodes(metric: str, cells: Sequence[str | None], style: Style) -> list[Mapp
         named = _NAMED.search(cell or "")
         pairs = [one.partition(": ")[::2] for one in named[1].split("; ")] if named else []
         own = dict(zip((name for name, _ in pairs), _numbers([text for _, text in pairs], style), strict=True))
-        found.append(own if pairs and not np.isnan(list(own.values())).any() else None)
+        found.append(own if pairs and all(value >= 0 for value in own.values()) else None)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from eprof.late import pandas as pd
 from eprof.logs import ncu_instances, ncu_parts
-from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, is_whole, kind_of, unit_of, values
+from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, counted, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import LONG, Rows, Section, coded
 from eprof.logs.table import COUNT
 
@@ -31,6 +32,7 @@ LABELS = {
     "Registers Per Thread": "launch__registers_per_thread",
 }
 _SAMPLE = 4096
+_WHOLE = re.compile("[0-9][0-9,]{0,15}")
 _KEYS = {
     LONG: ("Process ID", "ID"),
     "ncu-summary": ("Process ID", "Kernel Name", "Block Size", "Grid Size", "Device", "CC"),
@@ -89,7 +91,7 @@ def gather(section: Section, found: Rows) -> Long:
     numbered = np.ones(len(cells), dtype=bool)
     for name in ("ID", "Process ID", "Invocations"):
         if name in codes:
-            numbered &= np.array([word.replace(",", "").isdigit() for word in words[name]], dtype=bool)[codes[name]]
+            numbered &= np.array([bool(_WHOLE.fullmatch(word)) for word in words[name]], dtype=bool)[codes[name]]
     has_metric = np.array([bool(word) for word in words["Metric Name"]], dtype=bool)[codes["Metric Name"]]
     keep, stray = numbered & has_metric, int((~numbered).sum())
     if not keep.all():
@@ -127,6 +129,8 @@ def pivot(long: Long, style: Style, keep: Container[str] | None) -> Part:
     numbers = np.full(len(metric), np.nan)
     numbers[chosen] = values(long.texts if chosen.all() else long.texts.filter(pa.array(chosen)), style)
     numbers *= _factors(long)
+    is_count = np.array([kind_of(name, unit) == COUNT for name, unit in columns], dtype=bool)
+    numbers = counted(numbers, is_count[metric])
     matrix = np.full((len(first), len(columns)), np.nan)
     there = np.flatnonzero(~np.isnan(numbers))[::-1]  # a metric that two sections show: the first counts
     matrix[launch[there], metric[there]] = numbers[there]

@@ -76,8 +76,6 @@ def _block(handle: IO[bytes], size: int, found: Shape) -> None:
     found.program = found.program or _bytes(process, _PROGRAM).decode("utf-8", "replace") or None
     build = _BUILD.search(session)
     found.build = found.build or (build[1].decode() if build else None)
-    found.pids += [_number(process, _PID)] * _number(header, _RESULTS)
-    found.ranges += _number(header, _RANGES)
     entries = sum(_number(header, one) for one in (_SOURCES, _RESULTS, _RANGES))
     end = handle.tell() + _number(header, _PAYLOAD)
     for _ in range(entries):
@@ -87,6 +85,8 @@ def _block(handle: IO[bytes], size: int, found: Shape) -> None:
         handle.seek(length, 1)
     if handle.tell() != end:
         raise _Damaged("cut off" if end > size else "damaged")
+    found.pids += [_number(process, _PID)] * _number(header, _RESULTS)
+    found.ranges += _number(header, _RANGES)
 
 
 def _length(handle: IO[bytes]) -> int:

@@ -13,7 +13,7 @@ from eprof.late import pandas as pd
 from eprof.logs import ncu_instances, ncu_parts
 from eprof.logs.header import split
 from eprof.logs.ncu_long import LABELS, NAME, TIMES, Part, labels, seconds
-from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, is_whole, kind_of, unit_of, values
+from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, counted, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import Lines, Rows, Section
 from eprof.logs.table import COUNT
 
@@ -143,7 +143,8 @@ class Wide:
                 continue
             unit = self.units.get(place, Unit(1.0, "", "count"))
             cells = self._cells(place)
-            data[name], units[name] = values(cells, style) * unit.factor, kind_of(name, unit)
+            units[name] = kind_of(name, unit)
+            data[name] = counted(values(cells, style) * unit.factor, units[name] == COUNT)
             if pc.any(pc.and_(pc.match_substring(self.table[str(place)], ";"), pc.equal(cells, ""))).as_py():
                 several.append(name)
             elif np.isnan(data[name]).any():

@@ -18,7 +18,8 @@ _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _PERHAPS = re.compile(r'"?Time ?\(%\)"?,"?Total Time \(')
 _TEXT = re.compile(r"\s*Time ?\(%\)\s+Total Time \(.*\)\s+(?:Num Calls|Instances|Operations|Count)\s")
 _ASIDE = re.compile(r"(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)")
-_NUMBER = re.compile(r"\d+(\.\d*)?")
+_NUMBER = re.compile(r"\d{1,30}(\.\d*)?")
+_WHOLE = re.compile(r"\d{1,12}")
 
 
 @dataclass
@@ -59,7 +60,7 @@ class Nsys:
         row = dict(zip(self.columns, fields, strict=True))
         total = next(name for name in self.columns if _TOTAL.fullmatch(name))
         time, launches = row[total].strip(), row["Instances"].strip()
-        if not _NUMBER.fullmatch(time) or not launches.isdigit():
+        if not _NUMBER.fullmatch(time) or not _WHOLE.fullmatch(launches):
             return False
         if row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not row.get("Name", "").startswith("[CUDA mem"):
             unit = _TOTAL.fullmatch(total)

@@ -23,7 +23,7 @@ Form = tuple[int, tuple[int, ...], tuple[tuple[int, pa.DataType], ...]]
 Parsed = tuple[Columns, list[str]]
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 DEVICE = re.compile(r"\(\d+\)\s*$")
-WHOLE = re.compile(r"\s*\d{1,18}\s*")
+WHOLE = re.compile(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
 _FLUSH = 20_000
 _LAST = 1 << 16
 

@@ -18,7 +18,7 @@ _TRACE = re.compile(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
 _UNIFIED = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
 _VALUE = r"([A-Z][a-z]+ \(\d+\)|\S+)"
 _USAGE_ROW = re.compile(
-    r"\s*(?:(?P<type>[A-Z][A-Za-z ()]*):)?\s+[\d.]+%?\s+(?P<time>\S+)\s+(?P<calls>\d+)"
+    r"\s*(?:(?P<type>[A-Z][A-Za-z ()]*):)?\s+[\d.]+%?\s+(?P<time>\S+)\s+(?P<calls>\d{1,12})"
     r"\s+\S+\s+\S+\s+\S+\s+(?P<name>\S.*?)\s*"
 )
 _UNITS_ROW = re.compile(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
@@ -118,12 +118,13 @@ class TextTrace(TextSection):
     def __init__(self, run: int, store: Store, header: str) -> None:
         super().__init__(run, store)
         self._columns = re.split(r"\s{2,}", header.strip())
+        self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
         self._launches: list[tuple[int, float]] = []
 
     def accepts(self, line: str) -> bool:
         """A row: columns are at least two blanks apart, and the name is the last."""
         fields = re.split(r"\s{2,}", line.strip(), maxsplit=len(self._columns) - 1)
-        if len(fields) != len(self._columns) or np.isnan(seconds(fields[0])):
+        if not self._has_all or len(fields) != len(self._columns) or np.isnan(seconds(fields[0])):
             return False
         row = dict(zip(self._columns, fields, strict=True))
         time_s, name = seconds(row["Duration"]), strip_launch_id(row["Name"])

@@ -10,7 +10,7 @@ from eprof.logs.header import SUMMARY, Header
 from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DICTIONARY, WHOLE, Columns, ColumnSection, Section, codes, encoded, no_blanks, words
 from eprof.logs.store import NO_DEVICE, Store
-from eprof.logs.values import SECONDS, cells, is_number, seconds
+from eprof.logs.values import LARGEST, SECONDS, cells, is_number, seconds
 
 _LAUNCH_ID = r" \[\d+\]$"
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
@@ -139,7 +139,7 @@ def _is_float(column: pa.Array) -> bool:
 
 def _unsigned(values: Array) -> bool:
     """Whether all values are finite and written without a sign."""
-    return bool(np.isfinite(values).all() and not np.signbit(values).any())
+    return bool((values < LARGEST).all() and not np.signbit(values).any())
 
 
 def add_times(store: Store, kind: str, piece: Piece) -> None:

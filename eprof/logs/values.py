@@ -14,6 +14,7 @@ Array = np.ndarray[Any, Any]
 UNITS = (COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER)
 _COUNT, _PERCENT, _BYTES_PER_S, _LEVEL, _OTHER = range(5)
 EMPTY, OVERFLOW, INVALID, UNREADABLE, MISFIT = -1, -2, -3, -4, -5
+LARGEST = 1e30  # no counter and no time is; such numbers are damage, and their sums would be endless
 REASONS = {
     EMPTY: "empty or not a number",
     OVERFLOW: "<OVERFLOW>",
@@ -26,7 +27,7 @@ _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _PLAIN = rf"^\+?{_NUMBER}$"  # pyarrow reads a plus sign too, so all ways of reading agree
 _SUFFIXED = rf"^(?P<number>\+?{_NUMBER})(?P<suffix>%|[KMGT]?B/s)$"
 _SIGNED, _UNSIGNED = re.compile(f"[+-]?{_NUMBER}"), re.compile(rf"\+?{_NUMBER}")
-_LEVEL_TEXT = re.compile(r"[A-Za-z]+ \((\d+)\)")
+_LEVEL_TEXT = re.compile(r"[A-Za-z]+ \((\d{1,9})\)")
 # Decimal multipliers: 1e9 B per GB gives the fixed 705 MHz clock of a K20c log, 2**30 does not.
 RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -87,7 +88,7 @@ def _numbers(texts: pa.Array) -> Array | None:
         values = np.asarray(pc.cast(texts, pa.float64()).to_numpy(zero_copy_only=False))
     except pa.ArrowInvalid:
         return None
-    return None if np.signbit(values).any() or not np.isfinite(values).all() else values
+    return None if np.signbit(values).any() or not (values < LARGEST).all() else values
 
 
 def _plain(texts: pa.Array) -> tuple[Array, Array] | None:
@@ -138,9 +139,9 @@ def careful_cells(texts: pa.Array) -> tuple[Array, Array]:
 
 
 def _finite(values: Array, kind: int) -> tuple[Array, Array]:
-    """Numbers too large for a float are no values."""
+    """Numbers too large for a counter are no values."""
     kinds = np.full(len(values), kind, dtype=np.int8)
-    endless = ~np.isfinite(values)
+    endless = ~(values < LARGEST)
     if endless.any():
         values, kinds[endless] = np.where(endless, np.nan, values), UNREADABLE
     return values, kinds
@@ -156,7 +157,9 @@ def _with_units(texts: pa.Array) -> tuple[Array, Array]:
         names, codes = suffix.dictionary.to_pylist(), suffix.indices.to_numpy(zero_copy_only=False)
         scale = np.array([RATES.get(name, 1.0) for name in names])
         kind = np.array([_PERCENT if name == "%" else _BYTES_PER_S for name in names], dtype=np.int8)
-        values[suffixed], kinds[suffixed] = number * scale[codes], kind[codes]
+        good = number < LARGEST
+        values[suffixed] = np.where(good, number * scale[codes], np.nan)
+        kinds[suffixed] = np.where(good, kind[codes], np.int8(UNREADABLE))
     others = texts.filter(pc.invert(parts.is_valid())).dictionary_encode()
     if len(others):
         read = [_other(text) for text in others.dictionary.to_pylist()]
@@ -171,7 +174,7 @@ def _other(text: str) -> tuple[float, int]:
     level = _LEVEL_TEXT.fullmatch(text)
     if level:
         return float(level[1]), _LEVEL
-    if _SIGNED.fullmatch(text):
+    if _SIGNED.fullmatch(text) and abs(float(text)) < LARGEST:
         return float(text), _OTHER
     return np.nan, _MISSING.get(text, _MISSING.get(text.lower(), UNREADABLE))
 
@@ -197,7 +200,7 @@ def unit_of(text: str) -> tuple[float, str] | None:
 
 def is_number(text: str) -> bool:
     """Whether a cell is a plain number: finite, not negative, without unit."""
-    return _UNSIGNED.fullmatch(text.strip()) is not None and float(text) < float("inf")
+    return _UNSIGNED.fullmatch(text.strip()) is not None and float(text) < LARGEST
 
 
 def seconds(text: str, unit: float | None = None) -> float:
@@ -206,7 +209,7 @@ def seconds(text: str, unit: float | None = None) -> float:
     if not found:
         return float("nan")
     scale = SECONDS[found[2]] if found[2] else unit
-    return float("nan") if scale is None else float(found[1]) * scale
+    return float("nan") if scale is None or float(found[1]) >= LARGEST else float(found[1]) * scale
 
 
 def as_cell(kind: str) -> int:

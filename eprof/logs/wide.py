@@ -10,7 +10,7 @@ from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DEVICE, DICTIONARY, Body, Columns, ColumnSection, Parsed, no_blanks, words
 from eprof.logs.store import Store
 from eprof.logs.table import COUNT, OTHER
-from eprof.logs.values import MISFIT, as_cell, cells, settle, unit_of
+from eprof.logs.values import LARGEST, MISFIT, as_cell, cells, settle, unit_of
 
 # Column labels of things that nvprof prints with a unit, which a table without its row of units has lost.
 _RATE = re.compile(
@@ -127,7 +127,7 @@ def _counts(column: pa.Array) -> bool:
     if column.null_count or not pa.types.is_floating(column.type):
         return False
     values = column.to_numpy()
-    return not (np.signbit(values).any() or not np.isfinite(values).all())
+    return not (np.signbit(values).any() or not (values < LARGEST).all())
 
 
 def _values(column: pa.Array) -> tuple[Array, Array]:

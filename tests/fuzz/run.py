@@ -1,14 +1,19 @@
-"""Fuzz the readers: damages of valid logs, drawn at random.
+"""Fuzz the readers: damages of valid inputs, drawn at random.
 
-    python tests/fuzz/run.py SEED|all [--inputs 1000000] [--seconds 3600] [--random N]
+    python tests/fuzz/run.py TARGET...|all [--inputs N] [--seconds S] [--totals FILE] [--random N]
 
-SEED is a name of `seeds.py`. What breaks an invariant of `check.py` in a new place is written to tests/fuzz/findings/, and
-is then a case of tests/test_fuzz.py. `guided.py` does the same guided by coverage.
+TARGET is a name of `targets.py`. What breaks an invariant of `check.py` in a new place is written to
+tests/fuzz/findings/TARGET/, and is then a case of tests/test_fuzz.py; the exit code is then 1. With --totals, counts are
+added to those in a file of JSON, and inputs go on from the number where they ended there: none is drawn twice.
+`guided.py` does the same guided by coverage.
 """
 
 import argparse
+import gc
 import hashlib
+import json
 import logging
+import resource
 import sys
 import time
 import traceback
@@ -16,70 +21,113 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
-import damage
-from check import check, check_whole
-from seeds import SEEDS
+from targets import TARGETS, Target
 
-WHOLE_EVERY = 64
+SLICE = 500
+MOST_BYTES = 6 << 30
+Totals = dict[str, dict[str, float]]
 
 
-def keep(data: bytes) -> Path:
+def keep(target: str, data: bytes) -> Path:
     """Write a finding."""
-    path = HERE / "findings" / hashlib.sha256(data).hexdigest()[:16]
-    path.parent.mkdir(exist_ok=True)
+    path = HERE / "findings" / target / hashlib.sha256(data).hexdigest()[:16]
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return path
 
 
-class Target:
-    """Runs inputs, counts them, and keeps those that break something."""
+class Run:
+    """Runs inputs of one target, counts them, and keeps the smallest of those that break something in one place."""
 
-    def __init__(self, seconds: float) -> None:
-        self.inputs, self.broken, self.end = 0, 0, time.monotonic() + seconds
-        self.places: set[object] = set()
+    def __init__(self, target: Target, first: int = 0) -> None:
+        self.target, self.next = target, first
+        self.inputs, self.broken, self.seconds = 0, 0, 0.0
+        self.places: dict[object, Path] = {}
 
-    def __call__(self, data: bytes) -> None:
+    def one(self, data: bytes, number: int) -> None:
+        """Check an input."""
         self.inputs += 1
         try:
-            (check_whole if self.inputs % WHOLE_EVERY == 0 else check)(data)
-        except Exception as err:
+            self.target.check(data, number)
+        except (Exception, SystemExit) as err:
             self.broken += 1
-            place = (type(err), *traceback.extract_tb(err.__traceback__)[-1][:2])
-            if place not in self.places:
-                print(f"{type(err).__name__}: {err}: {keep(data)}", flush=True)
-            self.places.add(place)
+            place = (type(err), *traceback.extract_tb(err.__traceback__)[-1][:2], str(err)[:30])
+            before = self.places.get(place)
+            if before is None:
+                print(f"{self.target.name} {number}: {type(err).__name__}: {err}"[:300], flush=True)
+            if before is None or len(data) < before.stat().st_size:
+                self.places[place] = keep(self.target.name, data)
+                if before is not None:
+                    before.unlink()
 
-    @property
-    def is_done(self) -> bool:
-        return time.monotonic() > self.end
+    def some(self, number: int) -> None:
+        """So many inputs drawn at random."""
+        start = time.process_time()
+        for _ in range(number):
+            self.one(self.target.spoilt(self.next), self.next)
+            self.next += 1
+        self.seconds += time.process_time() - start
 
 
-def at_random(name: str, target: Target, inputs: int, seed: int) -> None:
-    """Damages drawn at random."""
-    others = [make() for make in SEEDS.values()]
-    for number in range(inputs):
-        target(damage.damaged(SEEDS[name](), seed + number, others))
-        if target.is_done:
-            return
+def read_totals(path: Path | None) -> Totals:
+    """What was done before: target -> inputs, broken, seconds (of the processor), guided."""
+    return json.loads(path.read_text()) if path is not None and path.is_file() else {}
 
 
-def main() -> None:
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("seed", choices=["all", *SEEDS])
-    parser.add_argument("--inputs", type=int, default=1_000_000)
-    parser.add_argument("--seconds", type=float, default=3600)
-    parser.add_argument("--random", type=int, default=1, metavar="N", help="start of the random numbers")
-    options = parser.parse_args()
+def add_totals(path: Path | None, name: str, **more: float) -> None:
+    """Add to what was done before."""
+    if path is not None:
+        known = read_totals(path)
+        row = known.setdefault(name, {})
+        for what, number in more.items():
+            row[what] = round(row.get(what, 0) + number, 3)
+        beside = path.with_suffix(".new")
+        beside.write_text(json.dumps(known, indent=1) + "\n")
+        beside.replace(path)
+
+
+def prepare() -> None:
+    """Bounded memory, no log lines, and no time for garbage but between slices."""
     logging.disable()
-    names = list(SEEDS) if options.seed == "all" else [options.seed]
-    for name in names:
-        target = Target(options.seconds / len(names))
-        start = time.monotonic()
-        at_random(name, target, options.inputs // len(names), options.random)
-        rate = target.inputs / (time.monotonic() - start)
-        print(f"{name}: {target.inputs:,} inputs, {target.broken} broke something, {rate:.0f} a second", flush=True)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    gc.disable()
+
+
+def main() -> int:
+    """Parse the command line; slices of all targets in turn until the time or the inputs are at their end."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", nargs="+", choices=["all", *TARGETS])
+    parser.add_argument("--inputs", type=int, default=1_000_000, help="of each target")
+    parser.add_argument("--seconds", type=float, default=3600, help="of all targets together")
+    parser.add_argument("--totals", type=Path, help="a file of JSON to add the counts to")
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="the number of the first input")
+    options = parser.parse_args()
+    prepare()
+    known = read_totals(options.totals)
+    names = list(TARGETS) if "all" in options.target else options.target
+    runs = [Run(TARGETS[name], options.random + int(known.get(name, {}).get("random", 0))) for name in names]
+    end = time.monotonic() + options.seconds
+    while time.monotonic() < end and any(run.inputs < options.inputs for run in runs):
+        for run in runs:
+            number = min(SLICE, options.inputs - run.inputs)
+            if number > 0 and time.monotonic() < end:
+                before = run.broken, run.seconds
+                run.some(number)
+                gc.collect()
+                add_totals(
+                    options.totals,
+                    run.target.name,
+                    random=number,
+                    broken=run.broken - before[0],
+                    seconds=run.seconds - before[1],
+                )
+    for run in runs:
+        rate = run.inputs / run.seconds if run.seconds else 0
+        print(
+            f"{run.target.name}: {run.inputs:,} inputs, {run.broken} broke something, {rate:.0f} a second", flush=True
+        )
+    return any(run.broken for run in runs)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

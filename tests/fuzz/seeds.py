@@ -1,4 +1,4 @@
-"""Small valid logs of every format, made up here; the fuzzer starts from them.
+"""Small valid logs of every format, made up here; the fuzzer starts from them. Small, so that many a second can be read.
 
 python tests/fuzz/seeds.py    writes them to tests/fuzz/corpus
 """
@@ -9,36 +9,56 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import logs_support as make
 
 HERE = Path(__file__).parent
 WIDE = '"Device","Context","Stream","Kernel","Correlation_ID","inst_integer","dram_read_throughput","sm_efficiency"'
-NCU_LONG = (
-    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC",'
-    '"Section Name","Metric Name","Metric Unit","Metric Value"'
+NCU = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC"'
+NCU_LONG = f'{NCU},"Section Name","Metric Name","Metric Unit","Metric Value"'
+NCU_SUMMARY = (
+    '"Process ID","Process Name","Host Name","Kernel Name","Block Size","Grid Size","Device","CC","Invocations",'
+    '"Section Name","Metric Name","Metric Unit","Minimum","Maximum","Average"'
 )
 DFMA = "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum"
+OPCODES = "sass__thread_inst_executed_true_per_opcode"
+USAGE_UNITS = "%,ms,,ms,ms,ms,"
+COLUMNS = ["Device", "Context", "Stream", "Kernel", "inst_integer", "gld_request"]
 
 
-def summary() -> bytes:
-    """Metrics and events of two kernels."""
-    rows = [make.metric("inst_integer", 1000 + i, kernel=f"k{i}(int, float*)") for i in range(3)]
-    rows += [
+def metrics() -> bytes:
+    """Metrics of two kernels."""
+    rows = [
+        make.metric("inst_integer", 1000, kernel="k(int, float*)"),
+        make.metric("inst_integer", 500),
         make.metric("dram_read_throughput", "1.5GB/s"),
         make.metric("sm_efficiency", "50.0%"),
         make.metric("inst_fp_32", "<OVERFLOW>"),
     ]
-    events = [make.event("gld_request", 5), make.event("l1_global_load_hit", 7)]
-    return make.profiled(
-        1, "==1== Event result:", make.EVENTS, *events, "", "==1== Metric result:", make.METRICS, *rows
-    ).encode()
+    return make.profiled(1, "==1== Metric result:", make.METRICS, *rows).encode()
+
+
+def events() -> bytes:
+    """Events, with a total, and metrics below."""
+    head = make.EVENTS + ',"Total"'
+    lines = [head, make.event("gld_request", 5) + ",10", make.event("l1_global_load_hit", 7) + ",14"]
+    lines += ["", "==1== Metric result:", make.METRICS, make.metric("ipc", "1.5")]
+    return make.profiled(1, "==1== Event result:", *lines).encode()
 
 
 def wide() -> bytes:
     """A row a launch."""
-    rows = [f'"{make.K20C}","1","7","k{i % 2}(int)",{i},{100 + i},{1.5 + i},{50 + i}.0' for i in range(6)]
+    rows = [f'"{make.K20C}","1","7","k{i % 2}(int)",{i},{100 + i},{1.5 + i},{50 + i}.0' for i in range(3)]
     return make.profiled(2, WIDE, ",,,,,,GB/s,%", *rows).encode()
+
+
+def wide_bare() -> bytes:
+    """A row a launch, without the row of units, with columns that a script put in front."""
+    head = 'size,"Device","Context","Stream","Kernel","inst_integer","Fp Operations","ipc"'
+    rows = [f'64,"{make.K20C}","1","7","k(int) [{i}]",{100 + i},"<INVALID>",{1.5 + i}' for i in range(2)]
+    return make.profiled(2, head, *rows).encode()
 
 
 def trace() -> bytes:
@@ -47,33 +67,135 @@ def trace() -> bytes:
     return make.profiled(3, make.TRACE, make.TRACE_UNITS, make.launch(2.0), make.launch(3.0, "k1(int)"), copy).encode()
 
 
+def trace_new() -> bytes:
+    """Times of launches, as of CUDA 10: a number in a column of its own."""
+    head, units = f'{make.TRACE},"Correlation_ID"', f"{make.TRACE_UNITS},"
+    rows = [f'0.5,{ms},64,1,1,32,1,1,21,0.0,0,,,"{make.K20C}","1","7","k(int)",{ms}' for ms in (2, 3)]
+    return make.profiled(3, head, units, *rows).encode()
+
+
 def usage() -> bytes:
-    """A GPU summary with API calls below it."""
+    """A GPU summary."""
     rows = ['60.0,3.0,3,1.0,1.0,1.0,"k0(int)"', '40.0,2.0,2,1.0,1.0,1.0,"[CUDA memcpy HtoD]"']
-    return make.profiled(4, make.USAGE, "%,ms,,ms,ms,ms,", *rows).encode()
+    return make.profiled(4, make.USAGE, USAGE_UNITS, *rows).encode()
+
+
+def usage_typed() -> bytes:
+    """A GPU summary with types and API calls, and one of an old version below."""
+    typed = [f'"Type",{make.USAGE}', f",{USAGE_UNITS}", '"GPU activities",60.0,3.0,3,1.0,1.0,1.0,"k0(int)"']
+    typed += ['"API calls",60.0,3.0,3,1.0,1.0,1.0,"cudaMalloc"', "", "==4== API calls:", make.USAGE, USAGE_UNITS]
+    return make.profiled(4, *typed, '99.0,7.5,3,1.0,1.0,1.0,"cudaFree"').encode()
+
+
+def text_counters() -> bytes:
+    """Metrics as text."""
+    lines = ["Invocations    Metric Name    Metric Description    Min    Max    Avg", f'Device "{make.K20C}"']
+    lines += ["    Kernel: k(int, float*)", "     2    inst_integer    Integer Instructions    10    12    11"]
+    lines += ["     2    sm_efficiency    Multiprocessor Activity    89.45%    97.48%    94.22%"]
+    return make.profiled(5, "==5== Metric result:", *lines).encode()
+
+
+def text_usage() -> bytes:
+    """A GPU summary as text."""
+    lines = ["            Type  Time(%)      Time     Calls       Avg       Min       Max  Name"]
+    lines += [" GPU activities:   60.00%  3.0000ms         3  1.0000ms  1.0000ms  1.0000ms  k0(int, float*)"]
+    lines += ["                   40.00%  2.0000us         2  1.0000us  1.0000us  1.0000us  [CUDA memcpy HtoD]"]
+    lines += ["      API calls:   98.00%  9.0000ms         1  9.0000ms  9.0000ms  9.0000ms  cudaMalloc"]
+    return make.profiled(5, *lines).encode()
+
+
+def text_trace() -> bytes:
+    """A GPU trace as text."""
+    lines = [
+        "   Start  Duration   Grid Size  Block Size  Regs*  SSMem*   Size  Throughput  Device  Context  Stream  Name"
+    ]
+    lines += [
+        "320.70ms  29.494ms          -          -      -      -  256.00MB  8.4764GB/s  Tesla    1    7  [CUDA memcpy]"
+    ]
+    lines += [
+        "351.49ms  1.5863ms  (512 256 1)  (16 32 1)  14     0B      -           -  Tesla      1       7  k(int) [120]"
+    ]
+    return make.profiled(5, *lines).encode()
+
+
+def headerless() -> bytes:
+    """Rows that lost their header; `COLUMNS` names their columns."""
+    return "".join(f'"{make.K20C}","1","7","k(int)",{100 + i},{i}\n' for i in range(3)).encode()
 
 
 def ncu_long() -> bytes:
     """Two launches of `ncu --csv`."""
     lines = ["==PROF== Connected to process 7 (/made/up)", NCU_LONG]
     for launch in range(2):
-        start = f'"{launch}","7","made_up","host","k{launch}(double *)","1","7","(32, 1, 1)","(64, 1, 1)","0","8.0","Command line profiler metrics"'
-        lines += [
-            f'{start},"{DFMA}","inst","{1000 + launch}"',
-            f'{start},"dram__bytes_read.sum","byte","1,024"',
-            f'{start},"gpu__time_duration.sum","nsecond","2,000"',
-        ]
+        start = f'"{launch}","7","p","h","k{launch}(double *)","1","7","(32, 1, 1)","(64, 1, 1)","0","8.0","Metrics"'
+        lines += [f'{start},"{DFMA}","inst","{1000 + launch}"', f'{start},"dram__bytes_read.sum","byte","1,024"']
+        lines += [f'{start},"gpu__time_duration.sum","nsecond","2,000"']
     return "\n".join([*lines, "==PROF== Disconnected from process 7", ""]).encode()
+
+
+def ncu_details() -> bytes:
+    """Labels of the details page, in scaled units, and a row of advice."""
+    start = '"0","7","p","h","k(double *)","1","7","(32, 1, 1)","(64, 1, 1)","0","8.0"'
+    lines = [f'{NCU_LONG},"Rule Name","Rule Type","Rule Description"']
+    lines += [f'{start},"GPU Speed Of Light Throughput","Duration","usecond","5.31",']
+    lines += [f'{start},"Memory Workload Analysis","Memory Throughput","Gbyte/second","1.5",']
+    lines += [f'{start},"Instruction Statistics","Executed Instructions","inst","5,318,969",']
+    lines += [f'{start},"SpeedOfLight","","","","SOLBottleneck","WRN","Look at ""Memory"""']
+    return "\n".join([*lines, ""]).encode()
 
 
 def ncu_raw() -> bytes:
     """Two launches of `ncu --csv --page raw`."""
-    head = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC"'
-    rows = [
-        f'"{i}","7","made_up","host","k(double *)","1","7","(32, 1, 1)","(64, 1, 1)","0","9.0","{10 + i}","1,024"'
-        for i in range(2)
+    row = '"7","p","h","k(double *)","1","7","(32, 1, 1)","(64, 1, 1)","0","9.0"'
+    rows = [f'"{i}",{row},"{10 + i}","1,024"' for i in range(2)]
+    return "\n".join([f'{NCU},"{DFMA}","dram__bytes_read.sum"', f'{"," * 10},"inst","byte"', *rows, ""]).encode()
+
+
+def ncu_instances() -> bytes:
+    """A launch with a count for each opcode, the name of the device, and its time."""
+    row = '"0","7","p","h","k(double *)","1","7","(32, 1, 1)","(64, 1, 1)","NVIDIA H100","6.00","12 (FFMA: 8; MOV: 4)","2,000.00"'
+    start = NCU.removesuffix(',"Device","CC"')
+    head = f'{start},"device__attribute_display_name","launch__device_id","{OPCODES}","gpu__time_duration.sum"'
+    return "\n".join([head, f'{"," * 11}"inst","ns"', row, ""]).encode()
+
+
+def ncu_summary() -> bytes:
+    """Kernels of `ncu --csv --print-summary per-kernel`."""
+    row = '"7","p","h","k(double *)","(32, 1, 1)","(64, 1, 1)","0","8.0","4","Metrics"'
+    rows = [f'{row},"{DFMA}","inst","10","12","11.25"', f'{row},"gpu__time_duration.sum","us","1.5","2.5","2.00"']
+    return "\n".join([NCU_SUMMARY, *rows, ""]).encode()
+
+
+def ncu_text() -> bytes:
+    """ncu's page for reading, which is refused with a sentence."""
+    lines = ["==PROF== Connected to process 7 (/made/up)", "[7] p@h", "  k(double *) (64, 1, 1)x(32, 1, 1), Context 1"]
+    lines += ["    Section: GPU Speed Of Light Throughput", "    Metric Name     Metric Unit Metric Value"]
+    return "\n".join([*lines, "    Duration            usecond         5.31", ""]).encode()
+
+
+def _varint(number: int) -> bytes:
+    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + _varint(number >> 7)
+
+
+def _message(*fields: tuple[int, int | bytes]) -> bytes:
+    """A message of Protocol Buffers with these fields."""
+    parts = [
+        _varint(number << 3) + _varint(value)
+        if isinstance(value, int)
+        else _varint(number << 3 | 2) + _varint(len(value)) + value
+        for number, value in fields
     ]
-    return "\n".join([f'{head},"{DFMA}","dram__bytes_read.sum"', f'{"," * 10},"inst","byte"', *rows, ""]).encode()
+    return b"".join(parts)
+
+
+def ncu_report() -> bytes:
+    """The container of a report of ncu: a file header, and a block with a source and two launches (without content)."""
+    payload = b"".join(len(one).to_bytes(4, "little") + one for one in (b"source", b"launch 1", b"launch 2"))
+    process = _message((1, 7), (3, b"/made/up"))
+    block = _message((1, 1), (2, 2), (3, b"Nsight Compute 2022.2.0"), (5, len(payload)), (6, process))
+    header = _message((1, 3))
+    start = b"".join(len(one).to_bytes(4, "little") + one for one in (header, block))
+    return b"NVR\0" + start + payload
 
 
 def nsys() -> bytes:
@@ -84,41 +206,72 @@ def nsys() -> bytes:
 
 def oclgrind() -> bytes:
     """Two launches on the simulated device."""
-    block = "Instructions executed for kernel 'k':\n       25856 - load global (206848 bytes)\n       25600 - fadd\n       25600 - call llvm.fmuladd.f64()\n          12 - br\n\n"
+    block = "Instructions executed for kernel 'k':\n       25856 - load global (206848 bytes)\n       25600 - fadd\n       25600 - call llvm.fmuladd.f64()\n          12 - call _Z6vload2mPU3AS1Kf()\n\n"
     return (block + "program output\n" + block).encode()
 
 
 def nvvp() -> bytes:
-    """A SQLite export with one kernel."""
+    """A SQLite export with two kernels and a copy, in small pages."""
     with tempfile.NamedTemporaryFile(suffix=".nvvp") as file:
         base = sqlite3.connect(file.name)
+        base.execute("pragma page_size = 512")
         base.execute("create table StringTable (_id_ integer primary key, value text)")
         base.execute("insert into StringTable values (1, 'k(int)'), (2, 'Tesla K20c')")
         base.execute("create table CUPTI_ACTIVITY_KIND_DEVICE (id integer, name integer)")
         base.execute("insert into CUPTI_ACTIVITY_KIND_DEVICE values (0, 2)")
         base.execute(
-            "create table CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (start integer, end integer, deviceId integer, name integer, correlationId integer)"
+            "create table CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (start integer, end integer, deviceId integer, name integer)"
         )
-        base.execute("insert into CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL values (10, 2010, 0, 1, 1)")
+        base.execute("insert into CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL values (10, 2010, 0, 1), (3000, 4000, 0, 1)")
+        base.execute("create table CUPTI_ACTIVITY_KIND_MEMCPY (start integer, end integer)")
+        base.execute("insert into CUPTI_ACTIVITY_KIND_MEMCPY values (10, 20)")
         base.commit()
         base.close()
         return Path(file.name).read_bytes()
 
 
+def mixed() -> bytes:
+    """Logs of two profilers and a program in one file."""
+    return b"".join((b"program output\n", usage(), b"12 things, of which 3\n", metrics(), trace()))
+
+
+def mixed_ncu() -> bytes:
+    """A summary of nsys, and two logs of ncu behind it."""
+    return nsys() + b"output\n" + ncu_raw() + ncu_long()
+
+
 SEEDS = {
-    "nvprof-summary": summary,
+    "nvprof-metrics": metrics,
+    "nvprof-events": events,
     "nvprof-wide": wide,
+    "nvprof-wide-bare": wide_bare,
     "nvprof-trace": trace,
+    "nvprof-trace-new": trace_new,
     "nvprof-usage": usage,
+    "nvprof-usage-typed": usage_typed,
+    "nvprof-text-counters": text_counters,
+    "nvprof-text-usage": text_usage,
+    "nvprof-text-trace": text_trace,
+    "nvprof-headerless": headerless,
     "nvprof-sqlite": nvvp,
     "ncu-long": ncu_long,
+    "ncu-details": ncu_details,
     "ncu-raw": ncu_raw,
+    "ncu-instances": ncu_instances,
+    "ncu-summary": ncu_summary,
     "nsys": nsys,
     "oclgrind": oclgrind,
-    "gzip": lambda: gzip.compress(summary(), mtime=0),
+    "gzip": lambda: gzip.compress(metrics(), mtime=0),
+    "zstd": lambda: bytes(pa.compress(metrics(), "zstd", asbytes=True)),
+    "mixed-nvprof": mixed,
+    "mixed-ncu": mixed_ncu,
 }
+# Files that are refused with a sentence, or read by another's library: no logs in themselves.
+REFUSED = {"ncu-text": ncu_text, "ncu-report": ncu_report}
+# Made by libraries, whose next version may make other bytes.
+BY_LIBRARIES = ("nvprof-sqlite", "gzip", "zstd")
 
 if __name__ == "__main__":
-    for name, seed in SEEDS.items():
-        (HERE / "corpus").mkdir(exist_ok=True)
+    (HERE / "corpus").mkdir(exist_ok=True)
+    for name, seed in {**SEEDS, **REFUSED}.items():
         (HERE / "corpus" / name).write_bytes(seed())
