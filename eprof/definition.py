@@ -7,7 +7,7 @@ text from a file is ever run as Python.
 import ast
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
 from typing import Any, Protocol, TypeVar
@@ -15,6 +15,8 @@ from typing import Any, Protocol, TypeVar
 import tomli as tomllib  # compiled: twice as quick as the one of Python
 
 from eprof.errors import DefinitionError
+from eprof.plain import brief
+from eprof.resources import content
 
 
 class Arithmetic(Protocol):
@@ -34,6 +36,12 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
 }
 _LONGEST_FORMULA = 2000
+_DEEPEST_FORMULA = 200  # a sum of so many terms; walked by recursion
+_LARGEST_NUMBER = 1e100
+_MOST_BYTES = 1 << 20
+_LONGEST_MESSAGE = 2000
+_LARGEST_INTEGER = 1 << 4096  # Python does not write those of 4,300 digits
+_LONG_INTEGER = re.compile(r"\w{1000}")
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,9 @@ class Formula:
         try:
             tree = ast.parse(text, mode="eval").body
             return cls(text, frozenset(_names(tree)), tree)
-        except (SyntaxError, RecursionError, MemoryError) as err:
+        except _NotAllowed:
+            raise
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
             raise ValueError(f"`{text}` is not a formula; use + - * / ( ), numbers and names") from err
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
@@ -60,16 +70,24 @@ class Formula:
         return _value(self._tree, values)
 
 
-def _names(tree: ast.expr) -> set[str]:
+class _NotAllowed(ValueError):
+    """A formula that Python could read, and this language cannot."""
+
+
+def _names(tree: ast.expr, depth: int = 0) -> set[str]:
+    if depth > _DEEPEST_FORMULA:
+        raise _NotAllowed(f"the formula has more than {_DEEPEST_FORMULA} terms or parentheses; make steps of it")
     match tree:
         case ast.BinOp(left=left, right=right, op=op) if type(op) in _OPERATORS:
-            return _names(left) | _names(right)
+            return _names(left, depth + 1) | _names(right, depth + 1)
         case ast.Name(id=name):
             return {name}
-        case ast.Constant(value=int() | float()) if not isinstance(tree.value, bool):
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            if abs(number) >= _LARGEST_NUMBER:
+                raise _NotAllowed(f"a number of the formula is larger than {_LARGEST_NUMBER:g}")
             return set()
         case _:
-            raise ValueError(f"`{ast.unparse(tree)}` is not allowed in a formula; use + - * / ( ), numbers and names")
+            raise _NotAllowed(f"`{ast.unparse(tree)}` is not allowed in a formula; use + - * / ( ), numbers and names")
 
 
 def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
@@ -93,10 +111,13 @@ class Document:
 
     @classmethod
     def read(cls, source: Traversable) -> "Document":
-        """Read and parse `source`. Raises DefinitionError: cannot be read, not UTF-8, not TOML (with the line)."""
+        """Read and parse `source`. Raises DefinitionError: cannot be read, not UTF-8, not TOML (with the line).
+
+        What is no file, or is larger than any definition is, cannot be read.
+        """
         label = str(source)
         try:
-            text = source.read_text(encoding="utf-8")
+            text = content(source, _MOST_BYTES).decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError as err:
             raise DefinitionError(f"{label}: not UTF-8 text (byte {err.start}); save it as UTF-8.") from err
         except OSError as err:
@@ -107,7 +128,7 @@ class Document:
     def parse(cls, text: str, label: str) -> "Document":
         """Parse `text`, named `label` in messages. Raises DefinitionError with the line if it is not TOML."""
         try:
-            return cls(label, text, tomllib.loads(text))
+            data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as err:
             place = re.search(r" \(at line (\d+), column \d+\)$", str(err))
             line = f":{place[1]}" if place else ""
@@ -115,10 +136,16 @@ class Document:
             raise DefinitionError(f"{label}{line}: not valid TOML: {reason}.") from err
         except RecursionError as err:
             raise DefinitionError(f"{label}: nested too deeply to be a definition.") from err
+        except ValueError as err:  # what Python says of an integer of thousands of digits
+            raise _too_large(label) from err
+        # A quick look first: few files have such words.
+        if _LONG_INTEGER.search(text) and any(abs(one) >= _LARGEST_INTEGER for one in _integers(data)):
+            raise _too_large(label)
+        return cls(label, text, data)
 
     def error(self, message: str, *keys: str | int) -> DefinitionError:
         """A DefinitionError that points at the line of the entry reached through `keys` (a number: of a list)."""
-        return DefinitionError(f"{self.label}:{line_of(self.text, *keys)}: {message}")
+        return DefinitionError(f"{self.label}:{line_of(self.text, *keys)}: {brief(message, _LONGEST_MESSAGE)}")
 
     def check_keys(self, table: Mapping[str, Any], known: Collection[str], *path: str | int) -> None:
         """Raise DefinitionError for the first key of `table` (reached through `path`) that is not in `known`."""
@@ -142,18 +169,31 @@ class Document:
         return formula
 
 
+def _too_large(label: str) -> DefinitionError:
+    return DefinitionError(f"{label}: not valid TOML: an integer of more than a thousand digits.")
+
+
+def _integers(value: Any) -> Iterator[int]:
+    """Every integer in a table."""
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _integers(one)
+    elif isinstance(value, int):
+        yield value
+
+
 def line_of(text: str, *keys: str | int) -> int:
     """The line on which the entry reached through `keys` stands, or the nearest one above it (1 if none is found).
 
     tomllib gives no lines after parsing. This looks for the table header that covers most of `keys`, then for the next
     key below it; inline tables are searched on the line of their parent. A number among `keys` is an entry of a list.
     """
-    lines = ["" if line.lstrip().startswith("#") else line for line in text.splitlines()]
+    lines = ["" if line.lstrip().startswith("#") else line for line in text.split("\n")]
     place, used = 0, 0
     for number, line in enumerate(lines):
-        header = re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?", line)
-        if header:
-            parts = [part.strip().strip("\"'") for part in header[1].split(".")]
+        header = line.lstrip()
+        if header.startswith("[") and "]" in header:
+            parts = [part.strip().strip("\"'") for part in header.lstrip("[").partition("]")[0].split(".")]
             if tuple(parts) == keys[: len(parts)] and len(parts) > used:
                 place, used = number, len(parts)
     for key in keys[used:]:

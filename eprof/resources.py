@@ -1,8 +1,14 @@
-"""Where the cellar is: the data folders `counters`, `costs` and `reports`."""
+"""Where the cellar is (the data folders `counters`, `costs` and `reports`), and how a small file is read, there or not."""
 
+import errno
+import os
+import stat
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+
+# `--costs <(command)`: the shell hands over a pipe under one of these names, and the user means it.
+_HANDED_OVER = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 
 
 def folder(name: str) -> Traversable:
@@ -19,4 +25,24 @@ def tree(start: Traversable, suffix: str) -> list[Traversable]:
             found += tree(entry, suffix)
         elif entry.name.endswith(suffix):
             found.append(entry)
+    return found
+
+
+def content(source: Traversable, most: int) -> bytes:
+    """The bytes of a file of at most `most` bytes. Raises OSError, whose `strerror` is a reason in words.
+
+    A named pipe, a device, a socket and a folder are refused, for they may give nothing or without end.
+    """
+    if not isinstance(source, Path):
+        return source.read_bytes()  # in a zip file, whose index tells its size
+    # Without O_NONBLOCK, to open a pipe that nobody writes to would not return.
+    with os.fdopen(os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if stat.S_ISFIFO(mode) and str(source).startswith(_HANDED_OVER):
+            os.set_blocking(file.fileno(), True)
+        elif not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a folder, a pipe or a device, and no file")
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, which no such file is")
     return found
