@@ -57,6 +57,8 @@ class Formula:
         """Parse `text`. Raises ValueError with the reason if it is not a formula of this language."""
         if len(text) > _LONGEST_FORMULA:
             raise ValueError(f"the formula is longer than {_LONGEST_FORMULA} characters")
+        if not text.isascii():  # Python would take some letters for others that look alike
+            raise ValueError(f"`{text}` has letters other than a to z; use + - * / ( ), numbers and names")
         try:
             tree = ast.parse(text, mode="eval").body
             return cls(text, frozenset(_names(tree)), tree)

@@ -1,4 +1,4 @@
-"""Where the cellar is (the data folders `counters`, `costs` and `reports`), and how a small file is read, there or not."""
+"""Where the cellar is: the data folders `counters`, `costs` and `reports`; and how any small file is read."""
 
 import errno
 import os
