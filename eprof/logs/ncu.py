@@ -157,10 +157,10 @@ class _Reader:
             self._fold(one)
 
     def _most(self, section: Section) -> int:
-        """How many rows are held; those of the raw page are 40 times as long, those of a summary are never many."""
+        """How many rows are held; those of the raw page are long, those of a summary are never many."""
         if section.kind == ncu_rows.SUMMARY:
             return 1 << 62
-        return max(2, self.fold_rows // 40) if section.kind == ncu_rows.RAW else self.fold_rows
+        return max(2, self.fold_rows // (40 if section.kind == ncu_rows.RAW else 4))
 
     def _fold(self, one: _Open) -> None:
         """Add up the launches of each kernel that are there whole, if it is certain how the file writes numbers."""
