@@ -7,6 +7,7 @@ import argparse
 import errno
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from eprof import __version__, cli_calibrate, cli_diff, cli_fit, cli_roofline, cli_run, cli_tune, cli_validate
 from eprof.cli_options import add_output, add_pricing, add_reading
-from eprof.cli_output import Output, Result, deliver, give_up_output, open_closed_streams, planned
-from eprof.errors import EprofError, UsageError
+from eprof.cli_output import Output, Result, deliver, end_by_signals, give_up_output, open_closed_streams, planned
+from eprof.errors import EprofError, UsageError, shortage
 from eprof.plain import printable
 
 if TYPE_CHECKING:
@@ -37,30 +38,48 @@ _CONFIG_KEYS = (
     "no_color",
 )
 
+_NOT_WRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF)
+
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit: 0 done, 1 bad input, 2 wrong usage, 130 interrupted. Our bugs keep their traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     open_closed_streams()
     try:
+        end_by_signals()
         code = _run(words)
         sys.stdout.flush()
-    except UsageError as err:
-        code = _complain(f"eprof: {err}", 2)
-    except EprofError as err:
-        code = _complain(f"eprof: {err}", 1)
-    except BrokenPipeError:
-        # The reader of our output went away (`eprof report ... | head`): nothing is left to say. 128 + SIGPIPE.
-        give_up_output()
-        code = 141
-    except OSError as err:
-        if err.filename is not None or err.errno not in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO):
-            raise
-        give_up_output()
-        code = _complain(f"eprof: standard output cannot be written ({err.strerror}).", 1)
-    except KeyboardInterrupt:
-        code = _complain("eprof: interrupted; nothing was written.", 130)
+    except (Exception, KeyboardInterrupt) as err:
+        code = _failed(err)
     sys.exit(code)
+
+
+def _failed(err: Exception | KeyboardInterrupt) -> int:
+    """Say what ended a command, in one sentence; returns the exit code. What is not the user's to mend is raised."""
+    match err:
+        case UsageError():
+            return _complain(f"eprof: {err}", 2)
+        case EprofError():
+            return _complain(f"eprof: {err}", 1)
+        case BrokenPipeError():
+            # The reader of our output went away (`eprof report ... | head`): nothing is left to say. 128 + SIGPIPE.
+            give_up_output()
+            return 141
+        case OSError(filename=None, errno=number) if number in _NOT_WRITTEN:
+            give_up_output()
+            return _complain(
+                f"eprof: standard output cannot be written ({err.strerror}); make room, or name a file with -o.", 1
+            )
+        case KeyboardInterrupt(args=[signal.SIGTERM | signal.SIGHUP as number]):
+            return _complain(f"eprof: ended by {signal.Signals(number).name}.", 128 + number)
+        case KeyboardInterrupt():
+            return _complain("eprof: interrupted; nothing was written.", 130)
+    from eprof import late
+
+    short = next((one for one in map(shortage, [err, *late.trouble()]) if one is not None), None)
+    if short is None:
+        raise err
+    return _complain(f"eprof: {short}.", 1)
 
 
 def _complain(message: str, code: int) -> int:

@@ -1,17 +1,20 @@
 """Where a command's result goes: the files that `-o` names, standard output, a browser. Every command uses it."""
 
 import argparse
+import io
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eprof.cli_options import SUFFIXES
-from eprof.errors import UsageError
+from eprof.errors import EprofError, UsageError
 from eprof.plain import printable
 
 Output = tuple[Path, str]
+_closed: set[int] = set()  # standard streams that our caller had closed
 
 
 class Result(NamedTuple):
@@ -66,6 +69,8 @@ def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, 
     for path, kind in outputs:
         write(path, result.render(kind), options.force)
         print(f"eprof: wrote {printable(str(path))}", file=sys.stderr)
+    if 1 in _closed and page is None and not outputs:
+        raise EprofError("standard output is closed, so nobody would see the result; name a file with -o.")
     if options.format and not outputs:
         _print_bytes(result.render(options.format), options.format)
     elif not options.quiet:
@@ -81,8 +86,37 @@ def open_closed_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+            _closed.add(number)
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as we do
-    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = io.TextIOWrapper(
+            io.BufferedWriter(_Messages(2, "w", closefd=False)),
+            getattr(sys.stderr, "encoding", "utf-8"),
+            "backslashreplace",
+            line_buffering=True,
+        )
+
+
+class _Messages(io.FileIO):
+    """Standard error. What it does not take (a full disk, a reader that went away) is dropped: it is no result."""
+
+    def write(self, data: Any) -> int:
+        """All of it, or nothing."""
+        try:
+            return super().write(data) or 0
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def end_by_signals() -> None:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that no temporary file or process is left behind."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
+
+
+def _end(number: int, _: object) -> None:
+    raise KeyboardInterrupt(number)
 
 
 def give_up_output() -> None:

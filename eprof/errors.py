@@ -1,5 +1,21 @@
 """What can go wrong: one clear sentence each, saying what was wrong, where, and what to do."""
 
+import errno
+
+_MEMORY = "there is not enough memory; allow more (`ulimit -v`), or report on fewer logs at once"
+_FILES = "too many files are open; allow more (`ulimit -n`)"
+_STARTS = "no more threads or processes may be started; allow more (`ulimit -u`)"
+_SPACE = "there is no room for temporary files; set TMPDIR to a folder that has room"
+_SHORT = {
+    errno.ENOMEM: _MEMORY,
+    errno.EMFILE: _FILES,
+    errno.ENFILE: "too many files are open on this machine; close other programs",
+    errno.EAGAIN: _STARTS,
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.EFBIG: "a temporary file would be larger than is allowed; allow more (`ulimit -f`)",
+}
+
 
 class EprofError(Exception):
     """Root of all errors that a user can mend. The door prints it as one message and exits with code 1."""
@@ -27,3 +43,28 @@ class CollectError(EprofError):
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
         self.code = code
+
+
+class ShortageError(EprofError):
+    """The machine, not the input: too little memory, too few files, threads or processes, no room."""
+
+
+def shortage(err: BaseException) -> str | None:
+    """What there was too little of and what to do, half a sentence, if an exception or its causes tell; else None."""
+    seen: BaseException | None = err
+    while seen is not None:
+        if isinstance(seen, ShortageError):
+            return str(seen)
+        if isinstance(seen, MemoryError):
+            return _MEMORY
+        if isinstance(seen, OSError) and seen.errno in _SHORT:
+            return _SHORT[seen.errno]
+        if isinstance(seen, FileNotFoundError) and "temporary directory" in str(seen):
+            return _SPACE
+        # What the loader of shared libraries says, in ImportError, has no number.
+        if isinstance(seen, ImportError) and any(one in str(seen) for one in ("map segment", "allocate memory")):
+            return _MEMORY
+        if isinstance(seen, RuntimeError) and "start new thread" in str(seen):
+            return _STARTS
+        seen = seen.__cause__ or seen.__context__
+    return None

@@ -27,6 +27,8 @@ else:
 
 # How often threads take turns while one of them loads modules; with Python's own 5 ms the others would wait for long.
 _TURN_S = 2e-4
+_threads: list[threading.Thread] = []
+_trouble: list[Exception] = []
 
 
 def begin(*modules: str) -> threading.Thread | None:
@@ -39,7 +41,15 @@ def begin(*modules: str) -> threading.Thread | None:
         return None
     thread = threading.Thread(target=_load, args=(missing,), name="eprof-late")
     thread.start()
+    _threads.append(thread)
     return thread
+
+
+def trouble() -> list[Exception]:
+    """What came in the way of loading, such as too little memory: errors elsewhere may follow from it."""
+    while _threads:
+        _threads.pop().join()
+    return _trouble
 
 
 def _load(modules: list[str]) -> None:
@@ -48,7 +58,7 @@ def _load(modules: list[str]) -> None:
     try:
         for name in modules:
             importlib.import_module(name)
-    except ImportError:
-        pass
+    except Exception as err:  # noqa: BLE001 - who imports it meets the same, or what follows from it
+        _trouble.append(err)
     finally:
         sys.setswitchinterval(before)

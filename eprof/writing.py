@@ -33,7 +33,10 @@ def write(path: Path, content: bytes, force: bool) -> None:
         beside.chmod(0o666 & ~_umask())
         _move(beside, path, force)
     except OSError as err:
-        raise EprofError(f"{path}: cannot be written ({err.strerror or err}); nothing was changed.") from err
+        raise EprofError(
+            f"{path}: cannot be written ({err.strerror or err}); nothing was changed; make room there, or name a file "
+            "elsewhere."
+        ) from err
     finally:
         if beside is not None:
             beside.unlink(missing_ok=True)

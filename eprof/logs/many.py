@@ -7,24 +7,30 @@ come back in the order of the paths: the totals are the same to the last digit.
 import os
 import re
 import shutil
+import signal
 import socket
+import stat
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
-from eprof.errors import LogError, UsageError
+from eprof.errors import LogError, ShortageError, UsageError, shortage
 from eprof.logs import read
 from eprof.logs.cache import Cache, Stamp, asked
 from eprof.logs.table import Log
 
 # What it takes before other processes are worth their start.
 _MANY_BYTES, _MANY_FILES = 96 << 20, 400
+# Files that a process is given at a time.
+_MOST_AT_ONCE = 32
 Read = Log | LogError
 Progress = Callable[[int, int], None]
 
@@ -66,7 +72,7 @@ class Reading:
 
     def _pipe(self, path: Path) -> Log:
         """A pipe is copied first, because readers look at a file's start more than once."""
-        with tempfile.NamedTemporaryFile() as spool:
+        with tempfile.NamedTemporaryFile(prefix="eprof-") as spool:
             with path.open("rb") as pipe:
                 shutil.copyfileobj(pipe, spool)
             spool.flush()
@@ -89,9 +95,9 @@ def read_all(
     scheduler: "tcp://HOST:PORT" of a Dask cluster that sees the same files, or "local" for one made here; None: this
     machine. workers: processes that may be used on it, where that pays. progress: is told how many bytes were read, and
     how many there are.
-    Raises UsageError if the scheduler cannot be used.
+    Raises UsageError if the scheduler cannot be used, ShortageError if there is too little memory or the like to read.
     """
-    sizes = {path: path.stat().st_size if path.is_file() else 0 for path in paths}
+    sizes = {path: _size(path) for path in paths}
     counter = _Counter(sum(sizes.values()), progress)
     done: dict[Path, Read] = {}
     before = 0
@@ -100,6 +106,15 @@ def read_all(
         before += sizes[path]
         counter.reach(before)
     return done
+
+
+def _size(path: Path) -> int:
+    """Bytes of an ordinary file; 0 for others, and for those that went away."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 class _Counter:
@@ -136,13 +151,21 @@ def cores() -> int:
 
 
 def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
-    """Read one log; an unreadable one is a result too. The whole work of a process or of a Dask task."""
+    """Read one log; an unreadable one is a result too. The whole work of a process or of a Dask task.
+
+    Raises ShortageError where it is not the log's fault: it must not be left out of a total for that.
+    """
     try:
         return reading(path, tell)
-    except LogError as err:
-        return err
-    except OSError as err:
-        return LogError(f"{path}: cannot be read: {err.strerror or err}")
+    except (LogError, OSError, MemoryError, ImportError, RuntimeError) as err:
+        short = shortage(err)
+        if short is not None:
+            raise ShortageError(f"{path}: {short}.") from err
+        if isinstance(err, LogError):
+            return err
+        if isinstance(err, OSError):
+            return LogError(f"{path}: cannot be read: {err.strerror or err}")
+        raise
 
 
 def _here(paths: Sequence[Path], reading: Reading, tell: Tell) -> Iterator[Read]:
@@ -150,15 +173,52 @@ def _here(paths: Sequence[Path], reading: Reading, tell: Tell) -> Iterator[Read]
 
 
 def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int) -> Iterator[Read]:
-    """Over this machine's cores. Where a process is killed (memory), the rest is read here, one by one."""
+    """Over this machine's cores. Where a process is killed or cannot be had, the rest is read here, one by one."""
     workers, done = min(workers, len(paths)), 0
+    others = set(active_children())
     try:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            for found in pool.map(attempt, paths, [reading] * len(paths), chunksize=1 + len(paths) // (16 * workers)):
+        with _undisturbed():
+            pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin_worker)
+        try:
+            with _undisturbed():
+                size = min(1 + len(paths) // (16 * workers), _MOST_AT_ONCE)
+                coming = pool.map(attempt, paths, [reading] * len(paths), chunksize=size)
+            for found in coming:
                 yield found
                 done += 1
-    except BrokenProcessPool:
+        except BaseException:
+            # What they are at is of no use any more, and may take long.
+            for one in set(active_children()) - others:
+                one.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+    except Exception as err:
+        if not isinstance(err, BrokenProcessPool) and shortage(err) is None:
+            raise
         yield from _here(paths[done:], reading, tell)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Processes that are started inside never see Ctrl-C or a closed terminal: what is to end is for us to say."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin_worker() -> None:
+    """End with the process that started us, however that one ends: killed, it could not tell."""
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def _follow(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[Read]:
@@ -167,7 +227,7 @@ def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[R
     try:
         tasks = client.map(attempt, [path.resolve() for path in paths], reading=reading, pure=False, retries=3)
         for path, task in zip(paths, tasks, strict=True):
-            yield _result(path, task, scheduler)
+            yield _result(path, task, reading, scheduler)
             task.release()
     finally:
         client.close()
@@ -199,9 +259,11 @@ def _answers(scheduler: str) -> None:
         socket.create_connection((found[1], int(found[2])), timeout=10).close()
 
 
-def _result(path: Path, task: Any, scheduler: str) -> Read:
+def _result(path: Path, task: Any, reading: Reading, scheduler: str) -> Read:
     try:
         found: Read = task.result()
+    except ShortageError:
+        return attempt(path, reading)
     except Exception as err:  # noqa: BLE001 - whatever a cluster raises is told with the file that it was for
         return LogError(f"{path}: the cluster at {scheduler} could not read it ({type(err).__name__}: {err})")
     return replace(found, path=str(path)) if isinstance(found, Log) else found
