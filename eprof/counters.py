@@ -31,6 +31,9 @@ _TOP = ("schema", "name", "applies", "source", "extends", *_TABLES, *_LISTS)
 _NOT_DEFINITIONS = ("devices.toml", "descriptions.toml", "measurements")
 _PROFILERS = ("nvprof", "ncu")
 _PARTS_FOLDER = "parts"
+_MOST_ABOVE, _MOST_FILES = 16, 100  # files that a definition extends: one above the other, and in all
+_DEEPEST, _LONGEST = 50, 20_000  # quantities inside quantities; characters of a formula with all of them put in
+_MOST_NAMES = 2000
 _MOST_SLICES = 16  # slices looked for in a log, well above the 8 of any GPU that nvprof knows
 
 
@@ -342,8 +345,10 @@ def find(profiler: str, capability: str, extra: Path | None = None) -> Definitio
 def named(name: str, extra: Path | None = None) -> Definition:
     """The definition called `name` ("nvprof/kepler-3.5", "kepler-3.5"), of a capability ("3.5") or of a GPU (its name).
 
-    Raises DefinitionError, naming the known ones.
+    What ends in `.toml` is a file of yours. Raises DefinitionError, naming the known ones.
     """
+    if name.endswith(".toml"):
+        return load(Path(name))
     known = definitions(extra)
     for definition in known:
         if name in (definition.name, definition.name.rpartition("/")[2]) or name in definition.capabilities:
@@ -545,22 +550,27 @@ def _table(document: Document, section: str) -> Mapping[str, Any]:
     return table
 
 
-def _chain(document: Document, place: Traversable | None, above: tuple[str, ...]) -> tuple[Document, ...]:
-    """The documents that `document` extends, deepest first, each once, and itself."""
+def _chain(
+    document: Document, place: Traversable | None, above: tuple[str, ...], found: dict[str, Document] | None = None
+) -> tuple[Document, ...]:
+    """The documents that `document` extends, deepest first, each once, and itself. found: by label, those so far."""
+    found = {} if found is None else found
     document.check_keys(document.data, _TOP)
     if document.data.get("schema") != SCHEMA:
         raise document.error(f"`schema` must be {SCHEMA}, not {document.data.get('schema')!r}.", "schema")
     bases = document.data.get("extends", [])
-    bases = bases if isinstance(bases, list) else [bases]
-    found: list[Document] = []
-    for base in bases:
+    for base in bases if isinstance(bases, list) else [bases]:
         path = _base(document, place, base)
         if str(path) in above:
             raise document.error(f"`{base}` extends itself.", "extends")
-        for one in _chain(_read(path), path, (*above, str(path))):
-            if one.label not in (other.label for other in found):
-                found.append(one)
-    return (*found, document)
+        if len(above) >= _MOST_ABOVE or len(found) >= _MOST_FILES:
+            raise document.error(f"more than {_MOST_ABOVE} files deep or {_MOST_FILES} files are extended.", "extends")
+        if str(path) not in found:
+            _chain(_read(path), path, (*above, str(path)), found)
+    if not above:
+        return (*found.values(), document)
+    found[above[-1]] = document
+    return ()
 
 
 def _read(path: Traversable) -> Document:
@@ -578,17 +588,23 @@ def _read_once(path: Path) -> Document:
 def _base(document: Document, place: Traversable | None, name: Any) -> Traversable:
     if not isinstance(name, str):
         raise document.error(f"`extends` names files, not {name!r}.", "extends")
+    if len(name) > 200 or "\0" in name or "\\" in name or name.startswith("/") or ".." in name.split("/"):
+        raise document.error(f"`{name}` leads out of the folder; name a file beside this one or below.", "extends")
     beside = place.parent / name if isinstance(place, Path) else None
     path = (
         beside if beside is not None and beside.is_file() else resources.folder("counters").joinpath(*name.split("/"))
     )
     if not path.is_file():
         raise document.error(f"`{name}` is neither beside this file nor in the built-in counters folder.", "extends")
+    if path is beside and not beside.resolve().is_relative_to(beside.parents[len(Path(name).parts) - 1].resolve()):
+        raise document.error(f"`{name}` is a link that leads out of the folder.", "extends")
     return path
 
 
 def _define(stack: _Stack) -> Definition:
     top = stack.top
+    if any(len(table) > _MOST_NAMES for table in stack.tables.values()):
+        raise top.error(f"there are more than {_MOST_NAMES} entries in one table.")
     profiler, capabilities = _applies(top)
     counters = {name: _counter(stack, name, value) for name, value in stack.tables["counter"].items()}
     parameters, reasons = _parameters(stack)
@@ -614,6 +630,7 @@ def _define(stack: _Stack) -> Definition:
         label=top.label,
     )
     _check_cycles(stack, definition)
+    _check_size(stack, definition)
     _check_unused(stack, definition)
     _check_complete(stack, definition)
     return definition
@@ -818,6 +835,28 @@ def _check_cycles(stack: _Stack, definition: Definition) -> None:
     for name, entries in definition.quantities.items():
         if name in definition._closure(one for entry in entries for one in entry.formula.names):
             raise stack.error(f"`{name}` is made of itself.", "quantity", name)
+
+
+def _check_size(stack: _Stack, definition: Definition) -> None:
+    """Formulas with all their quantities put in stay short: twenty steps that each double the last would not."""
+    sizes: dict[str, int] = {}
+
+    def size(formula: Formula, depth: int) -> int:
+        return len(formula.text) + sum(
+            of(name, depth) * formula.text.count(name) for name in formula.names if name in definition.quantities
+        )
+
+    def of(name: str, depth: int) -> int:
+        if name not in sizes:
+            if depth > _DEEPEST:
+                raise stack.error(f"`{name}` is more than {_DEEPEST} steps deep.", "quantity", name)
+            sizes[name] = 2 + max((size(one.formula, depth + 1) for one in definition.quantities[name]), default=0)
+            if sizes[name] > _LONGEST:
+                raise stack.error(f"`{name}` is longer than {_LONGEST} characters, all steps put in.", "quantity", name)
+        return sizes[name]
+
+    for name in definition.quantities:
+        of(name, 0)
 
 
 def _check_unused(stack: _Stack, definition: Definition) -> None:

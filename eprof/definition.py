@@ -151,6 +151,8 @@ class Document:
 
     def check_keys(self, table: Mapping[str, Any], known: Collection[str], *path: str | int) -> None:
         """Raise DefinitionError for the first key of `table` (reached through `path`) that is not in `known`."""
+        if not isinstance(table, Mapping):
+            raise self.error(f"a table of keys and values belongs here, not {table!r}.", *path)
         for key in table:
             if key not in known:
                 words = ", ".join(sorted(known))

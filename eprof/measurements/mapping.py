@@ -12,12 +12,12 @@ from typing import Any
 import pandas as pd
 
 from eprof.definition import Document, Formula
-from eprof.errors import DefinitionError
 from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError
 from eprof.resources import folder
 
 SCHEMA = 1
 _MOST = 0.9
+_LARGEST = 1e100
 ENERGIES_ONLY = "energies"
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
 TIMES = {"time_s": 1.0, "time_ms": 1e-3, "time_us": 1e-6, "time_ns": 1e-9}
@@ -156,10 +156,9 @@ def _columns(document: Document) -> dict[str, Any]:
         raise document.error("[columns] is missing: which column is the benchmark, the clocks, the power.", "columns")
     document.check_keys(table, (*_NAMES, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS), "columns")
     for key, value in table.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool) and key not in _NAMES
-        if isinstance(value, list):
+        if isinstance(value, list) and key == "benchmark":
             _texts(document, value, "columns", key)
-        elif not isinstance(value, str) and not number:
+        elif not isinstance(value, str) and not (key not in _NAMES and _is_number(value)):
             raise document.error(f"`{key}` must name a column, or be a number for all rows.", "columns", key)
     for key in ("benchmark", "core_mhz", "memory_mhz"):
         if key not in table:
@@ -169,6 +168,10 @@ def _columns(document: Document) -> dict[str, Any]:
     return dict(table)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
+
+
 def _terms(document: Document) -> tuple[Term, ...]:
     table = document.data.get("terms", {})
     if not isinstance(table, dict):
@@ -176,6 +179,8 @@ def _terms(document: Document) -> tuple[Term, ...]:
     document.check_keys(table, DOMAINS, "terms")
     found: dict[str, Term] = {}
     for domain, terms in table.items():
+        if not isinstance(terms, dict):
+            raise document.error(f"[terms.{domain}] must be a table of names and formulas.", "terms", domain)
         for name, text in terms.items():
             if name in found:
                 raise document.error(f"`{name}` stands in both domains.", "terms", domain, name)
@@ -197,7 +202,6 @@ def _reference(document: Document) -> tuple[float, float] | None:
         return None
     if not isinstance(found, list) or len(found) != 2:
         raise document.error("`reference` must be [core MHz, memory MHz].", "reference")
-    try:
-        return float(found[0]), float(found[1])
-    except (TypeError, ValueError) as err:
-        raise DefinitionError(f"{document.label}: `reference` must hold two numbers.") from err
+    if not all(_is_number(one) for one in found):
+        raise document.error("`reference` must hold two numbers.", "reference")
+    return float(found[0]), float(found[1])

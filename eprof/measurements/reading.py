@@ -61,7 +61,10 @@ def table(path: Path) -> pd.DataFrame:
     except (pd.errors.ParserError, UnicodeDecodeError, ValueError, OSError) as err:
         reason = " ".join(str(err).split())[:120]
         raise MeasurementError(f"{path}: is no CSV or Parquet table ({reason}).") from err
-    frame.columns = [str(name).strip() for name in frame.columns]
+    frame.columns = pd.Index([str(name).strip() for name in frame.columns])
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise MeasurementError(f"{path}: has two columns called `{twice}`; rename one.")
     if not len(frame):
         raise MeasurementError(f"{path}: has a header but no rows.")
     return frame
@@ -121,6 +124,11 @@ def joined(parts: list[Measurements], reference: tuple[float, float] | None = No
     )
 
 
+def _words(cells: pd.Series) -> pd.Series:
+    """Cells as texts; an empty one as "-"."""
+    return cells.astype(object).where(cells.notna(), "-").astype(str)
+
+
 def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str) -> Columns:
     if isinstance(mapping, Columns):
         return mapping
@@ -150,7 +158,7 @@ class _Sheet:
         """`ROW_COLUMNS`, in SI units but for clocks in MHz; NaN where a cell is no number."""
         rows = pd.DataFrame({"benchmark": self._benchmark()})
         kernel = self.columns.columns.get("kernel")
-        rows["kernel"] = self.frame[kernel].astype(str) if kernel in self.frame else rows["benchmark"]
+        rows["kernel"] = _words(self.frame[kernel]) if kernel in self.frame else rows["benchmark"]
         for key in ("core_mhz", "memory_mhz"):
             rows[key] = self._needed(key)
         time = self._scaled(TIMES)
@@ -213,12 +221,12 @@ class _Sheet:
         named = self.columns.columns["benchmark"]
         words = [one for one in (named if isinstance(named, list) else [named]) if one in self.frame]
         ids = self.columns.columns.get("benchmark_id")
-        given = self.frame[ids].astype(str) if ids in self.frame else None
+        given = _words(self.frame[ids]) if ids in self.frame else None
         if not words:
             if given is None:
                 raise MeasurementError(f"{self.label}: has no column that names the benchmark.")
             return given
-        names = self.frame[words].astype(str).agg("/".join, axis=1)
+        names = self.frame[words].apply(_words).agg("/".join, axis=1)
         if given is not None and (given.groupby(names).nunique() > 1).any():
             return names + "#" + given
         return names
