@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eprof.collect import record
 from eprof.errors import CollectError
 
 SCHEMA = "eprof.run/1"
@@ -157,7 +158,7 @@ def manifest(path: Path) -> dict[str, Any] | None:
     if (path / MANIFEST).exists() and not (path / MANIFEST).is_file():
         raise CollectError(f"{path / MANIFEST}: is not a plain file; move it away to report on the logs alone.")
     try:
-        found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        found = record.parse((path / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as err:
@@ -166,4 +167,6 @@ def manifest(path: Path) -> dict[str, Any] | None:
         ) from err
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise CollectError(f"{path / MANIFEST}: is not a run of {SCHEMA}; made by another version of eprof?")
+    if wrong := record.misfit(found):
+        raise CollectError(f"{path / MANIFEST}: is damaged ({wrong}); move it away to report on the logs alone.")
     return found

@@ -32,6 +32,7 @@ UNTYPED = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp")
 TYPES = ("f16", "f32", "f64")
 _BYTES = {"f16": 2, "f32": 4, "f64": 8}
 _COUNT = re.compile(r"\s*(\d[\d.,'\u00a0\u202f]{0,39}) - (.+)")
+_ENDLESS = re.compile(r"\s*\d[\d.,'\u00a0\u202f]{40}")  # no count: the block is damaged
 _MEMORY = re.compile(r"(load|store) (\S+) \((\d[\d.,'\u00a0\u202f]{0,39}) bytes\)")
 _WHOLE = ("load ", "store ")  # counted in bytes too, which are right for vectors
 _VECTORS = ("insertelement", "extractelement", "shufflevector")
@@ -77,6 +78,9 @@ class _Walk:
         if self.block is None:
             self.stray += bool(found)
             self.others += not found
+        elif _ENDLESS.match(line):
+            self.broken[self.name] += 1
+            self.block = None
         elif found:
             self.block[found[2]] = self.block.get(found[2], 0) + _whole(found[1])
         elif not line.strip():
