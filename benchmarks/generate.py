@@ -1,9 +1,6 @@
-"""Write the large logs that `benchmarks/read.py` reads: made up, but in the form of real nvprof logs.
+"""The logs that `benchmarks/peers.py` reads: made up, but in the form of real ones, with as many rows as asked for."""
 
-python benchmarks/generate.py FOLDER
-"""
-
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 METRICS = (
@@ -34,6 +31,11 @@ NCU_METRICS = {
 SUMMARY_HEADER = '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
 
 
+# What a log is written of: text that only the log has, then text that the bare table below one header has too.
+Parts = Iterator[tuple[str, str]]
+TILE = 100_000  # rows that are made once and then repeated: values do not matter here, and Python is slow
+
+
 def kernel_name(number: int) -> str:
     """A name as long, and with as many commas, as those of templates are."""
     return f"void kernel_{number}<float, bool=1>(float const *, float*, int, int)"
@@ -55,48 +57,61 @@ def run_lines(pid: int, mode: str) -> str:
     )
 
 
-def summary(path: Path, runs: int, kernels: int) -> None:
-    """`runs` appended runs of a metrics summary, with a line of program output in front of each."""
-    with path.open("w") as out:
-        for run in range(runs):
-            out.write(
-                f"step {run} of a made-up program\n"
-                + run_lines(1000 + run, "=={pid}== Metric result:\n")
-                + SUMMARY_HEADER
-            )
-            for kernel in range(kernels):
-                start = f'"Tesla K20c (0)","{kernel_name(kernel)}",{1 + kernel % 9}'
-                for place, (name, description, kind) in enumerate(METRICS):
-                    value = cell(kind, 1 + run + kernel * 31 + place)
-                    out.write(f'{start},"{name}","{description}",{value},{value},{value}\n')
+def tiled(make: Callable[[int], str], rows: int) -> Parts:
+    """`rows` rows; those of the first tile again and again."""
+    tile = [make(row) for row in range(min(rows, TILE))]
+    whole = "".join(tile)
+    for _ in range(rows // len(tile)):
+        yield "", whole
+    yield "", "".join(tile[: rows % len(tile)])
 
 
-def wide(path: Path, launches: int) -> None:
+def summary(rows: int) -> Parts:
+    """A metrics summary: a row a kernel and metric, of up to 5,000 kernels; further runs are appended to the file."""
+    kernels = max(1, min(5000, rows // 16))
+    body = "".join(
+        f'"Tesla K20c (0)","{kernel_name(kernel)}",{1 + kernel % 9},"{name}","{description}",{value},{value},{value}\n'
+        for kernel in range(kernels)
+        for place, (name, description, kind) in enumerate(METRICS)
+        for value in [cell(kind, 1 + kernel * 31 + place)]
+    )
+    for run in range(max(1, rows // (8 * kernels))):
+        lines = f"step {run} of a made-up program\n" + run_lines(1000 + run, "=={pid}== Metric result:\n")
+        yield (lines + SUMMARY_HEADER, "") if run else (lines, SUMMARY_HEADER)
+        yield "", body
+
+
+def wide(rows: int) -> Parts:
     """A trace with counters: a row a launch, 200 different kernels."""
-    with path.open("w") as out:
-        names = ",".join(f'"{name}"' for name, _, _ in METRICS)
-        units = ",".join(kind if kind in ("GB/s", "%") else "" for _, _, kind in METRICS)
-        out.write(run_lines(1, "") + f'"Device","Context","Stream","Kernel","Correlation_ID",{names}\n,,,,,{units}\n')
-        for launch in range(launches):
-            values = ",".join(
-                cell("count" if kind == "count" else "ratio", launch + place)
-                for place, (_, _, kind) in enumerate(METRICS)
-            )
-            out.write(f'"Tesla K20c (0)","1","7","{kernel_name(launch % 200)}",{launch},{values}\n')
+
+    def row(launch: int) -> str:
+        values = ",".join(
+            cell("count" if kind == "count" else "ratio", launch + place) for place, (_, _, kind) in enumerate(METRICS)
+        )
+        return f'"Tesla K20c (0)","1","7","{kernel_name(launch % 200)}",{launch},{values}\n'
+
+    names = ",".join(f'"{name}"' for name, _, _ in METRICS)
+    units = ",".join(kind if kind in ("GB/s", "%") else "" for _, _, kind in METRICS)
+    yield run_lines(1, ""), f'"Device","Context","Stream","Kernel","Correlation_ID",{names}\n'
+    yield f",,,,,{units}\n", ""
+    yield from tiled(row, rows)
 
 
-def trace(path: Path, launches: int) -> None:
+def trace(rows: int) -> Parts:
     """A trace without counters, in the old form with launch ids in the names."""
+
+    def row(launch: int) -> str:
+        start, time = f"{launch / 1e4:.6f}", f"{launch % 91 + 0.5:.6f}"
+        place = '"Tesla K20c (0)","1","7"'
+        return f'{start},{time},64,1,1,256,1,1,32,0,0,,,{place},"{kernel_name(launch % 200)} [{launch}]"\n'
+
     columns = (
         "Start,Duration,Grid X,Grid Y,Grid Z,Block X,Block Y,Block Z,Registers Per Thread,Static SMem,Dynamic SMem"
     )
-    header = ",".join(f'"{name}"' for name in f"{columns},Size,Throughput,Device,Context,Stream,Name".split(","))
-    with path.open("w") as out:
-        out.write(run_lines(2, "") + header + "\ns,us,,,,,,,,B,B,MB,GB/s,,,,\n")
-        for launch in range(launches):
-            start, time = f"{launch / 1e4:.6f}", f"{launch % 91 + 0.5:.6f}"
-            place = '"Tesla K20c (0)","1","7"'
-            out.write(f'{start},{time},64,1,1,256,1,1,32,0,0,,,{place},"{kernel_name(launch % 200)} [{launch}]"\n')
+    names = f"{columns},Size,Throughput,Device,Context,Stream,Name".split(",")
+    yield run_lines(2, ""), ",".join(f'"{name}"' for name in names) + "\n"
+    yield "s,us,,,,,,,,B,B,MB,GB/s,,,,\n", ""
+    yield from tiled(row, rows)
 
 
 def ncu_cell(unit: str, seed: int) -> str:
@@ -115,55 +130,52 @@ def quoted(fields: list[str]) -> str:
     return '"' + '","'.join(fields) + '"\n'
 
 
-def ncu_long(path: Path, launches: int) -> None:
+def ncu_long(rows: int) -> Parts:
     """Long form of ncu: a row a launch and metric, 40 metrics."""
     assert len(NCU_METRICS) == 40
-    with path.open("w") as out:
-        out.write(
-            "==PROF== Connected to process 4711 (/opt/made_up)\nstep 1\n==PROF== Disconnected from process 4711\n"
+    yield (
+        "==PROF== Connected to process 4711 (/opt/made_up)\nstep 1\n==PROF== Disconnected from process 4711\n",
+        quoted([*NCU_COLUMNS, "Section Name", "Metric Name", "Metric Unit", "Metric Value"]),
+    )
+    for launch in range(max(1, rows // 40)):
+        about = ncu_launch(launch)
+        yield (
+            "",
+            "".join(
+                quoted([*about, "Command line profiler metrics", name, unit, ncu_cell(unit, launch + place)])
+                for place, (name, unit) in enumerate(NCU_METRICS.items())
+            ),
         )
-        out.write(quoted([*NCU_COLUMNS, "Section Name", "Metric Name", "Metric Unit", "Metric Value"]))
-        for launch in range(launches):
-            about = ncu_launch(launch)
-            for place, (name, unit) in enumerate(NCU_METRICS.items()):
-                out.write(quoted([*about, "Command line profiler metrics", name, unit, ncu_cell(unit, launch + place)]))
 
 
-def ncu_raw(path: Path, launches: int) -> None:
+def ncu_raw(rows: int) -> Parts:
     """Raw page of ncu: a row a launch, 40 metrics that eprof knows or may know and 360 others, as in a full set."""
     metrics = NCU_METRICS | {f"device__attribute_{number}": "" for number in range(180)}
     metrics |= {f"sm__other_{number}.avg.pct_of_peak_sustained_active": "%" for number in range(180)}
-    with path.open("w") as out:
-        out.write("==PROF== Connected to process 4711 (/opt/made_up)\n")
-        out.write(quoted([*NCU_COLUMNS, *metrics]) + quoted([""] * len(NCU_COLUMNS) + list(metrics.values())))
-        for launch in range(launches):
-            cells = [ncu_cell(unit, launch + place) for place, unit in enumerate(metrics.values())]
-            out.write(quoted([*ncu_launch(launch), *cells]))
+    yield "==PROF== Connected to process 4711 (/opt/made_up)\n", quoted([*NCU_COLUMNS, *metrics])
+    yield quoted([""] * len(NCU_COLUMNS) + list(metrics.values())), ""
+    for launch in range(rows):
+        cells = [ncu_cell(unit, launch + place) for place, unit in enumerate(metrics.values())]
+        yield "", quoted([*ncu_launch(launch), *cells])
 
 
-def write_ncu(folder: Path) -> dict[str, Path]:
-    """The two logs of ncu, written if they are not there yet: 120,000 rows of the long form, 3,000 launches each."""
+LOGS = {
+    "summary": ("nvprof metrics summary", summary),
+    "wide": ("nvprof wide trace", wide),
+    "trace": ("nvprof GPU trace", trace),
+    "ncu_long": ("Nsight Compute, long form", ncu_long),
+    "ncu_raw": ("Nsight Compute, raw page of 411 columns", ncu_raw),
+}
+
+
+def write(name: str, rows: int, folder: Path) -> tuple[Path, Path]:
+    """A log and its bare table, one header and the rows, for readers of tables. Written if they are not there yet."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {name: folder / f"{name}.csv" for name in ("ncu_long", "ncu_raw")}
-    for path, write in zip(paths.values(), (ncu_long, ncu_raw), strict=True):
-        if not path.exists():
-            write(path, launches=3000)
-    return paths
-
-
-def write_all(folder: Path) -> dict[str, Path]:
-    """The three large logs, written if they are not there yet."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {name: folder / f"{name}.csv" for name in ("summary", "wide", "trace")}
-    if not paths["summary"].exists():
-        summary(paths["summary"], runs=50, kernels=5000)
-    if not paths["wide"].exists():
-        wide(paths["wide"], launches=1_000_000)
-    if not paths["trace"].exists():
-        trace(paths["trace"], launches=1_000_000)
-    return paths
-
-
-if __name__ == "__main__":
-    for written in write_all(Path(sys.argv[1])).values():
-        print(written, f"{written.stat().st_size / 1e6:.0f} MB")
+    log, bare = (folder / f"{name}-{rows}.{kind}" for kind in ("csv", "bare"))
+    if not (log.exists() and bare.exists()):
+        with log.with_suffix(".part").open("w") as whole, bare.open("w") as table:
+            for own, both in LOGS[name][1](rows):
+                whole.write(own + both)
+                table.write(both)
+        log.with_suffix(".part").replace(log)
+    return log, bare
