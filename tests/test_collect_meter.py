@@ -12,6 +12,7 @@ from eprof import costs, counters
 from eprof.collect import meter
 from eprof.collect.meter import Meter, Sample, Source, counted_energy, integrated
 from eprof.collect.meters import jetson, nvml, rapl
+from eprof.collect.meters.visible import visible
 from eprof.plan import plan
 
 
@@ -137,6 +138,41 @@ def test_nvml_without_an_energy_counter_samples_power(stand_in):
 def test_nvml_without_a_driver_says_so(stand_in):
     stand_in.setenv("STAND_IN_NVML", "broken")
     assert "Driver Not Loaded" in nvml.find()[1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "watts", "covers"),
+    [
+        (None, 400.0, "4 GPU boards with their memory, those that idle too"),
+        ("2", 100.0, "the GPU board with its memory"),
+        ("GPU-3af8,1", 200.0, "2 GPU boards"),
+        ("0,2,9,3", 200.0, "2 GPU boards"),  # what stands behind a board that is none is not seen
+        ("MIG-1af8", 400.0, "a part of a board"),
+    ],
+)
+def test_only_the_boards_that_the_program_sees_are_measured(stand_in, asked, watts, covers):
+    stand_in.setenv("STAND_IN_BOARDS", "4")
+    stand_in.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if asked is not None:
+        stand_in.setenv("CUDA_VISIBLE_DEVICES", asked)
+    source, _ = nvml.find()
+    assert source.read(0.0).power_w == watts
+    assert covers in source.covers
+    assert len(source.describe()["devices"]) == watts / 100
+
+
+def test_a_program_that_sees_no_board_has_no_meter(stand_in):
+    stand_in.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert nvml.find() == (None, "NVML: CUDA_VISIBLE_DEVICES=-1 leaves no board visible")
+
+
+def test_places_of_boards_of_several_kinds_need_their_order():
+    uuids, names = ["GPU-a", "GPU-b"], ["Tesla V100", "Tesla K20c"]
+    assert visible({"CUDA_VISIBLE_DEVICES": "1"}, uuids, names)[0] == [0, 1]
+    assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in visible({"CUDA_VISIBLE_DEVICES": "1"}, uuids, names)[1]
+    ordered = {"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert visible(ordered, uuids, names) == ([1], "")
+    assert visible({"CUDA_VISIBLE_DEVICES": "GPU-b"}, uuids, names) == ([1], "")
 
 
 def test_the_host_is_measured_only_when_asked(monkeypatch):

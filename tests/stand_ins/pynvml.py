@@ -21,7 +21,11 @@ def nvmlSystemGetDriverVersion():
 
 
 def nvmlDeviceGetCount():
-    return 1
+    return int(os.environ.get("STAND_IN_BOARDS", "1"))
+
+
+def nvmlDeviceGetUUID(index):
+    return f"GPU-{index}af8c9b2-0000-4000-8000-000000000000"
 
 
 def nvmlDeviceGetHandleByIndex(index):

@@ -1,8 +1,10 @@
 """NVIDIA's management library, through the package nvidia-ml-py (module `pynvml`), imported when first needed."""
 
+import os
 from typing import Any
 
 from eprof.collect.meter import Sample, Source
+from eprof.collect.meters.visible import visible
 from eprof.collect.tools import has_gpu
 
 INSTALL = "pip install nvidia-ml-py"
@@ -17,14 +19,17 @@ _SLOWED = {
 
 
 class Nvml(Source):
-    """All GPUs of this machine, or those in `indices`: power and energy are sums, clocks those of the first."""
+    """Some GPUs: power and energy are sums, clocks those of the first. note: what is uncertain about which they are."""
 
     name = "NVML"
-    covers = "GPU boards with their memory"
 
-    def __init__(self, nvml: Any, handles: list[Any]) -> None:
+    def __init__(self, nvml: Any, handles: list[Any], note: str = "") -> None:
         self._nvml = nvml
         self._handles = handles
+        several = f"{len(handles)} GPU boards with their memory, those that idle too"
+        self.covers = ("the GPU board with its memory" if len(handles) == 1 else several) + (
+            f" ({note})" if note else ""
+        )
         self._counts = all(self._try(nvml.nvmlDeviceGetTotalEnergyConsumption, one) is not None for one in handles)
 
     def _try(self, call: Any, *arguments: Any) -> Any:
@@ -75,18 +80,24 @@ def find() -> tuple[Source | None, str]:
         return None, why
     try:
         handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+        uuids, names = (
+            [str(_text(ask(one))) for one in handles] for ask in (nvml.nvmlDeviceGetUUID, nvml.nvmlDeviceGetName)
+        )
     except nvml.NVMLError as err:
         return None, f"NVML: the GPUs cannot be listed ({err})"
-    with_power = []
-    for one in handles:
-        try:
-            nvml.nvmlDeviceGetPowerUsage(one)
-            with_power.append(one)
-        except nvml.NVMLError:
-            continue
+    places, note = visible(os.environ, uuids, names)
+    with_power = [handles[i] for i in places if _has_power(nvml, handles[i])]
     if not with_power:
-        return None, "NVML: no GPU here has a power sensor"
-    return Nvml(nvml, with_power), ""
+        return None, f"NVML: {note or 'no GPU here has a power sensor'}"
+    return Nvml(nvml, with_power, note), ""
+
+
+def _has_power(nvml: Any, one: Any) -> bool:
+    try:
+        nvml.nvmlDeviceGetPowerUsage(one)
+    except nvml.NVMLError:
+        return False
+    return True
 
 
 def load() -> tuple[Any, str]:

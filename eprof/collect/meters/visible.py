@@ -1,0 +1,35 @@
+"""Which boards a CUDA program sees: CUDA_VISIBLE_DEVICES, by the rules of the CUDA C++ Programming Guide (environment
+variables): places or beginnings of UUIDs, up to the first that is none.
+"""
+
+from collections.abc import Mapping, Sequence
+
+_ORDER = "PCI_BUS_ID"  # in which NVML lists boards; CUDA's own order is FASTEST_FIRST
+
+
+def visible(environment: Mapping[str, str], uuids: Sequence[str], names: Sequence[str]) -> tuple[list[int], str]:
+    """Places of the visible boards among all, and a sentence where it is not certain which they are (then all).
+
+    uuids, names: of all boards, in the order of the PCI bus.
+    """
+    asked = environment.get("CUDA_VISIBLE_DEVICES")
+    every = list(range(len(uuids)))
+    if asked is None or not every:
+        return every, ""
+    found: list[int] = []
+    for word in map(str.strip, asked.split(",")):
+        if word.startswith("MIG-"):
+            return every, f"CUDA_VISIBLE_DEVICES={asked} names a part of a board, but power is measured of whole boards"
+        mine = [i for i, uuid in enumerate(uuids) if word.startswith("GPU-") and uuid.startswith(word)]
+        if word.isdecimal() and int(word) in every:
+            mine = [int(word)]
+        if len(mine) != 1 or mine[0] in found:
+            break
+        found += mine
+    by_place = any(word.strip().isdecimal() for word in asked.split(","))
+    if by_place and len(set(names)) > 1 and environment.get("CUDA_DEVICE_ORDER") != _ORDER:
+        return every, (
+            f"which boards CUDA_VISIBLE_DEVICES={asked} means depends on how fast they are, so all are measured; set "
+            f"CUDA_DEVICE_ORDER={_ORDER}"
+        )
+    return found, "" if found else f"CUDA_VISIBLE_DEVICES={asked} leaves no board visible"
