@@ -70,7 +70,10 @@ def load(
         cache_place() if cache else None,
         parts if parts != RANK else None,
     )
-    results = read_all(paths, reading, scheduler=scheduler, workers=workers, progress=progress)
+    together = not owner and not rank_of
+    results = read_all(
+        paths, reading, scheduler=scheduler, workers=workers, progress=progress, gather=together
+    )  # fmt: skip
 
     def read_one(path: Path) -> Log:
         log = results.get(path) or attempt(path, reading)

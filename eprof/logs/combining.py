@@ -20,6 +20,7 @@ import numpy as np
 
 from eprof.late import pandas as pd
 from eprof.logs import spelling
+from eprof.logs.gathering import together
 from eprof.logs.header import SUMMARY, TRACE, WIDE
 from eprof.logs.table import COUNT, Launches, Log, Table
 from eprof.marks import Mark
@@ -43,7 +44,7 @@ def combine(logs: Sequence[Log]) -> Launches:
     logs, told = spelling.agree(logs)
     warnings += told
     kernels = _Kernels()
-    placed = list(_place([table for log in logs for table in log.tables], kernels, warnings))
+    placed = list(_place(together([table for log in logs for table in log.tables]), kernels, warnings))
     placed = list(_settle_parts(placed, kernels, warnings))
     size = len(kernels.rows)
     units = _units(placed, warnings)

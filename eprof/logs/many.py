@@ -29,8 +29,8 @@ from eprof.logs.table import Log
 
 # What it takes before other processes are worth their start.
 _MANY_BYTES, _MANY_FILES = 96 << 20, 400
-# Files that a process is given at a time.
-_MOST_AT_ONCE = 32
+# Files that a process is given at a time, and logs whose tables are put together.
+_MOST_AT_ONCE, _GATHERED = 32, 128
 Read = Log | LogError
 Progress = Callable[[int, int], None]
 
@@ -89,23 +89,37 @@ def read_all(
     scheduler: str | None = None,
     workers: int = 1,
     progress: Progress | None = None,
+    gather: bool = False,
 ) -> dict[Path, Read]:
     """Each log, or the LogError that says why there is none, in the order of the paths.
 
     scheduler: "tcp://HOST:PORT" of a Dask cluster that sees the same files, or "local" for one made here; None: this
     machine. workers: processes that may be used on it, where that pays. progress: is told how many bytes were read, and
-    how many there are.
+    how many there are. gather: every so many logs, the first gets the tables of all and the others none, so that
+    thousands of logs take no more room than their rows.
     Raises UsageError if the scheduler cannot be used, ShortageError if there is too little memory or the like to read.
     """
     sizes = {path: _size(path) for path in paths}
     counter = _Counter(sum(sizes.values()), progress)
     done: dict[Path, Read] = {}
+    apart: list[Path] = []
     before = 0
     for path, found in zip(paths, _engine(paths, sizes, scheduler, workers)(paths, reading, counter.add), strict=True):
         done[path] = found
+        if gather and isinstance(found, Log):
+            apart.append(path)
+        if len(apart) >= _GATHERED:
+            _gather(done, apart)
         before += sizes[path]
         counter.reach(before)
     return done
+
+
+def _gather(done: dict[Path, Read], apart: list[Path]) -> None:
+    from eprof.logs.gathering import gathered
+
+    done.update(zip(apart, gathered([log for path in apart if isinstance(log := done[path], Log)]), strict=True))
+    apart.clear()
 
 
 def _size(path: Path) -> int:
