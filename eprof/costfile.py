@@ -17,6 +17,7 @@ from eprof.errors import DefinitionError
 from eprof.marks import NONE, Mark
 from eprof.vocabulary import BOOKS, COUNTS, PARTS
 
+_SMALLEST, _LARGEST = 1e-15, 1e15  # of any clock, voltage, price, power or rate, in the units of a table
 SCHEMA = 1
 _HEAD = ("schema", "name", "device", "devices", "source", "year", "books", "notes")
 _PRICES = ("pj", "pj_per_v2", "pj_at_reference")
@@ -200,6 +201,8 @@ def _number(document: Document, value: Any, *path: str | int) -> float:
         raise document.error(f"`{what}` must be finite, not {number}.", *path)
     if number < 0:
         raise document.error(f"`{what}` must not be negative, but it is {number:g}.", *path)
+    if number and not _SMALLEST < number < _LARGEST:
+        raise document.error(f"`{what}` is {number:g}, which no GPU has; see the units in docs/costs.md.", *path)
     return number
 
 
@@ -463,6 +466,8 @@ def _fit(document: Document) -> FitRecord:
     for key, value in table.items():
         if not isinstance(value, _FIT_KEYS[key]) or isinstance(value, bool):
             raise document.error(f"`{key}` is {value!r}, which it cannot be.", "fit", key)
+        if not _is_plain(value):
+            raise document.error(f"`{key}` holds something that is neither text nor a finite number.", "fit", key)
     found: dict[str, tuple[float, ...]] = {}
     for name, values in table.get("replicas", {}).items():
         if not isinstance(values, list):
@@ -471,6 +476,13 @@ def _fit(document: Document) -> FitRecord:
     if len({len(values) for values in found.values()}) > 1:
         raise document.error("the lists of [fit.replicas] must be of one length.", "fit", "replicas")
     return FitRecord({key: value for key, value in table.items() if key != "replicas"}, found)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value, and all in it, can be written as JSON."""
+    if isinstance(value, dict | list):
+        return all(map(_is_plain, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) < 1e300)
 
 
 def _clocks_suffice(document: Document, table: CostTable) -> None:

@@ -13,6 +13,7 @@ from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.values import LARGEST, SECONDS, cells, is_number, seconds
 
 _LAUNCH_ID = r" \[\d+\]$"
+_LIKE_A_CALL = re.compile(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
 
 
@@ -154,6 +155,11 @@ def add_usage(store: Store, run: int, rows: list[tuple[str, int, float]]) -> Non
     for name, calls, time_s in rows:
         if not is_kernel(name):
             store.count_other(name, calls, time_s)
+        elif _LIKE_A_CALL.fullmatch(name):
+            store.note(
+                f"`{name}` is named like a call of CUDA and was taken for a kernel; if it is none, the log lost the "
+                "line that says so"
+            )
     kernels = [row for row in rows if is_kernel(row[0])]
     piece = Piece(
         run,
@@ -206,7 +212,8 @@ class UsageSection(Section):
 
     def take(self, fields: list[str]) -> None:
         """Keep what ran on the GPU."""
-        if self.type is None or fields[self.type] == "GPU activities":
+        # A header that lost its beginning has no type, but the rows still tell.
+        if "API calls" not in fields if self.type is None else fields[self.type] == "GPU activities":
             time_s = seconds(fields[self.time], self._unit)
             self._rows.append((fields[self.name].strip(), int(fields[self.calls]), time_s))
             if self._unit is None:

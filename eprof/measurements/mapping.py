@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from eprof.definition import Document, Formula
-from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError
+from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
 from eprof.resources import folder
 
 SCHEMA = 1
@@ -69,7 +69,7 @@ class Columns:
             return False
         if self.tell is None or not self.tell.names <= set(frame.columns):
             return self.tell is None
-        values = self.tell({name: pd.to_numeric(frame[name], errors="coerce") for name in self.tell.names})
+        values = self.tell({name: numbers(frame[name]) for name in self.tell.names})
         return bool((values >= 0).mean() >= _MOST)
 
     def present(self, header: Collection[str]) -> tuple[Term, ...]:

@@ -14,6 +14,7 @@ Floats = npt.NDArray[np.float64]
 CORE, MEMORY = "core", "memory"
 DOMAINS = (CORE, MEMORY)
 COUNTED, USED = "counts", "utilisation"
+_LARGEST, _LONGEST = 1e30, 300
 ROW_COLUMNS = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "core_v", "memory_v", "line")
 
 
@@ -80,6 +81,16 @@ class Measurements:
         """The same rows with these terms alone."""
         kept = [term for term in self.terms if term in set(terms)]
         return replace(self, rates=self.rates[kept], domains={term: self.domains[term] for term in kept})
+
+
+def numbers(column: pd.Series) -> pd.Series:
+    """A column of a file as numbers, float64; NaN where a cell is none, or larger than any count, clock or power is."""
+    try:
+        found = pd.to_numeric(column, errors="coerce")
+    except OverflowError:  # pandas, for whole numbers of hundreds of digits
+        found = pd.to_numeric(column.astype(str).str.slice(0, _LONGEST), errors="coerce")
+    found = found.astype(np.float64)
+    return found.where(found.abs() < _LARGEST)
 
 
 def lines(numbers: Sequence[int] | npt.NDArray[Any]) -> str:

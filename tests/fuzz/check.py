@@ -8,6 +8,7 @@ import signal
 import tempfile
 import time
 import warnings
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,21 +24,25 @@ from eprof.logs.ncu_long import Part
 from eprof.logs.reading import read_tuned
 from eprof.logs.stream import Tuning
 from eprof.logs.table import Log, Table
+from eprof.plain import printable
 
 SLOW_S = 5.0
 ENDLESS_S = 60.0
+LONGEST = 5000  # characters of a sentence
 NO_ROWS = pd.DataFrame({"device": [], "kernel": []})
 STAND_IN = Table("as far as rows", NO_ROWS, NO_ROWS, {})
 _IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 _FOLDER = tempfile.TemporaryDirectory(dir=_IN_MEMORY, prefix="eprof-fuzz-")
-_FILES = [Path(_FOLDER.name) / str(number) for number in range(2)]
+refusals: deque[str] = deque(maxlen=1)  # what was said last
+FOLDER = _FOLDER.name  # gone with this process
 
 
 @contextmanager
-def as_file(data: bytes, number: int = 0) -> Iterator[str]:
-    """The path of a file in memory that holds `data`; the next call with this number writes over it."""
-    _FILES[number].write_bytes(data)
-    yield str(_FILES[number])
+def as_file(data: bytes, name: str = "log") -> Iterator[str]:
+    """The path of a file in memory that holds `data`; the next call with this name writes over it."""
+    path = f"{FOLDER}/{name}"
+    Path(path).write_bytes(data)
+    yield path
 
 
 @contextmanager
@@ -55,7 +60,9 @@ def strictly(data: bytes) -> Iterator[None]:
             warnings.simplefilter("error")
             yield
     except EprofError as err:
-        assert str(err) and "\n" not in str(err), f"not one line: {err!r}"
+        said = printable(str(err))  # as the command line shows it
+        refusals.append(said)
+        assert said.strip() and "\n" not in said and len(said) < LONGEST, f"not one sentence: {said[:LONGEST]}"
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
@@ -86,10 +93,11 @@ def check(data: bytes, columns: Sequence[str] | None = None) -> None:
     log = attempt(data, columns=columns)
     with strictly(data):
         if log is not None:
-            _check_log(log)
+            check_log(log)
 
 
-def _check_log(log: Log) -> None:
+def check_log(log: Log) -> None:
+    """What must hold of a log that was read, and of its sums."""
     for table in log.tables:
         _sound(table.rows["launches"], "a number of launches")
     joined = combine([log])
@@ -154,7 +162,7 @@ _STAND_INS = (
 
 def check_whole(data: bytes, columns: Sequence[str] | None = None) -> None:
     """As `check`, through to the document."""
-    with as_file(data) as path, as_file(",".join(columns or ()).encode(), 1) as named, strictly(data):
+    with as_file(data) as path, as_file(",".join(columns or ()).encode(), "columns") as named, strictly(data):
         document = api.load(path, columns=named if columns else None).energy("gtx680").document()
         assert document["kernels"]
 
@@ -176,7 +184,9 @@ def totals(log: Log) -> dict[str, float]:
 def check_less(whole: bytes, damaged: bytes, columns: Sequence[str] | None = None) -> None:
     """A log that lost something has no higher total than the whole, unless a sentence is there that was not before."""
     before, after = attempt(whole, columns=columns), attempt(damaged, columns=columns)
-    if before is None or after is None or set(after.notes) - set(before.notes) or combine([after]).warnings:
+    if before is None or after is None or set(after.notes) - set(before.notes):
+        return
+    if any(combine([log]).warnings for log in (before, after)):  # the whole may have left out something too
         return
     old = totals(before)
     for name, value in totals(after).items():

@@ -2,8 +2,9 @@
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+Damage = Callable[[bytes, random.Random, Sequence[bytes]], bytes]
 LOCALES = ((b".", b","), (b",", b";"), (b"\n", b"\r\n"))
 
 
@@ -96,14 +97,70 @@ ODD = (
     *NUMBERS, b'"', b'""', b"\0", b"\xff", b"\n\n", b"\n", b"\r", b"==1== ", b"==PROF== ", b"======== ", b"\xef\xbb\xbf",
     b",," * 20, b";", b"(", b")" * 9, b"[" * 300, b"{}" * 9, b"\x1b[31m", b"\xe2\x80\xae", b"\xed\xa0\x80", b"../", b"%s",
 )  # fmt: skip
+
+
+def values(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
+    """A value of TOML or JSON is of another type, endless, deep, or there twice."""
+    found = list(_VALUES.finditer(data))
+    if not found:
+        return hostile(data, chance, others)
+    one = chance.choice(found)
+    if chance.random() < 0.1:
+        return data[: one.end()] + b"\n" + one[0] + data[one.end() :]
+    return data[: one.start(2)] + chance.choice(VALUES) + data[one.end(2) :]
+
+
+def formulas(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
+    """An operator or a number of a formula is another, or many."""
+    found = list(_OPERANDS.finditer(data))
+    if not found:
+        return hostile(data, chance, others)
+    one = chance.choice(found)
+    return data[: one.start()] + chance.choice(OPERANDS) + data[one.end() :]
+
+
+_VALUES = re.compile(rb"([\w\"]+\s*[=:]\s*)([^\n]*?)(?=,?\n|[\]}],?\n)")
+VALUES = (
+    b"0", b"-1", b"-0.0", b"1e308", b"1e-320", b"-1e308", b"nan", b"inf", b"-inf", b"NaN", b"Infinity", b"1e999", b"9" * 400,
+    b"9" * 5000, b"true", b"null", b'""', b'"a"', b'" "', b"[]", b"{}", b"[[]]", b"[1]", b'["a"]', b'[""]', b"[true]", b"[nan]",
+    b'{"a": 1}', b"{ a = 1 }", b"1979-05-27", b"07:32:00", b"1979-05-27T07:32:00Z", b"0x7fffffffffffffff", b"1_000",
+    b'"\\u0000"', b'"\\ud800"', b'"\\u001b[31m"', b'"a\\nb"', b'"""\na\nb"""', b"[" * 3000, b"[" * 200 + b"]" * 200,
+    b'{"a":' * 3000, b"{a=" * 150 + b"1" + b"}" * 150, b'"1/0"', b'"a ** b"', b'"__import__"', b'"a + a"', b'"852/924"',
+)  # fmt: skip
+_OPERANDS = re.compile(rb"[-+*/()]|\d+(?:\.\d+)?(?:e\d+)?|[a-z_]\w*")
+OPERANDS = (
+    b"+", b"-", b"*", b"/", b"**", b"//", b"%", b"(", b")", b" if ", b" or ", b"lambda: ", b".real", b"[0]", b"()", b"~", b"@",
+    b"(" * 90, b"(" * 300, b"a+" * 120, b"a+" * 900, b"-" * 300, b"1e999", b"9" * 400, b"9" * 5000, b"0", b"1j", b"True",
+    b"None", b"...", b"'a'", b"0x10", b"1_0", b"0777", b"a", b"__import__('os')", b"\n", b"#", b"\\", b";", b":=", b"\0",
+    "\u00b2".encode(), "\u00aa".encode(), b"1if 1else 2", b"f'{a}'",
+)  # fmt: skip
 ALL = (cut, behead, drop_lines, swap_lines, flip_bits, other_locale, mix, repeat, hostile, numbers, fields)
 # After these a total cannot be higher than before, unless a sentence says so.
 ONLY_LESS = (cut, behead, drop_lines)
 
 
-def damaged(data: bytes, seed: int, others: Sequence[bytes]) -> bytes:
+# For files that are no logs: their form is narrow, so most damages keep it.
+OF_FORM = (
+    values,
+    values,
+    values,
+    values,
+    numbers,
+    numbers,
+    fields,
+    flip_bits,
+    hostile,
+    cut,
+    drop_lines,
+    mix,
+    swap_lines,
+)
+OF_FORMULAS = (formulas, formulas, formulas, formulas, hostile, repeat, cut)
+
+
+def damaged(data: bytes, seed: int, others: Sequence[bytes], ways: Sequence[Damage] = ALL) -> bytes:
     """`data` after one to three damages."""
     chance = random.Random(seed)
     for _ in range(chance.randrange(1, 4)):
-        data = chance.choice(ALL)(data, chance, others)
+        data = chance.choice(ways)(data, chance, others)
     return data

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import damage
+import others
 import seeds
 from check import check, check_container, check_less, check_rows, check_whole
 
 # Of so many inputs, one is checked as far as this; the rest as far as rows.
-SUMS_EVERY, LESS_EVERY, WHOLE_EVERY = 8, 16, 64
+SUMS_EVERY, LESS_EVERY, WHOLE_EVERY = 16, 16, 64
 
 
 @dataclass(frozen=True)
@@ -20,10 +21,11 @@ class Target:
     seed: bytes
     judge: Callable[[bytes], None]
     others: tuple[bytes, ...] = ()
+    ways: tuple[damage.Damage, ...] = damage.ALL
 
     def spoilt(self, number: int) -> bytes:
         """Input `number`, always the same."""
-        return damage.damaged(self.seed, number, self.others)
+        return damage.damaged(self.seed, number, self.others, self.ways)
 
     def check(self, data: bytes, number: int) -> None:
         """Raises what must not be."""
@@ -47,22 +49,38 @@ class LogTarget(Target):
         """As far as is this input's turn."""
         if number % WHOLE_EVERY == 1:
             check_whole(data, self.columns)
-        elif number % LESS_EVERY == 0 and data in self.seed:
+        elif number % LESS_EVERY == 0 and is_part(data, self.seed):
             check_less(self.seed, data, self.columns)
-        elif number % SUMS_EVERY == 2:
+        elif number % SUMS_EVERY in (0, 2):
             check(data, self.columns)
         else:
             check_rows(data, self.columns)
 
 
+def is_part(data: bytes, whole: bytes) -> bool:
+    """Whether `data` is a piece of `whole`, or some of its lines."""
+    lines = iter(whole.splitlines(keepends=True))
+    return data in whole or all(line in lines for line in data.splitlines(keepends=True))
+
+
 def _logs() -> dict[str, Target]:
     made = {name: make() for name, make in {**seeds.SEEDS, **seeds.REFUSED}.items()}
-    others = tuple(made.values())
+    mixed_in = tuple(made.values())
     columns = {"nvprof-headerless": tuple(seeds.COLUMNS)}
     found: dict[str, Target] = {
-        name: LogTarget(name, data, check, others, columns.get(name)) for name, data in made.items()
+        name: LogTarget(name, data, check, mixed_in, columns=columns.get(name)) for name, data in made.items()
     }
-    return {**found, "ncu-report": Target("ncu-report", made["ncu-report"], check_container, others)}
+    return {**found, "ncu-report": Target("ncu-report", made["ncu-report"], check_container, mixed_in)}
 
 
-TARGETS: dict[str, Target] = _logs()
+def _others() -> dict[str, Target]:
+    made = {name: make() for name, (make, _) in others.SEEDS.items()}
+    mixed_in = tuple(made.values())
+    ways = {"formula": damage.OF_FORMULAS, "cache-table": damage.ALL, "measured": damage.ALL}
+    return {
+        name: Target(name, made[name], judge, mixed_in, ways.get(name, damage.OF_FORM))
+        for name, (_, judge) in others.SEEDS.items()
+    }
+
+
+TARGETS: dict[str, Target] = {**_logs(), **_others()}

@@ -1,0 +1,237 @@
+"""What else strangers hand over: cost tables, definitions, measurements, mappings, run directories, configuration,
+reports, entries of the cache, formulas. Seeds, and what must hold of what eprof makes of each.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import seeds
+from check import FOLDER, as_file, check_log, strictly
+
+from eprof import api, cli, costs, counters, export, variants
+from eprof.definition import Formula
+from eprof.logs import cache as log_cache
+from eprof.logs import read
+from eprof.logs.table import Log
+from eprof.measurements import mapping, reading
+from eprof.profile import Profile
+
+ROOT = Path(__file__).parents[2]
+_NUMBER = re.compile(r"[0-9.eE+-]+")
+MEASURED = b"""bench_id,bench_name,arg_set,kernel,core_mhz,mem_mhz,time_ms,power_w,n_warp_inst,n_fp32_thread_inst,n_sfu_sp,n_gld_trans,n_tex_trans,n_dram_rd_trans,n_dram_wr_trans
+0,a,in0,ka,500,500,0.35,38.5,2336,4009,412,344,172,178,112
+0,a,in0,ka,600,500,0.33,39.2,2336,4009,412,344,172,178,112
+1,b,in0,kb,500,700,1.35,48.5,99336,9001,0,944,872,778,512
+"""
+CONFIG = b"""costs = "gtx680"
+setting = "852/924"
+efficiency = 0.25
+output = ["report.html", "report.json"]
+kernel_name = ["k", "regex:^k"]
+quiet = true
+"""
+DEFINITION = b"""schema = 1
+name = "made up"
+source = "made up here"
+extends = "nvprof/parts/kepler.toml"
+applies = { profiler = "nvprof", capability = ["3.5"] }
+
+[counter]
+all = "inst_integer"
+some = { slices = "inst_{}", expect = 4, partial = true }
+
+[parameter]
+lanes = { value = 32, why = "made up" }
+
+[quantity]
+half = [{ formula = "all / 2 + some * (lanes - 31)", mark = "estimated", note = "made up" }]
+
+[instruction]
+integer = [{ formula = "all - half" }]
+
+[absent]
+special = "made up"
+"""
+
+
+@cache
+def profile() -> Profile:
+    """A profile to put prices on."""
+    with as_file(seeds.metrics(), "profile.csv") as path:
+        return api.load(path)
+
+
+def sound(value: Any, name: str = "") -> None:
+    """Every number of a document is finite, and no energy or time is negative."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            sound(one, str(key))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            sound(one, name)
+    elif isinstance(value, float | int):
+        assert math.isfinite(value), f"{name} is {value}"
+        assert value >= 0 or not name.endswith(("_j", "_s")) or name == "change_j", f"{name} is negative"
+
+
+def cost_table(data: bytes) -> None:
+    """A table is checked, explained and used, or all that is wrong with it is said."""
+    with as_file(data, "costs.toml") as path, strictly(data):
+        table, mistakes = costs.examine(path)
+        assert (table is None) == bool(mistakes), "neither a table nor a mistake"
+        assert all(one and "\n" not in one for one in mistakes), "a mistake of several lines"
+        if table is not None:
+            json.dumps(table.explain(None), allow_nan=False)
+            sound(profile().energy(path).document())
+
+
+def definition(data: bytes) -> None:
+    """A definition is loaded and explained."""
+    with as_file(data, "counters.toml") as path, strictly(data):
+        found = counters.load(Path(path))
+        json.dumps({**found.summary(), "counts": found.explain()}, allow_nan=False)
+
+
+def _measured(path: str, columns: str | None) -> None:
+    found = reading.read(path, columns)
+    assert len(found) and np.isfinite(found.rates.to_numpy()).all() and (found.rates.to_numpy() >= 0).all()
+    assert (
+        np.isfinite(found.rows[["core_mhz", "memory_mhz"]].to_numpy()).all()
+        and not np.isinf(found.rows["time_s"]).any()
+    )
+    assert np.isfinite(found.power_w).all() and (found.power_w > 0).all(), "power that is none"
+    assert all(math.isfinite(one) for one in found.reference), "a reference that is none"
+
+
+def measured(data: bytes) -> None:
+    """Rows that can be used have finite numbers."""
+    with as_file(data, "measured.csv") as path, strictly(data):
+        _measured(path, None)
+
+
+def columns(data: bytes) -> None:
+    """A mapping is read, and used on good measurements."""
+    with as_file(data, "mapping.toml") as path, as_file(MEASURED, "good.csv") as good, strictly(data):
+        mapping.load(path)
+        _measured(good, path)
+
+
+def configuration(data: bytes) -> None:
+    """Options have the types that the command line gives them."""
+    with as_file(data, "eprof.toml") as path, strictly(data):
+        for key, value in cli._config(path).items():
+            assert isinstance(value, str | bool | float) or all(isinstance(one, str) for one in value), key
+
+
+def report(data: bytes) -> None:
+    """A report of eprof that is given as a log is refused, or what it holds is read."""
+    with as_file(data, "report.json") as path, strictly(data):
+        for one in variants.profiles(path, variants.ReadAs()):
+            sound(one.energy("gtx680").document())
+
+
+@cache
+def _directory() -> Path:
+    """A run directory with two logs, and `run.json` still to be written."""
+    home = Path(FOLDER) / "made.eprof"
+    (home / "logs").mkdir(parents=True)
+    (home / "logs" / "counters-1.csv").write_bytes(seeds.metrics())
+    (home / "logs" / "time-1.csv").write_bytes(seeds.trace())
+    (home / "logs" / "time-2.csv").write_bytes(seeds.trace())
+    return home
+
+
+def run_directory(data: bytes) -> None:
+    """A run directory is reported on whatever `run.json` says, or refused."""
+    home = _directory()
+    (home / "run.json").write_bytes(data)
+    with strictly(data):
+        found = api.load(home)
+        priced = found.energy(None if found.priced_as is not None else "gtx680")
+        document = priced.document()
+        sound(document)
+        export.to_json(document)
+
+
+def formula(data: bytes) -> None:
+    """A formula is refused in one line, or has a value for numbers and for arrays."""
+    with strictly(data):
+        try:
+            found = Formula.parse(data.decode("utf-8", "replace"))
+        except ValueError as err:
+            assert len(str(err)) < 3000
+            return
+        with np.errstate(all="ignore"):
+            value = found(dict.fromkeys(found.names, np.array([1.5, np.nan, 0.0])))
+        assert np.shape(value) in ((), (3,))
+
+
+def entry_of_cache(file: str) -> Callable[[bytes], None]:
+    """A damaged entry is none, or holds a sound log. file: which of its files is damaged."""
+
+    def judge(data: bytes) -> None:
+        found, stamp, entry = _cached()
+        before = (entry / file).read_bytes()
+        (entry / file).write_bytes(data)
+        try:
+            with strictly(data):
+                log = found.get(stamp)
+                if log is not None:
+                    assert isinstance(log, Log)
+                    check_log(log)
+        finally:
+            (entry / file).write_bytes(before)
+
+    return judge
+
+
+@cache
+def _cached() -> tuple[log_cache.Cache, log_cache.Stamp, Path]:
+    """A cache with one entry, of a log that is small for one."""
+    log_cache.SMALLEST_BYTES = 0
+    path = Path(FOLDER) / "cached.csv"
+    path.write_bytes(seeds.wide())
+    found = log_cache.Cache(Path(FOLDER) / "cache", "asked")
+    stamp = log_cache.Stamp.of(path)
+    assert stamp is not None
+    found.put(stamp, read(path))
+    (entry,) = (one for one in found.folder.iterdir() if one.name.endswith("-asked"))
+    return found, stamp, entry
+
+
+def _made_report() -> bytes:
+    return export.to_json(profile().energy("gtx680").document())
+
+
+def _manifest() -> bytes:
+    """What a run with a meter says of itself."""
+    energy = {"joules": 12.5, "method": "made up", "window_s": 2.0, "runs": 2, "core_mhz": 700.0, "slowed_by": ["heat"]}
+    told = {
+        "schema": "eprof.run/1", "status": "complete", "command": "./made up", "warnings": ["made up"],
+        "device": {"name": "Tesla K20c"}, "meter": {"covers": "the board"},
+        "pricing": {"costs": "gtx680", "setting": None, "efficiency": None},
+        "measurements": [{"what": "energy", "number": 1, "energy": {**energy, "core_mhz_spread": 0.1}}],
+    }  # fmt: skip
+    return json.dumps(told, indent=1).encode()
+
+
+SEEDS: dict[str, tuple[Callable[[], bytes], Callable[[bytes], None]]] = {
+    "cost-table": (lambda: (ROOT / "costs" / "gtx680.toml").read_bytes(), cost_table),
+    "cost-table-fitted": (lambda: (ROOT / "costs" / "v100.toml").read_bytes(), cost_table),
+    "definition": (lambda: DEFINITION, definition),
+    "definition-volta": (lambda: (ROOT / "counters" / "nvprof" / "volta-7.0.toml").read_bytes(), definition),
+    "measured": (lambda: MEASURED, measured),
+    "mapping": (lambda: (ROOT / "counters" / "measurements" / "nvdvfs-counts.toml").read_bytes(), columns),
+    "config": (lambda: CONFIG, configuration),
+    "report": (_made_report, report),
+    "run-directory": (_manifest, run_directory),
+    "formula": (lambda: b"32 * (a + b) / (c - 1.5e3)", formula),
+    "cache-told": (lambda: (_cached()[2] / "log.json").read_bytes(), entry_of_cache("log.json")),
+    "cache-table": (lambda: (_cached()[2] / "0.parquet").read_bytes(), entry_of_cache("0.parquet")),
+}
