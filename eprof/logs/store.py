@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +53,7 @@ class Names:
         used = np.flatnonzero(np.bincount(codes + 1, minlength=len(names) + 1)[1:])
         place = np.full(len(names) + 1, -1, dtype=np.int32)
         place[used] = np.arange(len(used))
-        return pd.Categorical.from_codes(place[codes], categories=pd.Index([names[i] for i in used], dtype=object))
+        return pd.Categorical.from_codes(place[codes], dtype=_categories(tuple(names[i] for i in used)), validate=False)
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Store:
     _held: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._squashed = {_squash(description): name for description, name in self.names.items()}
+        self._squashed = _squashed(tuple(self.names.items()))
 
     def canonical(self, label: str) -> str:
         """The metric name for a column label: itself, unless it is a known description."""
@@ -210,6 +211,17 @@ def _times(piece: Piece) -> Array:
 
 def _part(piece: Piece) -> Array:
     return np.full(len(piece.kernel), -1, dtype=np.int32) if piece.part is None else piece.part
+
+
+@lru_cache(maxsize=64)
+def _categories(names: tuple[str, ...]) -> pd.CategoricalDtype:
+    """The same for thousands of short logs of one program; making it takes longer than reading one."""
+    return pd.CategoricalDtype(pd.Index(names, dtype=object))
+
+
+@lru_cache(maxsize=4)
+def _squashed(names: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return {_squash(description): name for description, name in names}
 
 
 def _squash(label: str) -> str:
