@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from eprof import counters, late, logs, runs
 from eprof.errors import CollectError, LogError, UsageError
 from eprof.logs.cache import place as cache_place
-from eprof.logs.many import Progress, Reading, attempt, read_all
+from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
 from eprof.logs.ranks import NVTX, PARTS, RANK, STREAM, labelled, ranks
 from eprof.logs.table import Launches, Log
 from eprof.runs import Run
@@ -56,7 +57,7 @@ def load(
     """
     # What comes after reading takes about a third of a second to load: time to parse 50 MB in.
     late.begin("pandas", "eprof.profile", "eprof.document")
-    found = _expand(inputs)
+    found, missing = _expand(inputs)
     homes = [path for path in found if runs.is_run(path)]
     directories, empty = runs.open_all(homes, alone=len(homes) == len(found))
     owner = {path: run for run in directories for path in run.main_logs()}
@@ -82,7 +83,7 @@ def load(
         log = runs.titled(owner[path], log) if path in owner else log
         return labelled(log, rank_of[path]) if path in rank_of else log
 
-    read, left_out = _read_all(paths, read_one, strict)
+    read, left_out = _read_all(paths, read_one, strict, missing)
     launches, run_notes = _settle(directories, logs.combine(read), read_one)
     if parts is not None and "part" not in launches.kernels:
         raise LogError(_NOT_TOLD[parts])
@@ -169,33 +170,45 @@ def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -
     return launches, [*notes, *more, *([clock] if clock else [])]
 
 
-def _expand(inputs: Sequence[str | Path]) -> list[Path]:
-    """The files behind names and patterns, each once, in order. Raises UsageError if there is nothing to read."""
+def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
+    """The files behind names and patterns, each once, in order; and those of them that were named and do not exist.
+
+    Raises UsageError, LogError if there is nothing to read.
+    """
     found: list[Path] = []
+    missing: set[Path] = set()
     for one in inputs:
         path = Path("/dev/stdin" if str(one) == "-" else one)
-        if not path.exists() and glob.has_magic(str(one)):
+        exists = os.path.exists(path)  # noqa: PTH110 - Path.exists raises where a folder may not be looked into
+        if not exists and glob.has_magic(str(one)):
             matches = sorted(Path(match) for match in glob.glob(str(one), recursive=True))
             if not matches:
                 raise LogError(f"{one}: no file matches this pattern.")
-            found += [match for match in matches if not match.is_dir() or runs.is_run(match)]
+            found += [match for match in matches if not os.path.isdir(match) or runs.is_run(match)]  # noqa: PTH112
         else:
             found.append(path)
+            missing |= set() if exists else {path}
     if not found:
         raise UsageError("Nothing to report on: name at least one log.")
-    # A pipe's resolved name means nothing, and two may look alike.
-    return list({path if path.is_fifo() else path.resolve(): path for path in found}.values())
+    # A pipe's resolved name means nothing, and two may look alike. Path.resolve raises where links go in a circle.
+    once = {path if is_pipe(path) else Path(os.path.realpath(path)): path for path in found}
+    return list(once.values()), missing
 
 
-def _read_all(paths: Sequence[Path], read: Callable[[Path], Log], strict: bool) -> tuple[list[Log], list[str]]:
-    """The logs that can be read. One unreadable log among several is left out with a warning; alone it is an error."""
+def _read_all(
+    paths: Sequence[Path], read: Callable[[Path], Log], strict: bool, missing: Collection[Path]
+) -> tuple[list[Log], list[str]]:
+    """The logs that can be read. One unreadable log among several is left out with a warning; alone it is an error.
+
+    missing: those that did not exist when they were named, which is a slip of the user's and an error.
+    """
     found: list[Log] = []
     left_out: list[str] = []
     for path in paths:
         try:
             found.append(read(path))
         except LogError as err:
-            if strict or len(paths) == 1 or not path.exists():
+            if strict or len(paths) == 1 or path in missing:
                 raise
             left_out.append(f"Left out: {err}")
     if not found:

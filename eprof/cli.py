@@ -77,6 +77,10 @@ def _failed(err: Exception | KeyboardInterrupt) -> int:
     from eprof import late
 
     short = next((one for one in map(shortage, [err, *late.trouble()]) if one is not None), None)
+    if short is None and isinstance(err, OSError) and err.filename is not None:
+        return _complain(f"eprof: {os.fsdecode(err.filename)}: {err.strerror}.", 1)
+    if short is None and isinstance(err, FileNotFoundError):
+        return _complain("eprof: the working directory does not exist any more; change into another one.", 1)
     if short is None:
         raise err
     return _complain(f"eprof: {short}.", 1)

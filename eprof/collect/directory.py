@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 
 from eprof.collect import record
 from eprof.errors import CollectError
+from eprof.resources import content
 
 SCHEMA = "eprof.run/1"
 MANIFEST = "run.json"
 COMPLETE, PARTIAL = "complete", "partial"
 _SUFFIX = ".eprof"
 _MOST_NUMBERS = 100_000
+_MOST_BYTES = 64 << 20  # of run.json
 
 
 class RunDirectory(NamedTuple):
@@ -150,7 +152,8 @@ def _remove(path: Path) -> None:
 
 def is_run_directory(path: Path) -> bool:
     """Whether `path` looks like what a run leaves: a `run.json` or, if it was killed early, a `logs` folder."""
-    return path.is_dir() and ((path / MANIFEST).is_file() or (path / "logs").is_dir())
+    # Unlike Path.is_dir these do not raise where a folder may not be looked into.
+    return os.path.isfile(path / MANIFEST) or os.path.isdir(path / "logs")  # noqa: PTH112, PTH113
 
 
 def manifest(path: Path) -> dict[str, Any] | None:
@@ -161,9 +164,10 @@ def manifest(path: Path) -> dict[str, Any] | None:
         found = record.parse((path / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as err:
+    except (OSError, ValueError, RecursionError) as err:
+        why = (err.strerror if isinstance(err, OSError) else None) or err
         raise CollectError(
-            f"{path / MANIFEST}: cannot be read ({err}); move it away to report on the logs alone."
+            f"{path / MANIFEST}: cannot be read ({why}); move it away to report on the logs alone."
         ) from err
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise CollectError(f"{path / MANIFEST}: is not a run of {SCHEMA}; made by another version of eprof?")

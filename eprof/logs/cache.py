@@ -28,6 +28,7 @@ from eprof.logs.table import Log, Table
 SMALLEST_BYTES = 8 << 20
 _LARGEST_BYTES = 4 << 30
 _SETTLED_S = 2.0
+_ABANDONED_S = 86400.0
 _LISTED = (
     "path",
     "format",
@@ -138,13 +139,18 @@ class Cache:
         tables = tuple(
             _table(parquet.read_table(entry / f"{number}.parquet"), **one) for number, one in enumerate(told["tables"])
         )
-        os.utime(entry)  # the order of last use, for pruning
         log = Log(**{name: told[name] for name in _LISTED}, tables=tables, notes=tuple(told["notes"]))
-        _write(self.folder / "stamps" / stamp.name, log.sha256)
+        # A cache that may only be read is of use too.
+        with contextlib.suppress(OSError):
+            os.utime(entry)  # the order of last use, for pruning
+            _write(self.folder / "stamps" / stamp.name, log.sha256)
         return replace(log, path=stamp.path)
 
     def _prune(self) -> None:
-        """Drop the entries that were used longest ago until the rest is small enough."""
+        """Drop the entries that were used longest ago until the rest is small enough, and what killed reports left."""
+        for one in self.folder.glob(".new-*"):
+            if abs(time.time() - one.stat().st_mtime) > _ABANDONED_S:
+                shutil.rmtree(one, ignore_errors=True)
         entries = sorted(
             (one for one in self.folder.glob("*-*-*") if one.is_dir()), key=lambda one: one.stat().st_mtime
         )

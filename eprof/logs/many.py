@@ -51,8 +51,18 @@ class Reading:
 
     def __call__(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
         """Read one log, or take it from the cache. Raises LogError. progress: is told how many bytes more were read."""
-        if path.is_fifo():
+        if is_pipe(path):
             return self._pipe(path)
+        before = _state(path)
+        log = self._kept(path, progress)
+        # Deleted meanwhile, it was still read to its end.
+        if (after := _state(path)) is not None and after != before:
+            grown = "the file changed while it was read (is its program still running?); report again when it is done"
+            log = replace(log, notes=(*log.notes, grown))
+        return log
+
+    def _kept(self, path: Path, progress: Callable[[int], None] | None) -> Log:
+        """The log from the cache, where it is kept if it is worth it."""
         stamp = None if self.cache is None else Stamp.of(path)
         if self.cache is None or stamp is None:
             return self._read(path, progress)
@@ -61,9 +71,6 @@ class Reading:
         if log is not None:
             return replace(log, path=str(path))
         log = self._read(path, progress)
-        if Stamp.of(path) != stamp:
-            grown = "the file changed while it was read (is its program still running?); report again when it is done"
-            return replace(log, notes=(*log.notes, grown))
         cache.put(stamp, log)
         return log
 
@@ -99,7 +106,7 @@ def read_all(
     thousands of logs take no more room than their rows.
     Raises UsageError if the scheduler cannot be used, ShortageError if there is too little memory or the like to read.
     """
-    sizes = {path: _size(path) for path in paths}
+    sizes = {path: (_state(path) or (0,))[0] for path in paths}
     counter = _Counter(sum(sizes.values()), progress)
     done: dict[Path, Read] = {}
     apart: list[Path] = []
@@ -115,6 +122,14 @@ def read_all(
     return done
 
 
+def is_pipe(path: Path) -> bool:
+    """Whether it is a pipe; not if it cannot be looked at. Path.is_fifo raises where a folder may not be searched."""
+    try:
+        return stat.S_ISFIFO(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def _gather(done: dict[Path, Read], apart: list[Path]) -> None:
     from eprof.logs.gathering import gathered
 
@@ -122,13 +137,13 @@ def _gather(done: dict[Path, Read], apart: list[Path]) -> None:
     apart.clear()
 
 
-def _size(path: Path) -> int:
-    """Bytes of an ordinary file; 0 for others, and for those that went away."""
+def _state(path: Path) -> tuple[int, int, int] | None:
+    """Bytes, time of change and inode of an ordinary file; None for others, and for those that went away."""
     try:
         found = path.stat()
     except (OSError, ValueError):
-        return 0
-    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+        return None
+    return (found.st_size, found.st_mtime_ns, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 class _Counter:
@@ -151,10 +166,10 @@ Engine = Callable[[Sequence[Path], Reading, Tell], Iterator[Read]]
 
 
 def _engine(paths: Sequence[Path], sizes: dict[Path, int], scheduler: str | None, workers: int) -> Engine:
-    if scheduler is not None and not any(path.is_fifo() for path in paths):
+    if scheduler is not None and not any(is_pipe(path) for path in paths):
         return lambda some, reading, tell: _dask(some, reading, scheduler)
     many = len(paths) > _MANY_FILES or sum(sizes.values()) > _MANY_BYTES
-    if len(paths) > 1 and many and workers > 1 and not any(path.is_fifo() for path in paths):
+    if len(paths) > 1 and many and workers > 1 and not any(is_pipe(path) for path in paths):
         return lambda some, reading, tell: _processes(some, reading, tell, workers)
     return _here
 
@@ -239,7 +254,9 @@ def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[R
     """Over a Dask cluster. A task whose worker dies is run again by Dask on another."""
     client = _client(scheduler)
     try:
-        tasks = client.map(attempt, [path.resolve() for path in paths], reading=reading, pure=False, retries=3)
+        tasks = client.map(
+            attempt, [Path(os.path.realpath(path)) for path in paths], reading=reading, pure=False, retries=3
+        )
         for path, task in zip(paths, tasks, strict=True):
             yield _result(path, task, reading, scheduler)
             task.release()
