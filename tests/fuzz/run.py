@@ -13,6 +13,7 @@ import gc
 import hashlib
 import json
 import logging
+import math
 import resource
 import sys
 import time
@@ -23,7 +24,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 from targets import TARGETS, Target
 
-SLICE = 500
+SLICE_S = 3.0
 MOST_BYTES = 6 << 30
 Totals = dict[str, dict[str, float]]
 
@@ -60,13 +61,14 @@ class Run:
                 if before is not None:
                     before.unlink()
 
-    def some(self, number: int) -> None:
-        """So many inputs drawn at random."""
-        start = time.process_time()
-        for _ in range(number):
+    def some(self, most: int, seconds: float = math.inf) -> int:
+        """Inputs drawn at random, so many, or for so long on the processor; how many it were."""
+        start, before = time.process_time(), self.inputs
+        while self.inputs - before < most and time.process_time() - start < seconds:
             self.one(self.target.spoilt(self.next), self.next)
             self.next += 1
         self.seconds += time.process_time() - start
+        return self.inputs - before
 
 
 def read_totals(path: Path | None) -> Totals:
@@ -97,7 +99,7 @@ def main() -> int:
     """Parse the command line; slices of all targets in turn until the time or the inputs are at their end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", nargs="+", choices=["all", *TARGETS])
-    parser.add_argument("--inputs", type=int, default=1_000_000, help="of each target")
+    parser.add_argument("--inputs", type=int, default=1_000_000, help="of each target, with those of --totals")
     parser.add_argument("--seconds", type=float, default=3600, help="of all targets together")
     parser.add_argument("--totals", type=Path, help="a file of JSON to add the counts to")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="the number of the first input")
@@ -105,14 +107,18 @@ def main() -> int:
     prepare()
     known = read_totals(options.totals)
     names = list(TARGETS) if "all" in options.target else options.target
-    runs = [Run(TARGETS[name], options.random + int(known.get(name, {}).get("random", 0))) for name in names]
+    done = {name: int(known.get(name, {}).get("random", 0)) for name in names}
+    runs = [Run(TARGETS[name], options.random + done[name]) for name in names]
     end = time.monotonic() + options.seconds
-    while time.monotonic() < end and any(run.inputs < options.inputs for run in runs):
+
+    def left(run: Run) -> int:
+        return max(options.inputs - done[run.target.name] - run.inputs, 0)
+
+    while time.monotonic() < end and any(left(run) for run in runs):
         for run in runs:
-            number = min(SLICE, options.inputs - run.inputs)
-            if number > 0 and time.monotonic() < end:
+            if left(run) and time.monotonic() < end:
                 before = run.broken, run.seconds
-                run.some(number)
+                number = run.some(left(run), SLICE_S)
                 gc.collect()
                 add_totals(
                     options.totals,
