@@ -6,6 +6,7 @@ import stat
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import BinaryIO
 
 # `--costs <(command)`: the shell hands over a pipe under one of these names, and the user means it.
 _HANDED_OVER = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
@@ -28,20 +29,32 @@ def tree(start: Traversable, suffix: str) -> list[Traversable]:
     return found
 
 
-def content(source: Traversable, most: int) -> bytes:
-    """The bytes of a file of at most `most` bytes. Raises OSError, whose `strerror` is a reason in words.
+def opened(path: Path) -> BinaryIO:
+    """A file open for reading. Raises OSError, whose `strerror` is a reason in words.
 
-    A named pipe, a device, a socket and a folder are refused, for they may give nothing or without end.
+    A named pipe, a device and a socket are refused, for they may give nothing or without end; a folder is too.
     """
+    # Without O_NONBLOCK, to open a pipe that nobody writes to would not return.
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        mode = os.fstat(number).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if stat.S_ISFIFO(mode) and str(path).startswith(_HANDED_OVER):
+            os.set_blocking(number, True)
+        elif not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, and no file")
+        return os.fdopen(number, "rb")
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def content(source: Traversable, most: int) -> bytes:
+    """The bytes of a file of at most `most` bytes. Raises OSError as `opened` does, and for a larger one."""
     if not isinstance(source, Path):
         return source.read_bytes()  # in a zip file, whose index tells its size
-    # Without O_NONBLOCK, to open a pipe that nobody writes to would not return.
-    with os.fdopen(os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        mode = os.fstat(file.fileno()).st_mode
-        if stat.S_ISFIFO(mode) and str(source).startswith(_HANDED_OVER):
-            os.set_blocking(file.fileno(), True)
-        elif not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is a folder, a pipe or a device, and no file")
+    with opened(source) as file:
         found = file.read(most + 1)
     if len(found) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, which no such file is")

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import closing
-from io import BufferedReader
-from itertools import chain
+from io import BufferedReader, BytesIO
+from itertools import chain, islice
 from pathlib import Path
 
 from eprof.errors import LogError
@@ -18,6 +18,9 @@ from eprof.logs.store import Store
 from eprof.logs.stream import Source, Tuning, blocks, open_source
 from eprof.logs.table import Log
 from eprof.logs.threads import ahead
+from eprof.resources import content
+
+_MOST_COLUMNS = 1 << 20  # bytes of a file of column names
 
 
 def read(
@@ -112,9 +115,11 @@ def _given(columns: Sequence[str] | None) -> list[Header]:
 
 def read_columns(path: str | Path) -> list[str]:
     """The column names in a file of one CSV line, for rows without header. Raises LogError if there is no such line."""
-    source = open_source(path)
-    with source.handle:
-        text = b"".join(blocks(source, Tuning())).decode()
+    try:
+        source = Source(str(path), BytesIO(), content(Path(path), _MOST_COLUMNS))
+    except OSError as err:
+        raise LogError(f"{path}: cannot be read: {err.strerror or err}; give one line of column names") from err
+    text = b"".join(islice(blocks(source, Tuning()), 2)).decode()
     lines = [line for line in text.split("\n") if line.strip()]
     names = [name.strip() for name in headers.split(lines[0])] if lines else []
     if len(lines) != 1 or len(names) < 2:

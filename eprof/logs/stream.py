@@ -2,7 +2,9 @@
 
 import codecs
 import hashlib
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -68,7 +70,7 @@ def open_source(path: str | Path, progress: Callable[[int], None] | None = None)
     name = str(path)
     try:
         handle = Path(path).open("rb")  # noqa: SIM115 - the reader closes it
-        return Source(name, handle, handle.read(_HEAD), progress=progress)
+        source = Source(name, handle, handle.read(_HEAD), progress=progress)
     except FileNotFoundError as err:
         raise LogError(f"{name}: there is no such file; check the path") from err
     except IsADirectoryError as err:
@@ -77,6 +79,10 @@ def open_source(path: str | Path, progress: Callable[[int], None] | None = None)
         raise LogError(f"{name}: no permission to read this file; change its mode or owner") from err
     except (OSError, ValueError) as err:
         raise LogError(f"{name}: cannot be opened: {err}") from err
+    if source.head and stat.S_ISCHR(os.fstat(handle.fileno()).st_mode) and not handle.isatty():
+        handle.close()
+        raise LogError(f"{name}: this is a device, which may give bytes without end; give a file")
+    return source
 
 
 def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[bytes]:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from eprof.measurements import doubts
 from eprof.measurements import mapping as mappings
+from eprof.measurements.files import table
 from eprof.measurements.mapping import ENERGIES, ENERGIES_ONLY, POWERS, TIMES, VOLTS, Columns
 from eprof.measurements.values import (
     COUNTED,
@@ -23,6 +24,7 @@ from eprof.measurements.values import (
     MeasurementError,
     Measurements,
     lines,
+    numbers,
 )
 
 Bools = npt.NDArray[np.bool_]
@@ -44,30 +46,6 @@ def read(
         raise MeasurementError("Name at least one file of measurements.")
     frames = [(table(Path(path)), str(path)) for path in listed]
     return joined([from_frame(frame, label, mapping, reference) for frame, label in frames], reference)
-
-
-def table(path: Path) -> pd.DataFrame:
-    """The file as a table, a row a measurement. Raises MeasurementError."""
-    try:
-        frame = (
-            pd.read_parquet(path) if path.suffix.lower() == ".parquet" else pd.read_csv(path, skip_blank_lines=False)
-        )
-    except FileNotFoundError as err:
-        raise MeasurementError(f"{path}: there is no such file.") from err
-    except IsADirectoryError as err:
-        raise MeasurementError(f"{path}: is a directory, and no run directory of eprof.") from err
-    except pd.errors.EmptyDataError as err:
-        raise MeasurementError(f"{path}: is empty; measurements are a CSV or Parquet table with a header.") from err
-    except (pd.errors.ParserError, UnicodeDecodeError, ValueError, OSError) as err:
-        reason = " ".join(str(err).split())[:120]
-        raise MeasurementError(f"{path}: is no CSV or Parquet table ({reason}).") from err
-    frame.columns = pd.Index([str(name).strip() for name in frame.columns])
-    if frame.columns.has_duplicates:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise MeasurementError(f"{path}: has two columns called `{twice}`; rename one.")
-    if not len(frame):
-        raise MeasurementError(f"{path}: has a header but no rows.")
-    return frame
 
 
 def from_frame(
@@ -269,4 +247,4 @@ class _Sheet:
         return energy / time_s.where(time_s > 0)
 
     def _numbers(self, name: str) -> pd.Series:
-        return pd.to_numeric(self.frame[name], errors="coerce").astype(np.float64)
+        return numbers(self.frame[name])

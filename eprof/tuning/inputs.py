@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import pandas as pd
-
 from eprof import costs
 from eprof.costs import CostTable
 from eprof.errors import CostError, EprofError
 from eprof.fitting.form import Form
 from eprof.measurements import Measurements, mapping
+from eprof.measurements.files import table as table_in
 from eprof.profile import Energy
 from eprof.validation import protocols, run
 from eprof.validation.models import FormModel
@@ -30,8 +29,8 @@ def is_measurements(path: Path) -> bool:
     if path.suffix != ".csv":
         return False
     try:
-        mapping.choose(pd.read_csv(path, nrows=_HEAD_ROWS), str(path))
-    except (EprofError, ValueError, OSError):
+        mapping.choose(table_in(path, _HEAD_ROWS), str(path))
+    except (EprofError, ValueError):
         # A log of a profiler is no table from its first line on; whatever is wrong with it, its reader says it better.
         return False
     return True
