@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read, read_tuned, real, write
 
 from eprof.errors import EprofError
-from eprof.logs import combine
+from eprof.logs import combine, sqlite, text
 from eprof.logs.stream import Tuning
 
 # Every second row is handed over and added up at once.
@@ -157,3 +157,18 @@ def test_a_launch_of_ncu_that_comes_again_far_behind_is_told(tmp_path):
     path.write_text("\n".join([LONG, *rows]) + "\n")
     with pytest.raises(EprofError, match="launch 0 of process 7 comes far behind launch 8"):
         read_tuned(path, Tuning(chunk_bytes=4096, fold_rows=100))
+
+
+TEXT_TRACES = [name for name in NAMES if b"Grid Size" in (SHARED / "nvprof" / name).read_bytes()[:20_000]]
+DATABASES = [name for name in NAMES if ".nvvp" in name]
+
+
+@pytest.mark.parametrize("name", TEXT_TRACES + DATABASES)
+def test_text_traces_and_databases_are_handed_over_piece_by_piece(name, monkeypatch):
+    path = real(name)
+    plain = read(path)
+    monkeypatch.setattr(text, "_HELD", 3)
+    monkeypatch.setattr(sqlite, "_ROWS", 3)
+    folded = read_tuned(path, FOLDED)
+    assert folded.notes == plain.notes
+    same(combine([folded]), combine([plain]))

@@ -18,6 +18,7 @@ from eprof.logs.table import Log
 _KIND = "nvprof-sqlite"
 _COUNTED = f"{_KIND}-counted"  # times of kernels that counters slowed down
 _CHUNK = 1 << 20
+_ROWS = 1 << 16  # of a table, that are held as Python's numbers
 _KERNEL_TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL")
 _COUNTER_TABLES = ("CUPTI_ACTIVITY_KIND_METRIC", "CUPTI_ACTIVITY_KIND_EVENT", "CUPTI_ACTIVITY_KIND_EVENT_INSTANCE")
 _COPY_TABLES = {
@@ -75,17 +76,16 @@ def _check(source: Source, tables: set[str]) -> None:
 def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str) -> None:
     """Launches in the order they started; start and end are in ns, and start 0 means that the time is not known."""
     device_of = _devices(base)
-    rows = base.execute(
+    found = base.execute(
         f"select s.value, k.deviceId, k.start, k.end from {table} k left join StringTable s on s._id_ = k.name "
         "order by k.start"
-    ).fetchall()
-    kernel = [store.kernels.code(str(name or "(a kernel without name)")) for name, _, _, _ in rows]
-    device = [store.devices.code(device_of[number]) if number in device_of else NO_DEVICE for _, number, _, _ in rows]
-    time_s = [_seconds(start, end) for _, _, start, end in rows]
-    ones = np.ones(len(rows), dtype=np.int64)
-    store.add(
-        kind, Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), ones, np.array(time_s, np.float64))
     )
+    while rows := found.fetchmany(_ROWS):
+        kernel = [store.kernels.code(str(name or "(a kernel without name)")) for name, _, _, _ in rows]
+        device = [store.devices.code(device_of[one]) if one in device_of else NO_DEVICE for _, one, _, _ in rows]
+        time_s = np.array([_seconds(start, end) for _, _, start, end in rows], np.float64)
+        ones = np.ones(len(rows), dtype=np.int64)
+        store.add(kind, Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), ones, time_s))
 
 
 def _seconds(start: object, end: object) -> float:

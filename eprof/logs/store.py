@@ -76,6 +76,7 @@ class Store:
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
     missing: Counter[tuple[str, int]] = field(default_factory=Counter)
     others: dict[str, list[float]] = field(default_factory=dict)
+    untimed: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     later: Later = field(default_factory=Later)
     _held: Counter[str] = field(default_factory=Counter)
@@ -190,6 +191,11 @@ class Store:
         notes = [
             f"{counter}: {number} cell{'s' if number > 1 else ''} {REASONS[reason]}, taken as missing"
             for (counter, reason), number in sorted(self.missing.items())
+        ]
+        notes += [
+            f"{number} kernel rows of {kind} have no readable time; it is taken as missing"
+            for kind, number in self.untimed.items()
+            if number
         ]
         if self.others:
             parts = [f"{int(calls)} {name} ({time_s * 1e3:.6g} ms)" for name, (calls, time_s) in self.others.items()]

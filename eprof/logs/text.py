@@ -21,6 +21,7 @@ _USAGE_ROW = re.compile(
     r"\s*(?:(?P<type>[A-Z][A-Za-z ()]*):)?\s+[\d.]+%?\s+(?P<time>\S+)\s+(?P<calls>\d{1,12})"
     r"\s+\S+\s+\S+\s+\S+\s+(?P<name>\S.*?)\s*"
 )
+_HELD = 1 << 16  # launches of a trace
 _UNITS_ROW = re.compile(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
 
 
@@ -133,6 +134,8 @@ class TextTrace(TextSection):
         self.rows += 1
         if is_kernel(name) and row["Grid Size"] != "-":
             self._launches.append((self.store.kernels.code(name), time_s))
+            if len(self._launches) >= _HELD:
+                self._hand_over()
         else:
             self.store.count_other(name, 1, time_s)
         self.store.note(
@@ -141,13 +144,17 @@ class TextTrace(TextSection):
         )
         return True
 
-    def close(self) -> None:
-        """Hand the launches over."""
+    def _hand_over(self) -> None:
         size = len(self._launches)
         kernel = np.array([code for code, _ in self._launches], dtype=np.int32)
         time_s = np.array([time for _, time in self._launches], dtype=np.float64)
         device = np.full(size, NO_DEVICE, dtype=np.int32)
+        self._launches = []
         add_times(self.store, self.kind, Piece(self.run, device, kernel, np.ones(size, np.int64), time_s))
+
+    def close(self) -> None:
+        """Hand the launches over."""
+        self._hand_over()
 
 
 class TextIgnored(TextSection):
