@@ -1,0 +1,88 @@
+"""Opens a file of measurements as a table: CSV, plain or packed, and Parquet, in bounded memory.
+
+A file that unpacks without end, a Parquet file that promises more rows than there can be, a pipe and a device are
+refused with a sentence.
+"""
+
+import io
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pandas as pd
+
+from eprof.measurements.values import MeasurementError
+from eprof.resources import opened
+
+_MOST_BYTES = 256 << 20
+_MOST_CELLS = 50_000_000
+_PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+_UNREAD = (".zip", ".xz", ".tar", ".tgz")
+
+
+def table(path: Path, rows: int | None = None) -> pd.DataFrame:
+    """The file as a table, a row a measurement; `rows`: the first ones only. Raises MeasurementError."""
+    suffix = path.suffix.lower()
+    if suffix in _UNREAD:
+        raise MeasurementError(
+            f"{path}: is packed as {suffix}; unpack it first ({', '.join(_PACKED)} are read as they are)."
+        )
+    try:
+        with opened(path) as file:
+            frame = _parquet(file) if suffix == ".parquet" else _csv(file, suffix, rows)
+    except FileNotFoundError as err:
+        raise MeasurementError(f"{path}: there is no such file.") from err
+    except IsADirectoryError as err:
+        raise MeasurementError(f"{path}: is a directory, and no run directory of eprof.") from err
+    except pd.errors.EmptyDataError as err:
+        raise MeasurementError(f"{path}: is empty; measurements are a CSV or Parquet table with a header.") from err
+    except (pd.errors.ParserError, UnicodeDecodeError, ValueError, OSError) as err:
+        reason = " ".join(str(getattr(err, "strerror", None) or err).split())[:120]
+        raise MeasurementError(f"{path}: is no CSV or Parquet table ({reason}).") from err
+    frame.columns = pd.Index([str(name).strip() for name in frame.columns])
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise MeasurementError(f"{path}: has two columns called `{twice}`; rename one.")
+    if not len(frame):
+        raise MeasurementError(f"{path}: has a header but no rows.")
+    return frame
+
+
+def _csv(file: BinaryIO, suffix: str, rows: int | None) -> pd.DataFrame:
+    unpacked: Any = file
+    if suffix in _PACKED:
+        import pyarrow as pa
+
+        unpacked = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), _PACKED[suffix])
+    bounded = io.BufferedReader(_Bounded(unpacked), 1 << 18)
+    return pd.read_csv(bounded, skip_blank_lines=False, nrows=rows)
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that ends with a ValueError where it gives more than any file of measurements holds."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__()
+        self._stream, self._left = stream, _MOST_BYTES
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into `buffer`; 0 at the end."""
+        found = self._stream.read(len(buffer))
+        self._left -= len(found)
+        if self._left < 0:
+            raise ValueError(f"it holds more than {_MOST_BYTES >> 20} MB of text")
+        buffer[: len(found)] = found
+        return len(found)
+
+
+def _parquet(file: BinaryIO) -> pd.DataFrame:
+    from pyarrow import parquet
+
+    about = parquet.ParquetFile(file).metadata
+    if about.num_rows * max(1, about.num_columns) > _MOST_CELLS:
+        raise ValueError(f"it says that it holds {about.num_rows:,} rows of {about.num_columns:,} columns")
+    file.seek(0)
+    return pd.read_parquet(file)
