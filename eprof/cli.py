@@ -223,7 +223,7 @@ def _report(options: argparse.Namespace) -> int:
     # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
     gc.disable()
     from eprof import api, cli_progress
-    from eprof.logs.many import cores
+    from eprof.logs.threads import cores
 
     profile = api.load(
         *options.inputs,

@@ -26,6 +26,7 @@ from eprof.errors import LogError, ShortageError, UsageError, shortage
 from eprof.logs import read
 from eprof.logs.cache import Cache, Stamp, asked
 from eprof.logs.table import Log
+from eprof.logs.threads import cores
 
 # What it takes before other processes are worth their start.
 _MANY_BYTES, _MANY_FILES = 96 << 20, 400
@@ -172,11 +173,6 @@ def _engine(paths: Sequence[Path], sizes: dict[Path, int], scheduler: str | None
     if len(paths) > 1 and many and workers > 1 and not any(is_pipe(path) for path in paths):
         return lambda some, reading, tell: _processes(some, reading, tell, workers)
     return _here
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:

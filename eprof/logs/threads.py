@@ -18,6 +18,11 @@ _WAITING = 2
 _MOST_WORKERS = 8
 
 
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def ahead(items: Iterator[T], see: Callable[[T, Executor], None] | None = None) -> Iterator[T]:
     """The same items, each made while those before it are worked on; the second before the first is given.
 
@@ -31,9 +36,9 @@ def ahead(items: Iterator[T], see: Callable[[T, Executor], None] | None = None) 
 
 
 def _ahead(items: Iterator[T], see: Callable[[T, Executor], None] | None) -> Iterator[T]:
-    cores = min(_MOST_WORKERS, os.cpu_count() or 1)
-    with ThreadPoolExecutor(1) as maker, ThreadPoolExecutor(cores) as workers:
-        coming = deque(maker.submit(next, items, None) for _ in range(cores if see else 1))
+    most = min(_MOST_WORKERS, cores())
+    with ThreadPoolExecutor(1) as maker, ThreadPoolExecutor(most) as workers:
+        coming = deque(maker.submit(next, items, None) for _ in range(most if see else 1))
         while (item := coming.popleft().result()) is not None:
             coming.append(maker.submit(next, items, None))
             for later in [item, *(made for one in coming if one.done() and (made := one.result()) is not None)]:
