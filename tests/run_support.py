@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 
 ROOT = Path(__file__).parents[1]
 STAND_INS = Path(__file__).parent / "stand_ins"
@@ -42,7 +43,7 @@ class Bench:
 
     def tool(self, name, source):
         """Put a stand-in into PATH."""
-        self._script(self.bin / name, f"#!{sys.executable}\n" + (STAND_INS / source).read_text())
+        self._script(self.bin / name, f"#!{sys.executable} -SI\n" + (STAND_INS / source).read_text())
 
     def nvprof(self, gpu="Tesla K20c, 3.5"):
         """A machine with a Kepler board and nvprof."""
@@ -100,7 +101,10 @@ class Bench:
         return {**kept, "PATH": path, "PYTHONPATH": f"{ROOT}:{self.site}", "COLUMNS": "120", **self.more, **more}
 
     def run(self, *arguments, stdin=None, text=True, env=None, **more):
-        """`eprof run ARGUMENTS`, to its end."""
+        """`eprof run ARGUMENTS`, to its end; where there is more to set up, started from nothing (see `warm`)."""
+        if not more:
+            words = self.command("run", *arguments)[3:]
+            return warm.run(words, self.folder, self.environment(**(env or {})), stdin, text, 60)
         source = {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin or subprocess.DEVNULL}
         return subprocess.run(
             self.command("run", *arguments), cwd=self.folder, env=self.environment(**(env or {})), capture_output=True,

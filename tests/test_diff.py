@@ -80,8 +80,8 @@ def test_the_two_gemm_variants(diff_command):
     assert set(found["marks"]) == {"estimated", "simulated", "assumed"}
 
 
-def test_as_a_process(eprof_command):
-    done = eprof_command("diff", *GEMM[::-1], *TK1, "--format", "json", "--fail-above", "2%")
+def test_as_a_process(eprof_started):
+    done = eprof_started("diff", *GEMM[::-1], *TK1, "--format", "json", "--fail-above", "2%")
     assert done.returncode == 3 and json.loads(done.stdout)["gates"][0]["failed"]
     assert done.stderr.startswith("eprof: --fail-above 2%: energy grew by 784 %") and done.stderr.count("\n") == 1
 

@@ -1,17 +1,15 @@
 """`eprof doctor`: every problem with the command that mends it, in words and as JSON."""
 
 import json
-import subprocess
 
 import pytest
+import warm
 
 from eprof.collect import doctor
 
 
 def examine(bench, *options, **env):
-    return subprocess.run(
-        bench.command("doctor", *options), cwd=bench.folder, env=bench.environment(**env), capture_output=True, text=True, timeout=60
-    )  # fmt: skip
+    return warm.run(("doctor", *options), bench.folder, bench.environment(**env))
 
 
 def checks(bench, **env):

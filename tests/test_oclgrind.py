@@ -3,12 +3,12 @@
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import warm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_support import ROOT, STAND_INS, block
@@ -231,9 +231,7 @@ def test_without_work_or_traffic_there_is_no_time(tmp_path):
 def eprof(folder, *arguments, **more):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **more}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    return subprocess.run(
-        [sys.executable, "-m", "eprof", *map(str, arguments)], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
-    )  # fmt: skip
+    return warm.run(arguments, folder, environment)
 
 
 @simulator

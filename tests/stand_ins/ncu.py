@@ -5,10 +5,10 @@ run the kernel. STAND_IN_GPU: "NAME, CAPABILITY". STAND_IN_OLD: a version withou
 """
 
 import os
-import signal
-import subprocess
 import sys
-from pathlib import Path
+
+# Of `signal`, `subprocess` and `pathlib` each takes longer to import than all of this to run, and there are hundreds of runs.
+from _signal import SIG_IGN, SIGINT, signal
 
 VALUED = {
     "--page",
@@ -137,6 +137,16 @@ def query():
     return 0
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        return file.read()
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(text)
+
+
 def main():
     words = sys.argv[1:]
     mode = os.environ.get("STAND_IN", "")
@@ -149,25 +159,25 @@ def main():
     if "--query-metrics" in words:
         return query()
     options, command = parse(words)
-    child = subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ended = child.wait()
+    child = os.posix_spawnp(command[0], command, os.environ, setsigdef=[SIGINT])
+    signal(SIGINT, SIG_IGN)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if mode == "silent":
         return 0
-    lines = [f"==PROF== Connected to process {child.pid} ({command[0]})"]
+    lines = [f"==PROF== Connected to process {child} ({command[0]})"]
     message, code = FAULTS.get(mode, (None, None))
     if message is not None and mode != "no-kernel":
         lines.append(message)
-    lines.append(f"==PROF== Disconnected from process {child.pid}")
+    lines.append(f"==PROF== Disconnected from process {child}")
     if mode == "no-kernel":
         lines.append(message)
     elif "STAND_IN_COUNTERS" in os.environ:
-        lines += Path(os.environ["STAND_IN_COUNTERS"]).read_text().splitlines()
+        lines += read(os.environ["STAND_IN_COUNTERS"]).splitlines()
     elif message is None:
-        lines += table(options, child.pid, options["--metrics"].split(","))
+        lines += table(options, child, options["--metrics"].split(","))
     if ended:
         lines.append(f"==ERROR== The application returned an error code ({abs(ended) & 0xFF}).")
-    Path(options["--log-file"]).write_text("\n".join(lines) + "\n")
+    write(options["--log-file"], "\n".join(lines) + "\n")
     return code if code is not None else abs(ended) & 0xFF
 
 

@@ -4,10 +4,10 @@ STAND_IN_TRACE, STAND_IN_COUNTERS: the real logs to replay (the process id is pu
 """
 
 import os
-import signal
-import subprocess
 import sys
-from pathlib import Path
+
+# Of `signal`, `subprocess` and `pathlib` each takes longer to import than all of this to run, and there are hundreds of runs.
+from _signal import SIG_IGN, SIGINT, SIGTERM, signal
 
 VALUED = {"-u", "--log-file", "--events", "--metrics", "--kernels", "--devices", "--timeout"}
 FLAGS = {"--csv", "--print-gpu-trace", "--profile-child-processes"}
@@ -88,7 +88,7 @@ def log_text(options, pid, command, launches, ended):
         lines.append(f"==PID== Profiling application: {command}")
         replay = os.environ.get("STAND_IN_COUNTERS" if counting else "STAND_IN_TRACE")
         if replay:
-            lines += Path(replay).read_text().splitlines()
+            lines += read(replay).splitlines()
         elif launches:
             lines += table(options, launches)
         else:
@@ -104,6 +104,16 @@ def log_text(options, pid, command, launches, ended):
     return "\n".join(lines).replace("PID", str(pid)) + "\n"
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        return file.read()
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(text)
+
+
 def main():
     words = sys.argv[1:]
     mode = os.environ.get("STAND_IN", "")
@@ -117,10 +127,11 @@ def main():
         query(EVENTS if words[0] == "--query-events" else METRICS)
         return 0
     options, command = parse(words)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    child = subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-    ended = child.wait()
+    signal(SIGINT, SIG_IGN)
+    child = os.posix_spawnp(command[0], command, os.environ, setsigdef=[SIGINT])
+    signal(SIGTERM, lambda *_: os.kill(child, SIGTERM))
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    signal(SIGTERM, SIG_IGN)
     if mode == "silent":
         return 0
     launches = int(os.environ.get("STAND_IN_LAUNCHES", "3"))
@@ -128,8 +139,8 @@ def main():
     if counting and "STAND_IN_OTHER_LAUNCHES" in os.environ:
         launches = int(os.environ["STAND_IN_OTHER_LAUNCHES"])
     for n in range(int(os.environ.get("STAND_IN_PROCESSES", "1"))):
-        path = options["--log-file"].replace("%%", "\0").replace("%p", str(child.pid + n)).replace("\0", "%")
-        Path(path).write_text(log_text(options, child.pid + n, " ".join(command), launches + n, ended))
+        path = options["--log-file"].replace("%%", "\0").replace("%p", str(child + n)).replace("\0", "%")
+        write(path, log_text(options, child + n, " ".join(command), launches + n, ended))
     return 9 if ended > 0 else 15 if ended < 0 else 0
 
 
