@@ -184,6 +184,8 @@ def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
             matches = sorted(Path(match) for match in glob.glob(str(one), recursive=True))
             if not matches:
                 raise LogError(f"{one}: no file matches this pattern.")
+            # A pipe that a pattern happens on may wait for ever; whoever means it names it.
+            matches = [one for one in matches if not is_pipe(one)]
             found += [match for match in matches if not os.path.isdir(match) or runs.is_run(match)]  # noqa: PTH112
         else:
             found.append(path)
