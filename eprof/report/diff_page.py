@@ -9,6 +9,7 @@ from eprof.report import badges, diff_view, diff_words
 from eprof.report.badges import MISSING
 from eprof.report.page import _asset, _policy, _templates
 from eprof.report.sections.method import utc
+from eprof.report.unmasked import unmasked
 from eprof.report.view import marks_of
 
 SHOWN = 200
@@ -16,6 +17,7 @@ SHOWN = 200
 
 def html(document: Mapping[str, Any]) -> str:
     """One self-contained HTML file from a document `eprof.diff/1`."""
+    document = unmasked(document)
     style, script = _asset("report.css") + _asset("diff.css"), _asset("diff.js")
     marks = marks_of(document) | marks_of(document["old"]) | marks_of(document["new"])
     said = diff_words.words(document)

@@ -16,13 +16,15 @@ from eprof.report.headline import headline
 from eprof.report.numbers import NARROW
 from eprof.report.sections import sections
 from eprof.report.sections.method import setting, utc
+from eprof.report.unmasked import unmasked
 from eprof.report.view import View
 from eprof.resources import folder
 
 
 def html(document: Mapping[str, Any]) -> str:
     """One self-contained HTML file from a document `eprof.profile/1`."""
-    view = View(document)
+    view = View(unmasked(document))
+    document = view.document
     style, script = _asset("report.css"), _asset("report.js")
     cards = sections(view)
     entries = {key: text for card in cards for key, text in card.data.items()}

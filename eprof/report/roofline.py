@@ -13,6 +13,7 @@ from eprof.report.page import _asset, _policy, _templates
 from eprof.report.roofline_words import ROWS, capped, headline, label, match, verdict
 from eprof.report.sections.limits import panels
 from eprof.report.sections.method import utc
+from eprof.report.unmasked import unmasked
 
 DRAWN, LISTED = 300, 200
 _SCRIPT = "roofline.js"
@@ -20,6 +21,7 @@ _SCRIPT = "roofline.js"
 
 def html(document: Mapping[str, Any]) -> str:
     """One self-contained HTML file."""
+    document = unmasked(document)
     style, script = _asset("report.css"), _asset(_SCRIPT)
     machines = document["machines"]
     page = (

@@ -6,11 +6,13 @@ from typing import Any
 from eprof.report import tuning_view as view
 from eprof.report.sections.method import utc
 from eprof.report.tuning_words import verdict
+from eprof.report.unmasked import unmasked
 from eprof.report.validation import page
 
 
 def html(document: Mapping[str, Any]) -> str:
     """One self-contained HTML file from a document `eprof.tune/1`."""
+    document = unmasked(document)
     made = (
         view.clocks(document),
         view.trade(document),

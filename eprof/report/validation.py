@@ -9,11 +9,13 @@ from eprof.report import validation_view as view
 from eprof.report.page import _asset, _policy, _templates
 from eprof.report.section import Section
 from eprof.report.sections.method import utc
+from eprof.report.unmasked import unmasked
 from eprof.report.validation_words import Verdict, verdict
 
 
 def html(document: Mapping[str, Any]) -> str:
     """One self-contained HTML file from a document `eprof.validation/1`."""
+    document = unmasked(document)
     made = (
         view.programs(document),
         view.protocols(document),
