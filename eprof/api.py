@@ -70,11 +70,9 @@ def load(
         counters.names_in_use(),
         cache_place() if cache else None,
         parts if parts != RANK else None,
+        gather=not owner and not rank_of,
     )
-    together = not owner and not rank_of
-    results = read_all(
-        paths, reading, scheduler=scheduler, workers=workers, progress=progress, gather=together
-    )  # fmt: skip
+    results = read_all(paths, reading, scheduler=scheduler, workers=workers, progress=progress)
 
     def read_one(path: Path) -> Log:
         log = results.get(path) or attempt(path, reading)

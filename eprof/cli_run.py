@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.cli_options import add_output, add_pricing
-from eprof.errors import CollectError, EprofError, LogError, UsageError
+from eprof.errors import CollectError, EprofError, LogError, UsageError, shortage
 from eprof.plain import printable
 
 if TYPE_CHECKING:
@@ -293,6 +293,12 @@ def _report(
     except KeyboardInterrupt:
         _say(f"interrupted; the raw logs are kept in {shown}; `eprof report {shown}` makes the report.")
         return 130
+    except (MemoryError, ImportError, RuntimeError, AttributeError) as err:
+        short = shortage(err)
+        if short is None:
+            raise
+        _say(f"{short}. The raw logs are kept; `eprof report {shown}` makes the report again.")
+        return status or 1
     if not options.quiet:
         _say(f"run directory {shown}; `eprof report {shown}` makes the report again, with other costs if asked.")
     return status

@@ -18,6 +18,7 @@ MANIFEST = "run.json"
 COMPLETE, PARTIAL = "complete", "partial"
 _SUFFIX = ".eprof"
 _MOST_NUMBERS = 100_000
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 _MOST_BYTES = 64 << 20  # of run.json
 
 
@@ -49,8 +50,11 @@ class RunDirectory(NamedTuple):
         except OSError as err:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
+            if not self.path.is_dir():
+                raise CollectError(f"{self.path}: the run directory was removed, with what was collected.") from err
             raise CollectError(
-                f"{self.path / MANIFEST}: cannot be written ({_why(err)}); the logs in {self.logs} are kept."
+                f"{self.path / MANIFEST}: cannot be written ({_why(err)}); the logs in {self.logs} are kept. Make "
+                f"room, and `eprof report {self.path}` reports on them."
             ) from err
 
     def release(self) -> None:
@@ -97,23 +101,29 @@ def default_name(program: str) -> str:
 def _claim(path: Path) -> RunDirectory:
     try:
         (path / "logs").mkdir()
-        lock = _lock(path)
+        lock = _lock(path, needed=False)
     except OSError as err:
         raise _no_directory(path, err) from err
     return RunDirectory(path.resolve(), lock)
 
 
-def _lock(path: Path) -> int:
-    """Take the lock of a directory, which falls when this process ends. Raises BlockingIOError if another holds it."""
+def _lock(path: Path, needed: bool = True) -> int:
+    """Take the lock of a directory, which falls when this process ends.
+
+    Raises BlockingIOError if another holds it; OSError if the file system has no locks (some network ones), where it
+    is needed.
+    """
     # Not on every system, and reading a run directory does not need it.
     import fcntl
 
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise
+    except OSError as err:
+        # The directory was made by us alone in any case; a lock only keeps another run's --force off.
+        if needed or err.errno not in _NO_LOCKS:
+            os.close(lock)
+            raise
     return lock
 
 
@@ -147,6 +157,11 @@ def _remove(path: Path) -> None:
     except BlockingIOError as err:
         raise CollectError(f"{path}: another run is writing to it; wait for its end, or use another name.") from err
     except OSError as err:
+        if err.errno in _NO_LOCKS:
+            raise CollectError(
+                f"{path}: this file system has no locks, so whether another run is writing to it cannot be told; "
+                "remove it yourself, or use another name."
+            ) from err
         raise CollectError(f"{path}: cannot be replaced ({_why(err)}).") from err
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
+from eprof.errors import CollectError
+
 
 class Input:
     """Standard input for several runs: a file is read from where it stood; a pipe is kept as the first run reads it."""
@@ -15,17 +17,30 @@ class Input:
         mode = os.fstat(0).st_mode if _is_open(0) else 0
         self._start = os.lseek(0, 0, os.SEEK_CUR) if stat.S_ISREG(mode) else None
         self._kept: IO[bytes] | None = None
+        self._lost: OSError | None = None
         if runs > 1 and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-            import tempfile
-
-            # Lives as long as the session: the file has no name and vanishes with the process.
-            self._kept = tempfile.TemporaryFile()  # noqa: SIM115
+            self._kept = self._spool()
         self._first = True
+
+    def _spool(self) -> IO[bytes] | None:
+        import tempfile
+
+        try:
+            # Lives as long as the session: the file has no name and vanishes with the process.
+            return tempfile.TemporaryFile()
+        except OSError as err:
+            self._lost = err
+            return None
 
     @contextmanager
     def open(self) -> Iterator[int]:
-        """The file descriptor that the next run reads from."""
+        """The file descriptor that the next run reads from. Raises CollectError if the input was not kept for it."""
         first, self._first = self._first, False
+        if self._lost is not None and not first:
+            raise CollectError(
+                f"its standard input could not be kept for this run ({self._lost.strerror or self._lost}); set TMPDIR "
+                "to a folder that has room, or give the input as a file (< FILE)."
+            )
         if self._start is not None:
             os.lseek(0, self._start, os.SEEK_SET)
             yield 0
@@ -49,13 +64,21 @@ class Input:
         return ours
 
     def _pump(self, target: int) -> None:
-        assert self._kept is not None
         with contextlib.suppress(OSError):
             while piece := os.read(0, 1 << 16):
-                self._kept.write(piece)
-                self._kept.flush()
+                self._keep(piece)
                 write_all(target, piece)
         os.close(target)
+
+    def _keep(self, piece: bytes) -> None:
+        """Keep a piece for later runs; without room for it this run still gets all of its input."""
+        if self._kept is None or self._lost is not None:
+            return
+        try:
+            self._kept.write(piece)
+            self._kept.flush()
+        except OSError as err:
+            self._lost = err
 
 
 def _is_open(descriptor: int) -> bool:

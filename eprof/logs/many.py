@@ -18,6 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any
@@ -30,21 +31,26 @@ from eprof.logs.threads import cores
 
 # What it takes before other processes are worth their start.
 _MANY_BYTES, _MANY_FILES = 96 << 20, 400
-# Files that a process is given at a time, and logs whose tables are put together.
-_MOST_AT_ONCE, _GATHERED = 32, 128
+# Logs whose tables are put together, always the same ones; and at most so many are given to a process at a time.
+_AT_ONCE = 32
 Read = Log | LogError
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What is asked of the reader (`logs.read`), and the folder of the cache; None: no cache."""
+    """What is asked of the reader (`logs.read`), and the folder of the cache; None: no cache.
+
+    gather: of every so many logs the first gets the tables of all and the others none: thousands of logs then take no
+    more room and time than their rows. Only for what looks at all of them together.
+    """
 
     columns: tuple[str, ...] | None
     names: dict[str, str]
     keep: frozenset[str]
     cache: Path | None = None
     parts: str | None = None
+    gather: bool = False
 
     @cached_property
     def _asked(self) -> str:
@@ -97,30 +103,38 @@ def read_all(
     scheduler: str | None = None,
     workers: int = 1,
     progress: Progress | None = None,
-    gather: bool = False,
 ) -> dict[Path, Read]:
     """Each log, or the LogError that says why there is none, in the order of the paths.
 
     scheduler: "tcp://HOST:PORT" of a Dask cluster that sees the same files, or "local" for one made here; None: this
     machine. workers: processes that may be used on it, where that pays. progress: is told how many bytes were read, and
-    how many there are. gather: every so many logs, the first gets the tables of all and the others none, so that
-    thousands of logs take no more room than their rows.
+    how many there are.
     Raises UsageError if the scheduler cannot be used, ShortageError if there is too little memory or the like to read.
     """
     sizes = {path: (_state(path) or (0,))[0] for path in paths}
     counter = _Counter(sum(sizes.values()), progress)
     done: dict[Path, Read] = {}
-    apart: list[Path] = []
     before = 0
-    for path, found in zip(paths, _engine(paths, sizes, scheduler, workers)(paths, reading, counter.add), strict=True):
-        done[path] = found
-        if gather and isinstance(found, Log):
-            apart.append(path)
-        if len(apart) >= _GATHERED:
-            _gather(done, apart)
-        before += sizes[path]
-        counter.reach(before)
+    coming = _engine(paths, sizes, scheduler, workers)(paths, reading, counter.add)
+    for block in _blocks(paths, _AT_ONCE):
+        for path, found in zip(block, coming, strict=False):
+            done[path] = found
+            before += sizes[path]
+            counter.reach(before)
+        if reading.gather:
+            done.update(zip(block, _gathered([done[path] for path in block]), strict=True))
     return done
+
+
+def _blocks(paths: Sequence[Path], size: int) -> list[Sequence[Path]]:
+    return [paths[first : first + size] for first in range(0, len(paths), size)]
+
+
+def _gathered(found: Sequence[Read]) -> list[Read]:
+    from eprof.logs.gathering import gathered
+
+    logs = iter(gathered([one for one in found if isinstance(one, Log)]))
+    return [next(logs) if isinstance(one, Log) else one for one in found]
 
 
 def is_pipe(path: Path) -> bool:
@@ -129,13 +143,6 @@ def is_pipe(path: Path) -> bool:
         return stat.S_ISFIFO(path.stat().st_mode)
     except (OSError, ValueError):
         return False
-
-
-def _gather(done: dict[Path, Read], apart: list[Path]) -> None:
-    from eprof.logs.gathering import gathered
-
-    done.update(zip(apart, gathered([log for path in apart if isinstance(log := done[path], Log)]), strict=True))
-    apart.clear()
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
@@ -193,6 +200,12 @@ def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
         raise
 
 
+def _attempt_all(paths: Sequence[Path], reading: Reading) -> list[Read]:
+    """The work of a process at a time. What is put together here is sent in fewer pieces."""
+    found = [attempt(path, reading) for path in paths]
+    return _gathered(found) if reading.gather and len(paths) == _AT_ONCE else found
+
+
 def _here(paths: Sequence[Path], reading: Reading, tell: Tell) -> Iterator[Read]:
     return (attempt(path, reading, tell) for path in paths)
 
@@ -205,12 +218,13 @@ def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int
         with _undisturbed():
             pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin_worker)
         try:
+            # Few large logs must not go to one process.
+            size = min(1 + len(paths) // (16 * workers), _AT_ONCE)
             with _undisturbed():
-                size = min(1 + len(paths) // (16 * workers), _MOST_AT_ONCE)
-                coming = pool.map(attempt, paths, [reading] * len(paths), chunksize=size)
-            for found in coming:
-                yield found
-                done += 1
+                coming = pool.map(_attempt_all, _blocks(paths, size), repeat(reading))
+            for several in coming:
+                yield from several
+                done += len(several)
         except BaseException:
             # What they are at is of no use any more, and may take long.
             for one in set(active_children()) - others:
@@ -219,7 +233,8 @@ def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int
         finally:
             pool.shutdown(cancel_futures=True)
     except Exception as err:
-        if not isinstance(err, BrokenProcessPool) and shortage(err) is None:
+        # An OSError is of the pool itself; that of a log is a result.
+        if not isinstance(err, BrokenProcessPool | OSError | NotImplementedError) and shortage(err) is None:
             raise
         yield from _here(paths[done:], reading, tell)
 
