@@ -88,6 +88,18 @@ def add_totals(path: Path | None, name: str, **more: float) -> None:
         beside.replace(path)
 
 
+def table(known: Totals) -> str:
+    """The totals in Markdown, a row a target; rates are of the processor's time."""
+    rows = ["| reader | at random | guided | broke something | a second |", "|---|---:|---:|---:|---:|"]
+    for name in TARGETS:
+        one = known.get(name, {})
+        counts = [int(one.get(what, 0)) for what in ("random", "guided", "broken")]
+        rate = sum(counts[:2]) / one["seconds"] if one.get("seconds") else 0
+        rows.append(f"| {name} | {counts[0]:,} | {counts[1]:,} | {counts[2]:,} | {rate:,.0f} |")
+    sums = [int(sum(one.get(what, 0) for one in known.values())) for what in ("random", "guided", "broken")]
+    return "\n".join([*rows, f"| all | {sums[0]:,} | {sums[1]:,} | {sums[2]:,} | |"])
+
+
 def prepare() -> None:
     """Bounded memory, no log lines, and no time for garbage but between slices."""
     logging.disable()
@@ -98,12 +110,19 @@ def prepare() -> None:
 def main() -> int:
     """Parse the command line; slices of all targets in turn until the time or the inputs are at their end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", nargs="+", choices=["all", *TARGETS])
+    parser.add_argument("target", nargs="*", metavar="TARGET", help="all, or some of what --list tells")
+    parser.add_argument("--list", action="store_true", help="tell the targets")
+    parser.add_argument("--told", action="store_true", help="show the totals as a table")
     parser.add_argument("--inputs", type=int, default=1_000_000, help="of each target, with those of --totals")
     parser.add_argument("--seconds", type=float, default=3600, help="of all targets together")
     parser.add_argument("--totals", type=Path, help="a file of JSON to add the counts to")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="the number of the first input")
     options = parser.parse_args()
+    if options.list or options.told:
+        print(table(read_totals(options.totals)) if options.told else "\n".join(TARGETS))
+        return 0
+    if not options.target or not {"all", *TARGETS} >= set(options.target):
+        parser.error(f"name targets: all, {', '.join(TARGETS)}")
     prepare()
     known = read_totals(options.totals)
     names = list(TARGETS) if "all" in options.target else options.target

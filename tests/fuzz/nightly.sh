@@ -1,0 +1,34 @@
+#!/bin/sh
+# Every reader for a night: half of the time at random, half guided by coverage (where atheris is installed).
+#
+#     sh tests/fuzz/nightly.sh [SECONDS] [TOTALS.json]
+#
+# Ends with 1 if there is a new file in tests/fuzz/findings. Inputs go on from where TOTALS.json says that the last night
+# ended; PYTHON names the interpreter, CORPUS the folder in which guided inputs are kept from night to night.
+here=$(cd "$(dirname "$0")" && pwd)
+python=${PYTHON:-python}
+seconds=${1:-28800}
+totals=${2:-$here/../../fuzz-totals.json}
+corpus=${CORPUS:-${XDG_CACHE_HOME:-$HOME/.cache}/eprof-fuzz}
+before=$(find "$here/findings" -type f | sort)
+
+if "$python" -c 'import atheris' 2>/dev/null; then
+    "$python" "$here/run.py" all --inputs 1000000000 --seconds $((seconds / 2)) --totals "$totals"
+    targets=$("$python" "$here/run.py" --list)
+    each=$((seconds / 2 / $(echo "$targets" | wc -w)))
+    for target in $targets; do
+        CORPUS=$corpus/$target "$python" "$here/guided.py" "$target" --totals "$totals" \
+            -max_total_time=$((each > 0 ? each : 1)) -verbosity=0 2>&1 | grep -a "^$target " # what it found
+    done
+else
+    echo "atheris is not there (pip install atheris), so nothing is guided by coverage" >&2
+    "$python" "$here/run.py" all --inputs 1000000000 --seconds "$seconds" --totals "$totals"
+fi
+
+"$python" "$here/run.py" --told --totals "$totals"
+after=$(find "$here/findings" -type f | sort)
+if [ "$before" != "$after" ]; then
+    echo "new findings:"
+    echo "$after" | while read -r one; do echo "$before" | grep -qxF "$one" || echo "$one"; done
+    exit 1
+fi
