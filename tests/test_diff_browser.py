@@ -3,7 +3,7 @@
 import pytest
 from diff_support import energy, kernel
 from report_support import HOSTILE
-from test_report_browser import View, browser  # noqa: F401 - a fixture
+from test_report_browser import browser, contexts, opener  # noqa: F401 - fixtures
 
 from eprof.compare import compare
 from eprof.report.diff_page import html
@@ -42,19 +42,9 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture
-def view(browser, files):  # noqa: F811
-    opened = []
-
-    def show(case, width=1180, **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        shown = View(context, files / f"{case}.html")
-        opened.append((context, shown))
-        return shown.ready() if options.get("java_script_enabled", True) else shown
-
-    yield show
-    for context, shown in opened:
-        assert shown.wrong == []
-        context.close()
+def view(opener, files):  # noqa: F811
+    yield lambda case, **options: opener(files / f"{case}.html", **options)
+    opener.close()
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -90,7 +80,7 @@ def test_sorts_filters_and_remembers_the_theme(view):
 
 
 def test_without_a_script_everything_is_there(view):
-    shown = view("two", java_script_enabled=False)
+    shown = view("two", scripts=False)
     assert "NEW uses" in shown.text("h1") and "less than OLD" in shown.text("h1")
     assert shown.page.locator("#changed .row").count() >= 4
     assert shown.page.locator("#kernels-table tbody tr").count() == 2
