@@ -34,6 +34,7 @@ _PARTS_FOLDER = "parts"
 _MOST_ABOVE, _MOST_FILES = 16, 100  # files that a definition extends: one above the other, and in all
 _DEEPEST, _LONGEST = 50, 20_000  # quantities inside quantities; characters of a formula with all of them put in
 _MOST_NAMES = 2000
+_LARGEST = 1e30  # of a number in a definition
 _MOST_SLICES = 16  # slices looked for in a log, well above the 8 of any GPU that nvprof knows
 
 
@@ -684,7 +685,7 @@ def _sliced(stack: _Stack, name: str, about: Mapping[str, Any], unit: str) -> Co
         isinstance(slices, str)
         and slices.count("{}") == 1
         and isinstance(about.get("expect"), int)
-        and about["expect"] > 0
+        and 0 < about["expect"] <= _MOST_SLICES
     ):
         expect = about["expect"]
         listed = tuple(slices.replace("{}", str(number)) for number in range(_MOST_SLICES))
@@ -719,6 +720,8 @@ def _parameters(stack: _Stack) -> tuple[dict[str, float], dict[str, str]]:
         if not isinstance(about, dict) or type(about.get("value")) not in (int, float):
             raise stack.error("a parameter is { value = NUMBER, why = REASON }.", "parameter", name)
         stack.origin["parameter", name].check_keys(about, ("value", "why"), "parameter", name)
+        if not abs(about["value"]) < _LARGEST:
+            raise stack.error("the value of a parameter must be finite.", "parameter", name)
         values[name] = float(about["value"])
         reasons[name] = _text(stack.origin["parameter", name], about.get("why"), "parameter", name, "why")
     return values, reasons
