@@ -25,7 +25,7 @@ class Tuning:
     Results do not depend on it, but for the last digits of what is added up in another order.
     """
 
-    chunk_bytes: int = 8 << 20
+    chunk_bytes: int = 4 << 20
     longest_line: int = 4 << 20
     fast_from: int = 1 << 15
     fold_rows: int = 1 << 20
