@@ -14,6 +14,16 @@ ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared" / "data"
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With `-n`, a file's tests run in one process: what they share (browser, run directories, compiled code) is made once."""
+    if config.getvalue("dist") != "load":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
+
+
 def pytest_collection_finish():
     """What thousands of tests are made of is never garbage: looking through it again and again took a sixth of the time."""
     gc.collect()

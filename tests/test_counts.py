@@ -366,7 +366,7 @@ number = st.integers(0, 10**12).map(float)
     st.integers(0, 1000),
     st.integers(0, 1000),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_counts_are_linear_in_the_counters(values, first, second):
     def counted(pick):
         found = count(make({name: pick(*pair) for name, pair in zip(LINEAR, values, strict=True)}), "5.0", "accessed")
@@ -413,7 +413,7 @@ def some_counts(values, times):
         )
     )
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_grouping_conserves_counts_and_energy(drawn):
     values, times, labels = drawn
     apart = some_counts(values, times)

@@ -17,7 +17,7 @@ from eprof.errors import CostError
 from eprof.marks import NONE, Mark
 from eprof.vocabulary import BYTES, CONSTANT, COUNTS, INSTRUCTIONS, PARTS
 
-settings.register_profile("shared machine", deadline=None, max_examples=25)
+settings.register_profile("shared machine", deadline=None, max_examples=10)
 settings.load_profile("shared machine")
 
 MISSING, ESTIMATED, ASSUMED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.ASSUMED)
@@ -277,7 +277,7 @@ def test_energy_that_is_not_known_is_marked_missing(drawn, prices, duration):
     pd.testing.assert_frame_equal(unknown, missing)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.sampled_from(["852/924", "612/528", "396/204", "852/792"]), st.sampled_from(list(COUNTS)))
 def test_every_charge_of_the_tk1_reaches_the_energy(setting, word):
     priced = costs.load("jetson-tk1").at(setting)

@@ -104,6 +104,9 @@ def test_a_directory_and_a_file_without_permission(capsysbinary, tmp_path):
     assert answer(capsysbinary, tmp_path / "not-there.csv") is None
 
 
+WHOLE = {}  # log -> J, of a log that is not cut
+
+
 @pytest.mark.parametrize("share", [0.1, 0.35, 0.6, 0.85, 0.999])
 @pytest.mark.parametrize(
     "name", ["k20c-metrics-summary.csv", "k20c-gpu-trace.csv", "titan-wide-trace-events-and-metrics.csv"]
@@ -113,9 +116,10 @@ def test_a_log_that_is_cut_off_says_so_or_is_refused(capsysbinary, real_log, tmp
     path = tmp_path / "cut.csv"
     path.write_bytes(whole[: int(len(whole) * share)])
     document = answer(capsysbinary, path)
-    full = answer(capsysbinary, real_log(name))
+    if name not in WHOLE:
+        WHOLE[name] = answer(capsysbinary, real_log(name))["energy_j"]["total"] or 0
     if document is not None:
-        assert (document["energy_j"]["total"] or 0) <= (full["energy_j"]["total"] or 0) * (1 + 1e-9)
+        assert (document["energy_j"]["total"] or 0) <= WHOLE[name] * (1 + 1e-9)
 
 
 def test_latin_1_and_gzip_and_line_ends(capsysbinary, real_log, tmp_path):

@@ -58,7 +58,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(runs=st.lists(rows, min_size=1, max_size=3), tuning=st.sampled_from([FOLDED, TINY_FOLDED]))
 def test_launches_with_holes_stay_lower_bounds(tmp_path, runs, tuning):
     text = "".join(
@@ -119,7 +119,7 @@ ncu_launches = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(launches=ncu_launches, raw=st.booleans(), fold_rows=st.integers(2, 9))
 def test_launches_of_ncu_with_holes_stay_lower_bounds(tmp_path, launches, raw, fold_rows):
     count, rate = "smsp__inst_executed.sum", "sm__warps_active.avg.pct_of_peak_sustained_active"

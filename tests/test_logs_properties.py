@@ -33,7 +33,7 @@ from eprof.logs import combine
 from eprof.logs.values import careful_cells, cells
 from eprof.marks import Mark
 
-quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput"'
 KERNELS = st.sampled_from(["axpy(int, float*)", 'odd "one", two', "größe<a, b>()", "_Z4axpyPf"])
 NUMBERS = st.one_of(st.integers(0, 10**12).map(str), st.sampled_from(["2.5%", "1.5GB/s", "<OVERFLOW>", "0.125000", ""]))
@@ -114,7 +114,7 @@ ROWS = st.one_of(
 )
 
 
-@settings(quick, max_examples=25)
+@settings(quick, max_examples=15)
 @given(rows=st.lists(ROWS, max_size=25))
 @example(rows=[METRICS, metric("a", 1), f'"{K20C}","open,2,"a","b",1,2,3', metric("a", 2), 'x"'])
 @example(rows=[WIDE, ",,,,,GB/s", f'"{K20C}","1","7","axpy",+5,2.0', f'"{K20C}","1","7","axpy", 5 ,2.0'])
