@@ -158,7 +158,7 @@ def _with_units(texts: pa.Array) -> tuple[Array, Array]:
         scale = np.array([RATES.get(name, 1.0) for name in names])
         kind = np.array([_PERCENT if name == "%" else _BYTES_PER_S for name in names], dtype=np.int8)
         good = number < LARGEST
-        values[suffixed] = np.where(good, number * scale[codes], np.nan)
+        values[suffixed] = np.where(good, number, np.nan) * scale[codes]
         kinds[suffixed] = np.where(good, kind[codes], np.int8(UNREADABLE))
     others = texts.filter(pc.invert(parts.is_valid())).dictionary_encode()
     if len(others):
