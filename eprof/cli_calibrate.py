@@ -212,7 +212,7 @@ def _dry_run(request: "Request") -> int:
     try:
         device = cuda_session.probe(request.device)
         capability = capability_of(str(device["capability"]))
-        print(f"# {device['name']}, compute capability {device['capability']}")
+        print(printable(f"# {device['name']}, compute capability {device['capability']}"))
     except EprofError as err:
         _say(f"{err} These are the benchmarks for a GPU of capability 9.0.")
         capability = (9, 0)

@@ -251,17 +251,17 @@ def _dry_run(setup: "Setup") -> int:
     """Print what would be run: valid shell commands, and lines of explanation that begin with #."""
     plan = setup.plan()
     place = Path(setup.settings.place or "RUN")
-    print(f"# {_chosen(setup)}")
+    print(printable(f"# {_chosen(setup)}"))
     for step in setup.steps(plan, place):
-        print(f"# {step.what}: {step.why}; each kernel runs (passes): {step.passes}")
+        print(printable(f"# {step.what}: {step.why}; each kernel runs (passes): {step.passes}"))
         words = [f"{key}={shlex.quote(value)}" for key, value in step.environment.items()]
         print(printable(" ".join([*words, shlex.join(step.command)])))
         if step.then is not None:
             print(printable(f"{shlex.join(step.then.command)} > {shlex.quote(str(step.then.log))}"))
     for counter, why in plan.counters.items():
-        print(f"# {counter}: {why}")
+        print(printable(f"# {counter}: {why}"))
     for sentence in plan.missing:
-        print(f"# {sentence}")
+        print(printable(f"# {sentence}"))
     return 0
 
 

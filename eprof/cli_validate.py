@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from eprof.cli_options import add_output
 from eprof.cli_output import Result, deliver, planned
 from eprof.errors import EprofError, UsageError
+from eprof.plain import printable
 
 if TYPE_CHECKING:
     from eprof.costs import CostTable
@@ -332,7 +333,12 @@ class Progress:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self._bar.start()
         self._tasks: dict[str, Any] = {}
@@ -342,7 +348,7 @@ class Progress:
         if words not in self._tasks:
             for task in self._tasks.values():
                 self._bar.update(task, visible=False)
-            self._tasks[words] = self._bar.add_task(words, total=of)
+            self._tasks[words] = self._bar.add_task(printable(words), total=of)
         self._bar.update(self._tasks[words], completed=done)
 
     def __exit__(self, *exc: object) -> None:

@@ -55,14 +55,17 @@ _LEGEND = {
 
 def show(document: dict[str, Any], verbose: bool = False) -> None:
     """Print the summary of a profile on standard output; every kernel and note if `verbose`."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     _print(_summary(document, verbose, console.width), console)
 
 
 def text(document: dict[str, Any], verbose: bool = False, width: int = 110) -> str:
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
-    _print(_summary(document, verbose, width), Console(file=buffer, width=width, no_color=True, highlight=False))
+    _print(
+        _summary(document, verbose, width),
+        Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False),
+    )
     return buffer.getvalue()
 
 

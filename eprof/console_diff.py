@@ -33,7 +33,7 @@ _Document = Mapping[str, Any]
 
 def show(document: _Document, verbose: bool = False) -> None:
     """Print a difference on standard output; every kernel, part and note if `verbose`."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     for part in _summary(document, verbose, console.width):
         console.print(part)
 
@@ -41,7 +41,7 @@ def show(document: _Document, verbose: bool = False) -> None:
 def text(document: _Document, verbose: bool = False, width: int = 110) -> str:
     """The same as plain text of `width` columns."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, no_color=True, highlight=False)
+    console = Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False)
     for part in _summary(document, verbose, width):
         console.print(part)
     return buffer.getvalue()

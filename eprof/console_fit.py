@@ -22,7 +22,7 @@ _NOTES = 6
 
 def show(document: Mapping[str, Any], verbose: bool = False) -> None:
     """Print the summary on standard output; every note if `verbose`."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     for part in _summary(document, verbose):
         console.print(part)
 
@@ -30,7 +30,7 @@ def show(document: Mapping[str, Any], verbose: bool = False) -> None:
 def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -> str:
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, no_color=True, highlight=False)
+    console = Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False)
     for part in _summary(document, verbose):
         console.print(part)
     return buffer.getvalue()
@@ -38,8 +38,10 @@ def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -
 
 def _summary(document: Mapping[str, Any], verbose: bool) -> Iterable[RenderableType]:
     yield Text(
-        f"{document['rows']} rows, {document['benchmarks']} kernels, {document['settings']} settings "
-        f"(columns read as {document['mapping']}); {document['form']}",
+        printable(
+            f"{document['rows']} rows, {document['benchmarks']} kernels, {document['settings']} settings "
+            f"(columns read as {document['mapping']}); {document['form']}"
+        ),
         style="dim",
     )
     yield Text(_headline(document), style="bold")
@@ -49,7 +51,7 @@ def _summary(document: Mapping[str, Any], verbose: bool) -> Iterable[RenderableT
         yield _prices(document)
     yield Text(_constant(document))
     for sentence in _together(document):
-        yield Text(sentence)
+        yield Text(printable(sentence))
     notes = document["notes"] if verbose else document["notes"][:_NOTES]
     for note in notes:
         yield Text(f"Note: {printable(note)}", style="dim")
@@ -73,7 +75,7 @@ def _errors(document: Mapping[str, Any]) -> Table:
     table.add_column("mean error of power")
     table.add_column("%", justify="right")
     for name, value in document["mean_absolute_error_percent"].items():
-        table.add_row(_PROTOCOLS.get(name, name), f"{value:.1f}")
+        table.add_row(_PROTOCOLS.get(name) or printable(name), f"{value:.1f}")
     return table
 
 
@@ -93,7 +95,7 @@ def _prices(document: Mapping[str, Any]) -> Table:
         told = price["told"]
         value = "-" if told == "not told" else f"{price['pj']:.3g}" if told == "told" else f"{price['pj']:.2g}"
         between = "" if price["low"] is None else f"{price['low']:.2g} to {price['high']:.2g}"
-        table.add_row(price["name"], value, between, _TOLD[told])
+        table.add_row(printable(price["name"]), value, between, _TOLD[told])
     return table
 
 

@@ -24,7 +24,7 @@ _PLOTS = (("flop_per_s", "Speed", "flop/s"), ("flop_per_j", "Energy efficiency",
 
 def show(document: dict[str, Any], verbose: bool = False) -> None:
     """Print the lines, the balances and the kernels on standard output."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     for part in _parts(document, verbose, console.width):
         console.print(part)
 
@@ -32,7 +32,7 @@ def show(document: dict[str, Any], verbose: bool = False) -> None:
 def text(document: dict[str, Any], verbose: bool = False, width: int = 110) -> str:
     """The same as plain text of `width` columns."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, no_color=True, highlight=False)
+    console = Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False)
     for part in _parts(document, verbose, width):
         console.print(part)
     return buffer.getvalue()

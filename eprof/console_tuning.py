@@ -23,7 +23,7 @@ _STEPS = (230, 223, 222, 215, 208, 172, 130, 94, 52)
 
 def show(document: Mapping[str, Any], verbose: bool = False) -> None:
     """Print the summary on standard output; every kernel and note if `verbose`."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     for part in _summary(document, verbose, console.width):
         console.print(part)
 
@@ -31,7 +31,7 @@ def show(document: Mapping[str, Any], verbose: bool = False) -> None:
 def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -> str:
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, no_color=True, highlight=False)
+    console = Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False)
     for part in _summary(document, verbose, console.width):
         console.print(part)
     return buffer.getvalue()
@@ -63,7 +63,10 @@ def _heat(document: Mapping[str, Any]) -> Iterable[RenderableType]:
     if not cells.cores:
         return
     table = Table(
-        box=None, pad_edge=False, title_justify="left", title=f"{cells.caption} Core MHz across, memory MHz down."
+        box=None,
+        pad_edge=False,
+        title_justify="left",
+        title=printable(f"{cells.caption} Core MHz across, memory MHz down."),
     )
     table.add_column("", justify="right")
     for core in cells.cores:
@@ -74,7 +77,7 @@ def _heat(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         table.add_row(f"{memory:g}", *words)
     yield table
     now = document["now"]
-    yield Text(cells.legend + (f", now at {label(now)}" if now else ""), style="dim")
+    yield Text(printable(cells.legend + (f", now at {label(now)}" if now else "")), style="dim")
 
 
 def _cell(words: str, step: int | None) -> Text:

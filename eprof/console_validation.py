@@ -20,7 +20,7 @@ _NARROWEST, _WIDEST = 14, 48
 
 def show(document: Mapping[str, Any], verbose: bool = False) -> None:
     """Print the summary on standard output; every kernel and note if `verbose`."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     for part in _summary(document, verbose, console.width):
         console.print(part)
 
@@ -28,7 +28,7 @@ def show(document: Mapping[str, Any], verbose: bool = False) -> None:
 def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -> str:
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, no_color=True, highlight=False)
+    console = Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False)
     for part in _summary(document, verbose, console.width):
         console.print(part)
     return buffer.getvalue()

@@ -64,7 +64,7 @@ def _charges(charges: Sequence[Row]) -> Table:
         how = f"{one['formula']} = {one['numbers']}" if one["formula"] else ""
         # "no price" says what the mark `missing` would say again.
         marks = "" if one["status"] == "unpriced" else _marks(one["marks"])
-        table.add_row(one["label"], pays, how, printable(one["why"]) + marks, style=_style(one["status"]))
+        table.add_row(one["label"], pays, printable(how), printable(one["why"]) + marks, style=_style(one["status"]))
     return table
 
 
@@ -80,7 +80,8 @@ def show_definitions(definitions: Sequence[Row]) -> None:
     """List the counter definitions."""
     table = _table("name", "profiler", "capability", "counters", "source")
     for one in definitions:
-        table.add_row(one["name"], one["profiler"], ", ".join(one["capabilities"]), str(one["counters"]), one["source"])
+        words = (one["name"], one["profiler"], ", ".join(one["capabilities"]), str(one["counters"]), one["source"])
+        table.add_row(*map(printable, words))
     _print([table, Text("`eprof counters NAME` shows how every count is made.", style="dim")])
 
 
@@ -89,13 +90,13 @@ def show_definition(summary: Row, counts: Sequence[Row]) -> None:
     table = _table("count", "books", "way", "formula of counters", "note")
     last = None
     for row in counts:
-        label = row["label"] if row["word"] != last else ""
+        label = printable(row["label"]) if row["word"] != last else ""
         last = row["word"]
         note = printable(row["note"] or "") + _marks(row["marks"])
         way = str(row["rank"]) if row["rank"] else ""
         table.add_row(label, _BOOKS[row["books"]], way, printable(row["expanded"] or "not countable"), note)
     head = f"{summary['name']}: {summary['profiler']}, compute capability {', '.join(summary['capabilities'])}"
-    _print([Text(head, style="bold"), Text(printable(f"Source: {summary['source']}")), table])
+    _print([Text(printable(head), style="bold"), Text(printable(f"Source: {summary['source']}")), table])
 
 
 def show_found(wanted: str, found: Sequence[Row]) -> None:
@@ -117,6 +118,6 @@ def _table(*columns: str) -> Table:
 
 
 def _print(parts: Iterable[RenderableType]) -> None:
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     for part in parts:
-        console.print(part, markup=False)
+        console.print(part)

@@ -14,6 +14,7 @@ from eprof.fitting.moments import CONSTANTS
 from eprof.fitting.quality import LOOSE, TOLD, Quality
 from eprof.fitting.solve import Fit
 from eprof.measurements.values import CORE, COUNTED, DOMAINS, MeasurementError, Measurements
+from eprof.plain import printable
 from eprof.vocabulary import COUNTS, PARTS
 
 _REPLICAS = 30
@@ -74,7 +75,7 @@ def number(value: float, digits: int = 4) -> str:
 
 def quoted(words: str) -> str:
     """A TOML string."""
-    return '"' + " ".join(words.split()).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + printable(" ".join(words.split())).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +98,13 @@ class _Text:
     def header(self) -> str:
         """Comment, name, device, source."""
         head = self.head
-        lines = [f"# What an instruction and a byte cost on {head.device}. docs/costs.md explains the format.", "#"]
+        # A line end in a name would end the comment.
+        lines = [
+            f"# What an instruction and a byte cost on {printable(head.device)}. docs/costs.md explains the format.",
+            "#",
+        ]
         if head.command:
-            lines += ["# Made by", f"#   {head.command}", "#"]
+            lines += ["# Made by", f"#   {printable(head.command)}", "#"]
         lines += [
             "# The counts are those of a regression: what was not counted is in the price of what goes with it, and",
             "# prices of counts that come and go together cannot be told apart ([fit] says which).",

@@ -3,6 +3,7 @@
 docs/fit.md explains the form. Columns are used in formulas (`eprof.definition`); what is not there is left out.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -184,6 +185,10 @@ def _terms(document: Document) -> tuple[Term, ...]:
         for name, text in terms.items():
             if name in found:
                 raise document.error(f"`{name}` stands in both domains.", "terms", domain, name)
+            if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+                raise document.error(
+                    f"`{name}` is no name of a price; use small letters, digits and _.", "terms", domain
+                )
             texts = _texts(document, text if isinstance(text, list) else [text], "terms", domain, name)
             found[name] = Term(name, domain, tuple(_formula(document, one, "terms", domain, name) for one in texts))
     return tuple(found.values())
