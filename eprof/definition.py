@@ -81,7 +81,10 @@ def _names(tree: ast.expr, depth: int = 0) -> set[str]:
         raise _NotAllowed(f"the formula has more than {_DEEPEST_FORMULA} terms or parentheses; make steps of it")
     match tree:
         case ast.BinOp(left=left, right=right, op=op) if type(op) in _OPERATORS:
-            return _names(left, depth + 1) | _names(right, depth + 1)
+            before, behind = _names(left, depth + 1), _names(right, depth + 1)
+            if isinstance(op, ast.Div) and not behind and _value(right, {}) == 0:
+                raise _NotAllowed("the formula divides by zero")
+            return before | behind
         case ast.Name(id=name):
             return {name}
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eprof.logs import combine
+
 HERE = Path(__file__).parent / "fuzz"
 sys.path.insert(0, str(HERE))
 import check as checks
 import damage
 import others
+import written
 from check import attempt, check, check_less, check_rows
 from run import Run, add_totals, read_totals
 from seeds import BY_LIBRARIES, REFUSED, SEEDS
@@ -122,3 +125,35 @@ def test_an_endless_reader_is_stopped(monkeypatch):
     monkeypatch.setattr(checks, "read_tuned", lambda *_, **__: [None for _ in iter(int, 1)])
     with pytest.raises(TimeoutError):
         attempt(b"")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    facts=written.facts, name=st.sampled_from(list(written.FORMATS)), wrapping=st.sampled_from(list(written.WRAPPINGS))
+)
+def test_a_log_says_what_was_written_into_it(facts, name, wrapping):
+    log = attempt(written.write(facts, name, wrapping))
+    assert log is not None, list(checks.refusals)
+    joined = combine([log])
+    _, counter, has_times = written.FORMATS[name]
+    rows = {row["kernel"]: i for i, row in joined.kernels.iterrows()}
+    assert rows.keys() == {one.name for one in facts}
+    for one in facts:
+        row = rows[one.name]
+        assert joined.kernels["launches"][row] == one.launches
+        if counter is not None:
+            assert joined.counters[counter][row] == one.launches * one.count
+        if has_times:
+            assert joined.kernels["time_s"][row] == pytest.approx(one.launches * one.time_ns * 1e-9, rel=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    facts=written.facts,
+    name=st.sampled_from(list(written.FORMATS)),
+    seed=st.integers(0, 2**32),
+    how=st.sampled_from(damage.ONLY_LESS),
+)
+def test_a_written_log_that_lost_something_has_no_higher_total(facts, name, seed, how):
+    data = written.write(facts, name)
+    check_less(data, how(data, random.Random(seed), [data]))

@@ -21,6 +21,7 @@ _SCALED = re.compile(
 )
 _NEVER_COUNTS = re.compile(r"device__attribute_|.*\.(ratio|pct|max_rate)$|.*\.(per_|pct_of_|peak_)")
 _WHOLE_UNITS = ("inst", "sector", "warp", "block", "thread", "request", "byte")
+_SHOWN = 40  # characters of a cell
 NO_VALUE = ("", "n/a", "nan", "-nan", "inf", "-inf", "(!) n/a", "(!) nan", "(!) inf", "no data")
 _OF_NUMBERS = frozenset(b"0123456789.,+-eE")
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -117,11 +118,11 @@ class Locale:
         )
         self._prove(other, ~group & (number == 1), row, cells)
         if self.open is None and open_.any():
-            self.open = cells.text(int(row[open_.argmax()]))
+            self.open = cells.text(int(row[open_.argmax()]))[:_SHOWN]
 
     def _prove(self, style: Style, found: Array, row: Array, cells: "_Cells") -> None:
         if style not in self.proof and found.any():
-            self.proof[style] = cells.text(int(row[found.argmax()]))
+            self.proof[style] = cells.text(int(row[found.argmax()]))[:_SHOWN]
 
     def style(self, path: str) -> Style:
         """The one style of the file. Raises LogError if the numbers contradict each other or may be read both ways."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import damage
 import others
 import seeds
+import written
 from check import check, check_container, check_less, check_rows, check_whole
 
 # Of so many inputs, one is checked as far as this; the rest as far as rows.
@@ -57,6 +58,26 @@ class LogTarget(Target):
             check_rows(data, self.columns)
 
 
+@dataclass(frozen=True)
+class WrittenTarget(Target):
+    """Logs of every format written anew for each input (`written.py`), then spoilt; one in `LESS_EVERY` lost lines."""
+
+    def spoilt(self, number: int) -> bytes:
+        """Input `number`; half of them are spoilt once, the others up to three times."""
+        _, data = written.drawn(number)
+        chance = random.Random(number)
+        if number % LESS_EVERY == 0:
+            return chance.choice(damage.ONLY_LESS)(data, chance, self.others)
+        if number % 2:
+            return chance.choice(damage.ALL)(data, chance, self.others)
+        return damage.damaged(data, number, self.others)
+
+    def check(self, data: bytes, number: int) -> None:
+        """As far as is this input's turn."""
+        whole = written.drawn(number)[1] if number % LESS_EVERY == 0 else b""
+        LogTarget(self.name, whole, check, self.others).check(data, number)
+
+
 def is_part(data: bytes, whole: bytes) -> bool:
     """Whether `data` is a piece of `whole`, or some of its lines."""
     lines = iter(whole.splitlines(keepends=True))
@@ -70,7 +91,11 @@ def _logs() -> dict[str, Target]:
     found: dict[str, Target] = {
         name: LogTarget(name, data, check, mixed_in, columns=columns.get(name)) for name, data in made.items()
     }
-    return {**found, "ncu-report": Target("ncu-report", made["ncu-report"], check_container, mixed_in)}
+    return {
+        **found,
+        "ncu-report": Target("ncu-report", made["ncu-report"], check_container, mixed_in),
+        "written": WrittenTarget("written", written.drawn(0)[1], check, mixed_in),
+    }
 
 
 def _others() -> dict[str, Target]:
