@@ -14,6 +14,7 @@ from eprof.costfile import read
 from eprof.costtable import Charge, Costs, CostTable, Peaks, Price, Setting
 from eprof.definition import Document
 from eprof.errors import CostError, DefinitionError
+from eprof.plain import brief
 from eprof.resources import folder, tree
 
 __all__ = [
@@ -49,7 +50,7 @@ def load(name_or_path: str) -> CostTable:
         close = difflib.get_close_matches(name_or_path.lower(), tables(), n=1, cutoff=0.5)
         meant = f"Did you mean {close[0]}? " if close else ""
         raise CostError(
-            f"There is no cost table `{name_or_path}`. {meant}There are {known}; "
+            f"There is no cost table `{brief(name_or_path, 100)}`. {meant}There are {known}; "
             "a file of your own is given by its path, such as ./my-gpu.toml."
         )
     return _load_shipped(name_or_path)

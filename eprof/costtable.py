@@ -458,4 +458,4 @@ def _price_data(price: Price) -> dict[str, Any]:
 
 def _numbers(formula: str, prices: Mapping[str, Price]) -> str:
     """`formula` with the prices put in: "2 * dp_flop" -> "2 * 139.07"."""
-    return re.sub(r"[A-Za-z_]\w*", lambda name: f"{prices[name[0]].pj:.5g}", formula)
+    return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda name: f"{prices[name[0]].pj:.5g}", formula)

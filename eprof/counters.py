@@ -121,7 +121,7 @@ class Definition:
 
     def expand(self, formula: Formula, known: Mapping[str, str] | None = None) -> str:
         """The formula with the profiler's names for ours. `known`: texts for some of the names."""
-        return re.sub(r"[A-Za-z_]\w*", lambda match: self._text(match[0], known or {}), formula.text)
+        return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda match: self._text(match[0], known or {}), formula.text)
 
     def _text(self, name: str, known: Mapping[str, str]) -> str:
         if name in known:
