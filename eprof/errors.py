@@ -4,7 +4,7 @@ import errno
 
 _MEMORY = "there is not enough memory; allow more (`ulimit -v`), or report on fewer logs at once"
 _FILES = "too many files are open; allow more (`ulimit -n`)"
-_STARTS = "no more threads or processes may be started; allow more (`ulimit -u`)"
+_STARTS = "no more threads or processes may be started; allow more (`ulimit -u`), and memory for them (`ulimit -v`)"
 _SPACE = "there is no room for temporary files; set TMPDIR to a folder that has room"
 _SHORT = {
     errno.ENOMEM: _MEMORY,
@@ -61,10 +61,10 @@ def shortage(err: BaseException) -> str | None:
             return _SHORT[seen.errno]
         if isinstance(seen, FileNotFoundError) and "temporary directory" in str(seen):
             return _SPACE
-        # What the loader of shared libraries says, in ImportError, has no number.
+        # What the loader of shared libraries says has no number, nor has what Python and pyarrow say of threads.
         if isinstance(seen, ImportError) and any(one in str(seen) for one in ("map segment", "allocate memory")):
             return _MEMORY
-        if isinstance(seen, RuntimeError) and "start new thread" in str(seen):
+        if any(one in str(seen) for one in ("start new thread", "launch worker thread")):
             return _STARTS
         seen = seen.__cause__ or seen.__context__
     return None

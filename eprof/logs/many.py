@@ -4,6 +4,7 @@ Each file is read by itself, by the same function and with the same order of add
 come back in the order of the paths: the totals are the same to the last digit.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -13,15 +14,13 @@ import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import get_context
+from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eprof.errors import LogError, ShortageError, UsageError, shortage
 from eprof.logs import read
@@ -33,6 +32,12 @@ from eprof.logs.threads import cores
 _MANY_BYTES, _MANY_FILES = 96 << 20, 400
 # Logs whose tables are put together, always the same ones; and at most so many are given to a process at a time.
 _AT_ONCE = 32
+# How many blocks of them may be read ahead of the next one in order, a process.
+_AHEAD = 4
+_ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
 Read = Log | LogError
 Progress = Callable[[int, int], None]
 
@@ -189,7 +194,7 @@ def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
     """
     try:
         return reading(path, tell)
-    except (LogError, OSError, MemoryError, ImportError, RuntimeError) as err:
+    except Exception as err:
         short = shortage(err)
         if short is not None:
             raise ShortageError(f"{path}: {short}.") from err
@@ -200,12 +205,6 @@ def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
         raise
 
 
-def _attempt_all(paths: Sequence[Path], reading: Reading) -> list[Read]:
-    """The work of a process at a time. What is put together here is sent in fewer pieces."""
-    found = [attempt(path, reading) for path in paths]
-    return _gathered(found) if reading.gather and len(paths) == _AT_ONCE else found
-
-
 def _here(paths: Sequence[Path], reading: Reading, tell: Tell) -> Iterator[Read]:
     return (attempt(path, reading, tell) for path in paths)
 
@@ -213,52 +212,119 @@ def _here(paths: Sequence[Path], reading: Reading, tell: Tell) -> Iterator[Read]
 def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int) -> Iterator[Read]:
     """Over this machine's cores. Where a process is killed or cannot be had, the rest is read here, one by one."""
     workers, done = min(workers, len(paths)), 0
-    others = set(active_children())
+    # Few large logs must not go to one process.
+    blocks = _blocks(paths, min(1 + len(paths) // (16 * workers), _AT_ONCE))
+    team: list[_Worker] = []
     try:
         with _undisturbed():
-            pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin_worker)
-        try:
-            # Few large logs must not go to one process.
-            size = min(1 + len(paths) // (16 * workers), _AT_ONCE)
-            with _undisturbed():
-                coming = pool.map(_attempt_all, _blocks(paths, size), repeat(reading))
-            for several in coming:
-                yield from several
-                done += len(several)
-        except BaseException:
-            # What they are at is of no use any more, and may take long.
-            for one in set(active_children()) - others:
-                one.terminate()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
+            for _ in range(workers):
+                team.append(_Worker(reading))
+        for found in _shared_out(blocks, team):
+            yield from found
+            done += len(found)
     except Exception as err:
-        # An OSError is of the pool itself; that of a log is a result.
-        if not isinstance(err, BrokenProcessPool | OSError | NotImplementedError) and shortage(err) is None:
+        # An OSError is of the processes; that of a log is a result.
+        if not isinstance(err, OSError | EOFError | NotImplementedError) and shortage(err) is None:
             raise
-        yield from _here(paths[done:], reading, tell)
+    finally:
+        for one in team:
+            one.end()
+    yield from _here(paths[done:], reading, tell)
+
+
+def _shared_out(blocks: Sequence[Sequence[Path]], team: Sequence["_Worker"]) -> Iterator[list[Read]]:
+    """What the workers make of the blocks, in order. Raises EOFError if one was killed."""
+    given = wanted = 0
+    ready: dict[int, list[Read]] = {}
+    while wanted < len(blocks):
+        for one in team:
+            # Not far ahead of what is wanted: what is ready takes room.
+            if one.at is None and given < min(len(blocks), wanted + _AHEAD * len(team)):
+                one.give(given, blocks[given])
+                given += 1
+        for number, found in [one.take() for one in _Worker.finished(team)]:
+            ready[number] = found
+        while wanted in ready:
+            yield ready.pop(wanted)
+            wanted += 1
+
+
+class _Worker:
+    """A process that reads logs, and which of the blocks it is at. It ends with us, however we end."""
+
+    def __init__(self, reading: Reading) -> None:
+        context = get_context("spawn")
+        self._ours, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs, reading), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.at: int | None = None
+
+    def give(self, number: int, block: Sequence[Path]) -> None:
+        """Read these logs."""
+        self._ours.send(block)
+        self.at = number
+
+    def take(self) -> tuple[int, list[Read]]:
+        """The number of the block, and what was read. Raises EOFError if the process is gone, and what went wrong."""
+        found = self._ours.recv()
+        if isinstance(found, BaseException):
+            raise found
+        number, self.at = self.at, None
+        assert number is not None
+        return number, found
+
+    @staticmethod
+    def finished(team: Sequence["_Worker"]) -> list["_Worker"]:
+        """Those that have something to take; waits for one."""
+        ready = wait([one._ours for one in team if one.at is not None])
+        return [one for one in team if one._ours in ready]
+
+    def end(self) -> None:
+        """What it is at is of no use any more, and may take long."""
+        self._ours.close()
+        self._process.kill()
+        self._process.join()
+
+
+def _work(connection: "Connection[Any, Any]", reading: Reading) -> None:
+    """The life of a worker. Without the one that started it there is nothing more to take, and nobody to give it to."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            paths = connection.recv()
+            found: list[Read] | Exception
+            try:
+                found = [attempt(path, reading) for path in paths]
+                # What is put together here is sent in fewer pieces.
+                found = _gathered(found) if reading.gather and len(paths) == _AT_ONCE else found
+            except Exception as err:  # noqa: BLE001 - it is raised where it can be told
+                found = err
+            connection.send(found)
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Processes that are started inside never see Ctrl-C or a closed terminal: what is to end is for us to say."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    """Processes that are started inside never see Ctrl-C or a closed terminal: what is to end is for us to say.
+
+    Signals to us wait until the start is done. A mask alone does not hold them back: threads have their own.
+    """
+    came: list[int] = []
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {number: signal.getsignal(number) for number in _ENDING}
+        before = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, lambda number, _: came.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin_worker() -> None:
-    """End with the process that started us, however that one ends: killed, it could not tell."""
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
-
-
-def _follow(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[Read]:
