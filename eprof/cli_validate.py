@@ -150,14 +150,16 @@ def _rendered(document: dict[str, Any], kind: str) -> bytes:
 
         return console_validation.text(document, verbose=True).encode()
     if kind == "md":
-        return tables.markdown(document).encode()
+        return tables.markdown(document).encode("utf-8", "backslashreplace")
     return as_table(tables.frame(document), kind)
 
 
 def as_table(frame: Any, kind: str) -> bytes:
     """A frame as CSV or Parquet."""
     if kind == "csv":
-        return bytes(frame.to_csv(index=False).encode())
+        from eprof.export import to_csv
+
+        return to_csv(frame, quoting=0)
     import io
 
     buffer = io.BytesIO()

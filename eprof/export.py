@@ -3,17 +3,19 @@
 import io
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pandas as pd
 
-from eprof.plain import printable
+from eprof.plain import in_code, in_markdown, printable
 from eprof.report.headline import headline
 from eprof.report.numbers import quantity
 from eprof.report.view import View
 
 SIGNS = {"estimated": "~", "assumed": "?", "simulated": "s"}
+
+_FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "|", "%")  # wide ones too
 
 
 def marked(value: float | None, unit: str, marks: Sequence[str]) -> str:
@@ -44,21 +46,24 @@ def _dumped(value: dict[str, Any], indent: int | None = None) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
-def to_csv(frame: pd.DataFrame) -> bytes:
-    """One row a kernel, texts quoted; one that a spreadsheet would run as a formula gets a leading quote mark."""
-    safe = frame.copy()
+def to_csv(frame: pd.DataFrame, quoting: Literal[0, 2] = 2) -> bytes:
+    """One row a kernel; a text that a spreadsheet would run as a formula gets a leading quote mark.
+
+    quoting: 2, all texts are quoted; 0, those that need it.
+    """
+    safe = frame.rename(columns=harmless)
     for name in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[name]):
             safe[name] = [harmless(value) for value in safe[name]]
     buffer = io.StringIO()
-    safe.to_csv(buffer, index=False, quoting=2, lineterminator="\n")
+    safe.to_csv(buffer, index=False, quoting=quoting, lineterminator="\n")
     return buffer.getvalue().encode("utf-8", "backslashreplace")
 
 
 def harmless(value: Any) -> str:
-    """A text that no spreadsheet runs as a formula."""
-    text = "" if pd.isna(value) else str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    """A text that no spreadsheet runs as a formula, on one line, without control characters."""
+    text = "" if pd.isna(value) else printable(str(value))
+    return f"'{text}" if text.lstrip().startswith(_FORMULAS) else text
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:
@@ -71,7 +76,12 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
 def to_markdown(document: dict[str, Any], limit: int = 50) -> bytes:
     """A summary for a pull request or a notebook: the headline, the split, the kernels, the warnings."""
     head = headline(View(document))
-    lines = [f"## {_cell(document['title'])}", "", f"**{_cell(head.sentence)}** {_cell(head.consequence)}".rstrip(), ""]
+    lines = [
+        f"## {in_markdown(document['title'])}",
+        "",
+        f"**{in_markdown(head.sentence)}** {in_markdown(head.consequence)}".rstrip(),
+        "",
+    ]
     lines += ["| part | energy | marks |", "|---|---:|---|"]
     for part in ("computation", "data", "constant", "total"):
         marks = document["energy_marks"][part]
@@ -81,23 +91,17 @@ def to_markdown(document: dict[str, Any], limit: int = 50) -> bytes:
     lines += [_markdown_row(kernel) for kernel in document["kernels"][:limit]]
     rest = len(document["kernels"]) - limit
     lines += [f"| {rest} other kernels | | | | | | | |"] if rest > 0 else []
-    lines += ["", *(f"- {_cell(warning)}" for warning in document["warnings"])]
+    lines += ["", *(f"- {in_markdown(warning)}" for warning in document["warnings"])]
     return ("\n".join(lines).rstrip() + "\n").encode("utf-8", "backslashreplace")
 
 
 def _markdown_row(kernel: dict[str, Any]) -> str:
     joules, marks = kernel["energy_j"], kernel["energy_marks"]
     cells = [
-        f"`{_cell(kernel['name'].replace('`', ''))}`",
+        in_code(kernel["name"]),
         f"{kernel['launches']}",
         marked(kernel["time_s"], "s", []),
         *(marked(joules[part], "J", marks[part]) for part in ("total", "computation", "data", "constant")),
         ", ".join(kernel["marks"]),
     ]
     return f"| {' | '.join(cells)} |"
-
-
-def _cell(text: str) -> str:
-    """Text that cannot end a table cell, start markup or hide control characters."""
-    flat = "".join(char if char.isprintable() else " " for char in text)
-    return flat.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

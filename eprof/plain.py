@@ -13,6 +13,10 @@ _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 
+_MARKUP = re.compile(r"[\\|*\[\]`$]|~{2,}|(?<![^\W_])_+|_+(?![^\W_])")
+_OPENS_BLOCK = re.compile(r"^\s*(?=>|(?:#{1,6}|[+-]|-{2,}|={2,})(?:\s|$))")
+_CALLS = re.compile(r"@(?=\w)|(?:https?|ftp|mailto|xmpp):|\bwww\.", re.IGNORECASE)
+
 
 def printable(text: str) -> str:
     r"""`text` with control and other unprintable characters as visible escapes; new lines become ` `."""
@@ -28,6 +32,27 @@ def visible(text: str) -> str:
         return text
     shown = "".join(char if char.isprintable() or char in _KEPT else _escape(char) for char in text)
     return _UNSEEN.sub(lambda found: _escape(found[0]), shown)
+
+
+def in_code(text: str) -> str:
+    """`text` as code in Markdown, also in a cell of a table: nothing in it is markup."""
+    return "`" + (visible(text).replace("`", "").replace("|", "\\|").replace("\n", " ").strip() or " ") + "`"
+
+
+def in_markdown(text: str) -> str:
+    """A line of Markdown, or a cell of a table, that reads as `text`; what stands between back ticks stays code.
+
+    No HTML, no links (of addresses neither), no pictures, headings or lists, and nobody who is called by an `@`.
+    """
+    pieces = re.split("(`[^`]*`)", visible(text).replace("\n", " ").replace("\t", " "))
+    flat = "".join(in_code(one[1:-1]) if at % 2 else _prose(one) for at, one in enumerate(pieces))
+    return _OPENS_BLOCK.sub(r"\g<0>\\", flat)
+
+
+def _prose(text: str) -> str:
+    text = _MARKUP.sub(lambda found: "".join(f"\\{one}" for one in found[0]), text)
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;")
+    return _CALLS.sub(r"\g<0><!-- -->", text)
 
 
 def brief(text: str, most: int) -> str:

@@ -335,7 +335,7 @@ def test_hostile_names_stay_text():
     assert not re.search(r"\b(?:src|href)=\"(?!#)", text)
     assert "\x1b" not in console_diff.text(found) and "\x00" not in console_diff.text(found, verbose=True)
     markdown = diff_tables.to_markdown(found).decode()
-    assert "<script" not in markdown and "\x1b" not in markdown
+    assert "<script" not in re.sub("`[^`]*`", "", markdown) and "\x1b" not in markdown
     assert json.loads(diff_tables.to_json(found))["kernels"]
 
 

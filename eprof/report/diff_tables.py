@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from eprof.plain import in_code, in_markdown
 from eprof.report import diff_words
 from eprof.report.names import short
 from eprof.report.numbers import quantity, signed_percent
@@ -31,15 +32,15 @@ def to_markdown(document: _Document) -> bytes:
     """For a pull request: the sentence, the gates, what changed, the kernels, the notes folded away."""
     said = diff_words.words(document)
     old, new = document["old"], document["new"]
-    lines = [f"### Energy: `{_code(old['name'])}` → `{_code(new['name'])}`", ""]
-    lines += [f"**{_cell(said.headline)}** {_cell(said.lead)}".rstrip(), ""]
+    lines = [f"### Energy: {in_code(old['name'])} → {in_code(new['name'])}", ""]
+    lines += [f"**{in_markdown(said.headline)}** {in_markdown(said.lead)}".rstrip(), ""]
     lines += [
-        f"- {'✅' if one['failed'] is False else '❌'} {_cell(diff_words.gate(one))}" for one in document["gates"]
+        f"- {'✅' if one['failed'] is False else '❌'} {in_markdown(diff_words.gate(one))}" for one in document["gates"]
     ]
     lines += [""] if document["gates"] else []
     lines += _steps(document)
     lines += _kernels(document)
-    lines += [_cell(one) + "\n" for one in (said.noise, said.model if document["change_j"] else None) if one]
+    lines += [in_markdown(one) + "\n" for one in (said.noise, said.model if document["change_j"] else None) if one]
     lines += _notes(document)
     return ("\n".join(lines).rstrip() + "\n").encode("utf-8", "backslashreplace")
 
@@ -52,7 +53,7 @@ def _steps(document: _Document) -> Iterator[str]:
     whole = document["old"]["compared_j"]
     for step in diff_words.moving(document):
         share = signed_percent(step["change_j"] / whole) if whole else ""
-        yield f"| {_cell(diff_words.label(step))} | {_signed(step['change_j'], step['marks'])} | {share} |"
+        yield f"| {in_markdown(diff_words.label(step))} | {_signed(step['change_j'], step['marks'])} | {share} |"
     share = signed_percent(document["change_share"]) if document["change_share"] is not None else ""
     yield f"| **change** | **{_signed(document['change_j'], document['marks'])}** | **{share}** |"
     yield ""
@@ -68,10 +69,10 @@ def _kernels(document: _Document) -> Iterator[str]:
     for kernel in document["kernels"][:_KERNELS]:
         cells = [_amount(kernel[side], key, unit) for side in ("old", "new")]
         change = kernel["change_j"] if energy else _less(kernel)
-        named = f"`{_code(short(kernel['name'], 60))}`"
+        named = in_code(short(kernel["name"], 60))
         match = kernel["match"]
         if match is not None and match["how"] != "name":
-            named += f" (was `{_code(short(kernel['old']['name'], 60))}`: {match['how']})"
+            named += f" (was {in_code(short(kernel['old']['name'], 60))}: {match['how']})"
         elif kernel["status"] != "matched":
             named += f" ({'new' if kernel['status'] == 'appeared' else 'gone'})"
         ups = [_plain(kernel["greenup"])] if energy else []
@@ -98,7 +99,7 @@ def _notes(document: _Document) -> Iterator[str]:
     if document["warnings"]:
         yield f"<details><summary>{len(document['warnings'])} notes</summary>"
         yield ""
-        yield from (f"- {_cell(warning)}" for warning in document["warnings"])
+        yield from (f"- {in_markdown(warning)}" for warning in document["warnings"])
         yield ""
         yield "</details>"
 
@@ -124,13 +125,3 @@ def _marked(text: str, marks: list[str]) -> str:
 
 def _plain(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
-
-
-def _code(text: str) -> str:
-    return _cell(text.replace("`", ""))
-
-
-def _cell(text: str) -> str:
-    """Text that cannot end a table cell, start markup or hide control characters."""
-    flat = "".join(char if char.isprintable() or char == "\u202f" else " " for char in text)
-    return flat.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -5,6 +5,8 @@ from typing import Any
 
 import pandas as pd
 
+from eprof.plain import in_markdown
+
 _LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 
 
@@ -40,12 +42,17 @@ def label(one: Mapping[str, Any] | None) -> str:
 def markdown(document: Mapping[str, Any]) -> str:
     """Best and fastest setting of every kernel, as a Markdown table."""
     heads = ("kernel", "best", "energy J", "time s", "fastest", "energy J", "measured best", "lost %", "fastest lost %")
-    lines = [f"# Clocks for {document['title']}", "", f"Objective: {document['objective_words']}.", ""]
+    lines = [
+        f"# Clocks for {in_markdown(document['title'])}",
+        "",
+        f"Objective: {in_markdown(document['objective_words'])}.",
+        "",
+    ]
     lines += ["| " + " | ".join(heads) + " |", "|---|" + "---|" * (len(heads) - 1)]
     whole = {**_whole(document), "lost_percent": None, "oracle_lost_percent": None}
     for one in [whole, *document["kernels"]]:
         cells = [
-            str(one["name"]).replace("|", "/"),
+            in_markdown(str(one["name"])),
             label(one["best"]),
             *(_number((one["best"] or {}).get(name)) for name in ("energy_j", "time_s")),
             label(one["fastest"]),
@@ -56,7 +63,7 @@ def markdown(document: Mapping[str, Any]) -> str:
         ]
         lines.append("| " + " | ".join(cells) + " |")
     if document["notes"]:
-        lines += ["", "## Notes", "", *[f"- {note}" for note in document["notes"]]]
+        lines += ["", "## Notes", "", *[f"- {in_markdown(note)}" for note in document["notes"]]]
     return "\n".join(lines) + "\n"
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pandas as pd
 
+from eprof.plain import in_markdown
+
 _SCORES = ("mean_percent", "sd_percent", "min_percent", "max_percent", "bias_percent", "rmse_w")
 
 
@@ -28,12 +30,12 @@ def frame(document: Mapping[str, Any]) -> pd.DataFrame:
 
 def markdown(document: Mapping[str, Any]) -> str:
     """Errors by protocol, of the model and of the baselines, as Markdown tables."""
-    lines = [f"# Validation of {document['title']}", "", f"{document['n']} measurements.", ""]
+    lines = [f"# Validation of {in_markdown(document['title'])}", "", f"{document['n']} measurements.", ""]
     lines += _table("model", [(name, one) for name, one in document["protocols"].items()])
     for model, by_protocol in document["baselines"].items():
-        lines += ["", f"## {model}", "", *_table("protocol", list(by_protocol.items()))]
+        lines += ["", f"## {in_markdown(model)}", "", *_table("protocol", list(by_protocol.items()))]
     if document["notes"]:
-        lines += ["", "## Notes", "", *[f"- {note}" for note in document["notes"]]]
+        lines += ["", "## Notes", "", *[f"- {in_markdown(note)}" for note in document["notes"]]]
     return "\n".join(lines) + "\n"
 
 
@@ -41,7 +43,7 @@ def _table(head: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str
     heads = [head, "n", "mean %", "sd %", "min %", "max %", "bias %", "RMSE W"]
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
     for name, one in rows:
-        cells = [name.replace("_", " ").replace("|", "/"), str(one["n"]), *(written(one[key]) for key in _SCORES)]
+        cells = [in_markdown(name.replace("_", " ")), str(one["n"]), *(written(one[key]) for key in _SCORES)]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
