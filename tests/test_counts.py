@@ -379,7 +379,7 @@ def test_counts_are_linear_in_the_counters(values, first, second):
 
 @pytest.mark.parametrize("definition", counters.definitions(), ids=lambda one: one.name)
 @given(data=st.data())
-@settings(max_examples=3, deadline=None)  # of random numbers, each for every formula
+@settings(max_examples=2, deadline=None)  # of random numbers, each for every formula
 def test_twice_the_work_is_twice_the_counts(definition, data):
     """Every formula is of degree one in the counts (percentages and rates are no counts)."""
     names = sorted(definition.wanted)

@@ -1,5 +1,6 @@
 """Useful work W and traffic Q of kernels, from their counts."""
 
+import numpy as np
 import pandas as pd
 
 from eprof.vocabulary import COUNTS
@@ -7,11 +8,11 @@ from eprof.vocabulary import COUNTS
 
 def flops(table: pd.DataFrame, precision: str | None = None) -> pd.Series:
     """Useful floating-point operations: add + mul + 2 fma, of all widths or one ("fp32"); NaN where unknown."""
-    total = pd.Series(0.0, index=table.index)
+    total = np.zeros(len(table))
     for count in COUNTS.values():
         if count.flops and precision in (None, count.group):
-            total = total + table[count.name] * count.flops
-    return total
+            total = total + table[count.name].to_numpy(dtype=np.float64) * count.flops
+    return pd.Series(total, index=table.index)
 
 
 def traffic(table: pd.DataFrame, level: str = "dram") -> pd.Series:
