@@ -8,6 +8,7 @@ PROFILER_LINE = re.compile(
 )
 _COMMAND = re.compile(r"NVPROF is profiling process (\d+), command: (.*)")
 _NEW_NUMBERS = "; counts may be incomplete"
+_LONGEST = 4000  # characters of a message that are looked at
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,7 @@ class Messages:
             self.profiled = True
             self.command = self.command or command[2].strip() or None
             return
+        text = text[:_LONGEST]
         for sign in SIGNS:
             found = sign.pattern.search(text)
             if found:

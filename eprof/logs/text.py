@@ -12,14 +12,15 @@ from eprof.logs.summary import SummarySection
 from eprof.logs.trace import add_times, add_usage, is_kernel, strip_launch_id
 from eprof.logs.values import SECONDS, seconds
 
-_COUNTERS = re.compile(r"Invocations\s+(Metric|Event) Name\s+(?:.*\s)?Min\s+Max\s+Avg(\s+Total)?\s*")
+# A program may print very long lines: no pattern here may try the places of one over and over.
+_COUNTERS = re.compile(r"Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Max\s++Avg(\s+Total)?\s*+")
 _USAGE = re.compile(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls\s+Avg\s+Min\s+Max\s+Name\s*")
 _TRACE = re.compile(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
 _UNIFIED = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
-_VALUE = r"([A-Z][a-z]+ \(\d+\)|\S+)"
+_LEVEL = (re.compile(r"[A-Z][a-z]+"), re.compile(r"\(\d+\)"))
 _USAGE_ROW = re.compile(
-    r"\s*(?:(?P<type>[A-Z][A-Za-z ()]*):)?\s+[\d.]+%?\s+(?P<time>\S+)\s+(?P<calls>\d{1,12})"
-    r"\s+\S+\s+\S+\s+\S+\s+(?P<name>\S.*?)\s*"
+    r"(?:\s*+(?P<type>[A-Z][A-Za-z ()]*+):)?\s++[\d.]++%?\s++(?P<time>\S++)\s++(?P<calls>\d{1,12}+)"
+    r"\s++\S++\s++\S++\s++\S++\s++(?P<name>\S.*)"
 )
 _HELD = 1 << 16  # launches of a trace
 _UNITS_ROW = re.compile(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
@@ -52,26 +53,35 @@ class TextCounters(TextSection):
         self.kind = EVENTS if events else METRICS
         columns = ("Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg", *(["Total"] if total else []))
         self._table = SummarySection(Header(self.kind, columns), run, store)
-        description = "" if events else r"(?:.*?\s+)??"
-        self._row = re.compile(
-            rf"\s*(\d+)\s+(\S+)\s+{description}" + r"\s+".join([_VALUE] * (4 if total else 3)) + r"\s*"
-        )
+        self._values, self._described = 4 if total else 3, not events
         self._device = self._kernel = ""
 
     def accepts(self, line: str) -> bool:
         """A device, a kernel, or a row below them."""
         device = re.fullmatch(r'\s*Device "(.*)"\s*', line)
-        kernel = re.fullmatch(r"(?:\t|    )Kernel: (.*?)\s*", line)
+        kernel = re.fullmatch(r"(?:\t|    )Kernel: (.*)", line.rstrip() + " ")
         if device or kernel:
             self._device = device[1] if device else self._device
-            self._kernel = kernel[1] if kernel else ""
+            self._kernel = kernel[1].rstrip() if kernel else ""
             return True
-        row = self._row.fullmatch(line)
-        if not row or not self._table.accepts([self._device, self._kernel, row[1], row[2], *row.groups()[4:]]):
+        row = self._fields(line)
+        if not row or not self._table.accepts([self._device, self._kernel, *row]):
             return False
         self.rows += 1
         self.store.note("a table is text made without --csv: rates and percentages are rounded; profile with --csv")
         return True
+
+    def _fields(self, line: str) -> list[str] | None:
+        """Invocations, the counter's name, average and total. A description may stand before the values."""
+        words = line.split()
+        values: list[str] = []
+        while words and len(values) < self._values:
+            values.append(words.pop())
+            if words and _LEVEL[1].fullmatch(values[-1]) and _LEVEL[0].fullmatch(words[-1]):
+                values[-1] = f"{words.pop()} {values[-1]}"
+        if len(words) < 2 or len(values) < self._values or (len(words) > 2 and not self._described):
+            return None
+        return [*words[:2], *values[::-1][2:]]
 
     def close(self) -> None:
         """Hand the rows over."""
@@ -102,7 +112,7 @@ class TextUsage(TextSection):
         self._type = row["type"] or self._type
         self.rows += 1
         if self._type == "GPU activities":
-            self._rows.append((row["name"], int(row["calls"]), time_s))
+            self._rows.append((row["name"].rstrip(), int(row["calls"]), time_s))
             self.store.note("a table is text made without --csv: times are rounded to 4 to 7 digits")
         return True
 

@@ -119,6 +119,18 @@ def formulas(data: bytes, chance: random.Random, others: Sequence[bytes]) -> byt
     return data[: one.start()] + chance.choice(OPERANDS) + data[one.end() :]
 
 
+def lengthen(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
+    """A line is very long: a pattern that tries every place of it over and over would take hours."""
+    place = chance.randrange(len(data) + 1)
+    piece = chance.choice(FILLERS) if chance.random() < 0.7 else data[place : place + chance.randrange(1, 12)]
+    return data[:place] + (piece or b" ") * (LONG // max(len(piece), 1)) + data[place:]
+
+
+LONG = 40_000
+FILLERS = (
+    b" ", b"\t", b",", b'"', b'"",', b"1", b"9,", b"a", b"A ", b"(", b")", b"[", b"]", b"=", b"==1== ", b".", b";", b"; ",
+    b" - ", b"_", b"_Z", b"<", b"a,", b" 1", b"  1", b"a: 1; ", b"1 ", b"\\", b"'", b"K", b"%", b"\xc3\xa9", b"\xff", b"x.", b"int ",
+)  # fmt: skip
 _VALUES = re.compile(rb"([\w\"]+\s*[=:]\s*)([^\n]*?)(?=,?\n|[\]}],?\n)")
 VALUES = (
     b"0", b"-1", b"-0.0", b"1e308", b"1e-320", b"-1e308", b"nan", b"inf", b"-inf", b"NaN", b"Infinity", b"1e999", b"9" * 400,
@@ -155,6 +167,7 @@ OF_FORM = (
     mix,
     swap_lines,
 )
+VERY_LONG = (lengthen,)
 OF_FORMULAS = (formulas, formulas, formulas, formulas, hostile, repeat, cut)
 
 

@@ -59,6 +59,15 @@ class LogTarget(Target):
 
 
 @dataclass(frozen=True)
+class LongTarget(Target):
+    """Logs of every format with a very long line in them: time must grow as the length does."""
+
+    def spoilt(self, number: int) -> bytes:
+        """Input `number`, with one to three long pieces."""
+        return damage.damaged(self.others[number % len(self.others)], number, self.others, damage.VERY_LONG)
+
+
+@dataclass(frozen=True)
 class WrittenTarget(Target):
     """Logs of every format written anew for each input (`written.py`), then spoilt; one in `LESS_EVERY` lost lines."""
 
@@ -94,6 +103,7 @@ def _logs() -> dict[str, Target]:
     return {
         **found,
         "ncu-report": Target("ncu-report", made["ncu-report"], check_container, mixed_in),
+        "long": LongTarget("long", made["nvprof-text-usage"], check_rows, mixed_in),
         "written": WrittenTarget("written", written.drawn(0)[1], check, mixed_in),
     }
 
