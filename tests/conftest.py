@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 import warm
+from hypothesis import settings
 from run_support import bench, simulated  # noqa: F401 - fixtures
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared" / "data"
+
+# No deadline: the machine may be busy with other things.
+settings.register_profile("suite", deadline=None, max_examples=25)
+settings.load_profile("suite")
 
 
 @pytest.hookimpl(optionalhook=True)

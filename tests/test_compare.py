@@ -17,8 +17,7 @@ from eprof.compare.welch import t_outside, t_quantile
 from eprof.errors import UsageError
 from eprof.rooflines import Machine
 
-settings.register_profile("quick", deadline=None, max_examples=12)
-settings.load_profile("quick")
+few = settings(max_examples=12)
 
 
 def exact_sum(parts):
@@ -134,6 +133,7 @@ def side(drawn, table, launches=None):
     return energy({name: {w: v for w, v in row.items() if v is not None} for name, row in drawn.items()}, priced=table)
 
 
+@few
 @given(kernels, kernels, tables, tables)
 def test_parts_add_up_whatever_is_known(old, new, one, other):
     found = compare([side(old, one)], [side(new, other)])
@@ -142,6 +142,7 @@ def test_parts_add_up_whatever_is_known(old, new, one, other):
     assert found.document()["change_j"] is None or math.isfinite(found.document()["change_j"])
 
 
+@few
 @given(kernels, kernels, tables, tables)
 def test_turning_old_and_new_turns_every_sign(old, new, one, other):
     a, b = side(old, one), side(new, other)
@@ -154,12 +155,14 @@ def test_turning_old_and_new_turns_every_sign(old, new, one, other):
         assert there.change_j == -back.change_j
 
 
+@few
 @given(kernels, tables)
 def test_nothing_changes_between_equal_sides(drawn, table):
     found = compare([side(drawn, table)], [side(drawn, table)])
     assert found.is_zero and found.change_j in (0, None) and not found.is_partial
 
 
+@few
 @given(kernels, kernels, tables)
 def test_what_one_side_lacks_is_in_no_part(old, new, table):
     found = compare([side(old, table)], [side(new, table)])

@@ -11,9 +11,6 @@ from eprof import costs
 from eprof.definition import line_of
 from eprof.errors import DefinitionError, EprofError
 
-settings.register_profile("shared machine", deadline=None)
-settings.load_profile("shared machine")
-
 ROOT = Path(__file__).parents[1]
 
 RIGHT = """\
@@ -312,7 +309,7 @@ MISTAKES = {
         "`dram_byte + 3` must be a sum of prices, each times a number.",
     ),
     "prices multiplied": ('"dram_byte"', '"dram_byte * dram_byte"', 36, "must be a sum of prices"),
-    "division by 0": ('"dram_byte"', '"dram_byte / 0"', 36, "must be a sum of prices"),
+    "division by 0": ('"dram_byte"', '"dram_byte / 0"', 36, "the formula divides by zero"),
     "flops for a byte": ('"dram_byte"', '"dp_flop"', 36, "`dram_read` counts bytes, but `dp_flop` is no price of one."),
     "bytes for an instruction": (
         "sp_flop + sp_flop / 2",
@@ -394,6 +391,7 @@ def test_prices_that_could_not_be_read_do_not_hide_other_mistakes(tmp_path):
 TK1 = (ROOT / "costs" / "jetson-tk1.toml").read_text()
 
 
+@settings(max_examples=100)
 @given(st.integers(0, len(TK1)))
 def test_any_prefix_of_a_table_loads_or_tells(length):
     try:
@@ -402,6 +400,7 @@ def test_any_prefix_of_a_table_loads_or_tells(length):
         assert str(err).startswith("x.toml")
 
 
+@settings(max_examples=100)
 @given(st.integers(0, len(RIGHT) - 1), st.sampled_from(list("0-{}[]\"'=.,# \nx")))
 def test_any_wrong_letter_loads_or_tells(place, letter):
     try:

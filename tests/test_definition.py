@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof.definition import Document, Formula, line_of
@@ -41,6 +41,7 @@ def test_nothing_else_is_a_formula(text):
         Formula.parse(text)
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=40))
 def test_any_text_is_a_formula_or_a_value_error(text):
     with suppress(ValueError):
@@ -118,6 +119,7 @@ def test_errors_carry_file_and_line(tmp_path):
         Document.parse("a = " + "[" * 5000 + "]" * 5000, "deep.toml")
 
 
+@settings(max_examples=100)
 @given(st.text(max_size=200))
 def test_any_text_is_a_document_or_a_definition_error(text):
     with suppress(DefinitionError):

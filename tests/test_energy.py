@@ -17,8 +17,7 @@ from eprof.errors import CostError
 from eprof.marks import NONE, Mark
 from eprof.vocabulary import BYTES, CONSTANT, COUNTS, INSTRUCTIONS, PARTS
 
-settings.register_profile("shared machine", deadline=None, max_examples=10)
-settings.load_profile("shared machine")
+few = settings(max_examples=10)
 
 MISSING, ESTIMATED, ASSUMED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.ASSUMED)
 
@@ -200,6 +199,7 @@ def same(left, right):
     np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-12)
 
 
+@few
 @given(rows, price_lists, st.floats(0.1, 1e3))
 def test_twice_the_counts_twice_the_energy(drawn, prices, factor):
     priced = make_costs(prices)
@@ -210,6 +210,7 @@ def test_twice_the_counts_twice_the_energy(drawn, prices, factor):
     pd.testing.assert_frame_equal(many.marks, once.marks)
 
 
+@few
 @given(st.data(), price_lists)
 def test_energies_of_counts_add_up(data, prices):
     first = data.draw(known_rows)
@@ -223,6 +224,7 @@ def test_energies_of_counts_add_up(data, prices):
     same(whole.table, parts[0].table + parts[1].table)
 
 
+@few
 @given(rows, price_lists, st.floats(0.1, 1e3), st.floats(0, 1e4))
 def test_twice_the_costs_twice_the_energy(drawn, prices, factor, watts):
     counted = make_counts(drawn, timed(drawn))
@@ -232,6 +234,7 @@ def test_twice_the_costs_twice_the_energy(drawn, prices, factor, watts):
     same(many.table, factor * once.table)
 
 
+@few
 @given(rows, price_lists, st.data())
 def test_the_order_of_kernels_does_not_matter(drawn, prices, data):
     counted, priced = make_counts(drawn, timed(drawn)), make_costs(prices)
@@ -247,6 +250,7 @@ def test_the_order_of_kernels_does_not_matter(drawn, prices, data):
     pd.testing.assert_frame_equal(plain.marks.loc[order], mixed.marks)
 
 
+@few
 @given(known_rows, price_lists, st.data())
 def test_grouping_kernels_conserves_energy(drawn, prices, data):
     priced = make_costs(prices)
@@ -260,6 +264,7 @@ def test_grouping_kernels_conserves_energy(drawn, prices, data):
         same(getattr(grouped, part).sum(), getattr(apart, part).sum())
 
 
+@few
 @given(rows, price_lists, st.lists(times, min_size=6, max_size=6))
 def test_the_parts_add_up_to_the_total(drawn, prices, duration):
     split = energy(drawn, prices, duration[: len(drawn)])
@@ -268,6 +273,7 @@ def test_the_parts_add_up_to_the_total(drawn, prices, duration):
     assert set(split.table.columns) <= {*INSTRUCTIONS, *BYTES, CONSTANT}
 
 
+@few
 @given(rows, price_lists, st.lists(times, min_size=6, max_size=6))
 def test_energy_that_is_not_known_is_marked_missing(drawn, prices, duration):
     split = energy(drawn, prices, duration[: len(drawn)])
@@ -290,6 +296,7 @@ def test_every_charge_of_the_tk1_reaches_the_energy(setting, word):
         assert split.marks[word][0] == int(charge.marks)
 
 
+@few
 @given(st.lists(st.lists(st.integers(0, 15), min_size=3, max_size=3), min_size=1, max_size=5))
 def test_join_is_or(marks):
     frame = pd.DataFrame(marks, columns=["a", "b", "c"])
