@@ -271,9 +271,9 @@ def _deliver(
 
     def render(kind: str, path: Path | None) -> bytes:
         if kind == "json":
-            import orjson
+            from eprof.export import dumped
 
-            return orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY) + b"\n"
+            return dumped(found, indent=2) + b"\n"
         if kind == "txt":
             from eprof import console_fit
 

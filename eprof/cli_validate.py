@@ -138,9 +138,9 @@ def _rendered(document: dict[str, Any], kind: str) -> bytes:
     from eprof.validation import tables
 
     if kind == "json":
-        import orjson
+        from eprof.export import dumped
 
-        return orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"
+        return dumped(document, indent=2) + b"\n"
     if kind == "html":
         from eprof.report.validation import html
 

@@ -2,7 +2,8 @@
 
 import io
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import orjson
@@ -15,6 +16,7 @@ from eprof.report.view import View
 
 SIGNS = {"estimated": "~", "assumed": "?", "simulated": "s"}
 
+_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "|", "%")  # wide ones too
 
 
@@ -30,20 +32,28 @@ def marked(value: float | None, unit: str, marks: Sequence[str]) -> str:
 def to_json(document: dict[str, Any]) -> bytes:
     """The document as JSON, UTF-8, one line a kernel so that text tools and diffs stay usable."""
     kernels = document["kernels"]
-    head = _dumped({**document, "kernels": []}, indent=2)
+    head = dumped({**document, "kernels": []}, indent=2)
     if not kernels:
         return head + b"\n"
-    rows = b",\n    ".join(map(_dumped, kernels))
+    rows = b",\n    ".join(map(dumped, kernels))
     return head.removesuffix(b'"kernels": []\n}') + b'"kernels": [\n    ' + rows + b"\n  ]\n}\n"
 
 
-def _dumped(value: dict[str, Any], indent: int | None = None) -> bytes:
-    """JSON on one line, or indented by two. orjson is quicker than json, but refuses text that is no Unicode."""
+def dumped(value: Mapping[str, Any], indent: int | None = None) -> bytes:
+    """JSON on one line, or indented by two, with escapes for what a terminal might obey or not show."""
     try:
-        return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else 0)
-    except TypeError:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-        return text.encode("utf-8", "backslashreplace")
+        found = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY | (orjson.OPT_INDENT_2 if indent else 0))
+    except TypeError:  # orjson is quicker than json, but refuses text that is no Unicode
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=_plain)
+        found = text.encode("utf-8", "backslashreplace")
+    if found.isascii() and b"\x7f" not in found:
+        return found
+    return _UNSEEN.sub(lambda one: f"\\u{ord(one[0]):04x}", found.decode()).encode()
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as those of Python, for json."""
+    return value.item()
 
 
 def to_csv(frame: pd.DataFrame, quoting: Literal[0, 2] = 2) -> bytes:

@@ -2,10 +2,9 @@
 
 import csv
 import io
-import json
 from typing import Any
 
-from eprof.export import harmless
+from eprof.export import dumped, harmless
 
 _COLUMNS = (
     "kind",
@@ -24,9 +23,7 @@ _COLUMNS = (
 
 def to_json(document: dict[str, Any]) -> bytes:
     """The document as JSON, UTF-8."""
-    return (
-        json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace") + b"\n"
-    )
+    return dumped(document, indent=2) + b"\n"
 
 
 def to_csv(document: dict[str, Any]) -> bytes:

@@ -1,9 +1,9 @@
 """A difference as files for other programs and for people: Markdown for a pull request, CSV, JSON, Parquet."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from eprof import export
 from eprof.plain import in_code, in_markdown
 from eprof.report import diff_words
 from eprof.report.names import short
@@ -22,10 +22,7 @@ _MEANINGS = {
 
 def to_json(document: _Document) -> bytes:
     """The document as JSON, UTF-8, a line a kernel, so that text tools and diffs stay usable."""
-    head = json.dumps({**document, "kernels": []}, indent=1, ensure_ascii=False, allow_nan=False)
-    rows = ",\n  ".join(json.dumps(kernel, ensure_ascii=False, allow_nan=False) for kernel in document["kernels"])
-    text = head.removesuffix('"kernels": []\n}') + f'"kernels": [\n  {rows}\n ]\n}}\n'
-    return text.encode("utf-8", "backslashreplace")
+    return export.to_json(dict(document))
 
 
 def to_markdown(document: _Document) -> bytes:
