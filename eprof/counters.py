@@ -589,7 +589,9 @@ def _read_once(path: Path) -> Document:
 def _base(document: Document, place: Traversable | None, name: Any) -> Traversable:
     if not isinstance(name, str):
         raise document.error(f"`extends` names files, not {name!r}.", "extends")
-    if len(name) > 200 or "\0" in name or "\\" in name or name.startswith("/") or ".." in name.split("/"):
+    if len(name) > 200:
+        raise document.error(f"`{name[:60]}...` is too long for the name of a file.", "extends")
+    if "\0" in name or "\\" in name or name.startswith("/") or ".." in name.split("/"):
         raise document.error(f"`{name}` leads out of the folder; name a file beside this one or below.", "extends")
     beside = place.parent / name if isinstance(place, Path) else None
     path = (

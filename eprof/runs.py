@@ -76,7 +76,11 @@ class Run:
 
     def pricing(self, key: str) -> Any:
         """`costs`, `setting` or `efficiency` as they were given to the run; None if they were not."""
-        return None if self.manifest is None else (self.manifest.get("pricing") or {}).get(key)
+        told = None if self.manifest is None else (self.manifest.get("pricing") or {}).get(key)
+        if key == "costs" and told and set("/\\") & set(str(told)) and not str(told).endswith(".toml"):
+            # Somebody else may have written it, and whatever it names would be opened.
+            raise LogError(f"{self.path}: run.json names a file as its costs that is no .toml file ({told}).")
+        return told
 
     def main_logs(self) -> list[Path]:
         """The logs that are joined: the counters, and the times, of the first repetition."""
