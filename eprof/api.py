@@ -190,8 +190,9 @@ def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
             missing |= set() if exists else {path}
     if not found:
         raise UsageError("Nothing to report on: name at least one log.")
-    # A pipe's resolved name means nothing, and two may look alike. Path.resolve raises where links go in a circle.
-    once = {path if is_pipe(path) else Path(os.path.realpath(path)): path for path in found}
+    # The resolved name of a pipe, or of a link to nothing, means nothing, and two may look alike.
+    real = [os.path.exists(path) and not is_pipe(path) for path in found]  # noqa: PTH110
+    once = {Path(os.path.realpath(path)) if known else path: path for path, known in zip(found, real, strict=True)}
     return list(once.values()), missing
 
 

@@ -122,18 +122,11 @@ def shim(tmp_path):
 # ------------------------------------------------------------------------------------------------------- no room
 
 
-def test_a_full_disk_leaves_no_half_page(log, mounted, tmp_path):
-    place = mounted("full", "16k")
-    done = report(log, "--costs", "gtx680", "-q", "-o", place / "a.html", cwd=tmp_path)
-    says(done, 1, "full/a.html: cannot be written (No space left on device); nothing was changed", "elsewhere")
-    assert list(place.iterdir()) == []
-
-
 def test_an_old_page_survives_a_full_disk(log, mounted, tmp_path):
     place = mounted("full", "16k")
     (place / "a.html").write_text("old")
     done = report(log, "--costs", "gtx680", "-q", "-f", "-o", place / "a.html", cwd=tmp_path)
-    says(done, 1, "nothing was changed")
+    says(done, 1, "full/a.html: cannot be written (No space left on device); nothing was changed", "elsewhere")
     assert (place / "a.html").read_text() == "old" and not hidden(place)
 
 
@@ -141,8 +134,10 @@ def test_a_read_only_disk_is_read_and_not_written(log, mounted, tmp_path):
     place = mounted("ro", "1m")
     shutil.copy(log, place / "log.csv")
     read_only(place)
-    says(report(place / "log.csv", "-q", "-o", place / "a.json", cwd=tmp_path), 1, "(Read-only file system)")
-    assert report(place / "log.csv", "-q", "-o", "a.json", cwd=tmp_path).returncode == 0
+    done = report(place / "log.csv", "-q", "-o", "a.json", "-o", place / "a.json", cwd=tmp_path)
+    wrote, failed = done.stderr.splitlines()
+    assert done.returncode == 1 and wrote == "eprof: wrote a.json" and told(tmp_path / "a.json")["kernels"]
+    assert "a.json: cannot be written (Read-only file system)" in failed
 
 
 def test_a_limit_on_the_size_of_files(log, tmp_path):
@@ -164,17 +159,15 @@ def test_a_pipe_that_no_temporary_file_can_hold(mounted, tmp_path):
     assert list(place.iterdir()) == [] and not (tmp_path / "a.json").exists()
 
 
-@pytest.mark.parametrize("words", [["--format", "json"], []])
-def test_a_full_standard_output(log, words, tmp_path):
+def test_a_full_standard_output(log, tmp_path):
     with Path("/dev/full").open("w") as full:
-        done = report(log, *words, cwd=tmp_path, stdout=full)
+        done = report(log, "--format", "json", cwd=tmp_path, stdout=full)
     says(done, 1, "standard output cannot be written (No space left on device)", "-o")
 
 
 def test_a_closed_standard_output_is_only_an_error_if_the_result_was_for_it(log, tmp_path):
     closed = {"before": lambda: os.close(1), "stdout": None}
     says(report(log, "--format", "json", cwd=tmp_path, **closed), 1, "standard output is closed", "-o")
-    says(report(log, cwd=tmp_path, **closed), 1, "standard output is closed")
     assert report(log, "-o", "a.json", cwd=tmp_path, **closed).returncode == 0
     assert json.loads((tmp_path / "a.json").read_text())["kernels"]
 
@@ -182,14 +175,13 @@ def test_a_closed_standard_output_is_only_an_error_if_the_result_was_for_it(log,
 def test_messages_that_nobody_can_read_stop_nothing(log, tmp_path):
     with Path("/dev/full").open("w") as full:
         assert report(log, "-o", "a.json", cwd=tmp_path, stderr=full).returncode == 0
-        assert report("nothing.csv", cwd=tmp_path, stderr=full).returncode == 1
     assert (tmp_path / "a.json").is_file()
 
 
 # -------------------------------------------------------------------------------------------------------- limits
 
 
-@pytest.mark.parametrize("kilobytes", [40_000, 200_000, 330_000])
+@pytest.mark.parametrize("kilobytes", [40_000, 200_000])
 def test_too_little_memory_is_one_sentence(log, kilobytes, tmp_path):
     done = report(log, "-q", "-o", "a.json", cwd=tmp_path, before=limited(resource.RLIMIT_AS, kilobytes << 10))
     # How much is enough depends on the versions of libraries.
@@ -372,7 +364,6 @@ def test_links_in_a_circle_and_links_to_nothing_are_left_out(log, tmp_path):
     assert done.returncode == 0, done.stderr
     left = [one for one in told(tmp_path / "out.json")["warnings"] if one.startswith("Left out")]
     assert [one.split(":")[1].strip() for one in left] == ["a.csv", "b.csv", "c.csv"]
-    says(report("a.csv", cwd=tmp_path), 1, "a.csv")
 
 
 @pytest.fixture
@@ -404,8 +395,7 @@ def test_what_may_not_be_read_is_told(log, unprivileged, tmp_path):
             "Left out: secret.csv: no permission to read this file; change its mode or owner"
             in (told(tmp_path / "out.json")["warnings"])
         )
-        says(run("closed/log.csv"), 1, "closed/log.csv: no permission to read this file")
-        says(run(log, "-q", "-o", "closed/out.json"), 1, "closed/out.json", "Permission denied")
+        says(run("closed/log.csv", "-q", "-o", "out2.json"), 1, "closed/log.csv: no permission to read this file")
     finally:
         (tmp_path / "closed").chmod(stat.S_IRWXU)
 
@@ -420,18 +410,18 @@ def test_a_working_directory_that_is_gone(log, tmp_path):
 
 
 def test_two_reports_into_one_file(tmp_path):
-    for i in range(3):
+    for i in range(2):
         (tmp_path / f"log{i}.csv").write_text(text(i + 1))
     several = [
         subprocess.Popen(
             command("report", f"log{i}.csv", "-q", "-o", "same.json"), cwd=tmp_path, env=environment(), text=True,
             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
         )
-        for i in range(3)
+        for i in range(2)
     ]  # fmt: skip
     said = [one.communicate(timeout=60)[1] for one in several]
     codes = [one.returncode for one in several]
-    assert sorted(codes) == [0, 1, 1], said
+    assert sorted(codes) == [0, 1], said
     assert all("exists already and is not overwritten" in one for one, code in zip(said, codes, strict=True) if code)
     inputs = json.loads((tmp_path / "same.json").read_text())["inputs"]
     assert inputs[0]["path"] == f"log{codes.index(0)}.csv" and not hidden(tmp_path)
@@ -454,19 +444,14 @@ def test_reports_at_once_share_a_cache(large, tmp_path):
         for i in range(2)
     ]  # fmt: skip
     assert [one.wait(60) for one in several] == [0, 0]
-    again = report(large, "-q", "-o", "2.json", cwd=tmp_path, env={"EPROF_CACHE": str(tmp_path / "cache")})
-    assert again.returncode == 0
-    assert len({json.dumps(told(tmp_path / f"{i}.json")) for i in range(3)}) == 1
+    assert told(tmp_path / "0.json") == told(tmp_path / "1.json")
     assert len(list((tmp_path / "cache").glob("*-*-*"))) == 1 and not hidden(tmp_path / "cache")
 
 
 def test_a_cache_on_a_full_or_read_only_disk_is_no_harm(large, mounted, tmp_path):
     full = mounted("full", "8k")
-    empty = mounted("ro", "1m")
-    read_only(empty)
-    for place in (full, empty):
-        done = report(large, "-q", "-f", "-o", "a.json", cwd=tmp_path, env={"EPROF_CACHE": str(place / "cache")})
-        assert done.returncode == 0, done.stderr
+    done = report(large, "-q", "-f", "-o", "a.json", cwd=tmp_path, env={"EPROF_CACHE": str(full / "cache")})
+    assert done.returncode == 0, done.stderr
     # One that was filled before is of use.
     filled = mounted("filled", "1m")
     kept = {"EPROF_CACHE": str(filled / "cache")}
@@ -504,11 +489,11 @@ def test_a_clock_that_jumps_back_changes_nothing(large, simulated, shim, tmp_pat
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert float(seen.stdout) > 3000
-    report(large, "-q", "-o", "0.json", "--no-cache", cwd=tmp_path)
     for i in (1, 2):
         done = report(large, "-q", "-o", f"{i}.json", cwd=tmp_path, env=jumping)
         assert done.returncode == 0, done.stderr
-    assert told(tmp_path / "0.json") == told(tmp_path / "1.json") == told(tmp_path / "2.json")
+    assert told(tmp_path / "1.json") == told(tmp_path / "2.json")
+    assert [one["launches"] for one in told(tmp_path / "1.json")["kernels"]] == [9000]
     done = simulated.run("--timeout", "50", simulated.script(emit(block())), env=library)
     assert done.returncode == 0, done.stderr
     manifest = simulated.manifest()
@@ -568,9 +553,9 @@ def test_a_run_directory_that_is_removed_under_the_run(simulated):
 
 def test_two_runs_into_one_directory(simulated):
     program = simulated.script(emit(block()) + "echo $$ >> ran\nsleep 0.5\n")
-    several = [simulated.start("-o", "one.eprof", program) for _ in range(3)]
+    several = [simulated.start("-o", "one.eprof", program) for _ in range(2)]
     said = [one.communicate(timeout=60)[1] for one in several]
-    assert sorted(one.returncode for one in several) == [0, 1, 1], said
+    assert sorted(one.returncode for one in several) == [0, 1], said
     assert len((simulated.folder / "ran").read_text().split()) == 1
     assert simulated.manifest("one.eprof")["status"] == "complete"
 
@@ -584,7 +569,7 @@ def test_standard_error_that_is_full_does_not_keep_a_program_from_running(simula
     assert done.returncode == 0 and simulated.manifest()["status"] == "complete"
 
 
-@pytest.mark.parametrize("place", ["HOME", "XDG_CACHE_HOME", "EPROF_CACHE", "TMPDIR"])
-def test_folders_of_the_user_that_are_not_there(log, place, tmp_path):
-    done = report(log, "-q", "-o", "a.json", cwd=tmp_path, env={place: "/nonexistent/folder"})
+def test_folders_of_the_user_that_are_not_there(log, tmp_path):
+    gone = dict.fromkeys(["HOME", "XDG_CACHE_HOME", "EPROF_CACHE", "TMPDIR"], "/nonexistent/folder")
+    done = report(log, "-q", "-o", "a.json", cwd=tmp_path, env=gone)
     assert done.returncode == 0, done.stderr

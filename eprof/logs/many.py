@@ -331,9 +331,7 @@ def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[R
     """Over a Dask cluster. A task whose worker dies is run again by Dask on another."""
     client = _client(scheduler)
     try:
-        tasks = client.map(
-            attempt, [Path(os.path.realpath(path)) for path in paths], reading=reading, pure=False, retries=3
-        )
+        tasks = client.map(attempt, [path.absolute() for path in paths], reading=reading, pure=False, retries=3)
         for path, task in zip(paths, tasks, strict=True):
             yield _result(path, task, reading, scheduler)
             task.release()
@@ -349,7 +347,7 @@ def _client(scheduler: str) -> Any:
     library: Any = distributed  # its classes have no types
     try:
         if scheduler == "local":
-            own = library.LocalCluster(n_workers=cores(), threads_per_worker=1, dashboard_address=None)
+            own = library.LocalCluster(n_workers=cores(), threads_per_worker=1, dashboard_address=":0")
             return library.Client(own)
         _answers(scheduler)
         return library.Client(scheduler, timeout="10s")
@@ -374,4 +372,6 @@ def _result(path: Path, task: Any, reading: Reading, scheduler: str) -> Read:
         return attempt(path, reading)
     except Exception as err:  # noqa: BLE001 - whatever a cluster raises is told with the file that it was for
         return LogError(f"{path}: the cluster at {scheduler} could not read it ({type(err).__name__}: {err})")
-    return replace(found, path=str(path)) if isinstance(found, Log) else found
+    if isinstance(found, LogError):
+        return LogError(str(found).replace(str(path.absolute()), str(path)))
+    return replace(found, path=str(path))
