@@ -15,6 +15,7 @@ METRICS, EVENTS, WIDE, TRACE, SUMMARY, IGNORED = (
 FOREIGN_NCU, FOREIGN_NSYS = "ncu", "nsys"
 WIDE_FIXED = ("Device", "Context", "Stream", "Kernel", "Correlation_ID")
 _LONGEST_PREFIX = 3
+_MOST_COLUMNS = 5000  # a few hundred counters are all that a GPU has
 _PERHAPS = re.compile(r'(?:[^,]*,){0,3}"?(?:Device|Start|Time ?\(%\)|Type|ID|Process ID)"?,')
 # Columns that a table of the kind must have; the first kind that fits is taken.
 _KINDS = (
@@ -71,6 +72,8 @@ def find(line: str) -> Header | None:
 
 def of_fields(fields: list[str], quoted: bool = True) -> Header | None:
     """The header that these column names make, with up to three columns of a script in front; or None."""
+    if len(fields) > _MOST_COLUMNS:
+        return None
     names = [field.strip() for field in fields]
     for prefix in range(min(_LONGEST_PREFIX, len(names)) + 1):
         own = names[prefix:]

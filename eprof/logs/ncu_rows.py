@@ -15,6 +15,7 @@ Array = np.ndarray[Any, Any]
 LONG, RAW, SUMMARY, UNKNOWN = "ncu-long", "ncu-raw", "ncu-summary", "unknown"
 _QUOTE, _COMMA, _NEWLINE = b'",\n'
 _LONGEST = 4 << 20  # bytes of a line, see Tuning
+_EXAMPLE = 200  # of a line that is no row
 _BLOCK = 1 << 20
 _MARK = b"Process ID"
 _HEADER = re.compile(r'"?(?:ID"?,"?)?Process ID"?,"?Process Name"?(?:,|$)')
@@ -196,15 +197,15 @@ def _parse(
     full, tables, misfits = section.prefix + len(section.columns), list[pa.Table](), list[str]()
     while number:
         line = bytes(text[:_LONGEST]).partition(b"\n")[0]
-        width = max(1, len(split(line.decode("utf-8", "replace"))))
+        width = _width(line)
+        if not section.least <= width <= full:
+            text, number = _without_misfits(section, bytes(text), number, misfits)
+            continue
         odd: list[str] = []
         table = _arrow(text, width, wanted, as_text, odd)
         if table is None or len(table) + len(odd) != number:
             return False
-        if section.least <= width <= full:
-            tables.append(table)
-        else:
-            misfits += [line.decode("utf-8", "replace")] * len(table)
+        tables.append(table)
         if not len(table):
             misfits += odd
             break
@@ -212,6 +213,26 @@ def _parse(
     found.tables += tables
     found.misfits += misfits
     return True
+
+
+def _width(line: bytes) -> int:
+    return max(1, len(split(line.decode("utf-8", "replace"))))
+
+
+def _without_misfits(section: Section, text: bytes, number: int, misfits: list[str]) -> tuple[bytes, int]:
+    """Lines without the first ones that have more or fewer fields than a row; these go to `misfits`.
+
+    A line may have millions of fields: as a table it would take a column for each.
+    """
+    place = 0
+    while number:
+        end = text.find(b"\n", place)
+        line = text[place : end if end >= 0 else len(text)]
+        if section.least <= _width(line) <= section.prefix + len(section.columns):
+            break
+        misfits.append(line[:_EXAMPLE].decode("utf-8", "replace"))
+        place, number = place + len(line) + 1, number - 1
+    return text[place:], number
 
 
 def _arrow(

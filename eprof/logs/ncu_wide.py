@@ -111,8 +111,9 @@ class Wide:
         cells = [row[place] for row in self.sample.rows for place in places]
         own.look(ncu_instances.totals(pa.array(cells, pa.string())), np.tile(whole, len(self.sample.rows)))
         table = self.table
-        for place, is_whole_ in zip(places, whole, strict=True) if table is not None and not own.proof else ():
-            if table is not None and str(place) in table.column_names:
+        there = set(table.column_names) if table is not None else set()
+        for place, is_whole_ in zip(places, whole, strict=True) if not own.proof else ():
+            if table is not None and str(place) in there:
                 column = ncu_instances.totals(table[str(place)].combine_chunks())
                 own.look(column, np.full(len(column), is_whole_))
         locale.join(own)

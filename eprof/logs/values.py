@@ -23,7 +23,8 @@ REASONS = {
     MISFIT: "of another unit than the rest of the column",
 }
 _ZERO, _NINE, _PERCENT_SIGN, _S = b"09%s"
-_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+# Digits can be matched in one way only: else the many of a damaged cell would be tried in all.
+_NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _PLAIN = rf"^\+?{_NUMBER}$"  # pyarrow reads a plus sign too, so all ways of reading agree
 _SUFFIXED = rf"^(?P<number>\+?{_NUMBER})(?P<suffix>%|[KMGT]?B/s)$"
 _SIGNED, _UNSIGNED = re.compile(f"[+-]?{_NUMBER}"), re.compile(rf"\+?{_NUMBER}")

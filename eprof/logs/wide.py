@@ -86,11 +86,12 @@ class WideSection(ColumnSection):
         self._rows = []
         piece = Piece(self.run, device, kernel, np.ones(len(kernel), dtype=np.int64))
         piece.part = streams[0] if streams else None
+        again: dict[str, int] = {}
         for i, label in self.labels.items():
             values, kinds = (np.concatenate(part) for part in zip(*self._cells[i], strict=True))
             self._cells[i] = []
             column, kind, kinds = self._in_unit(i, values, kinds)
-            place = self._place(label, column, piece)
+            place = self._place(label, column, piece, again)
             if place:
                 self.store.count_missing(place, kinds)
                 piece.counters[place] = column, kind
@@ -109,17 +110,24 @@ class WideSection(ColumnSection):
             kind = as_cell(OTHER)
         return np.where(kinds < 0, np.nan, values), kind, kinds
 
-    def _place(self, label: str, column: Array, piece: Piece) -> str | None:
-        """The label to keep a column under; None if it says again what is there already (descriptions occur twice)."""
+    def _place(self, label: str, column: Array, piece: Piece, again: dict[str, int]) -> str | None:
+        """The label to keep a column under; None if it says again what is there already (descriptions occur twice).
+
+        again: by label, the number of the last one that was kept apart.
+        """
         if label not in piece.counters:
             return label
-        number, place = 2, f"{label} (2)"
+        number = again.get(label, 1) + 1
+        place = f"{label} ({number})"
         if np.array_equal(piece.counters[label][0], column, equal_nan=True):
             return None
         while place in piece.counters:
             number, place = number + 1, f"{label} ({number + 1})"
         self.store.note(f"column `{label}` occurs again with other values; the later one is kept apart as `{place}`")
-        return place if self.store.keep is None else None
+        if self.store.keep is not None:
+            return None
+        again[label] = number
+        return place
 
 
 def _counts(column: pa.Array) -> bool:
