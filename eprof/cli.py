@@ -104,9 +104,16 @@ def _run(words: list[str]) -> int:
     return _HANDLERS[options.command](options)
 
 
+class _Parser(argparse.ArgumentParser):
+    """One that quotes words of the command line, which may be names of files, as `_complain` does."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
 def _parser(defaults: dict[str, Any] | None = None, only: str | None = None) -> argparse.ArgumentParser:
     """The options of all commands, or of the command `only` if it is one: building all takes as long as a short run."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="eprof",
         description="Where do this kernel's joules go, and what can I change?",
         epilog="Example: eprof report metrics.csv trace.csv --costs jetson-tk1 -o report.html",
@@ -211,6 +218,8 @@ def _config(path: str) -> dict[str, Any]:
         wanted: dict[str, type] = {**dict.fromkeys(flags, bool), **dict.fromkeys(lists, list), "efficiency": float}
         if not isinstance(value, wanted.get(key, str)):
             raise document.error(f"`{key}` must be a {wanted.get(key, str).__name__}.", key)
+        if isinstance(value, list) and not all(isinstance(one, str) for one in value):
+            raise document.error(f"`{key}` must be a list of texts.", key)
     return dict(document.data)
 
 

@@ -99,6 +99,12 @@ def test_errors_quote_names_as_escapes(tmp_path, capsys):
             assert stopped.value.code in (1, 2) and RAW.findall(said.rstrip("\n")) == [] and said.count("\n") == 1
 
 
+def test_a_file_name_that_is_taken_for_an_option_is_quoted_too(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["report", "x.csv", "--evil\x1b]0;owned\x07"])
+    assert RAW.findall(capsys.readouterr().err) == []
+
+
 @pytest.mark.parametrize("name", MARKDOWN)
 def test_markdown_says_names_and_does_nothing(documents, name):  # noqa: F811
     text = MARKDOWN[name](poisoned(documents[name])).decode()
