@@ -252,7 +252,7 @@ def _split_label(label: str | None) -> tuple[str | None, int | None]:
     if label is None:
         return None, None
     name, found, index = label.rpartition(" (")
-    if found and index.endswith(")") and index[:-1].isdigit():
+    if found and index.endswith(")") and index[:-1].isdecimal() and len(index) < 10:
         return name, int(index[:-1])
     return label, None
 

@@ -76,6 +76,29 @@ def test_a_number_stands_for_the_same_input_always():
         ]
 
 
+USAGE_HEAD = b"Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+COUNTERS_HEAD = (
+    b'Invocations    Metric Name    Metric Description    Min    Max    Avg\nDevice "a (0)"\n    Kernel: k\n'
+)
+LONG_LINES = {
+    "spaces in a text summary": USAGE_HEAD + b" 60.0%  3.0ms 3 1 1 1  k" + b" " * 30_000 + b".\n",
+    "spaces before a text summary": USAGE_HEAD + b" " * 30_000 + b"x\n",
+    "spaces in text metrics": COUNTERS_HEAD + b" 2  ipc  Executed" + b" " * 30_000 + b" IPC  1  1\n",
+    "words in text metrics": COUNTERS_HEAD + b" 2  ipc  Executed" + b" a" * 30_000 + b"\n",
+    "spaces behind a kernel": COUNTERS_HEAD + b"    Kernel: k" + b" " * 30_000 + b".\n",
+    "digits in a message": b"==1== " + b"1" * 30_000 + b" record\n",
+    "digits in a cell": SEEDS["nvprof-metrics"]().replace(b"500,500,500", b"1,1," + b"1" * 30_000 + b"K1"),
+    "fields of a row": SEEDS["ncu-raw"]().replace(b'"10"', b"1," * 30_000),
+    "columns of one name": SEEDS["nvprof-wide"]().replace(b'"inst_integer"', b'"a",' * 20_000),
+}
+
+
+@pytest.mark.parametrize("what", LONG_LINES)
+def test_a_very_long_line_is_read_soon(what, monkeypatch):
+    monkeypatch.setattr(checks, "ENDLESS_S", 3.0)
+    check_rows(LONG_LINES[what])
+
+
 def test_some_of_the_lines_are_part_of_a_log():
     assert is_part(b"a\nc\n", b"a\nb\nc\n") and is_part(b"\nb", b"a\nb\nc\n")
     assert not is_part(b"c\na\n", b"a\nb\nc\n") and not is_part(b"a\na\n", b"a\nb\nc\n")

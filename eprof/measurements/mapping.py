@@ -14,6 +14,7 @@ import pandas as pd
 
 from eprof.definition import Document, Formula
 from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
+from eprof.plain import brief
 from eprof.resources import folder
 
 SCHEMA = 1
@@ -108,8 +109,9 @@ def choose(frame: pd.DataFrame, label: str) -> Columns:
     fitting = [one for one in mappings() if one.suits(frame)]
     if not fitting:
         families = "; ".join(f"{one.name}: {', '.join(one.needs)}" for one in mappings())
+        shown = brief(", ".join(sorted(header)[:12]), 300)
         raise MeasurementError(
-            f"{label}: no column mapping suits these columns ({', '.join(sorted(header)[:12])}...). Known families "
+            f"{label}: no column mapping suits these columns ({shown}...). Known families "
             f"need {families}. Write a mapping (docs/fit.md) and name it with --mapping."
         )
     return max(fitting, key=lambda one: (len(one.present(header)), one.tell is not None, len(one.needs)))
