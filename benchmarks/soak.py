@@ -125,8 +125,10 @@ def large(path: Path, megabytes: float, number: int) -> None:
 
 
 REPORT = """
-import json, resource, sys
+import json, os, resource, sys
 from eprof import api
+from eprof.logs import many
+many._MANY_FILES = min(many._MANY_FILES, int(os.environ.get("SOAK_MANY", 400)))
 def main(paths, options):
     made = api.load(*paths, **options).energy("gtx680").document()
     for key in ("created_utc", "command_line"):

@@ -5,7 +5,6 @@ come back in the order of the paths: the totals are the same to the last digit.
 """
 
 import contextlib
-import os
 import re
 import shutil
 import signal
