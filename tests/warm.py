@@ -63,7 +63,9 @@ class _Server:
         for one in theirs:
             os.close(one)
         threads = [_Thread(_write, *one) for one in writers] + [_Thread(_read, one) for one in readers]
-        pid = int(self._link.recv(64))
+        answer = self._link.recv(64)
+        assert answer, "the process that forks eprof ended: does every module of eprof import?"
+        pid = int(answer)
         self._link.settimeout(timeout)
         try:
             code = int(self._link.recv(64))
