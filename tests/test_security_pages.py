@@ -10,7 +10,7 @@ import pytest
 import report_support as support
 import validation_support as measured
 from security_support import PAYLOAD, UNSEEN, poisoned, texts
-from test_report_browser import View, browser  # noqa: F401 - a fixture
+from test_report_browser import LISTEN, View, browser  # noqa: F401 - a fixture
 
 from eprof import cli
 from eprof.report import diff_page, page, roofline, tuning, validation
@@ -94,10 +94,12 @@ def test_no_text_becomes_more_than_text(documents, name):
 @pytest.mark.parametrize("name", PAGES)
 def test_in_a_browser_nothing_runs_nothing_is_fetched_nothing_hides(documents, browser, tmp_path, name):  # noqa: F811
     (tmp_path / "hostile.html").write_text(PAGES[name][0](poisoned(documents[name])), encoding="utf-8")
-    context = browser.new_context(viewport={"width": 1180, "height": 900})
-    shown = View(context, tmp_path / "hostile.html")
-    shown.page.on("dialog", lambda dialog: shown.wrong.append(f"dialog: {dialog.message}"))
-    context.on("page", lambda other: shown.wrong.append(f"window: {other.url}"))
+    context = browser.new_context()
+    context.add_init_script(LISTEN)
+    opened, first = [], context.new_page()
+    first.on("dialog", lambda dialog: opened.append(f"dialog: {dialog.message}"))
+    context.on("page", lambda other: opened.append(f"window: {other.url}"))
+    shown = View(first, tmp_path / "hostile.html")
     shown.ready()
     assert shown.page.evaluate(MADE_OF_TEXT) == []
     shown.page.evaluate(TOUCH)
@@ -105,7 +107,7 @@ def test_in_a_browser_nothing_runs_nothing_is_fetched_nothing_hides(documents, b
     assert shown.page.evaluate(MADE_OF_TEXT) == []
     text = shown.page.evaluate(ALL_TEXT)
     assert "onerror=window.hacked=1" in text and UNSEEN.findall(text) == []
-    assert shown.wrong == []
+    assert shown.wrong == opened == []
     context.close()
 
 
@@ -131,7 +133,7 @@ def test_the_check_itself_sees_what_it_looks_for(browser, tmp_path):  # noqa: F8
         encoding="utf-8",
     )
     context = browser.new_context()
-    shown = View(context, tmp_path / "bad.html")
+    shown = View(context.new_page(), tmp_path / "bad.html")
     assert len(shown.page.evaluate(MADE_OF_TEXT)) > 3
     assert UNSEEN.findall(shown.page.evaluate(ALL_TEXT))
     assert shown.wrong != []
