@@ -33,6 +33,8 @@ _MANY_BYTES, _MANY_FILES = 96 << 20, 400
 _AT_ONCE = 32
 # How many blocks of them may be read ahead of the next one in order, a process.
 _AHEAD = 4
+# What a Dask cluster on this machine needs at least.
+_DASK_FILES, _DASK_BYTES = 256, 2 << 30
 _ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -346,6 +348,7 @@ def _client(scheduler: str) -> Any:
     library: Any = distributed  # its classes have no types
     try:
         if scheduler == "local":
+            _enough()
             own = library.LocalCluster(n_workers=cores(), threads_per_worker=1, dashboard_address=":0")
             return library.Client(own)
         _answers(scheduler)
@@ -355,6 +358,22 @@ def _client(scheduler: str) -> Any:
             f"--scheduler {scheduler}: no Dask scheduler answers there ({err}); start one with `dask scheduler`, or "
             "use `--scheduler local`."
         ) from err
+
+
+def _enough() -> None:
+    """Raises ShortageError where Dask's own processes could not start or talk: it would try again for ever."""
+    import resource
+
+    for limit, needed, what, how in (
+        (resource.RLIMIT_NOFILE, _DASK_FILES, "open files", f"`ulimit -n {_DASK_FILES}`"),
+        (resource.RLIMIT_AS, _DASK_BYTES, "bytes of memory", f"`ulimit -v {_DASK_BYTES >> 10}`"),
+    ):
+        allowed, _ = resource.getrlimit(limit)
+        if allowed != resource.RLIM_INFINITY and allowed < needed:
+            raise ShortageError(
+                f"--scheduler local: a cluster needs more than the {allowed} {what} that are allowed here; allow "
+                f"{needed} ({how}), or leave it to this command's own processes."
+            )
 
 
 def _answers(scheduler: str) -> None:
@@ -367,9 +386,9 @@ def _answers(scheduler: str) -> None:
 def _result(path: Path, task: Any, reading: Reading, scheduler: str) -> Read:
     try:
         found: Read = task.result()
-    except ShortageError:
-        return attempt(path, reading)
     except Exception as err:  # noqa: BLE001 - whatever a cluster raises is told with the file that it was for
+        if shortage(err) is not None:
+            return attempt(path, reading)
         return LogError(f"{path}: the cluster at {scheduler} could not read it ({type(err).__name__}: {err})")
     if isinstance(found, LogError):
         return LogError(str(found).replace(str(path.absolute()), str(path)))
