@@ -1,6 +1,7 @@
 """Which kernel of OLD is which of NEW: by hand, by name, by what the names have in common, by similarity."""
 
 import difflib
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -14,6 +15,7 @@ BY_HAND, NAME, BARE, SIMILAR = "by hand", "name", "name without arguments", "sim
 _ALIKE, _NEARLY_SAME = 0.55, 0.8
 _NEAR = 0.25
 _MOST_PAIRS = 40_000
+_LONG_NAME = 300  # letters
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ class _Work:
         scored = []
         for other in self.free_new:
             matcher = difflib.SequenceMatcher(None, autojunk=False)
-            matcher.set_seq2(bare(self.new[other].name))
+            matcher.set_seq2(bare(self.new[other].name)[:_LONG_NAME])
             for one in self.free_old:
                 score = self._similar(matcher, one, other)
                 if score is not None:
@@ -170,7 +172,7 @@ class _Work:
     def _similar(self, matcher: "difflib.SequenceMatcher[str]", one: int, other: int) -> float | None:
         """How alike two kernels are, or None if they are not alike enough."""
         a, b = self.old[one], self.new[other]
-        matcher.set_seq1(bare(a.name))
+        matcher.set_seq1(bare(a.name)[:_LONG_NAME])
         if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
             return None
         score = matcher.ratio()
@@ -222,8 +224,20 @@ def _examples(kernels: Sequence[Kernel], places: Iterable[int]) -> str:
 
 
 def ratio(one: str, other: str) -> float:
-    """How alike two names are: twice the letters in common over all letters, 0 to 1."""
-    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+    """How alike two names are: twice the letters in common over all letters, 0 to 1.
+
+    Of long names what they share at both ends is taken off first, and of the rest the beginning is compared: the time
+    that difflib takes grows as the square of the letters, or worse.
+    """
+    letters = len(one) + len(other)
+    if letters <= 2 * _LONG_NAME:
+        return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+    start = len(os.path.commonprefix([one, other]))
+    one, other = one[start:][::-1], other[start:][::-1]
+    end = len(os.path.commonprefix([one, other]))
+    middle = [name[end:][::-1][:_LONG_NAME] for name in (one, other)]
+    blocks = difflib.SequenceMatcher(None, middle[0], middle[1], autojunk=False).get_matching_blocks()
+    return 2 * (start + end + sum(int(block.size) for block in blocks)) / letters
 
 
 def _normal(name: str) -> str:
@@ -244,7 +258,7 @@ def bare(name: str) -> str:
     for at, letter in enumerate(text):
         if letter == "(" and depth == 0:
             break
-        if letter == "<" and not text[:at].rstrip("<=").endswith("operator"):
+        if letter == "<" and not text[max(at - 16, 0) : at].rstrip("<=").endswith("operator"):
             depth += 1
         elif letter == ">" and depth:
             depth -= 1

@@ -2,12 +2,14 @@
 
 import random
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eprof import matching
 from eprof.logs import combine
 
 HERE = Path(__file__).parent / "fuzz"
@@ -97,6 +99,15 @@ LONG_LINES = {
 def test_a_very_long_line_is_read_soon(what, monkeypatch):
     monkeypatch.setattr(checks, "ENDLESS_S", 3.0)
     check_rows(LONG_LINES[what])
+
+
+def test_names_of_many_letters_are_compared_soon():
+    start = time.process_time()
+    assert 0.99 < matching.ratio("x" * 20_000 + "a(int)", "x" * 20_000 + "b(int)") < 1
+    assert matching.ratio("x" * 20_000, "y" * 20_000) == 0
+    assert matching.ratio("f<" + "x" * 400 + ">(int)", "f<" + "x" * 400 + ">(int)") == 1
+    matching.bare("<" * 20_000)
+    assert time.process_time() - start < 1
 
 
 def test_some_of_the_lines_are_part_of_a_log():
