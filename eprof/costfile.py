@@ -17,7 +17,7 @@ from eprof.errors import DefinitionError
 from eprof.marks import NONE, Mark
 from eprof.vocabulary import BOOKS, COUNTS, PARTS
 
-_SMALLEST, _LARGEST = 1e-15, 1e15  # of any clock, voltage, price, power or rate, in the units of a table
+_SMALLEST, _LARGEST = 1e-30, 1e15  # of any clock, voltage, price, power or rate, in the units of a table
 SCHEMA = 1
 _HEAD = ("schema", "name", "device", "devices", "source", "year", "books", "notes")
 _PRICES = ("pj", "pj_per_v2", "pj_at_reference")
