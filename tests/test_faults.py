@@ -409,7 +409,14 @@ def test_what_may_not_be_read_is_told(log, unprivileged, tmp_path):
 def test_a_working_directory_that_is_gone(log, tmp_path):
     (tmp_path / "gone").mkdir()
     before = lambda: os.rmdir(tmp_path / "gone")  # noqa: E731, PTH106
-    says(report("log.csv", cwd=tmp_path / "gone", before=before), 1, "the working directory does not exist any more")
+    done = report(log, "-q", "-o", "a.json", cwd=tmp_path / "gone", before=before)
+    says(done, 1, "a.json: cannot be written (No such file or directory)")
+
+
+def test_a_run_in_a_working_directory_that_is_removed_meanwhile(simulated):
+    done = simulated.run(simulated.script(emit(block()) + 'rm -r "$PWD"\n'))
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "the working directory does not exist any more" in done.stderr
 
 
 # ----------------------------------------------------------------------------------------- two at once, cache, clock
