@@ -31,7 +31,7 @@ LOGS = sorted(name for name, target in TARGETS.items() if isinstance(target, Log
 def test_every_seed_is_a_log_and_stands_in_the_corpus(name):
     target = TARGETS[name]
     assert attempt(target.seed, columns=target.columns) is not None
-    for turn in (0, 1, 3):
+    for turn in (0, 1):
         target.check(target.seed, turn)
     if name not in BY_LIBRARIES:
         assert (HERE / "corpus" / name).read_bytes() == target.seed, "run tests/fuzz/seeds.py again"
@@ -56,7 +56,7 @@ def test_damaged_inputs_give_an_answer_or_one_sentence(name, number):
     target.check(target.spoilt(number), number)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(name=st.sampled_from(LOGS), seed=st.integers(0, 2**32), how=st.sampled_from(damage.ONLY_LESS))
 def test_a_log_that_lost_something_has_no_higher_total(name, seed, how):
     target = TARGETS[name]
@@ -161,7 +161,7 @@ def test_an_endless_reader_is_stopped(monkeypatch):
         attempt(b"")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     facts=written.facts, name=st.sampled_from(list(written.FORMATS)), wrapping=st.sampled_from(list(written.WRAPPINGS))
 )
@@ -181,7 +181,7 @@ def test_a_log_says_what_was_written_into_it(facts, name, wrapping):
             assert joined.kernels["time_s"][row] == pytest.approx(one.launches * one.time_ns * 1e-9, rel=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     facts=written.facts,
     name=st.sampled_from(list(written.FORMATS)),

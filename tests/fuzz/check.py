@@ -4,6 +4,7 @@ A check that goes through to the tables and their sums takes ten times as long a
 as the numbers of each row (`check_rows`), one of `EVERY` further. See docs/fuzzing.md.
 """
 
+import math
 import signal
 import tempfile
 import time
@@ -160,11 +161,25 @@ _STAND_INS = (
 )
 
 
+def sound(value: Any, name: str = "") -> None:
+    """Every number of a document is finite, and no energy or time is negative."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            sound(one, str(key))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            sound(one, name)
+    elif isinstance(value, float | int):
+        assert math.isfinite(value), f"{name} is {value}"
+        assert value >= 0 or not name.endswith(("_j", "_s")) or name == "change_j", f"{name} is negative"
+
+
 def check_whole(data: bytes, columns: Sequence[str] | None = None) -> None:
     """As `check`, through to the document."""
     with as_file(data) as path, as_file(",".join(columns or ()).encode(), "columns") as named, strictly(data):
         document = api.load(path, columns=named if columns else None).energy("gtx680").document()
         assert document["kernels"]
+        sound(document)
 
 
 def check_container(data: bytes) -> None:

@@ -8,11 +8,10 @@ import zlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import seeds
-from check import FOLDER, as_file, check_log, strictly
+from check import FOLDER, as_file, check_log, sound, strictly
 
 from eprof import api, cli, costs, counters, export, variants
 from eprof.definition import Formula
@@ -65,19 +64,6 @@ def profile() -> Profile:
     """A profile to put prices on."""
     with as_file(seeds.metrics(), "profile.csv") as path:
         return api.load(path)
-
-
-def sound(value: Any, name: str = "") -> None:
-    """Every number of a document is finite, and no energy or time is negative."""
-    if isinstance(value, dict):
-        for key, one in value.items():
-            sound(one, str(key))
-    elif isinstance(value, list | tuple):
-        for one in value:
-            sound(one, name)
-    elif isinstance(value, float | int):
-        assert math.isfinite(value), f"{name} is {value}"
-        assert value >= 0 or not name.endswith(("_j", "_s")) or name == "change_j", f"{name} is negative"
 
 
 def cost_table(data: bytes) -> None:
