@@ -4,12 +4,15 @@
 #     sh tests/fuzz/nightly.sh [SECONDS] [TOTALS.json]
 #
 # Ends with 1 if there is a new file in tests/fuzz/findings. Inputs go on from where TOTALS.json says that the last night
-# ended; PYTHON names the interpreter, CORPUS the folder in which guided inputs are kept from night to night.
+# ended (in ~/.cache/eprof-fuzz if it is not named); PYTHON names the interpreter, CORPUS the folder in which guided inputs
+# are kept from night to night.
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python}
 seconds=${1:-28800}
-totals=${2:-$here/../../fuzz-totals.json}
-corpus=${CORPUS:-${XDG_CACHE_HOME:-$HOME/.cache}/eprof-fuzz}
+home=${XDG_CACHE_HOME:-$HOME/.cache}/eprof-fuzz
+totals=${2:-$home/totals.json}
+corpus=${CORPUS:-$home/corpus}
+mkdir -p "$home"
 before=$(find "$here/findings" -type f | sort)
 
 if "$python" -c 'import atheris' 2>/dev/null; then
@@ -18,7 +21,7 @@ if "$python" -c 'import atheris' 2>/dev/null; then
     each=$((seconds / 2 / $(echo "$targets" | wc -w)))
     for target in $targets; do
         CORPUS=$corpus/$target "$python" "$here/guided.py" "$target" --totals "$totals" \
-            -max_total_time=$((each > 0 ? each : 1)) -verbosity=0 2>&1 | grep -a "^$target " # what it found
+            -max_total_time=$((each > 0 ? each : 1)) -verbosity=0 2>&1 | grep -aE "^($target |Traceback|[A-Za-z]*Error)" # what it found
     done
 else
     echo "atheris is not there (pip install atheris), so nothing is guided by coverage" >&2
