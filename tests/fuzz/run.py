@@ -91,7 +91,7 @@ def add_totals(path: Path | None, name: str, **more: float) -> None:
 def table(known: Totals) -> str:
     """The totals in Markdown, a row a target; rates are of the processor's time."""
     rows = ["| reader | at random | guided | broke something | a second |", "|---|---:|---:|---:|---:|"]
-    for name in TARGETS:
+    for name in dict.fromkeys([*TARGETS, *known]):
         one = known.get(name, {})
         counts = [int(one.get(what, 0)) for what in ("random", "guided", "broken")]
         rate = sum(counts[:2]) / one["seconds"] if one.get("seconds") else 0
