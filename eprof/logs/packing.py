@@ -8,8 +8,9 @@ from eprof.errors import LogError
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _STEP = 1 << 16  # bytes; a read that meets a damage loses no more
-# Beyond this no text of a profiler is packed: it is a bomb, or a disk of zeros.
-_MOST_TIMES, _FREE_BYTES = 2000, 1 << 30
+# Beyond this no text of a profiler is packed (real logs: up to 40 times): it is a bomb, or a disk of zeros. gzip itself
+# ends at 1,032.
+_MOST_TIMES, _FREE_BYTES = 300, 1 << 28
 
 
 def kind(head: bytes) -> str | None:
@@ -20,7 +21,7 @@ def kind(head: bytes) -> str | None:
 def unpack(chunks: Iterable[bytes], how: str, notes: list[str], size: int) -> Iterator[bytes]:
     """The unpacked bytes, at most about `size` at a time, of any number of members or frames.
 
-    A damage or a cut ends them with a note. Raises LogError for data that unpack to thousands of times their size.
+    A damage or a cut ends them with a note. Raises LogError for data that unpack to hundreds of times their size.
     """
     packed = _Counted(chunks)
     done = 0
