@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -310,6 +310,8 @@ def _undisturbed() -> Iterator[None]:
 
     Signals to us wait until the start is done. A mask alone does not hold them back: threads have their own.
     """
+    # Multiprocessing's own helper: its start, if it came later, would undo the mask below.
+    resource_tracker.ensure_running()
     came: list[int] = []
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
