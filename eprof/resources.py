@@ -1,12 +1,15 @@
 """Where the cellar is: the data folders `counters`, `costs` and `reports`; and how any small file is read."""
 
+from __future__ import annotations
+
 import errno
 import os
 import stat
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 # `--costs <(command)`: the shell hands over a pipe under one of these names, and the user means it.
 _HANDED_OVER = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
@@ -14,6 +17,8 @@ _HANDED_OVER = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 
 def folder(name: str) -> Traversable:
     """The data folder `name`: inside the package in a wheel, beside it in a checkout."""
+    from importlib.resources import files  # slow to load, and not needed around a program without kernels
+
     packed = files("eprof") / "data" / name
     return packed if packed.is_dir() else Path(__file__).parents[1] / name
 
