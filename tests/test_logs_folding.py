@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from conftest import SHARED
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +12,9 @@ from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read
 
 from eprof.errors import EprofError
 from eprof.logs import combine, sqlite, text
+from eprof.logs.ncu_folding import whole_launches
+from eprof.logs.ncu_rows import LONG as LONG_FORM
+from eprof.logs.ncu_rows import Section
 from eprof.logs.stream import Tuning
 
 # Every second row is handed over and added up at once.
@@ -172,3 +176,11 @@ def test_text_traces_and_databases_are_handed_over_piece_by_piece(name, monkeypa
     folded = read_tuned(path, FOLDED)
     assert folded.notes == plain.notes
     same(combine([folded]), combine([plain]))
+
+
+def test_what_is_carried_along_does_not_grow_with_the_log():
+    coded = [pa.array([str(one) for one in numbers]).dictionary_encode() for numbers in (range(1000), [7] * 1000)]
+    section = Section(LONG_FORM, ["ID", "Process ID"])
+    whole, last = whole_launches(section, [pa.table({"0": coded[0], "1": coded[1]})])
+    assert (len(whole), len(last)) == (999, 1)
+    assert [len(column.chunk(0).dictionary) for column in last.columns] == [1, 1]

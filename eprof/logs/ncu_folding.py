@@ -27,7 +27,19 @@ def whole_launches(section: Section, tables: Sequence[pa.Table]) -> tuple[pa.Tab
             last &= codes == codes[-1]
     others = np.flatnonzero(~last)
     cut = int(others[-1]) + 1 if len(others) else 0
-    return table.slice(0, cut), table.take(pa.array(np.arange(cut, len(table))))
+    return table.slice(0, cut), _own(table.slice(cut))
+
+
+def _own(table: pa.Table) -> pa.Table:
+    """A few rows without the words that only other rows use: carried along, they would grow with the log."""
+    return pa.table(
+        {
+            name: column.cast(pa.string()).combine_chunks().dictionary_encode()
+            if pa.types.is_dictionary(column.type)
+            else pa.array(column.to_pylist(), column.type)
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+    )
 
 
 class Numbers:

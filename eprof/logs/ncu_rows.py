@@ -16,6 +16,7 @@ LONG, RAW, SUMMARY, UNKNOWN = "ncu-long", "ncu-raw", "ncu-summary", "unknown"
 _QUOTE, _COMMA, _NEWLINE = b'",\n'
 _LONGEST = 4 << 20  # bytes of a line, see Tuning
 _EXAMPLE = 200  # of a line that is no row
+_SHORT = 1 << 14
 _BLOCK = 1 << 20
 _MARK = b"Process ID"
 _HEADER = re.compile(r'"?(?:ID"?,"?)?Process ID"?,"?Process Name"?(?:,|$)')
@@ -103,6 +104,7 @@ class Lines:
     data: bytes
     starts: Array
     ends: Array
+    numbered: Array | None = None  # which look like rows, if that was looked at
 
     @classmethod
     def of(cls, data: bytes) -> "Lines":
@@ -114,7 +116,8 @@ class Lines:
 
     def part(self, first: int, last: int) -> "Lines":
         """Some of the lines."""
-        return Lines(self.data, self.starts[first:last], self.ends[first:last])
+        numbered = None if self.numbered is None else self.numbered[first:last]
+        return Lines(self.data, self.starts[first:last], self.ends[first:last], numbered)
 
     def text(self, index: int) -> str:
         """One line."""
@@ -151,7 +154,7 @@ def rows(section: Section, lines: Lines, wanted: Sequence[int] | None, as_text: 
     """The rows of a section. wanted: places of the columns to read; as_text: those of them with few repetitions."""
     chosen = (lines.ends > lines.starts) if section.prefix else _look_like_rows(lines)
     if lines.is_cut:
-        chosen[-1] = False
+        chosen = chosen & (np.arange(len(chosen)) < len(chosen) - 1)
     found = Rows(others=np.flatnonzero(~chosen & (lines.ends > lines.starts)).tolist())
     indexes = np.flatnonzero(chosen)
     if not len(indexes):
@@ -168,8 +171,20 @@ def rows(section: Section, lines: Lines, wanted: Sequence[int] | None, as_text: 
     return found
 
 
+def _first(text: bytes | memoryview) -> bytes:
+    """The first line; most are short, and the whole need not be copied to find one."""
+    start = bytes(text[:_SHORT])
+    return (start if b"\n" in start else bytes(text[:_LONGEST])).partition(b"\n")[0]
+
+
 def _look_like_rows(lines: Lines) -> Array:
     """Lines that start with a number, quoted or not."""
+    if lines.numbered is None:
+        lines.numbered = _numbered(lines)
+    return lines.numbered
+
+
+def _numbered(lines: Lines) -> Array:
     if not len(lines.starts):
         return np.zeros(0, dtype=bool)
     bytes_ = np.frombuffer(lines.data, dtype=np.uint8)
@@ -196,7 +211,7 @@ def _parse(
     """
     full, tables, misfits = section.prefix + len(section.columns), list[pa.Table](), list[str]()
     while number:
-        line = bytes(text[:_LONGEST]).partition(b"\n")[0]
+        line = _first(text)
         width = _width(line)
         if not section.least <= width <= full:
             text, number = _without_misfits(section, bytes(text), number, misfits)
