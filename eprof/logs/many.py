@@ -4,41 +4,31 @@ Each file is read by itself, by the same function and with the same order of add
 come back in the order of the paths: the totals are the same to the last digit.
 """
 
-import contextlib
 import re
 import shutil
-import signal
 import socket
 import stat
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
-from multiprocessing import get_context, resource_tracker
-from multiprocessing.connection import wait
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eprof.errors import LogError, ShortageError, UsageError, shortage
 from eprof.logs import read
 from eprof.logs.cache import Cache, Stamp, asked
 from eprof.logs.table import Log
 from eprof.logs.threads import cores
+from eprof.logs.workers import in_order
 
 # What it takes before other processes are worth their start.
 _MANY_BYTES, _MANY_FILES = 96 << 20, 400
 # Logs whose tables are put together, always the same ones; and at most so many are given to a process at a time.
 _AT_ONCE = 32
-# How many blocks of them may be read ahead of the next one in order, a process.
-_AHEAD = 4
 # What a Dask cluster on this machine needs at least.
 _DASK_FILES, _DASK_BYTES = 256, 2 << 30
-_ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
 Read = Log | LogError
 Progress = Callable[[int, int], None]
 
@@ -215,119 +205,22 @@ def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int
     workers, done = min(workers, len(paths)), 0
     # Few large logs must not go to one process.
     blocks = _blocks(paths, min(1 + len(paths) // (16 * workers), _AT_ONCE))
-    team: list[_Worker] = []
     try:
-        with _undisturbed():
-            for _ in range(workers):
-                team.append(_Worker(reading))
-        for found in _shared_out(blocks, team):
-            yield from found
-            done += len(found)
+        with closing(in_order(blocks, partial(_block, reading=reading), workers)) as coming:
+            for found in coming:
+                yield from found
+                done += len(found)
     except Exception as err:
         # An OSError is of the processes; that of a log is a result.
         if not isinstance(err, OSError | EOFError | NotImplementedError) and shortage(err) is None:
             raise
-    finally:
-        for one in team:
-            one.end()
     yield from _here(paths[done:], reading, tell)
 
 
-def _shared_out(blocks: Sequence[Sequence[Path]], team: Sequence["_Worker"]) -> Iterator[list[Read]]:
-    """What the workers make of the blocks, in order. Raises EOFError if one was killed."""
-    given = wanted = 0
-    ready: dict[int, list[Read]] = {}
-    while wanted < len(blocks):
-        for one in team:
-            # Not far ahead of what is wanted: what is ready takes room.
-            if one.at is None and given < min(len(blocks), wanted + _AHEAD * len(team)):
-                one.give(given, blocks[given])
-                given += 1
-        for number, found in [one.take() for one in _Worker.finished(team)]:
-            ready[number] = found
-        while wanted in ready:
-            yield ready.pop(wanted)
-            wanted += 1
-
-
-class _Worker:
-    """A process that reads logs, and which of the blocks it is at. It ends with us, however we end."""
-
-    def __init__(self, reading: Reading) -> None:
-        context = get_context("spawn")
-        self._ours, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs, reading), daemon=True)
-        self._process.start()
-        theirs.close()
-        self.at: int | None = None
-
-    def give(self, number: int, block: Sequence[Path]) -> None:
-        """Read these logs."""
-        self._ours.send(block)
-        self.at = number
-
-    def take(self) -> tuple[int, list[Read]]:
-        """The number of the block, and what was read. Raises EOFError if the process is gone, and what went wrong."""
-        found = self._ours.recv()
-        if isinstance(found, BaseException):
-            raise found
-        number, self.at = self.at, None
-        assert number is not None
-        return number, found
-
-    @staticmethod
-    def finished(team: Sequence["_Worker"]) -> list["_Worker"]:
-        """Those that have something to take; waits for one."""
-        ready = wait([one._ours for one in team if one.at is not None])
-        return [one for one in team if one._ours in ready]
-
-    def end(self) -> None:
-        """What it is at is of no use any more, and may take long."""
-        self._ours.close()
-        self._process.kill()
-        self._process.join()
-
-
-def _work(connection: "Connection[Any, Any]", reading: Reading) -> None:
-    """The life of a worker. Without the one that started it there is nothing more to take, and nobody to give it to."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            paths = connection.recv()
-            found: list[Read] | Exception
-            try:
-                found = [attempt(path, reading) for path in paths]
-                # What is put together here is sent in fewer pieces.
-                found = _gathered(found) if reading.gather and len(paths) == _AT_ONCE else found
-            except Exception as err:  # noqa: BLE001 - it is raised where it can be told
-                found = err
-            connection.send(found)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Processes that are started inside never see Ctrl-C or a closed terminal: what is to end is for us to say.
-
-    Signals to us wait until the start is done. A mask alone does not hold them back: threads have their own.
-    """
-    # Multiprocessing's own helper: its start, if it came later, would undo the mask below.
-    resource_tracker.ensure_running()
-    came: list[int] = []
-    before: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.getsignal(number) for number in _ENDING}
-        before = {number: handler for number, handler in handlers.items() if callable(handler)}
-    for number in before:
-        signal.signal(number, lambda number, _: came.append(number))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for number in came:
-            signal.raise_signal(number)
+def _block(paths: Sequence[Path], reading: Reading) -> list[Read]:
+    """The work of a process. What is put together there is sent in fewer pieces."""
+    found = [attempt(path, reading) for path in paths]
+    return _gathered(found) if reading.gather and len(paths) == _AT_ONCE else found
 
 
 def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[Read]:
