@@ -33,12 +33,12 @@ def draw(axis: "pyplot.Axes", name: str, found: list[dict], what: str) -> None:
         axis.plot(
             *zip(*points, strict=True), line, color=color, linewidth=width, marker="o", markersize=3.5, label=peer
         )
-        lost = [one["rows"] for one in mine if one[peer][what] is None]
-        if lost and points:
-            axis.plot(lost, [points[-1][1]] * len(lost), "x", color=color, markersize=7)
+        lost = [(one["rows"], one["memory_limit_gb"] * 1024) for one in mine if one[peer][what] is None]
+        if lost and what == "memory_mb":
+            axis.plot(*zip(*lost, strict=True), "x", color=color, markersize=7)
     axis.set(xscale="log", yscale="log")
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axis.yaxis.set_minor_formatter(lambda *_: "")
+    axis.minorticks_off()
     axis.grid(color="#dddddd", linewidth=0.6)
     axis.set_axisbelow(True)
     for side in ("top", "right"):

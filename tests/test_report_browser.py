@@ -465,7 +465,7 @@ def test_hostile_names_do_nothing(view):
     assert shown.page.evaluate("document.images.length") == 0
     written = shown.page.evaluate("document.querySelector('#method').textContent")
     for text in support.HOSTILE[:5]:
-        assert text in written
+        assert text.replace("\u2028", "\\u2028") in written  # what nobody sees is shown as an escape
     assert "{{7*7}}" in written
 
 
