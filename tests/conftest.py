@@ -26,7 +26,18 @@ def pytest_xdist_make_scheduler(config, log):
         return None
     from xdist.scheduler import LoadFileScheduling
 
+    config.option.loadscopereorder = False  # not those with most tests first: see below
     return LoadFileScheduling(config, log)
+
+
+# Files that take longest, so that none of them is left for the end when the other workers have nothing to do.
+LONGEST = """faults diff report_browser run_directory end_to_end samples_run run_ncu oclgrind logs_made fit_runs soak fuzz
+calibration_kernels logs_many run_nvprof counts every_log logs_real run_manners validate_cli security_text record""".split()
+
+
+def pytest_collection_modifyitems(items):
+    place = {f"test_{name}.py": number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
 
 def pytest_collection_finish():

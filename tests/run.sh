@@ -6,4 +6,5 @@ sh samples/setup.sh dev
 .venv/bin/ruff check eprof tests benchmarks
 .venv/bin/ruff format --check eprof tests benchmarks
 .venv/bin/mypy
-exec .venv/bin/python -m pytest -n auto "$@"
+# One worker more than cores: tests wait for browsers, programs and signals.
+exec .venv/bin/python -m pytest -n "$(($(getconf _NPROCESSORS_ONLN) + 1))" "$@"

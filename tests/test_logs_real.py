@@ -41,7 +41,8 @@ def test_every_real_file_is_read_or_refused_with_one_sentence(name):
 @pytest.mark.parametrize("tuning", [TOGETHER, TINY], ids=["together", "tiny blocks"])
 def test_how_much_is_read_at_once_changes_nothing(name, tuning):
     if tuning is TINY and real(name).stat().st_size > 20_000:
-        tuning = replace(TINY, chunk_bytes=61)  # shorter than any row still
+        # Shorter than any row still, but for the longest logs.
+        tuning = replace(TINY, chunk_bytes=61 if real(name).stat().st_size < 100_000 else 499)
     assert outcome(name, tuning) == one_by_one(name)
 
 

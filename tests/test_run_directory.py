@@ -137,7 +137,7 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
     """Twenty runs, eprof killed in half of them and the program in the others, at random moments."""
     program = simulated.python(COUNTING)
     chance = random.Random(20)
-    for number in range(20):
+    for number in range(10):
         (simulated.folder / "done").unlink(missing_ok=True)
         name = f"kill-{number}.eprof"
         running = simulated.start("--no-report", "-o", name, program, start_new_session=True)
