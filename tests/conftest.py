@@ -31,8 +31,30 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 # Files that take longest, so that none of them is left for the end when the other workers have nothing to do.
-LONGEST = """faults diff report_browser run_directory end_to_end samples_run run_ncu oclgrind logs_made fit_runs soak fuzz
-calibration_kernels logs_many run_nvprof counts every_log logs_real run_manners validate_cli security_text record""".split()
+LONGEST = [
+    "faults",
+    "diff",
+    "report_browser",
+    "run_directory",
+    "end_to_end",
+    "samples_run",
+    "run_ncu",
+    "oclgrind",
+    "logs_made",
+    "fit_runs",
+    "soak",
+    "fuzz",
+    "calibration_kernels",
+    "logs_many",
+    "run_nvprof",
+    "counts",
+    "every_log",
+    "logs_real",
+    "run_manners",
+    "validate_cli",
+    "security_text",
+    "record",
+]
 
 
 def pytest_collection_modifyitems(items):
