@@ -159,7 +159,8 @@ def _add_report(commands: _Commands) -> argparse.ArgumentParser:
         "inputs",
         nargs="+",
         metavar="INPUT",
-        help="logs of nvprof (CSV, text, .nvvp), ncu or nsys (CSV), gzip of these, or 'globs'",
+        help="logs of nvprof (CSV, text, .nvvp), ncu (CSV, .ncu-rep) or nsys (CSV), packed with gzip or zstd or not; "
+        "run directories of `eprof run`, or 'patterns'; several are joined",
     )
     add_pricing(parser, "the one made for this GPU; see `eprof costs`")
     parser.add_argument(

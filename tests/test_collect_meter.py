@@ -173,6 +173,12 @@ def test_places_of_boards_of_several_kinds_need_their_order():
     ordered = {"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     assert visible(ordered, uuids, names) == ([1], "")
     assert visible({"CUDA_VISIBLE_DEVICES": "GPU-b"}, uuids, names) == ([1], "")
+    assert visible({"CUDA_VISIBLE_DEVICES": "GPU-b"}, ["", "GPU-b"], names)[0] == [0, 1]
+
+
+def test_a_board_that_does_not_tell_its_uuid_is_measured_all_the_same(stand_in):
+    stand_in.setenv("STAND_IN_NVML", "nameless")
+    assert nvml.find()[0].read(0.0).power_w == 100.0
 
 
 def test_the_host_is_measured_only_when_asked(monkeypatch):

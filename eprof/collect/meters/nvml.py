@@ -27,9 +27,8 @@ class Nvml(Source):
         self._nvml = nvml
         self._handles = handles
         several = f"{len(handles)} GPU boards with their memory, those that idle too"
-        self.covers = ("the GPU board with its memory" if len(handles) == 1 else several) + (
-            f" ({note})" if note else ""
-        )
+        self.covers = "the GPU board with its memory" if len(handles) == 1 else several
+        self.covers += f" ({note})" if note else ""
         self._counts = all(self._try(nvml.nvmlDeviceGetTotalEnergyConsumption, one) is not None for one in handles)
 
     def _try(self, call: Any, *arguments: Any) -> Any:
@@ -80,16 +79,24 @@ def find() -> tuple[Source | None, str]:
         return None, why
     try:
         handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-        uuids, names = (
-            [str(_text(ask(one))) for one in handles] for ask in (nvml.nvmlDeviceGetUUID, nvml.nvmlDeviceGetName)
-        )
     except nvml.NVMLError as err:
         return None, f"NVML: the GPUs cannot be listed ({err})"
+    uuids, names = (
+        [_told(nvml, ask, one) for one in handles] for ask in (nvml.nvmlDeviceGetUUID, nvml.nvmlDeviceGetName)
+    )
     places, note = visible(os.environ, uuids, names)
     with_power = [handles[i] for i in places if _has_power(nvml, handles[i])]
     if not with_power:
         return None, f"NVML: {note or 'no GPU here has a power sensor'}"
     return Nvml(nvml, with_power, note), ""
+
+
+def _told(nvml: Any, ask: Any, one: Any) -> str:
+    """What a board says of itself; nothing where it does not, which keeps nobody from reading its power."""
+    try:
+        return str(_text(ask(one)))
+    except nvml.NVMLError:
+        return ""
 
 
 def _has_power(nvml: Any, one: Any) -> bool:

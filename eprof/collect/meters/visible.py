@@ -16,6 +16,11 @@ def visible(environment: Mapping[str, str], uuids: Sequence[str], names: Sequenc
     every = list(range(len(uuids)))
     if asked is None or not every:
         return every, ""
+    if "GPU-" in asked and not all(uuids):
+        return (
+            every,
+            f"CUDA_VISIBLE_DEVICES={asked} names boards by UUIDs, which not all boards tell, so all are measured",
+        )
     found: list[int] = []
     for word in map(str.strip, asked.split(",")):
         if word.startswith("MIG-"):
