@@ -109,7 +109,7 @@ class Run:
         if not results:
             return None
         joules = [float(one["joules"]) for one in results]
-        seconds = [float(one["window_s"]) / int(one.get("runs") or 1) for one in results if one.get("window_s")]
+        seconds = [float(one["window_s"]) / max(int(one.get("runs", 1)), 1) for one in results if one.get("window_s")]
         return Measured(
             statistics.median(joules),
             str(results[0].get("method")),

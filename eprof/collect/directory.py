@@ -176,7 +176,7 @@ def manifest(path: Path) -> dict[str, Any] | None:
     if (path / MANIFEST).exists() and not (path / MANIFEST).is_file():
         raise CollectError(f"{path / MANIFEST}: is not a plain file; move it away to report on the logs alone.")
     try:
-        found = record.parse(content(path / MANIFEST, _MOST_BYTES).decode())
+        found = record.told(record.parse(content(path / MANIFEST, _MOST_BYTES).decode()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as err:

@@ -36,10 +36,15 @@ def parse(text: str) -> Any:
         raise ValueError("it is nested too deeply") from err
 
 
+def told(value: Any) -> Any:
+    """The same without what is nothing (null), which says as much as what is not there."""
+    if isinstance(value, dict):
+        return {key: told(one) for key, one in value.items() if one is not None}
+    return [told(one) for one in value if one is not None] if isinstance(value, list) else value
+
+
 def misfit(value: Any, form: Any = FORM, where: str = "run.json") -> str | None:
-    """What is not as it should be, half a sentence; None if all is well. Nothing (null) may stand for anything."""
-    if value is None:
-        return None
+    """What is not as it should be, half a sentence; None if all is well. value: as `told`."""
     if isinstance(form, Mapping):
         if not isinstance(value, dict):
             return f"{where} is no table of keys and values"
