@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from eprof.arrays import Floats, Ints, framed
 from eprof.counters import Counter, Definition, Entry, bracketed
 from eprof.definition import Formula
 from eprof.errors import UsageError
@@ -14,8 +16,6 @@ from eprof.logs.table import COUNT, Launches
 from eprof.marks import Mark
 from eprof.vocabulary import BOOKS, BYTES, COUNTS, PARTS
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 _COLUMNS = ("device", "kernel", "launches", "time_s", "time_marks", "part")
@@ -79,6 +79,18 @@ class Sheet:
         """The number of kernels."""
         return len(self.launches.kernels)
 
+    @cached_property
+    def _counted(self) -> tuple[dict[str, int], Floats]:
+        """The places of the counters by name, and their values, (n_kernels, n_counters)."""
+        counters = self.launches.counters
+        return {name: at for at, name in enumerate(counters.columns)}, counters.to_numpy(dtype=np.float64)
+
+    @cached_property
+    def _marked(self) -> tuple[dict[str, int], Ints]:
+        """As `_counted`, the marks that the log's counters have."""
+        marks = self.launches.marks
+        return {name: at for at, name in enumerate(marks.columns)}, marks.to_numpy(dtype=np.int64)
+
     def look_up(self, name: str) -> Cells | None:
         """The cells behind a name of the definition; None if the log has nothing for it."""
         if name not in self._known:
@@ -111,16 +123,17 @@ class Sheet:
 
     def _column(self, name: str, unit: str) -> tuple[Floats, Ints] | None:
         """A counter's values and marks as the log has them; None if it is not there or in another unit."""
-        if name not in self.launches.counters:
+        at, counted = self._counted
+        if name not in at:
             return None
-        values = self.launches.counters[name].to_numpy(dtype=np.float64)
+        values = counted[:, at[name]]
         found = self.launches.units.get(name, unit)
         if found != unit:
             if not np.isnan(values).all():
                 self._wrong_units[name] = f"{name} ({found} instead of {unit})"
             return None
-        marks = self.launches.marks[name].to_numpy(dtype=np.int64) if name in self.launches.marks else 0
-        return values, np.broadcast_to(np.asarray(marks, dtype=np.int64), values.shape)
+        place, marks = self._marked
+        return values, marks[:, place[name]] if name in place else np.zeros(self.length, dtype=np.int64)
 
     def _counter(self, counter: Counter) -> Cells | None:
         """For each kernel the first of a counter's names that is known. An average over launches is an estimate."""
@@ -301,8 +314,8 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
     how = {word: found for word, one in cells.items() if (found := _how(one))}
     return Counts(
         kernels=launches.kernels[[name for name in _COLUMNS if name in launches.kernels]].copy(),
-        table=pd.DataFrame({word: one.values for word, one in cells.items()}, index=index, dtype="float64"),
-        marks=pd.DataFrame({word: one.marks for word, one in cells.items()}, index=index, dtype="int64"),
+        table=framed([one.values for one in cells.values()], list(cells), index),
+        marks=framed([one.marks for one in cells.values()], list(cells), index),
         how=how,
         books=books,
         warnings=tuple(dict.fromkeys([*sheet.warnings, *sheet.unit_warning()])),

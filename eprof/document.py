@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 
 from eprof import __version__, whatif
+from eprof.arrays import columns_of, marks_of
 from eprof.energy import join
 from eprof.grouping import Grouping, shown, spread_of_ranks
 from eprof.logs.ranks import PARTS, RANK
 from eprof.marks import Mark, names
 from eprof.profile import FAMILIES, SCHEMA, Energy, family_marks
-from eprof.rooflines import described, flops, machines, main_precision, place
+from eprof.rooflines import described, flops_of, machines, main_precision, place, traffic_of
 from eprof.vocabulary import COUNTS
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def document(energy: Energy) -> dict[str, Any]:
     """The whole document. Numbers are Python floats and ints; NaN became None."""
     apart = energy
     energy, place_of = apart.whole()
-    frame = energy.to_frame()
+    frame = energy.sums()
     cells = _Cells(energy)
     devices = [_device(one.device) for one in energy.profile.counted]
     time_s = _sum(energy.counts.kernels["time_s"])
@@ -255,17 +256,16 @@ class _Cells:
 
     def __init__(self, energy: Energy) -> None:
         self.names = list(energy.listed)
-        self.values = energy.counts.table[self.names].to_numpy(dtype=float)
-        self.marks = energy.counts.marks[self.names].to_numpy(dtype=np.int64, copy=True)
+        self.values = columns_of(energy.counts.table, self.names)
+        self.marks = marks_of(energy.counts.marks, self.names)
         # Counted, but not all of it: a counter that overflowed in some launches.
         self.bounds = ((self.marks & int(Mark.MISSING)) != 0) & ~np.isnan(self.values)
         self.joules = np.full_like(self.values, math.nan)
         self.wanted = np.zeros(len(self.names), dtype=bool)
         if energy.split is not None and energy.costs is not None:
             priced = [name in energy.split.table for name in self.names]
-            columns = [name for name in self.names if name in energy.split.table]
-            self.joules[:, priced] = energy.split.table[columns].to_numpy(dtype=float)
-            self.marks[:, priced] |= energy.split.marks[columns].to_numpy(dtype=np.int64)
+            self.joules[:, priced] = columns_of(energy.split.table, self.names)
+            self.marks[:, priced] |= marks_of(energy.split.marks, self.names)
             paying = {name for name, charge in energy.costs.charges.items() if charge.pays}
             self.wanted = np.array([name in paying for name in self.names], dtype=bool)
 
@@ -318,11 +318,8 @@ def _total_counts(energy: Energy, cells: _Cells) -> dict[str, Any]:
 
 def _intensity(energy: Energy) -> float | None:
     table = energy.counts.table
-    work = flops(table)
-    traffic = table["dram_read"] + table["dram_write"]
-    if work.isna().any() or traffic.isna().any():
-        return None
-    return _ratio(float(work.sum()), float(traffic.sum()))
+    work, moved = flops_of(table), traffic_of(table)
+    return None if np.isnan(work).any() or np.isnan(moved).any() else _ratio(float(work.sum()), float(moved.sum()))
 
 
 def _kernels(energy: Energy, frame: pd.DataFrame, counted: _Cells) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from eprof.arrays import Floats, Ints, columns_of, framed, known_sum, marks_of
 from eprof.costs import Charge, Costs
 from eprof.counts import Counts
 from eprof.errors import CostError
@@ -37,14 +38,13 @@ class Split:
     @property
     def total_j(self) -> pd.Series:
         """Everything that is known, for each kernel: a lower bound where the row is marked MISSING."""
-        return self.table.sum(axis=1, min_count=1)
+        return pd.Series(known_sum(self.table.to_numpy(dtype=np.float64)), index=self.table.index)
 
     def _sum(self, names: tuple[str, ...]) -> pd.Series:
         """What is known of some classes; NaN where nothing is, or where all that is known is that some take 0 J."""
-        members = [name for name in names if name in self.table]
-        known = self.table[members].sum(axis=1, min_count=1)
-        lost = (join(self.marks[members], axis=1) & int(Mark.MISSING)) != 0
-        return known.where((known != 0) | ~lost)
+        known = known_sum(columns_of(self.table, names))
+        lost = (np.bitwise_or.reduce(marks_of(self.marks, names), axis=1) & int(Mark.MISSING)) != 0
+        return pd.Series(np.where((known != 0) | ~lost, known, np.nan), index=self.table.index)
 
     @property
     def row_marks(self) -> pd.Series:
@@ -71,34 +71,30 @@ def attribute(counts: Counts, costs: Costs) -> Split:
     """
     if counts.books != costs.books:
         raise CostError(f"{costs.name} prices bytes as {costs.books}, but these are counted as {counts.books}.")
-    columns: dict[str, pd.Series] = {}
-    marks: dict[str, pd.Series] = {}
-    for name in counts.table.columns:
-        charge = costs.charges.get(name)
-        if charge is not None:
-            columns[name], marks[name] = _charged(counts, name, charge)
-        elif counts.table[name].notna().any():
-            columns[name], marks[name] = _unpriced(counts.table[name])
-    columns[CONSTANT], marks[CONSTANT] = _constant(counts.kernels, costs)
-    index = counts.table.index
-    return Split(pd.DataFrame(columns, index=index), pd.DataFrame(marks, index=index).astype("int64"))
+    words = [str(word) for word in counts.table.columns]
+    number, counted = counts.table.to_numpy(dtype=np.float64), counts.marks.to_numpy(dtype=np.int64)
+    kept = [at for at, word in enumerate(words) if word in costs.charges or not np.isnan(number[:, at]).all()]
+    cells = [_priced(number[:, at], counted[:, at], costs.charges.get(words[at])) for at in kept]
+    cells.append(_constant(counts.kernels, costs))
+    names, index = [*(words[at] for at in kept), CONSTANT], counts.table.index
+    return Split(framed([one[0] for one in cells], names, index), framed([one[1] for one in cells], names, index))
 
 
-def _charged(counts: Counts, name: str, charge: Charge) -> tuple[pd.Series, pd.Series]:
-    """Joules of a class and their marks; the charge's own marks only where there is something to pay."""
-    number = counts.table[name]
+def _priced(number: Floats, counted: Ints, charge: Charge | None) -> tuple[Floats, Ints]:
+    """Joules of a class and their marks; the charge's own marks only where there is something to pay.
+
+    Where something was counted that the table has no price for it is NaN and MISSING; a zero needs no price.
+    """
+    some = ~np.isnan(number) & (number != 0)
+    if charge is None:
+        return np.where(number == 0, number, np.nan), some * np.int64(Mark.MISSING)
     if not charge.pays:
-        return number * 0.0, pd.Series(0, index=number.index)
-    return number * (charge.pj * 1e-12), counts.marks[name] | np.where(number.fillna(0) != 0, int(charge.marks), 0)
+        return number * 0.0, np.zeros_like(counted)
+    return number * (charge.pj * 1e-12), counted | some * np.int64(charge.marks)
 
 
-def _unpriced(number: pd.Series) -> tuple[pd.Series, pd.Series]:
-    """NaN and MISSING where something was counted that the table has no price for; a zero needs no price."""
-    marks = np.where(number.fillna(0) != 0, int(Mark.MISSING), 0)
-    return number.where(number == 0), pd.Series(marks, index=number.index)
-
-
-def _constant(kernels: pd.DataFrame, costs: Costs) -> tuple[pd.Series, pd.Series]:
+def _constant(kernels: pd.DataFrame, costs: Costs) -> tuple[Floats, Ints]:
     """Constant energy pi0 T in joules and its marks."""
-    unknown = np.where(kernels["time_s"].isna(), int(Mark.MISSING), 0)
-    return kernels["time_s"] * costs.constant_power_w, kernels["time_marks"] | unknown | int(costs.constant_marks)
+    time_s = kernels["time_s"].to_numpy(dtype=np.float64)
+    marks = kernels["time_marks"].to_numpy(dtype=np.int64) | int(costs.constant_marks)
+    return time_s * costs.constant_power_w, marks | np.isnan(time_s) * np.int64(Mark.MISSING)

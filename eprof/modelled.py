@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from eprof.arrays import Floats, columns_of, marks_of
 from eprof.costs import Costs
 from eprof.counts import Counts
 from eprof.errors import UsageError
@@ -16,7 +17,6 @@ from eprof.vocabulary import COUNTS
 # Jetson TK1 is slightly above a quarter of the peak; regular microbenchmarks come close to 1.
 DEFAULT_EFFICIENCY = 0.25
 _SIMULATED, _ESTIMATED, _MISSING = int(Mark.SIMULATED), int(Mark.ESTIMATED), int(Mark.MISSING)
-Floats = npt.NDArray[np.float64]
 _FLOPS = [name for name, count in COUNTS.items() if count.flops and count.group in ("fp32", "fp64")]
 _UNDER_THE_ROOF = [*_FLOPS, "dram_read", "dram_write"]
 
@@ -44,7 +44,7 @@ def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) ->
     kernels.loc[found, "time_s"] = seconds[found]
     marks = kernels["time_marks"].to_numpy(dtype=np.int64)
     # A roof over counts that are not whole is a roof too low: the time is a lower bound then.
-    lost = (counts.marks[_UNDER_THE_ROOF].to_numpy(dtype=np.int64) & _MISSING).max(axis=1)
+    lost = (marks_of(counts.marks, _UNDER_THE_ROOF) & _MISSING).max(axis=1)
     kernels["time_marks"] = np.where(found, (marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED, marks)
     whose = (
         "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"
@@ -66,15 +66,15 @@ def roofline_s(table: pd.DataFrame, costs: Costs) -> Floats:
     """The least time in s at the peaks of `costs`; NaN where a peak that is needed is not known."""
     peaks = costs.peaks
     work = _seconds(_flops(table, "fp32"), peaks.sp_gflops) + _seconds(_flops(table, "fp64"), peaks.dp_gflops)
-    traffic = table["dram_read"].fillna(0.0) + table["dram_write"].fillna(0.0)
-    return np.maximum(work, _seconds(traffic.to_numpy(dtype=np.float64), peaks.dram_gb_per_s))
+    traffic = np.nan_to_num(columns_of(table, ("dram_read", "dram_write"))).sum(axis=1)
+    return np.maximum(work, _seconds(traffic, peaks.dram_gb_per_s))
 
 
 def _flops(table: pd.DataFrame, kind: str) -> Floats:
-    parts = [count for count in COUNTS.values() if count.flops and count.group == kind]
+    each = {name: one.flops for name, one in COUNTS.items() if one.flops and one.group == kind}
     total = np.zeros(len(table))
-    for count in parts:
-        total = total + table[count.name].fillna(0.0).to_numpy(dtype=np.float64) * count.flops
+    for column, flops in zip(columns_of(table, each).T, each.values(), strict=True):
+        total += np.nan_to_num(column) * flops
     return total
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from eprof import checks, counters, counts, times
+from eprof.arrays import columns_of, framed, marks_of
 from eprof.costs import Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counters import Definition
 from eprof.counts import Counts
-from eprof.energy import Split, attribute, join
+from eprof.energy import Split, attribute
 from eprof.errors import DefinitionError, LogError, UsageError
 from eprof.grouping import Grouping, merged, parse
 from eprof.logs import ncu, oclgrind
@@ -374,14 +375,17 @@ class Energy:
         assert self.split is not None
         costs = self.costs
         assert costs is not None
-        table, found = self.counts.table, []
-        unpriced = [n for n in table.columns if n not in costs.charges and (table[n].fillna(0) != 0).any()]
+        found: list[str] = []
+        words, number = list(self.counts.table.columns), self.counts.table.to_numpy(dtype=np.float64)
+        some = (~np.isnan(number) & (number != 0)).any(axis=0).tolist()
+        unpriced = [word for word, there in zip(words, some, strict=True) if there and word not in costs.charges]
         if unpriced:
             found.append(
                 f"{costs.name} has no price for {_labels(unpriced)}: that energy is missing, totals are lower bounds."
             )
-        lost = table.isna() & (self.counts.marks & int(Mark.MISSING)).astype(bool)
-        uncounted = [n for n, c in costs.charges.items() if c.pays and n in table and lost[n].any()]
+        marked = (self.counts.marks.to_numpy(dtype=np.int64) & int(Mark.MISSING)) != 0
+        lost = dict(zip(words, (np.isnan(number) & marked).any(axis=0).tolist(), strict=True))
+        uncounted = [word for word, charge in costs.charges.items() if charge.pays and lost.get(word, False)]
         if set(uncounted) >= {name for name, charge in costs.charges.items() if charge.pays}:
             found.append("No instruction and no byte was counted in these logs; totals are lower bounds.")
         elif uncounted:
@@ -395,23 +399,35 @@ class Energy:
 
         `X` is the count (instructions or bytes), `X_j` its energy; `marks` are words joined by spaces. NaN = not known.
         """
-        kernels = self.counts.kernels
-        columns_of = ["device", "kernel", *(["part"] if "part" in kernels else []), "launches", "time_s"]
-        frame = kernels[columns_of].copy()
-        nothing = pd.Series(np.nan, index=kernels.index)
-        frame["computation_j"] = self.split.computation_j if self.split else nothing
-        frame["data_j"] = self.split.data_j if self.split else nothing
-        frame["constant_j"] = self.split.constant_j if self.split else nothing
-        frame["total_j"] = self.split.total_j if self.split else nothing
-        frame["power_w"] = frame["total_j"] / frame["time_s"].where(frame["time_s"] > 0)
-        frame["intensity_flop_per_byte"] = intensity(self.counts.table)
-        frame["marks"] = [" ".join(names(int(mark))) for mark in self._row_marks()]
-        columns: dict[str, pd.Series] = {}
-        for name in self.listed:
-            columns[name] = self.counts.table[name]
-            if self.split is not None and name in self.split.table:
-                columns[f"{name}_j"] = self.split.table[name]
-        return pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis=1)
+        marks = pd.DataFrame({"marks": [" ".join(names(int(mark))) for mark in self._row_marks()]})
+        return pd.concat([self.sums(), marks.set_axis(self.counts.kernels.index), self._cells()], axis=1)
+
+    def sums(self) -> pd.DataFrame:
+        """The start of `to_frame`: what each kernel is, its launches, time, energies, power and intensity."""
+        kernels, split = self.counts.kernels, self.split
+        shown = ["device", "kernel", *(["part"] if "part" in kernels else []), "launches", "time_s"]
+        time_s = kernels["time_s"].to_numpy(dtype=np.float64)
+        columns = dict.fromkeys((f"{part}_j" for part in (*FAMILIES, "total")), np.full(len(kernels), np.nan))
+        if split is not None:
+            parts = (split.computation_j, split.data_j, split.constant_j, split.total_j)
+            columns = {name: part.to_numpy() for name, part in zip(columns, parts, strict=True)}
+        columns["power_w"] = columns["total_j"] / np.where(time_s > 0, time_s, np.nan)
+        columns["intensity_flop_per_byte"] = intensity(self.counts.table).to_numpy()
+        return pd.concat([kernels[shown], framed(list(columns.values()), list(columns), kernels.index)], axis=1)
+
+    def _cells(self) -> pd.DataFrame:
+        """The counts that are listed, and beside each its energy."""
+        found: dict[str, np.ndarray] = dict(zip(self.listed, columns_of(self.counts.table, self.listed).T, strict=True))
+        if self.split is not None:
+            priced = [name for name in self.listed if name in self.split.table]
+            joules = dict(zip(priced, columns_of(self.split.table, priced).T, strict=True))
+            found = {
+                label: values
+                for name, count in found.items()
+                for label, values in ((name, count), (f"{name}_j", joules.get(name)))
+                if values is not None
+            }
+        return framed(list(found.values()), list(found), self.counts.table.index)
 
     def _row_marks(self) -> pd.Series:
         return self.split.row_marks if self.split else self.counts.kernels["time_marks"].astype("int64")
@@ -419,13 +435,13 @@ class Energy:
     @cached_property
     def listed(self) -> tuple[str, ...]:
         """The words that stand in the document: counted in some kernel, or priced but missing."""
-        counted = self.counts.table.notna().any()
-        missing = (self.counts.marks & int(Mark.MISSING)).any()
+        counted = ~np.isnan(self.counts.table.to_numpy(dtype=np.float64)).all(axis=0)
+        lost = np.bitwise_or.reduce(self.counts.marks.to_numpy(dtype=np.int64), axis=0) & int(Mark.MISSING)
         charges = self.costs.charges if self.costs else {}
         return tuple(
             name
-            for name in self.counts.table.columns
-            if counted[name] or (missing[name] and name in charges and charges[name].pays)
+            for at, name in enumerate(map(str, self.counts.table.columns))
+            if counted[at] or (lost[at] and name in charges and charges[name].pays)
         )
 
     def document(self) -> dict[str, Any]:
@@ -470,10 +486,5 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: INSTRUCTIONS, DATA: BYTE
 
 def family_marks(split: Split) -> pd.DataFrame:
     """The marks of each kernel's computation, data and constant energy, and of their total: int, (n_kernels, 4)."""
-    found = {
-        family: join(split.marks[[name for name in members if name in split.marks]], axis=1)
-        for family, members in FAMILIES.items()
-    }
-    frame = pd.DataFrame(found, index=split.marks.index).astype("int64")
-    frame["total"] = join(frame, axis=1)
-    return frame
+    found = [np.bitwise_or.reduce(marks_of(split.marks, members), axis=1) for members in FAMILIES.values()]
+    return framed([*found, np.bitwise_or.reduce(found)], [*FAMILIES, "total"], split.marks.index)

@@ -12,20 +12,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
+from eprof.arrays import Floats, columns_of, known_sum, scaled
 from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
 from eprof.counts import Counts
 from eprof.energy import attribute
 from eprof.errors import CostError, EprofError, UsageError
 from eprof.marks import Mark, names
-from eprof.rooflines import flops, machines, traffic
+from eprof.rooflines import flops_of, machines, traffic_of
 from eprof.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 
 if TYPE_CHECKING:
     from eprof.profile import Energy
 
-Floats = npt.NDArray[np.float64]
 _SCALED = re.compile(r"([+-]?\d+(?:\.\d+)?)(%?)")
 _WATTS = re.compile(r"(\d+(?:\.\d+)?)\s*[wW]")
 _FREE = ("free", "0")
@@ -59,9 +59,9 @@ class Work:
     @cached_property
     def under_the_roof(self) -> tuple[Floats, Floats, Floats]:
         """FP32 flops, FP64 flops and DRAM bytes of each kernel; 0 where not known, as `modelled.roofline_s` has it."""
-        table = self.counts.table.fillna(0.0)
-        found = (flops(table, "fp32"), flops(table, "fp64"), traffic(table))
-        return tuple(column.to_numpy(dtype=np.float64) for column in found)  # type: ignore[return-value]
+        table = self.counts.table
+        known = pd.DataFrame(np.nan_to_num(table.to_numpy(dtype=np.float64)), columns=table.columns)
+        return flops_of(known, "fp32"), flops_of(known, "fp64"), traffic_of(known)
 
     def roof_s(self, peaks: Peaks) -> Floats:
         """The roofline's time of each kernel; NaN where it is not known or nothing is under the roof."""
@@ -326,8 +326,7 @@ def _pi0(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 def _cap(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     """A power cap: a kernel whose power above pi0 would exceed Delta_pi takes (E - pi0 T)/Delta_pi ([T] 4.2)."""
     usable, says = _usable(now, key, value)
-    split = attribute(now.timed(), now.costs)
-    above = split.table.drop(columns=CONSTANT).sum(axis=1, min_count=1).to_numpy(dtype=np.float64)
+    above = known_sum(columns_of(attribute(now.timed(), now.costs).table, COUNTS))
     slowed = np.where(np.isnan(now.time_s), np.nan, np.fmax(now.time_s, above / usable))
     return replace(now, time_s=slowed), says, "a kernel that would draw more is slowed until it does not"
 
@@ -371,8 +370,7 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
         }
         return replace(now, costs=replace(now.costs, charges=charges)), f"{label} for free", SAME_TIME
     factor = _factor(key, value)
-    table = now.work.counts.table.copy()
-    table[words] *= factor
+    table = scaled(now.work.counts.table, words, factor)
     other = replace(now, work=Work(replace(now.work.counts, table=table)))
     # Only what the roofline allows is gained: nothing tells that the rest of the time is spent on these counts.
     less = np.nan_to_num(now.roof_s()) - np.nan_to_num(other.roof_s())

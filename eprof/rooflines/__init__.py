@@ -7,7 +7,7 @@
 from eprof.rooflines.dots import PARTS, Dots, place
 from eprof.rooflines.equal import Match, equal_power
 from eprof.rooflines.machine import PRECISIONS, Level, Machine, described, machine, machines
-from eprof.rooflines.work import flops, intensity, main_precision, traffic
+from eprof.rooflines.work import flops, flops_of, intensity, main_precision, traffic, traffic_of
 
 __all__ = [
     "PARTS",
@@ -19,10 +19,12 @@ __all__ = [
     "described",
     "equal_power",
     "flops",
+    "flops_of",
     "intensity",
     "machine",
     "machines",
     "main_precision",
     "place",
     "traffic",
+    "traffic_of",
 ]

@@ -4,17 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from eprof.arrays import Floats, columns_of, framed, known_sum
 from eprof.costs import Costs
 from eprof.counts import Counts
 from eprof.energy import Split
 from eprof.modelled import roofline_s
-from eprof.rooflines.work import flops, traffic
+from eprof.rooflines.work import flops_of, traffic_of
 from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS
-
-Floats = npt.NDArray[np.float64]
 
 # What the energy of a kernel is made of, as seen from its limits; the six add up to it. The first three are what the
 # arch line holds against it: they would be left at the roofline's time, with no other instruction and no other byte.
@@ -70,7 +68,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     table, time = counts.table, counts.kernels["time_s"].to_numpy(dtype=np.float64)
     roof = roofline_s(table, costs)
     roof = np.where(roof > 0, roof, np.nan)
-    work = flops(table).to_numpy(dtype=np.float64)
+    work = flops_of(table)
     energy = split.total_j.to_numpy(dtype=np.float64)
     constant = split.constant_j.to_numpy(dtype=np.float64)
     at_roof = np.fmin(constant, costs.constant_power_w * roof)
@@ -86,7 +84,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     with np.errstate(all="ignore"):
         frame = {
             "work_flop": work,
-            **{f"intensity_{level}": _over(work, traffic(table, level)) for level in LEVELS},
+            **{f"intensity_{level}": _over(work, traffic_of(table, level)) for level in LEVELS},
             "flop_per_s": _over(work, time),
             "flop_per_j": _over(work, np.where(np.isnan(time), np.nan, energy)),
             "roofline_time_s": roof,
@@ -94,12 +92,11 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
             "energy_share": _over(best, np.where(np.isnan(time), np.nan, energy)),
             **{f"{name}_j": values for name, values in parts.items()},
         }
-    return Dots(pd.DataFrame(frame, index=table.index), _levers(parts, time))
+    return Dots(framed(list(frame.values()), list(frame), table.index), _levers(parts, time))
 
 
 def _sum(split: Split, names: list[str]) -> Floats:
-    members = [name for name in names if name in split.table]
-    return np.asarray(split.table[members].sum(axis=1, min_count=1).to_numpy(dtype=np.float64))
+    return known_sum(columns_of(split.table, names))
 
 
 def _over(above: "Floats | pd.Series", below: "Floats | pd.Series") -> Floats:

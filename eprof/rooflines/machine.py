@@ -1,6 +1,7 @@
 """A machine at one setting: its balances, and its roofline, arch line and power line ([R] II-III, [T] 3.1-3.2, 4.2)."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -147,16 +148,15 @@ class Machine:
             time = max(time, self.flop_j / self.usable_power_w)
         return 1 / (self.flop_j + self.constant_power_w * time)
 
-    @property
+    @cached_property
     def half_efficiency_intensity(self) -> float:
         """The flop/B at which the arch line reaches half of its ceiling: where I = Bhat(I), if nothing is capped.
 
         The arch line rises with I, so bisection finds it, with a power cap too.
         """
-        low, high = 1e-9, 1e9
-        for _ in range(200):
-            middle = (low * high) ** 0.5
-            if float(self.arch_line(middle)) < self.peak_flop_per_j / 2:
+        low, high, half = 1e-9, 1e9, self.peak_flop_per_j / 2
+        while low < (middle := (low * high) ** 0.5) < high:
+            if float(self.arch_line(middle)) < half:
                 low = middle
             else:
                 high = middle
