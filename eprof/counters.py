@@ -276,7 +276,7 @@ _LOADED: dict[str, Definition] = {}
 def _loaded(place: Traversable) -> Definition:
     """A built-in definition, read once."""
     if str(place) not in _LOADED:
-        _LOADED[str(place)] = load(place)
+        _LOADED[str(place)] = _define(_Stack.of(_read_once(place), place))
     return _LOADED[str(place)]
 
 
@@ -285,7 +285,7 @@ def _places() -> dict[tuple[str, str], Traversable]:
     """Where the definition for a profiler and a capability stands. Loading and checking all of them takes a while."""
     found: dict[tuple[str, str], Traversable] = {}
     for place in definition_files():
-        profiler, capabilities = _applies(Document.read(place))
+        profiler, capabilities = _applies(_read_once(place))
         for capability in capabilities:
             found.setdefault((profiler, capability), place)
     return found
@@ -296,7 +296,7 @@ def names_in_use() -> frozenset[str]:
     """Every counter that some file names: what a reader should keep of a log. Nothing is checked here."""
     found: set[str] = set()
     for place in resources.tree(resources.folder("counters"), ".toml"):
-        table = Document.read(place).data.get("counter", {})
+        table = _read_once(place).data.get("counter", {})
         for about in table.values() if isinstance(table, dict) else ():
             entry = about if isinstance(about, dict) else {"name": about}
             names = entry.get("name", [])
@@ -582,7 +582,7 @@ def _read(path: Traversable) -> Document:
 
 
 @cache
-def _read_once(path: Path) -> Document:
+def _read_once(path: Traversable) -> Document:
     return Document.read(path)
 
 

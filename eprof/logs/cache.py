@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from eprof.late import pandas as pd
 from eprof.logs.table import Log, Table
@@ -123,6 +122,8 @@ class Cache:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(dir=self.folder, prefix=".new-"))
+        from pyarrow import parquet  # slow to load, and of no use to a short log
+
         try:
             kinds = []
             for number, table in enumerate(log.tables):
@@ -135,6 +136,8 @@ class Cache:
             shutil.rmtree(beside, ignore_errors=True)
 
     def _load(self, entry: Path, stamp: Stamp) -> Log:
+        from pyarrow import parquet
+
         told = json.loads((entry / "log.json").read_text())
         tables = tuple(
             _table(parquet.read_table(entry / f"{number}.parquet"), **one) for number, one in enumerate(told["tables"])
