@@ -1,14 +1,16 @@
 """Fuzz the readers: damages of valid inputs, drawn at random.
 
-    python tests/fuzz/run.py TARGET...|all [--inputs N] [--seconds S] [--totals FILE] [--random N]
+    python tests/fuzz/run.py TARGET...|all [--inputs N] [--seconds S] [--totals FILE] [--random N] [--share K/N]
 
 TARGET is a name of `targets.py`. What breaks an invariant of `check.py` in a new place is written to
 tests/fuzz/findings/TARGET/, and is then a case of tests/test_fuzz.py; the exit code is then 1. With --totals, counts are
-added to those in a file of JSON, and inputs go on from the number where they ended there: none is drawn twice.
+added to those in a file of JSON, and inputs go on from the number where they ended there: none is drawn twice. With
+--share 1/2 and --share 2/2, two processes divide the targets among them.
 `guided.py` does the same guided by coverage.
 """
 
 import argparse
+import fcntl
 import gc
 import hashlib
 import json
@@ -78,7 +80,10 @@ def read_totals(path: Path | None) -> Totals:
 
 def add_totals(path: Path | None, name: str, **more: float) -> None:
     """Add to what was done before."""
-    if path is not None:
+    if path is None:
+        return
+    with path.with_suffix(".lock").open("w") as lock:  # other processes add to it too
+        fcntl.flock(lock, fcntl.LOCK_EX)
         known = read_totals(path)
         row = known.setdefault(name, {})
         for what, number in more.items():
@@ -117,6 +122,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600, help="of all targets together")
     parser.add_argument("--totals", type=Path, help="a file of JSON to add the counts to")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="the number of the first input")
+    parser.add_argument("--share", default="1/1", metavar="K/N", help="every Nth of the targets, from the Kth on")
     options = parser.parse_args()
     if options.list or options.told:
         print(table(read_totals(options.totals)) if options.told else "\n".join(TARGETS))
@@ -125,7 +131,8 @@ def main() -> int:
         parser.error(f"name targets: all, {', '.join(TARGETS)}")
     prepare()
     known = read_totals(options.totals)
-    names = list(TARGETS) if "all" in options.target else options.target
+    part, parts = map(int, options.share.split("/"))
+    names = (list(TARGETS) if "all" in options.target else options.target)[part - 1 :: parts]
     done = {name: int(known.get(name, {}).get("random", 0)) for name in names}
     runs = [Run(TARGETS[name], options.random + done[name]) for name in names]
     end = time.monotonic() + options.seconds
