@@ -213,5 +213,7 @@ def _table(stored: pa.Table, kind: str, units: Mapping[str, str]) -> Table:
     counters = {
         name.removeprefix("counter "): one.to_numpy() for name, one in columns.items() if name.startswith("counter ")
     }
+    if counters.keys() != units.keys():
+        raise ValueError("an entry of other counters")
     frame = pd.DataFrame(rows)
     return Table(kind, frame, pd.DataFrame(counters, index=frame.index, dtype="float64"), units)
