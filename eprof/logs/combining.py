@@ -12,17 +12,19 @@ resort, marked ESTIMATED.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from eprof.late import pandas as pd
 from eprof.logs import spelling
-from eprof.logs.gathering import together
+from eprof.logs.gathering import named, together
 from eprof.logs.header import SUMMARY, TRACE, WIDE
-from eprof.logs.table import COUNT, Launches, Log, Table
+from eprof.logs.sums import Rows, Sums, blocks
+from eprof.logs.table import COUNT, Launches, Log, Table, framed, matrix, objects
 from eprof.marks import Mark
 
 Array = np.ndarray[Any, Any]
@@ -32,6 +34,7 @@ _BY_LAUNCH = (WIDE, "ncu-long", "ncu-raw", "ncu-report")
 _NUMBERED = re.compile(r"ncu device (\d+)(?: \(CC .*\))?")
 _EXAMPLES = 3
 _Row = tuple[str | None, str, str | None]
+Times = dict[str, Sums]
 
 
 def combine(logs: Sequence[Log]) -> Launches:
@@ -48,37 +51,50 @@ def combine(logs: Sequence[Log]) -> Launches:
     placed = list(_settle_parts(placed, kernels, warnings))
     size = len(kernels.rows)
     units = _units(placed, warnings)
-    sums = {label: _Sum(size, unit == COUNT) for label, unit in units.items()}
-    times = {kind: _Sum(size, True) for kind in _TIME_KINDS}
-    for table, row in placed:
-        _add_counters(table, row, sums, units)
-        if table.kind in times:
-            times[table.kind].add(row, table, table.rows["time_s"].to_numpy())
-    launches = np.max([one.launches for one in sums.values()], axis=0) if sums else np.zeros(size)
+    sums, times = _added_up(placed, size, units)
+    launches = sums.launches.max(axis=0) if units else np.zeros(size)
     names = [kernel if part is None else f"{kernel} ({part})" for _, kernel, part in kernels.rows]
-    if sums:
-        warnings += _disagreements(sums, launches, names)
+    values, marks = sums.result(launches)
+    warnings += _disagreements(sums, marks, list(units), launches, names)
     time_s, timed, slowed = _best_time(times, names, warnings)
-    if sums and (timed > 0).any():
+    if units and (timed > 0).any():
         warnings += _unmatched(launches, time_s, timed, names)
     time_s, time_marks = _to_launches(time_s, timed, launches, names, warnings)
     time_marks = np.where(slowed, time_marks | int(Mark.ESTIMATED), time_marks)
     return Launches(
-        pd.DataFrame(
+        framed(
             {
-                "device": pd.Series([device for device, _, _ in kernels.rows], dtype=object),
-                "kernel": pd.Series([kernel for _, kernel, _ in kernels.rows], dtype=object),
+                "device": objects([device for device, _, _ in kernels.rows]),
+                "kernel": objects([kernel for _, kernel, _ in kernels.rows]),
                 "launches": np.where(launches > 0, launches, timed).astype(np.int64),
                 "time_s": time_s,
                 "time_marks": time_marks,
-                **({"part": pd.Series([part for *_, part in kernels.rows], dtype=object)} if kernels.has_parts else {}),
+                **({"part": objects([part for *_, part in kernels.rows])} if kernels.has_parts else {}),
             }
         ),
-        pd.DataFrame({label: one.value(launches) for label, one in sums.items()}, index=range(size), dtype=np.float64),
-        pd.DataFrame({label: one.marks(launches) for label, one in sums.items()}, index=range(size), dtype=np.int8),
+        matrix(list(units), values),
+        matrix(list(units), marks),
         units,
         tuple(warnings),
     )
+
+
+def _added_up(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[Sums, Times]:
+    """The sums of all counters in their units, and those of the times of each kind of table."""
+    sums = Sums(size, [unit == COUNT for unit in units.values()])
+    kinds = {table.kind for table, _ in placed}
+    times = {kind: Sums(size, [True]) for kind in _TIME_KINDS if kind in kinds}
+    place = {label: number for number, label in enumerate(units)}
+    for table, row in placed:
+        rows = Rows(table, row, table.kind in _BY_LAUNCH)
+        labels = table.counters.columns.tolist()
+        for part, values in blocks(table.counters):
+            own = [place[label] if table.units[label] == units[label] else -1 for label in labels[part]]
+            places = np.array(own, dtype=np.intp)
+            sums.add(rows, places[places >= 0], values[places >= 0])
+        if table.kind in times:
+            times[table.kind].add(rows, np.zeros(1, dtype=np.intp), table.rows["time_s"].to_numpy()[None])
+    return sums, times
 
 
 @dataclass
@@ -95,16 +111,16 @@ class _Kernels:
 
     def numbers(self, table: Table, alone: str | None) -> Array:
         """The row that each row of `table` belongs to. `alone`: the device of rows that do not tell theirs."""
-        device, kernel = table.rows["device"].astype("category").cat, table.rows["kernel"].astype("category").cat
+        device, kernel = named(table, "device"), named(table, "kernel")
         devices = [alone, *(self.device(str(name)) for name in device.categories)]
         kernels = [str(name) for name in kernel.categories]
-        pair = (device.codes.to_numpy().astype(np.int64) + 1) * len(kernels) + kernel.codes.to_numpy()
+        pair = (device.codes.astype(np.int64) + 1) * len(kernels) + kernel.codes
         parts: list[str | None] = [None]
         if "part" in table.rows:
             self.has_parts = True
-            part = table.rows["part"].astype("category").cat
+            part = named(table, "part")
             parts = [None, *(str(name) for name in part.categories)]
-            pair = pair * len(parts) + part.codes.to_numpy() + 1
+            pair = pair * len(parts) + part.codes + 1
         codes, pairs = pd.factorize(pair)
         width = len(kernels) * len(parts)
         own = [
@@ -112,57 +128,6 @@ class _Kernels:
             for one in pairs.tolist()
         ]
         return np.array([self.rows.setdefault(one, len(self.rows)) for one in own], dtype=np.int64)[codes]
-
-
-class _Sum:
-    """One counter or one kind of time, by row: its sum, and how many launches that is of."""
-
-    def __init__(self, size: int, is_total: bool) -> None:
-        self.is_total = is_total
-        self.sum, self.launches = np.zeros(size), np.zeros(size)
-        self.has_holes = np.zeros(size, dtype=bool)
-
-    def add(self, row: Array, table: Table, values: Array) -> None:
-        """Add the values of a table whose rows belong to rows `row`."""
-        known, launches, size = ~np.isnan(values), table.rows["launches"].to_numpy(), len(self.sum)
-        if known.all():
-            self._add(row, launches, values)
-            return
-        self._add(row[known], launches[known], values[known])
-        if self.is_total and table.kind in _BY_LAUNCH:
-            run = table.rows["run"].to_numpy() - table.rows["run"].min()
-            part = pd.factorize(row * (run.max() + 1) + run)[0]
-            holes = ~known & (np.bincount(part, known) > 0)[part]
-            self.launches += np.bincount(row[holes], launches[holes], size)
-            self.has_holes[row[holes]] = True
-
-    def _add(self, row: Array, launches: Array, values: Array) -> None:
-        if not len(row):
-            return
-        # Of thousands of logs each has its own few rows: what is not touched costs nothing.
-        first, last = int(row.min()), int(row.max()) + 1
-        row, size = row - first, last - first
-        self.sum[first:last] += np.bincount(row, values if self.is_total else values * launches, size)
-        self.launches[first:last] += np.bincount(row, launches, size)
-
-    def value(self, launches: Array) -> Array:
-        """Totals brought to so many launches, or averages; NaN where there is nothing."""
-        known = self.launches > 0
-        average: Array = np.full(len(self.sum), np.nan)
-        np.divide(self.sum, self.launches, out=average, where=known)
-        if not self.is_total:
-            return average
-        same = known & (self.launches == launches)
-        return np.where(same, self.sum, average * launches)
-
-    def estimated(self, launches: Array) -> Array:
-        """Rows whose value stands for other launches than were seen."""
-        return np.asarray((self.launches > 0) & (self.launches != launches))
-
-    def marks(self, launches: Array) -> Array:
-        """`Mark` bits of `value`."""
-        marks = np.where(self.has_holes | (self.launches == 0), int(Mark.MISSING), 0)
-        return np.asarray(marks | np.where(self.estimated(launches), int(Mark.ESTIMATED), 0), dtype=np.int8)
 
 
 def _same_twice(logs: Sequence[Log]) -> Iterable[str]:
@@ -173,9 +138,15 @@ def _same_twice(logs: Sequence[Log]) -> Iterable[str]:
         first.setdefault(log.sha256, log.path)
 
 
+def _devices(table: Table) -> list[str]:
+    """The devices of a table, as they come."""
+    names = named(table, "device")
+    return [str(names.categories[code]) for code in pd.unique(names.codes).tolist() if code >= 0]
+
+
 def _name_devices(tables: Sequence[Table], kernels: _Kernels, warnings: list[str]) -> None:
     """Say which labels are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables of ncu or time."""
-    labels = {str(name): table.kind for table in tables for name in table.rows["device"].dropna().unique()}
+    labels = {name: table.kind for table in tables for name in _devices(table)}
     for name, kind in labels.items():
         index = _NUMBERED.match(name)
         same = {
@@ -195,7 +166,7 @@ def _only_part(table: Table) -> str | None:
     """The part of all rows of a table (a log of one rank), else None."""
     if "part" not in table.rows:
         return None
-    names = table.rows["part"].astype("category").cat.categories
+    names = named(table, "part").categories
     return str(names[0]) if len(names) == 1 else None
 
 
@@ -204,8 +175,8 @@ def _devices_of_ranks(tables: Sequence[Table], kernels: _Kernels) -> dict[str, l
     found: dict[str, list[str]] = {}
     for table in tables:
         part = _only_part(table)
-        for name in table.rows["device"].dropna().unique() if part is not None else ():
-            device = kernels.device(str(name))
+        for name in _devices(table) if part is not None else ():
+            device = kernels.device(name)
             if device not in found.setdefault(part or "", []):
                 found[part or ""].append(device)
     return found
@@ -218,7 +189,7 @@ def _place(tables: Sequence[Table], kernels: _Kernels, warnings: list[str]) -> I
     of_rank = _devices_of_ranks(tables, kernels)
     for table in tables:
         known = of_rank.get(_only_part(table) or "", every)
-        nowhere = table.rows["device"].isna().to_numpy()
+        nowhere = named(table, "device").codes < 0
         if len(known) > 1 and nowhere.any():
             warnings.append(
                 f"{int(nowhere.sum())} rows of {table.kind} do not tell their device, and there are {len(known)} "
@@ -256,12 +227,22 @@ def _settle_parts(
     return [(table, moved[row]) for table, row in placed]
 
 
+def _with_values(table: Table) -> set[str]:
+    """The counters of which some row has a value."""
+    labels: list[str] = table.counters.columns.tolist()
+    found: set[str] = set()
+    for part, values in blocks(table.counters):
+        found.update(compress(labels[part], ~np.asarray(np.isnan(values).all(axis=1))))
+    return found
+
+
 def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[str, str]:
     """The unit of each counter: that of the first table that has a value of it."""
     units: dict[str, str] = {}
     for table, _ in placed:
+        known = _with_values(table)
         for label, unit in table.units.items():
-            if table.counters[label].notna().any() and units.setdefault(label, unit) != unit:
+            if label in known and units.setdefault(label, unit) != unit:
                 warnings.append(
                     f"`{label}` is a {units[label]} in one table and a {unit} in another, which was not used"
                 )
@@ -269,24 +250,18 @@ def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[s
     return {label: units.get(label, COUNT) for label in labels}
 
 
-def _add_counters(table: Table, row: Array, sums: dict[str, _Sum], units: dict[str, str]) -> None:
-    for label, unit in table.units.items():
-        if unit == units[label]:
-            sums[label].add(row, table, table.counters[label].to_numpy())
-
-
-def _best_time(times: dict[str, _Sum], names: Sequence[str], warnings: list[str]) -> tuple[Array, Array, Array]:
+def _best_time(times: Times, names: Sequence[str], warnings: list[str]) -> tuple[Array, Array, Array]:
     """Seconds (NaN = not known), the launches that they are of, and whether the profiler slowed these down."""
     time_s, timed, slowed = np.full(len(names), np.nan), np.zeros(len(names)), np.zeros(len(names), dtype=bool)
     for kind, one in times.items():
-        known, new = one.launches > 0, np.isnan(time_s)
+        known, new = one.launches[0] > 0, np.isnan(time_s)
         # Nobody misses a time that was only the last resort.
         if (known & ~new).any() and kind not in _SLOWED:
             warnings.append(
                 f"{_these(known & ~new, names)}: timed by a better table too, so the times of {kind} were not used"
             )
-        time_s = np.where(new & known, one.sum, time_s)
-        timed = np.where(new & known, one.launches, timed)
+        time_s = np.where(new & known, one.sum[0], time_s)
+        timed = np.where(new & known, one.launches[0], timed)
         slowed |= new & known & (kind in _SLOWED)
     return time_s, timed, slowed
 
@@ -307,21 +282,22 @@ def _to_launches(
     return scaled, marks
 
 
-def _disagreements(sums: dict[str, _Sum], launches: Array, names: Sequence[str]) -> Iterable[str]:
+def _disagreements(
+    sums: Sums, marks: Array, labels: Sequence[str], launches: Array, names: Sequence[str]
+) -> Iterable[str]:
     """One sentence for counters that saw the same smaller number of launches of the same kernels."""
-    groups: dict[tuple[bytes, bytes], list[str]] = {}
-    for label, one in sums.items():
-        fewer = one.estimated(launches)
-        if fewer.any():
-            groups.setdefault((fewer.tobytes(), one.launches[fewer].tobytes()), []).append(label)
-    for labels in groups.values():
-        one = sums[labels[0]]
-        fewer = one.estimated(launches)
+    groups: dict[tuple[bytes, bytes], list[int]] = {}
+    estimated = (marks & int(Mark.ESTIMATED)) != 0
+    for one in np.flatnonzero(estimated.any(axis=1)).tolist():
+        fewer = estimated[one]
+        groups.setdefault((fewer.tobytes(), sums.launches[one, fewer].tobytes()), []).append(one)
+    for alike in groups.values():
+        fewer = estimated[alike[0]]
         first = int(np.flatnonzero(fewer)[0])
-        more = f" and {len(labels) - _EXAMPLES} more counters" if len(labels) > _EXAMPLES else ""
+        more = f" and {len(alike) - _EXAMPLES} more counters" if len(alike) > _EXAMPLES else ""
         yield (
-            f"{_these(fewer, names)}: {', '.join(f'`{label}`' for label in labels[:_EXAMPLES])}{more} saw "
-            f"{one.launches[first]:.0f} launches, other counters {launches[first]:.0f}"
+            f"{_these(fewer, names)}: {', '.join(f'`{labels[one]}`' for one in alike[:_EXAMPLES])}{more} saw "
+            f"{sums.launches[alike[0], first]:.0f} launches, other counters {launches[first]:.0f}"
             f"{' (first kernel)' if fewer.sum() > 1 else ''}; brought to the larger number by averages, so estimated"
         )
 

@@ -26,6 +26,8 @@ def gathered(logs: Sequence[Log]) -> list[Log]:
 
 def together(tables: Sequence[Table]) -> tuple[Table, ...]:
     """Short tables that are alike (kind, columns, units, and the part if each is of one) as one table each."""
+    if len(tables) == 1:
+        return (tables[0],)
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for number, table in enumerate(tables):
         groups.setdefault(_likeness(table, number), []).append(table)
@@ -38,12 +40,13 @@ def _likeness(table: Table, number: int) -> tuple[Any, ...]:
         return (number,)
     part: tuple[Any, ...] = ()
     if "part" in table.rows:
-        names = _named(table, "part").categories
+        names = named(table, "part").categories
         part = (names[0] if len(names) == 1 else number,)
     return (table.kind, tuple(table.rows.columns), tuple(table.counters.columns), tuple(table.units.items()), *part)
 
 
-def _named(table: Table, column: str) -> "pd.Categorical":
+def named(table: Table, column: str) -> "pd.Categorical":
+    """A column of names: a number a row, and the name of each number; -1 where there is none."""
     found = table.rows[column].array
     return found if isinstance(found, pd.Categorical) else pd.Categorical(found)
 
@@ -59,7 +62,7 @@ def _joined(tables: Sequence[Table]) -> Table:
 
 def _column(tables: Sequence[Table], column: str, sizes: Sequence[int]) -> Any:
     if column in _NAMES:
-        return _names([_named(table, column) for table in tables])
+        return _names([named(table, column) for table in tables])
     values = [table.rows[column].to_numpy() for table in tables]
     return _runs(values, sizes) if column == "run" else np.concatenate(values)
 

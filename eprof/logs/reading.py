@@ -72,8 +72,9 @@ def read_tuned(
         store = Store(names or {}, keep, tuning.fold_rows, parts)
         store.later.at_once = os.fstat(source.handle.fileno()).st_size < tuning.fast_from
         walk = Walk(store, tuning, _given(columns))
+        marks = map(Marks, chain([first], pieces))
         with closing(store.later):
-            for block in ahead(map(Marks, chain([first], pieces)), walk.foresee):
+            for block in marks if store.later.at_once else ahead(marks, walk.foresee):
                 walk.feed(block)
             walk.close(source.ends_with_newline)
     if columns is None and walk.seen.foreign and not store.tables():

@@ -8,46 +8,21 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from eprof.logs.columns import Arrays, Columns, column
 from eprof.logs.header import Header
-from eprof.logs.pieces import Array
 from eprof.logs.store import Store
 
-Columns = Mapping[int, pa.Array]
 # How lines are parsed: fields in a line, places of the wanted columns, and types of those that are not text.
 Form = tuple[int, tuple[int, ...], tuple[tuple[int, pa.DataType], ...]]
-Parsed = tuple[Columns, list[str]]
+Parsed = tuple[Arrays, list[str]]
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 DEVICE = re.compile(r"\(\d+\)\s*$")
 WHOLE = re.compile(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
 _FLUSH = 20_000
 _LAST = 1 << 16
-
-
-def words(column: pa.Array) -> list[str]:
-    """The different strings of a column, as they come."""
-    return list(encoded(column).dictionary.to_numpy(zero_copy_only=False))
-
-
-def encoded(column: pa.Array) -> pa.DictionaryArray:
-    """A column of strings, dictionary-encoded."""
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-
-
-def codes(column: pa.DictionaryArray) -> Array:
-    """For each row the place of its string in the dictionary."""
-    return np.asarray(column.indices.to_numpy(zero_copy_only=False))
-
-
-def no_blanks(column: pa.Array) -> bool:
-    """Whether every string of a column holds something."""
-    texts = column.dictionary if pa.types.is_dictionary(column.type) else column
-    shortest = pc.min(pc.binary_length(pc.utf8_ltrim_whitespace(texts))).as_py()  # 6 times as fast as a pattern
-    return shortest is None or bool(shortest > 0)
 
 
 class Section(ABC):
@@ -118,7 +93,7 @@ class ColumnSection(Section):
         self._pending: list[list[str]] = []
 
     @abstractmethod
-    def all_fit(self, columns: Columns) -> bool:
+    def all_fit(self, columns: Arrays) -> bool:
         """Whether `fits` is true of every row."""
 
     @abstractmethod
@@ -143,8 +118,7 @@ class ColumnSection(Section):
     def _flush(self) -> None:
         if self._pending:
             columns = zip(*self._pending, strict=True)
-            rows = {i: pa.array(column, pa.string()) for i, column in zip(self.wanted, columns, strict=True)}
-            self.store.later.do(self.add, rows)
+            self.store.later.do(self.add, {i: column(texts) for i, texts in zip(self.wanted, columns, strict=True)})
             self._pending = []
 
     def column_types(self) -> Mapping[int, pa.DataType]:

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from eprof.late import pandas as pd
+from eprof.logs.columns import Coded
 from eprof.logs.folding import fold
 from eprof.logs.header import WIDE
 from eprof.logs.pieces import Array, Piece
-from eprof.logs.table import OTHER, Table
+from eprof.logs.table import OTHER, Table, framed, matrix
 from eprof.logs.threads import Later
 from eprof.logs.values import MISFIT, REASONS, UNITS
 
@@ -37,15 +36,12 @@ class Names:
         """All names, by number."""
         return list(self._codes)
 
-    def codes(self, column: pa.Array) -> Array:
-        """The numbers (int32) of a column of strings or of a dictionary-encoded one."""
-        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        names = encoded.dictionary.to_numpy(zero_copy_only=False)
-        places = list(map(self._codes.get, names))
+    def codes(self, column: Coded) -> Array:
+        """The numbers (int32) of a column of names."""
+        places = list(map(self._codes.get, column.words))
         if None in places:
-            places = [self.code(name) for name in names]
-        known = np.array(places, dtype=np.int32)
-        return known.take(encoded.indices.to_numpy(zero_copy_only=False)) if len(known) else np.empty(0, np.int32)
+            places = [self.code(name) for name in column.words]
+        return np.array(places, dtype=np.int32).take(column.codes) if places else np.empty(0, np.int32)
 
     def category(self, codes: Array) -> pd.Categorical:
         """The names for `codes`; -1 becomes NaN."""
@@ -97,9 +93,9 @@ class Store:
         if sentence not in self.notes:
             self.notes.append(sentence)
 
-    def part_codes(self, column: pa.Array) -> Array:
+    def part_codes(self, column: Coded) -> Array:
         """The numbers of a column of parts; -1 where a cell is empty."""
-        codes = self.parts.codes(pc.utf8_trim_whitespace(column.cast(pa.string())))
+        codes = self.parts.codes(Coded([word.strip() for word in column.words], column.codes))
         return np.where(codes == self.parts.code(""), np.int32(-1), codes)
 
     def count_missing(self, counter: str, kinds: Array) -> None:
@@ -146,22 +142,27 @@ class Store:
         )
 
     def _table(self, kind: str, pieces: list[Piece]) -> Table:
-        rows = pd.DataFrame(
+        rows = framed(
             {
                 "device": self.devices.category(np.concatenate([piece.device for piece in pieces])),
                 "kernel": self.kernels.category(np.concatenate([piece.kernel for piece in pieces])),
                 "run": np.repeat([piece.run for piece in pieces], [len(piece.kernel) for piece in pieces]),
                 "launches": np.concatenate([piece.launches for piece in pieces]),
                 "time_s": np.concatenate([_times(piece) for piece in pieces]),
-            },
-            copy=False,
+                **self._parts(pieces),
+            }
         )
-        if any(piece.part is not None for piece in pieces):
-            rows["part"] = self.parts.category(np.concatenate([_part(piece) for piece in pieces]))
         labels = dict.fromkeys(label for piece in pieces for label in piece.counters)
         units = {label: self._unit(label, pieces) for label in labels}
-        columns = {label: self._column(label, UNITS.index(units[label]), pieces) for label in labels}
-        return Table(kind, rows, pd.DataFrame(columns, index=rows.index, dtype=np.float64, copy=False), units)
+        values = np.empty((len(units), len(rows)))
+        for row, (label, unit) in zip(values, units.items(), strict=True):
+            self._fill(row, label, UNITS.index(unit), pieces)
+        return Table(kind, rows, matrix(tuple(units), values), units)
+
+    def _parts(self, pieces: list[Piece]) -> dict[str, pd.Categorical]:
+        if all(piece.part is None for piece in pieces):
+            return {}
+        return {"part": self.parts.category(np.concatenate([_part(piece) for piece in pieces]))}
 
     def _unit(self, label: str, pieces: list[Piece]) -> str:
         """The unit that most values of a counter have."""
@@ -172,19 +173,16 @@ class Store:
                 votes[kind] += int(np.count_nonzero(~np.isnan(values)))
         return UNITS[votes.most_common(1)[0][0]] if votes else OTHER
 
-    def _column(self, label: str, kind: int, pieces: list[Piece]) -> Array:
-        parts = []
+    def _fill(self, row: Array, label: str, kind: int, pieces: list[Piece]) -> None:
+        """Put the values of a counter below each other; those of another unit are missing."""
+        start = 0
         for piece in pieces:
-            values, own = piece.counters.pop(label, (None, kind))
-            if values is None or own != kind:
-                self._count_misfits(label, values)
-                values = np.full(len(piece.kernel), np.nan)
-            parts.append(values)
-        return np.concatenate(parts)
-
-    def _count_misfits(self, label: str, values: Array | None) -> None:
-        if values is not None and (number := int(np.count_nonzero(~np.isnan(values)))):
-            self.missing[label, MISFIT] += number
+            stop = start + len(piece.kernel)
+            values, own = piece.counters.pop(label, (np.nan, kind))
+            if own != kind and (number := int(np.count_nonzero(~np.isnan(values)))):
+                self.missing[label, MISFIT] += number
+            row[start:stop] = values if own == kind else np.nan
+            start = stop
 
     def closing_notes(self) -> list[str]:
         """Sentences on cells without a value, and on what ran but is no kernel."""

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from eprof.late import pandas as pd
+from eprof.logs.columns import Arrays, Columns, chosen, coded, no_blanks, words
 from eprof.logs.header import EVENTS, Header
 from eprof.logs.pieces import Array, Piece
-from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, Columns, ColumnSection, codes, encoded, no_blanks, words
+from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, ColumnSection
 from eprof.logs.store import Names, Store
 from eprof.logs.table import COUNT
 from eprof.logs.values import as_cell, cells, settle
@@ -43,7 +44,7 @@ class SummarySection(ColumnSection):
             and fields[self.name].strip()
         )
 
-    def all_fit(self, columns: Columns) -> bool:
+    def all_fit(self, columns: Arrays) -> bool:
         """As `fits`, asked once for each different string."""
         return (
             all(map(DEVICE.search, words(columns[self.device])))
@@ -54,20 +55,20 @@ class SummarySection(ColumnSection):
 
     def add(self, columns: Columns) -> None:
         """Keep the cells of the wanted counters."""
-        name, calls = encoded(columns[self.name]), encoded(columns[self.calls])
-        counters = [self.store.canonical(word.strip()) for word in words(name)]
-        wanted = np.array([self.store.keeps(counter) for counter in counters], dtype=bool).take(codes(name))
+        name, calls = coded(columns[self.name]), coded(columns[self.calls])
+        counters = [self.store.canonical(word.strip()) for word in name.words]
+        wanted = np.array([self.store.keeps(counter) for counter in counters], dtype=bool).take(name.codes)
         if not wanted.any():
             return
         numbers = (
-            self.store.devices.codes(columns[self.device]),
-            self.store.kernels.codes(columns[self.kernel]),
-            np.array([int(word) for word in words(calls)], dtype=np.int64).take(codes(calls)),
-            np.array([self._counters.code(counter) for counter in counters], dtype=np.int32).take(codes(name)),
+            self.store.devices.codes(coded(columns[self.device])),
+            self.store.kernels.codes(coded(columns[self.kernel])),
+            np.array([int(word) for word in calls.words], dtype=np.int64).take(calls.codes),
+            np.array([self._counters.code(counter) for counter in counters], dtype=np.int32).take(name.codes),
         )
         texts = columns[self.value]
         if not wanted.all():
-            numbers, texts = tuple(one[wanted] for one in numbers), texts.filter(pa.array(wanted))
+            numbers, texts = tuple(one[wanted] for one in numbers), chosen(texts, wanted)
         self._parts.append((*numbers, *cells(texts)))
         if self.store.is_full(sum(len(part[0]) for part in self._parts) // _CELLS_A_ROW):
             self.finish()

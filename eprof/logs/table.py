@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from eprof.late import pandas as pd
 
@@ -62,3 +66,27 @@ class Launches:
     marks: pd.DataFrame
     units: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+
+def framed(columns: Mapping[str, Any]) -> pd.DataFrame:
+    """As pandas.DataFrame(columns, copy=False), in half the time where there are few rows."""
+    frame = pd.DataFrame(dict(enumerate(columns.values())), copy=False)
+    frame.columns = _headings(tuple(columns))
+    return frame
+
+
+def matrix(labels: Sequence[str], values: np.ndarray[Any, Any]) -> pd.DataFrame:
+    """A table of numbers with a column a label; values: a row a label, not copied."""
+    return pd.DataFrame(values.T, columns=_headings(tuple(labels)), copy=False)
+
+
+def objects(values: Sequence[Any]) -> pd.Index:
+    """A column of Python's own values, for `framed`."""
+    column: pd.Index = pd.Index(values, dtype=object)
+    return column
+
+
+@lru_cache(maxsize=64)
+def _headings(labels: tuple[str, ...]) -> pd.Index:
+    """The same for thousands of short logs; making it takes as long as a table."""
+    return pd.Index(labels) if labels else pd.RangeIndex(0)

@@ -6,20 +6,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eprof.logs.columns import Arrays, Coded, Column, Columns, coded, no_blanks
 from eprof.logs.header import SUMMARY, Header
 from eprof.logs.pieces import Array, Piece
-from eprof.logs.section import DICTIONARY, WHOLE, Columns, ColumnSection, Section, codes, encoded, no_blanks, words
+from eprof.logs.section import DICTIONARY, WHOLE, ColumnSection, Section
 from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.values import LARGEST, SECONDS, cells, is_number, seconds
 
-_LAUNCH_ID = r" \[\d+\]$"
+_LAUNCH_ID = re.compile(r" \[[0-9]+\]\Z")
 _LIKE_A_CALL = re.compile(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
 
 
 def strip_launch_id(name: str) -> str:
     """A kernel name without the ` [123]` that traces without Correlation_ID put behind it."""
-    return re.sub(_LAUNCH_ID, "", name)
+    return _LAUNCH_ID.sub("", name)
+
+
+def _names(texts: Column, have_launch_ids: bool) -> Coded:
+    """The names of what ran, without what stands around them."""
+    if isinstance(texts, list):
+        names = [text.strip() for text in texts]
+        return coded([strip_launch_id(name) for name in names] if have_launch_ids else names)
+    trimmed = pc.utf8_trim_whitespace(texts)
+    return coded(_strip_launch_ids(trimmed) if have_launch_ids else trimmed)
 
 
 def _strip_launch_ids(names: pa.Array) -> pa.Array:
@@ -83,7 +93,7 @@ class TraceSection(ColumnSection):
             **dict.fromkeys((self.device, *self._also()), DICTIONARY),
         }
 
-    def all_fit(self, columns: Columns) -> bool:
+    def all_fit(self, columns: Arrays) -> bool:
         """As `fits`, for all rows."""
         start, duration = columns[self.start], columns[self.duration]
         return (
@@ -95,22 +105,16 @@ class TraceSection(ColumnSection):
 
     def add(self, columns: Columns) -> None:
         """Keep the kernels' launches; count everything else by its name."""
-        names = pc.utf8_trim_whitespace(columns[self.name])
-        if self.has_launch_ids:
-            names = _strip_launch_ids(names)
-        names = names.dictionary_encode()
-        labels = words(names)
-        code = codes(names)
-        duration = columns[self.duration]
-        values = duration.to_numpy(zero_copy_only=False) if _is_float(duration) else cells(duration)[0]
-        time_s = values * (self._unit or np.nan)
-        kernel = np.array([is_kernel(word) for word in labels], dtype=bool)[code] & self._has_grid(columns)
-        for other in np.unique(code[~kernel]):
-            here = (code == other) & ~kernel
-            self.store.count_other(labels[other], int(here.sum()), float(np.nansum(time_s[here])))
-        devices = self.store.devices.codes(columns[self.device])
-        rows = (devices[kernel], self.store.kernels.codes(names.filter(pa.array(kernel))), time_s[kernel])
-        streams = () if self.stream is None else (self.store.part_codes(columns[self.stream])[kernel],)
+        names = _names(columns[self.name], self.has_launch_ids)
+        time_s = _numbers(columns[self.duration]) * (self._unit or np.nan)
+        kernel = np.array([is_kernel(word) for word in names.words], dtype=bool)[names.codes] & self._has_grid(columns)
+        for other in np.unique(names.codes[~kernel]):
+            here = (names.codes == other) & ~kernel
+            self.store.count_other(names.words[other], int(here.sum()), float(np.nansum(time_s[here])))
+        devices = self.store.devices.codes(coded(columns[self.device]))
+        kernels = self.store.kernels.codes(Coded(names.words, names.codes[kernel]))
+        rows = (devices[kernel], kernels, time_s[kernel])
+        streams = () if self.stream is None else (self.store.part_codes(coded(columns[self.stream]))[kernel],)
         self._parts.append((*rows, *streams))
         if self.store.is_full(sum(len(part[0]) for part in self._parts)):
             self.finish()
@@ -119,9 +123,8 @@ class TraceSection(ColumnSection):
         """Kernels have a grid, copies have not. Without these columns the name decides."""
         if self.grid is None:
             return np.ones(len(columns[self.name]), dtype=bool)
-        grid = encoded(columns[self.grid])
-        known = np.array([bool(word.strip()) for word in words(grid)], dtype=bool)
-        return np.asarray(known[codes(grid)])
+        grid = coded(columns[self.grid])
+        return np.array([bool(word.strip()) for word in grid.words], dtype=bool)[grid.codes]
 
     def finish(self) -> None:
         """One row a launch."""
@@ -134,8 +137,10 @@ class TraceSection(ColumnSection):
         add_times(self.store, self.header.kind, piece)
 
 
-def _is_float(column: pa.Array) -> bool:
-    return bool(pa.types.is_floating(column.type))
+def _numbers(column: Column) -> Array:
+    if isinstance(column, list) or not pa.types.is_floating(column.type):
+        return cells(column)[0]
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _unsigned(values: Array) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eprof.logs.columns import Column
 from eprof.logs.table import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT
 
 Array = np.ndarray[Any, Any]
@@ -28,6 +29,7 @@ _NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _PLAIN = rf"^\+?{_NUMBER}$"  # pyarrow reads a plus sign too, so all ways of reading agree
 _SUFFIXED = rf"^(?P<number>\+?{_NUMBER})(?P<suffix>%|[KMGT]?B/s)$"
 _SIGNED, _UNSIGNED = re.compile(f"[+-]?{_NUMBER}"), re.compile(rf"\+?{_NUMBER}")
+_WITH_UNIT = re.compile(rf"(\+?{_NUMBER})(%|[KMGT]?B/s)?")
 _LEVEL_TEXT = re.compile(r"[A-Za-z]+ \((\d{1,9})\)")
 # Decimal multipliers: 1e9 B per GB gives the fixed 705 MHz clock of a K20c log, 2**30 does not.
 RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
@@ -45,8 +47,29 @@ _MISSING = {
 }
 
 
-def cells(texts: pa.Array) -> tuple[Array, Array]:
-    """Values (float64; NaN = none; rates in B/s) and what each cell is (int8, see UNITS), for an array of strings.
+def cells(texts: Column) -> tuple[Array, Array]:
+    """Values (float64; NaN = none; rates in B/s) and what each cell is (int8, see UNITS), for a column of text."""
+    if not isinstance(texts, list):
+        return _many_cells(texts)
+    read = [_cell(text.strip()) for text in texts]
+    return np.array([value for value, _ in read], dtype=np.float64), np.array([kind for _, kind in read], dtype=np.int8)
+
+
+def _cell(text: str) -> tuple[float, int]:
+    """The value of one cell, and what it is."""
+    found = _WITH_UNIT.fullmatch(text)
+    if not found:
+        return _other(text)
+    number, suffix = float(found[1]), found[2]
+    if not number < LARGEST:
+        return np.nan, UNREADABLE
+    if suffix is None:
+        return number, _COUNT
+    return (number, _PERCENT) if suffix == "%" else (number * RATES[suffix], _BYTES_PER_S)
+
+
+def _many_cells(texts: pa.Array) -> tuple[Array, Array]:
+    """As `cells`, for an array of strings.
 
     The last byte tells which cells are most likely plain numbers, percentages or rates; these are converted together.
     Where one of them is something else after all, they are looked at with regular expressions.

@@ -5,9 +5,10 @@ import re
 import numpy as np
 import pyarrow as pa
 
+from eprof.logs.columns import Arrays, Column, Columns, coded, no_blanks, words
 from eprof.logs.header import WIDE_FIXED, Header
 from eprof.logs.pieces import Array, Piece
-from eprof.logs.section import DEVICE, DICTIONARY, Body, Columns, ColumnSection, Parsed, no_blanks, words
+from eprof.logs.section import DEVICE, DICTIONARY, Body, ColumnSection, Parsed
 from eprof.logs.store import Store
 from eprof.logs.table import COUNT, OTHER
 from eprof.logs.values import LARGEST, MISFIT, as_cell, cells, settle, unit_of
@@ -53,7 +54,7 @@ class WideSection(ColumnSection):
         """A device with its index, and a kernel."""
         return bool(DEVICE.search(fields[self.device]) and fields[self.kernel].strip())
 
-    def all_fit(self, columns: Columns) -> bool:
+    def all_fit(self, columns: Arrays) -> bool:
         """As `fits`, asked once for each different string."""
         return all(map(DEVICE.search, words(columns[self.device]))) and no_blanks(columns[self.kernel])
 
@@ -71,8 +72,9 @@ class WideSection(ColumnSection):
 
     def add(self, columns: Columns) -> None:
         """Keep the launches' cells."""
-        codes = (self.store.devices.codes(columns[self.device]), self.store.kernels.codes(columns[self.kernel]))
-        self._rows.append((*codes, *(self.store.part_codes(columns[one]) for one in self.stream)))
+        device, kernel = coded(columns[self.device]), coded(columns[self.kernel])
+        codes = (self.store.devices.codes(device), self.store.kernels.codes(kernel))
+        self._rows.append((*codes, *(self.store.part_codes(coded(columns[one])) for one in self.stream)))
         for i in self.labels:
             self._cells[i].append(_values(columns[i]))
         if self.store.is_full(sum(len(codes[0]) for codes in self._rows)):
@@ -138,8 +140,8 @@ def _counts(column: pa.Array) -> bool:
     return not (np.signbit(values).any() or not (values < LARGEST).all())
 
 
-def _values(column: pa.Array) -> tuple[Array, Array]:
-    if pa.types.is_floating(column.type):
-        values = column.to_numpy()
-        return values, np.full(len(values), as_cell(COUNT), dtype=np.int8)
-    return cells(column)
+def _values(column: Column) -> tuple[Array, Array]:
+    if isinstance(column, list) or not pa.types.is_floating(column.type):
+        return cells(column)
+    values = column.to_numpy()
+    return values, np.full(len(values), as_cell(COUNT), dtype=np.int8)
