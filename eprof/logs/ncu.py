@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from eprof.errors import LogError
-from eprof.late import pandas as pd
 from eprof.logs import ncu_long, ncu_parts, ncu_rows, ncu_wide
 from eprof.logs.header import split
 from eprof.logs.ncu_folding import Numbers, joined, whole_launches
@@ -17,10 +17,11 @@ from eprof.logs.ncu_long import TIMES, Long, Part
 from eprof.logs.ncu_messages import CSV, Messages
 from eprof.logs.ncu_numbers import Locale, Style, Unit
 from eprof.logs.ncu_rows import Lines, Rows, Section
+from eprof.logs.ncu_tables import ASIDE, counting, tables_of
 from eprof.logs.ncu_wide import Sample, Wide
 from eprof.logs.nsys import Nsys
 from eprof.logs.stream import Source
-from eprof.logs.table import Log, Table
+from eprof.logs.table import Log
 from eprof.logs.threads import ahead
 
 _SIGN = re.compile(
@@ -30,9 +31,9 @@ _SIGN = re.compile(
 _NVPROF = re.compile(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
 _LABEL = re.compile(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 _RATE = re.compile(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
-_ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__")  # what no kernel does
 _SHOWN, _FEW = 12, 6
 _LOOK = 20
+_SHORT = 1 << 16  # bytes
 SLOWED = (
     "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
     "with `nsys stats`, or --time"
@@ -64,7 +65,8 @@ def read(
     Raises LogError, one sentence, if there are no kernels in it.
     """
     reader = _Reader(source, keep, parts, fold_rows)
-    for block in ahead(blocks):
+    is_short = os.fstat(source.handle.fileno()).st_size < _SHORT  # starting threads takes longer than reading it
+    for block in blocks if is_short else ahead(blocks):
         reader.feed(block)
     return reader.log()
 
@@ -247,7 +249,7 @@ class _Reader:
         return parts
 
     def _line_notes(self, parts: Sequence[Part]) -> Iterable[str]:
-        if any(part.rows["time_s"].notna().any() for part in parts):
+        if any(not np.isnan(part.rows["time_s"]).all() for part in parts):
             yield SLOWED
         missing: dict[str, int] = {}
         for part in parts:
@@ -303,45 +305,13 @@ def _program(section: Section, lines: Lines) -> str | None:
     return None
 
 
-def tables_of(parts: Sequence[Part]) -> list[Table]:
-    """The sections of one kind below each other; every process of every section is a run."""
-    tables = []
-    for kind in dict.fromkeys(part.kind for part in parts):
-        mine = [part for part in parts if part.kind == kind]
-        process = [f"{place} {one}" for place, part in enumerate(mine) for one in part.rows["process"]]
-        rows = pd.concat([part.rows for part in mine], ignore_index=True)
-        units: dict[str, str] = {}
-        for part in mine:
-            units = {**part.units, **units}
-        if not _counting(units):
-            units = {name: unit for name, unit in units.items() if not name.startswith(_ASIDE)}
-        counters = pd.concat([part.counters for part in mine], ignore_index=True).reindex(columns=list(units))
-        table = pd.DataFrame(
-            {
-                "device": rows["device"].astype("category"),
-                "kernel": rows["kernel"].astype("category"),
-                "run": pd.factorize(np.array(process, dtype=object))[0],
-                "launches": rows["launches"].astype(np.int64),
-                "time_s": rows["time_s"].astype(np.float64),
-                **({"part": rows["part"].astype("category")} if "part" in rows else {}),
-            }
-        )
-        tables.append(Table(kind, table, counters.astype(np.float64), units))
-    return tables
-
-
-def _counting(names: Iterable[str]) -> bool:
-    """Whether a program can be counted with these metrics: not with what they say of the device alone."""
-    return any("__" in name and not name.startswith(_ASIDE) for name in names)
-
-
 def not_known(parts: Sequence[Part]) -> Iterable[str]:
     """What a log has instead, if none of its metrics is one that eprof knows."""
-    if not parts or any(_counting(part.units) for part in parts):
+    if not parts or any(counting(part.units) for part in parts):
         return
     names = [name for name in dict.fromkeys(name for part in parts for name in part.metrics) if name not in TIMES]
-    names.sort(key=lambda name: name.startswith(_ASIDE))
-    rates = [name for name in names if not name.startswith(_ASIDE) and _RATE.search(name)]
+    names.sort(key=lambda name: name.startswith(ASIDE))
+    rates = [name for name in names if not name.startswith(ASIDE) and _RATE.search(name)]
     only = f"{len(rates)} are percentages or rates a cycle, which are no counts; " if rates else ""
     yield (
         f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {_list(names, _FEW)}); "

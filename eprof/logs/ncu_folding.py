@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -74,39 +74,37 @@ def joined(parts: Sequence[Part]) -> Part:
         units = {**part.units, **units}
         for name, number in part.missing.items():
             missing[name] = missing.get(name, 0) + number
-    rows = pd.concat([part.rows for part in parts], ignore_index=True)
-    counters = pd.concat([part.counters for part in parts], ignore_index=True).reindex(columns=list(units))
+    rows = {name: np.concatenate([part.rows[name] for part in parts]) for name in parts[0].rows}
+    counters = {name: np.concatenate([part.column(name) for part in parts]) for name in units}
     metrics = list(dict.fromkeys(name for part in parts for name in part.metrics))
     return _added_up(Part(parts[0].kind, rows, counters, units, metrics, missing))
 
 
 def _added_up(part: Part) -> Part:
-    columns = {name: part.counters[name].to_numpy() for name in part.units}
-    time_s, launches = part.rows["time_s"].to_numpy(), part.rows["launches"].to_numpy()
-    key = _alike(part.rows, [time_s, *columns.values()])
+    time_s, launches = part.rows["time_s"], part.rows["launches"]
+    key = _alike(part.rows, [time_s, *part.counters.values()])
     size = int(key.max(initial=-1)) + 1
     first = np.full(size, len(key), dtype=np.int64)
     np.minimum.at(first, key, np.arange(len(key)))
     number = np.bincount(key, launches, size)
-    rows = part.rows.iloc[first].reset_index(drop=True)
-    rows["launches"] = number.astype(np.int64)
-    rows["time_s"] = np.bincount(key, time_s, size)
+    rows = {name: column[first] for name, column in part.rows.items()}
+    rows |= {"launches": number.astype(np.int64), "time_s": np.bincount(key, time_s, size)}
     sums = {
         name: np.bincount(key, values, size)
         if part.units[name] == COUNT
         else np.bincount(key, values * launches, size) / np.maximum(number, 1)
-        for name, values in columns.items()
+        for name, values in part.counters.items()
     }
-    return Part(part.kind, rows, pd.DataFrame(sums, index=rows.index), part.units, part.metrics, part.missing)
+    return Part(part.kind, rows, sums, part.units, part.metrics, part.missing)
 
 
-def _alike(rows: pd.DataFrame, columns: Sequence[Array]) -> Array:
+def _alike(rows: Mapping[str, Array], columns: Sequence[Array]) -> Array:
     """The same number for rows of one device, kernel, process and part that lack the same values."""
-    key = np.zeros(len(rows), dtype=np.int64)
+    key = np.zeros(len(rows["kernel"]), dtype=np.int64)
     for name in ("device", "kernel", "process", "part"):
         if name in rows:
             codes = pd.factorize(rows[name])[0].astype(np.int64)
-            key = pd.factorize(key * (len(rows) + 1) + codes)[0].astype(np.int64)
+            key = pd.factorize(key * (len(key) + 1) + codes)[0].astype(np.int64)
     for column in columns:
         lost = np.isnan(column)
         if lost.any() and not lost.all():

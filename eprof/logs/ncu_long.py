@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ LABELS = {
     "Registers Per Thread": "launch__registers_per_thread",
 }
 _SAMPLE = 4096
+_FEW = 512
 _WHOLE = re.compile("[0-9][0-9,]{0,15}")
 _KEYS = {
     LONG: ("Process ID", "ID"),
@@ -43,14 +44,27 @@ _TOLD = ("Process ID", "Kernel Name", "Device", "CC")
 
 @dataclass
 class Part:
-    """What one section of a log holds: what its launches are, their metrics, and words for the user."""
+    """What one section of a log holds: what its launches are, their metrics, and words for the user.
+
+    rows: device, kernel, process (text, None = not told), launches, time_s (s, NaN = not known); part, if asked for.
+    counters: by name, a value a row.
+    """
 
     kind: str
-    rows: pd.DataFrame
-    counters: pd.DataFrame
+    rows: dict[str, Array]
+    counters: dict[str, Array]
     units: dict[str, str]
     metrics: list[str] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return len(self.rows["launches"])
+
+    def column(self, name: str) -> Array:
+        """The values of a counter; NaN if it is not there."""
+        return self.counters[name] if name in self.counters else np.full(self.size, np.nan)
 
 
 @dataclass
@@ -69,6 +83,33 @@ class Long:
         """Whether there are rows but none with a metric."""
         return not len(self.texts)
 
+    @cached_property
+    def launches(self) -> tuple[Array, Array]:
+        """The first row of each launch, and the launch of each row. Most rows are of the launch of the one before."""
+        names = [name for name in _KEYS[self.section.kind] if name in self.codes]
+        changes = np.ones(len(self.texts), dtype=bool)
+        changes[1:] = np.logical_or.reduce([codes[1:] != codes[:-1] for codes in (self.codes[name] for name in names)])
+        starts = np.flatnonzero(changes)
+        key = np.zeros(len(starts), dtype=np.int64)
+        for name in names:
+            key = numbered(key * max(1, len(self.words[name])) + self.codes[name][starts])[0]
+        launch, first = numbered(key)
+        return starts[first], np.repeat(launch, np.diff(starts, append=len(changes)))
+
+
+def numbered(keys: Array) -> tuple[Array, Array]:
+    """0, 1, ... for each new key as they come; and the place where each is first."""
+    if len(keys) < _FEW:
+        known: dict[int, int] = {}
+        codes = np.array([known.setdefault(key, len(known)) for key in keys.tolist()], dtype=np.int64)
+        size = len(known)
+    else:
+        codes, kinds = pd.factorize(keys)
+        size = len(kinds)
+    first = np.zeros(size, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return codes, first
+
 
 def columns_of(section: Section) -> tuple[list[int], list[int]]:
     """Places of the columns that are read, and of those that are read as text."""
@@ -83,20 +124,28 @@ def gather(section: Section, found: Rows) -> Long:
     """Put the pieces of a section together and leave out rows of rules, and lines that only look like rows."""
     wanted, texts = columns_of(section)
     table = pa.concat_tables(found.tables).unify_dictionaries() if found.tables else None
-    names = [section.columns[one - section.prefix] for one in wanted if one not in texts]
     codes, words = {}, {}
-    for place, name in zip([one for one in wanted if one not in texts], names, strict=True):
-        codes[name], words[name] = coded(table[str(place)]) if table is not None else (np.zeros(0, np.int64), [])
+    for place in wanted:
+        if place not in texts:
+            name = section.columns[place - section.prefix]
+            codes[name], words[name] = coded(table[str(place)]) if table is not None else (np.zeros(0, np.int32), [])
     cells = table[str(texts[0])].combine_chunks() if table is not None else pa.array([], pa.string())
-    numbered = np.ones(len(cells), dtype=bool)
+    keep = np.ones(len(cells), dtype=bool)
     for name in ("ID", "Process ID", "Invocations"):
         if name in codes:
-            numbered &= np.array([bool(_WHOLE.fullmatch(word)) for word in words[name]], dtype=bool)[codes[name]]
-    has_metric = np.array([bool(word) for word in words["Metric Name"]], dtype=bool)[codes["Metric Name"]]
-    keep, stray = numbered & has_metric, int((~numbered).sum())
+            _leave_out(keep, codes[name], words[name], _WHOLE.fullmatch)
+    stray = len(keep) - int(keep.sum())
+    _leave_out(keep, codes["Metric Name"], words["Metric Name"], bool)
     if not keep.all():
         codes, cells = {name: one[keep] for name, one in codes.items()}, cells.filter(pa.array(keep))
     return Long(section, codes, words, ncu_instances.totals(cells), stray, cells)
+
+
+def _leave_out(keep: Array, codes: Array, words: Sequence[str], is_good: Callable[[str], object]) -> None:
+    """Turn `keep` off where the word is not good."""
+    good = [bool(is_good(word)) for word in words]
+    if not all(good):
+        keep &= np.array(good)[codes]
 
 
 def look(long: Long, locale: Locale) -> None:
@@ -105,52 +154,52 @@ def look(long: Long, locale: Locale) -> None:
     own = Locale()
     for every in dict.fromkeys((step, 1)):  # one program wrote the section, in one style: a part of it tells which
         if not own.proof:
-            own.look(pc.take(long.texts, pa.array(np.arange(0, len(long.texts), every))), _wholes(long, every))
+            texts = long.texts if every == 1 else pc.take(long.texts, pa.array(np.arange(0, len(long.texts), every)))
+            own.look(texts, _wholes(long, every))
     locale.join(own)
 
 
 def _wholes(long: Long, every: int) -> Array:
     """Which of the cells (every so many) can have no decimals."""
-    metric, unit = long.codes["Metric Name"][::every], long.codes["Metric Unit"][::every]
-    size = max(1, len(long.words["Metric Unit"]))
-    whole = np.zeros((len(long.words["Metric Name"]), size), dtype=bool)
-    for one in pd.unique(metric * size + unit) if long.section.kind == LONG else ():
-        name, text = long.words["Metric Name"][one // size], long.words["Metric Unit"][one % size]
-        whole[one // size, one % size] = is_whole(name, text)
-    return np.asarray(whole[metric, unit]) if len(metric) else np.zeros(0, dtype=bool)
+    names, units = long.words["Metric Name"], long.words["Metric Unit"]
+    if long.section.kind != LONG:
+        return np.zeros(len(range(0, len(long.texts), every)), dtype=bool)
+    key = long.codes["Metric Name"][::every].astype(np.int64) * len(units) + long.codes["Metric Unit"][::every]
+    kinds, first = numbered(key)
+    pairs = [divmod(one, len(units)) for one in key[first].tolist()]
+    return np.array([is_whole(names[name], units[unit]) for name, unit in pairs], dtype=bool)[kinds]
 
 
 def pivot(long: Long, style: Style, keep: Container[str] | None) -> Part:
     """A row a launch (or summarised kernel), a column a metric."""
-    first, launch = _launches(long)
     metric, columns = _metrics(long)
-    known = np.array([keep is None or name in keep or name in TIMES for name, _ in columns], dtype=bool)
-    chosen = known[metric]
-    numbers = np.full(len(metric), np.nan)
-    numbers[chosen] = values(long.texts if chosen.all() else long.texts.filter(pa.array(chosen)), style)
-    numbers *= _factors(long)
-    is_count = np.array([kind_of(name, unit) == COUNT for name, unit in columns], dtype=bool)
-    numbers = counted(numbers, is_count[metric])
-    matrix = np.full((len(first), len(columns)), np.nan)
+    names = [name for name, _ in columns]
+    known = [keep is None or name in keep or name in TIMES for name in names]
+    first, launch = long.launches
+    unit, texts = long.codes["Metric Unit"], long.texts
+    if not all(known):
+        columns = [one for one, is_known in zip(columns, known, strict=True) if is_known]
+        chosen = np.array(known, dtype=bool)[metric]
+        metric = (np.cumsum(known) - 1)[metric[chosen]]
+        launch, unit, texts = launch[chosen], unit[chosen], texts.filter(pa.array(chosen))
+    kinds = {name: kind_of(name, unit) for name, unit in columns}
+    is_count = np.array([kind == COUNT for kind in kinds.values()], dtype=bool)
+    numbers = counted(values(texts, style) * _factors(long)[unit], is_count[metric])
+    matrix = np.full((len(columns), len(first)), np.nan)
     there = np.flatnonzero(~np.isnan(numbers))[::-1]  # a metric that two sections show: the first counts
-    matrix[launch[there], metric[there]] = numbers[there]
+    matrix[metric[there], launch[there]] = numbers[there]
+    missing = np.bincount(metric[np.isnan(matrix[metric, launch])], minlength=len(columns))
     rows = _rows(long, first, style)
-    told = [(place, name, unit) for place, (name, unit) in enumerate(columns) if known[place]]
-    kinds = {name: kind_of(name, unit) for _, name, unit in told}
-    totals = np.array([kinds[name] == COUNT for _, name, _ in told], dtype=bool)
-    data = matrix[:, [place for place, _, _ in told]]
     if long.section.kind != LONG:
-        data = np.where(totals[None, :], data * rows["launches"].to_numpy()[:, None], data)
-    counters = pd.DataFrame(data, columns=[name for _, name, _ in told], dtype=np.float64)
-    rows["time_s"] = seconds(counters)
-    by_opcode = _by_opcode(long, launch, len(first), style, keep)
-    if by_opcode:
-        counters = pd.concat([counters, pd.DataFrame(by_opcode)], axis=1)
+        matrix[is_count] *= rows["launches"]
+    counters = dict(zip(kinds, matrix, strict=True))
+    rows["time_s"] = seconds(counters, len(first))
+    by_opcode = _by_opcode(long, long.launches[1], len(first), style, keep)
     kinds |= dict.fromkeys(by_opcode, COUNT)
     kinds = {name: kind for name, kind in kinds.items() if keep is None or name in keep}
-    missing = _missing(long, launch, metric, matrix, [(place, name) for place, name, _ in told])
-    metrics = [name for name, _ in columns]
-    return Part(long.section.kind, rows, counters[list(kinds)], kinds, metrics, missing)
+    counters = {name: (counters | by_opcode)[name] for name in kinds}
+    lost = {name: number for (name, _), number in zip(columns, missing.tolist(), strict=True) if number}
+    return Part(long.section.kind, rows, counters, kinds, names, lost)
 
 
 def _by_opcode(long: Long, launch: Array, number: int, style: Style, keep: Container[str] | None) -> dict[str, Array]:
@@ -170,86 +219,67 @@ def _by_opcode(long: Long, launch: Array, number: int, style: Style, keep: Conta
     return found
 
 
-def seconds(counters: pd.DataFrame) -> Array:
-    """The time of each row from its duration in ns; NaN where there is none."""
-    time = np.full(len(counters), np.nan)
+def seconds(counters: Mapping[str, Array], number: int) -> Array:
+    """The time of each of so many rows from its duration in ns; NaN where there is none."""
+    time = np.full(number, np.nan)
     for name in TIMES:
         if name in counters:
-            time = np.where(np.isnan(time), counters[name].to_numpy() / 1e9, time)
+            time = np.where(np.isnan(time), counters[name] / 1e9, time)
     return time
-
-
-def _launches(long: Long) -> tuple[Array, Array]:
-    """The first row of each launch, and the launch of each row."""
-    key = np.zeros(len(long.texts), dtype=np.int64)
-    for name in _KEYS[long.section.kind]:
-        if name in long.codes:
-            key = pd.factorize(key * max(1, len(long.words[name])) + long.codes[name])[0]
-    launch, kinds = pd.factorize(key)
-    first = np.zeros(len(kinds), dtype=np.int64)
-    first[launch[::-1]] = np.arange(len(launch))[::-1]
-    return first, launch
 
 
 def _metrics(long: Long) -> tuple[Array, list[tuple[str, Unit]]]:
     """The column of each row, and what the columns are. One label in two units ("Memory Throughput") is two metrics."""
     units = [unit_of(text) for text in long.words["Metric Unit"]]
-    bases = list(dict.fromkeys(unit.base for unit in units))
-    base = np.array([bases.index(unit.base) for unit in units], dtype=np.int64)[long.codes["Metric Unit"]]
-    codes, pairs = pd.factorize(long.codes["Metric Name"] * max(1, len(bases)) + base)
-    columns: list[tuple[str, Unit]] = []
-    taken: set[str] = set()
-    for one in pairs:
-        label, own = long.words["Metric Name"][one // len(bases)], bases[one % len(bases)]
+    bases = list({unit.base: unit for unit in reversed(units)}.values())
+    place = {unit.base: number for number, unit in enumerate(bases)}
+    base = np.array([place[unit.base] for unit in units], dtype=np.int64)[long.codes["Metric Unit"]]
+    labels_, label_codes = long.words["Metric Name"], long.codes["Metric Name"]
+    codes, first = numbered(base * max(1, len(labels_)) + label_codes)
+    columns: dict[str, Unit] = {}
+    for label_code, base_code in zip(label_codes[first].tolist(), base[first].tolist(), strict=True):
+        label, unit = labels_[label_code], bases[base_code]
         name = LABELS.get(label, label)
-        name = name if name not in taken else f"{label} ({own or 'without unit'})"
-        taken.add(name)
-        columns.append((name, next(unit for unit in units if unit.base == own)))
-    return codes, columns
+        while name in columns:
+            label = name = f"{label} ({unit.base or 'without unit'})"
+        columns[name] = unit
+    return codes, list(columns.items())
 
 
 def _factors(long: Long) -> Array:
-    factors = np.array([unit_of(text).factor for text in long.words["Metric Unit"]], dtype=np.float64)
-    return np.asarray(factors[long.codes["Metric Unit"]])
+    return np.array([unit_of(text).factor for text in long.words["Metric Unit"]], dtype=np.float64)
 
 
-def _rows(long: Long, first: Array, style: Style) -> pd.DataFrame:
-    def words(name: str) -> list[Any]:
+def _rows(long: Long, first: Array, style: Style) -> dict[str, Array]:
+    def words(name: str) -> list[str | None]:
         if name not in long.codes:
             return [None] * len(first)
-        return [long.words[name][code] for code in long.codes[name][first]]
+        return [long.words[name][code] for code in long.codes[name][first].tolist()]
 
     launches = np.ones(len(first), dtype=np.int64)
     if long.section.kind != LONG:
-        texts = pa.array(words("Invocations"), pa.string())
-        launches = values(texts, style).astype(np.int64)
-    process = words("Process ID")
+        launches = values(pa.array(words("Invocations"), pa.string()), style).astype(np.int64)
     part = long.section.part
-    told = {} if part is None else {"part": pd.Series(ncu_parts.labels(long.section, words(part)), dtype=object)}
-    return pd.DataFrame(
-        {
-            **told,
-            "device": labels(words("Device"), words("CC"), _names(long, len(first))),
-            "kernel": pd.Series(words("Kernel Name"), dtype=object),
-            "process": pd.Series(process, dtype=object),
-            "launches": launches,
-        }
-    )
+    return {
+        **({} if part is None else {"part": np.array(ncu_parts.labels(long.section, words(part)), dtype=object)}),
+        "device": labels(words("Device"), words("CC"), _names(long, len(first))),
+        "kernel": np.array(words("Kernel Name"), dtype=object),
+        "process": np.array(words("Process ID"), dtype=object),
+        "launches": launches,
+    }
 
 
 def _names(long: Long, number: int) -> list[str | None]:
     """The name of the GPU, if a row tells it (one for the section: it is asked for with a list of metrics)."""
-    if NAME not in long.words["Metric Name"]:
-        return [None] * number
-    launch = _launches(long)[1]
-    rows = np.flatnonzero(long.codes["Metric Name"] == long.words["Metric Name"].index(NAME))
     names: list[str | None] = [None] * number
-    for row in rows:
-        names[launch[row]] = long.texts[int(row)].as_py()
+    if NAME in long.words["Metric Name"]:
+        launch = long.launches[1]
+        for row in np.flatnonzero(long.codes["Metric Name"] == long.words["Metric Name"].index(NAME)):
+            names[launch[row]] = long.texts[int(row)].as_py()
     return names
 
 
-def labels(devices: Sequence[str | None], capabilities: Sequence[str | None], names: Sequence[str | None]) -> pd.Series:
+def labels(devices: Sequence[str | None], capabilities: Sequence[str | None], names: Sequence[str | None]) -> Array:
     """What devices are called: by name and number where the log tells the name, else by number and capability."""
     found: list[str | None] = []
     for device, capability, name in zip(devices, capabilities, names, strict=True):
@@ -259,13 +289,4 @@ def labels(devices: Sequence[str | None], capabilities: Sequence[str | None], na
             found.append(f"ncu device {device} (CC {capability})" if capability else f"ncu device {device}")
         else:
             found.append(f"ncu device 0 (CC {capability})" if capability else None)
-    return pd.Series(found, dtype=object)
-
-
-def _missing(
-    long: Long, launch: Array, metric: Array, matrix: Array, told: Sequence[tuple[int, str]]
-) -> dict[str, int]:
-    """Metrics with a row but no number, and for how many launches; texts such as `CachePreferNone` count too."""
-    holes = np.isnan(matrix[launch, metric])
-    counts = np.bincount(metric[holes], minlength=matrix.shape[1])
-    return {name: int(counts[place]) for place, name in told if counts[place]}
+    return np.array(found, dtype=object)

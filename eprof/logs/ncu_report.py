@@ -10,13 +10,13 @@ from typing import IO, Any
 import numpy as np
 
 from eprof.errors import LogError
-from eprof.late import pandas as pd
 from eprof.logs import ncu_instances, ncu_report_blocks, packing
-from eprof.logs.ncu import SLOWED, not_known, tables_of
+from eprof.logs.ncu import SLOWED, not_known
 from eprof.logs.ncu_long import NAME, TIMES, Part, labels, seconds
 from eprof.logs.ncu_messages import IMPORT
 from eprof.logs.ncu_numbers import Array, kind_of, unit_of
 from eprof.logs.ncu_report_blocks import MAGIC, Shape
+from eprof.logs.ncu_tables import tables_of
 from eprof.logs.stream import Source, unpacked
 from eprof.logs.table import COUNT, Log
 
@@ -49,7 +49,7 @@ def read(source: Source, keep: Container[str] | None) -> Log:
             part, notes = _part(actions, _pids(shape), keep)
         except (TypeError, ValueError, RuntimeError) as err:  # of names and values that are none
             raise LogError(f"{source.path}: the report file is damaged ({err}); copy the file again") from err
-    if part.rows["time_s"].notna().any():
+    if not np.isnan(part.rows["time_s"]).all():
         notes = [SLOWED, *notes]
     return Log(
         path=source.path,
@@ -120,19 +120,16 @@ def _part(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | No
     data, units, missing = _cells(actions, names, chosen)
     data |= _by_opcode(actions, names, keep)
     units |= dict.fromkeys((name for name in data if name not in units), COUNT)
-    counters = pd.DataFrame(data, index=range(len(actions)), dtype=np.float64)
-    rows = pd.DataFrame(
-        {
-            "device": _devices(actions),
-            "kernel": pd.Series([str(action.name(action.NameBase_DEMANGLED)) for action in actions], dtype=object),
-            "process": pd.Series(pids, dtype=object),
-            "launches": 1,
-            "time_s": seconds(counters),
-        }
-    )
+    rows = {
+        "device": _devices(actions),
+        "kernel": np.array([str(action.name(action.NameBase_DEMANGLED)) for action in actions], dtype=object),
+        "process": np.array(pids, dtype=object),
+        "launches": np.ones(len(actions), dtype=np.int64),
+        "time_s": seconds(data, len(actions)),
+    }
     units = {name: kind for name, kind in units.items() if keep is None or name in keep}
     notes = [_missing_note(missing)] if missing and keep is not None else []
-    return Part(KIND, rows, counters[list(units)], units, every), notes
+    return Part(KIND, rows, {name: data[name] for name in units}, units, every), notes
 
 
 def _cells(
@@ -186,7 +183,7 @@ def _instances(metric: Any) -> Mapping[str, float] | None:
     return {str(names.as_string(place)): float(metric.as_double(place)) for place in range(metric.num_instances())}
 
 
-def _devices(actions: Sequence[Any]) -> pd.Series:
+def _devices(actions: Sequence[Any]) -> Array:
     def words(name: str) -> list[str | None]:
         metrics = [action.metric_by_name(name) for action in actions]
         values = [metric.value() if metric is not None and metric.has_value() else None for metric in metrics]

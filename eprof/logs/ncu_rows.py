@@ -279,6 +279,6 @@ def _arrow(
 def coded(column: pa.ChunkedArray) -> tuple[Array, list[str]]:
     """The codes and the words of a dictionary column."""
     if not column.num_chunks or not len(column):
-        return np.zeros(0, dtype=np.int64), []
+        return np.zeros(0, dtype=np.int32), []
     codes = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in column.chunks])
-    return codes.astype(np.int64), [str(word) for word in column.chunk(0).dictionary.to_pylist()]
+    return codes, [str(word) for word in column.chunk(0).dictionary.to_pylist()]

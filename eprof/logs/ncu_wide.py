@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eprof.late import pandas as pd
 from eprof.logs import ncu_instances, ncu_parts
 from eprof.logs.header import split
 from eprof.logs.ncu_long import LABELS, NAME, TIMES, Part, labels, seconds
@@ -150,12 +149,11 @@ class Wide:
                 several.append(name)
             elif np.isnan(data[name]).any():
                 missing[name] = int(np.isnan(data[name]).sum())
-        counters = pd.DataFrame(data, index=range(len(self.table)), dtype=np.float64)
         rows = self._rows()
-        rows["time_s"] = seconds(counters)
+        rows["time_s"] = seconds(data, len(self.table))
         units = {name: unit for name, unit in units.items() if keep is None or name in keep}
         names = [name for _, name in self.metrics()]
-        return Part(self.section.kind, rows, counters[list(units)], units, names, missing), several
+        return Part(self.section.kind, rows, {name: data[name] for name in units}, units, names, missing), several
 
     def _by_opcode(self, place: int, name: str, style: Style, keep: Container[str] | None) -> dict[str, Array]:
         """Counters for each opcode, if the metric has a value for each."""
@@ -172,21 +170,16 @@ class Wide:
                 return [str(one) if one else None for one in self._text(name).to_pylist()]
         return [None] * len(self.table)
 
-    def _rows(self) -> pd.DataFrame:
-        kernel = [one or "" for one in self._words("Kernel Name")]
-        part = self.section.part
-        told = (
-            {} if part is None else {"part": pd.Series(ncu_parts.labels(self.section, self._words(part)), dtype=object)}
-        )
-        return pd.DataFrame(
-            {
-                **told,
-                "device": labels(_whole(self._words("Device", *_INDEX)), self._capabilities(), self._words(NAME)),
-                "kernel": pd.Series(kernel, dtype=object),
-                "process": pd.Series(self._words("Process ID"), dtype=object),
-                "launches": 1,
-            }
-        )
+    def _rows(self) -> dict[str, Array]:
+        kernel, process, part = self._words("Kernel Name"), self._words("Process ID"), self.section.part
+        told = {} if part is None else {"part": ncu_parts.labels(self.section, self._words(part))}
+        return {
+            **{name: np.array(cells, dtype=object) for name, cells in told.items()},
+            "device": labels(_whole(self._words("Device", *_INDEX)), self._capabilities(), self._words(NAME)),
+            "kernel": np.array([one or "" for one in kernel], dtype=object),
+            "process": np.array(process, dtype=object),
+            "launches": np.ones(len(kernel), dtype=np.int64),
+        }
 
     def _capabilities(self) -> list[str | None]:
         if self.section.at("CC") is not None:
