@@ -148,16 +148,21 @@ class Walk:
     def _line(self, line: str) -> None:
         self.seen.lines += 1
         self._last_skipped = False
-        said = PROFILER_LINE.fullmatch(line)
-        if not line.strip():
+        if line.startswith('"'):
+            self._comma_separated(line)  # nothing else starts so
+        elif not line.strip():
             self._end_table()
-        elif said:
+        elif said := PROFILER_LINE.fullmatch(line):
             self._profiler_line(said)
         elif is_chatter(line):
             self._chatter(line)
         elif text.is_header(line):
             self._open_text(line)
-        elif header := headers.find(line):
+        else:
+            self._comma_separated(line)
+
+    def _comma_separated(self, line: str) -> None:
+        if header := headers.find(line):
             self._open(header)
         elif not self._row(line):
             self._skip(line)

@@ -9,7 +9,7 @@ import numpy as np
 
 from eprof.late import pandas as pd
 from eprof.logs.header import split
-from eprof.logs.table import Table
+from eprof.logs.table import Table, framed, name_column
 
 KIND = "nsys-summary"
 COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"
@@ -75,11 +75,11 @@ class Nsys:
         if not self.kernels:
             return None
         names, launches, times = zip(*self.kernels, strict=True)
-        rows = pd.DataFrame(
+        rows = framed(
             {
                 "device": pd.Categorical([None] * len(names), categories=[]),
-                "kernel": pd.Categorical(names),
-                "run": 0,
+                "kernel": name_column(names),
+                "run": np.zeros(len(names), dtype=np.int64),
                 "launches": np.array(launches, dtype=np.int64),
                 "time_s": np.array(times, dtype=np.float64),
             }

@@ -22,7 +22,7 @@ import numpy as np
 from eprof.errors import LogError
 from eprof.late import pandas as pd
 from eprof.logs.mangled import Called, called
-from eprof.logs.table import COUNT, Launches, Log, Table
+from eprof.logs.table import COUNT, Launches, Log, Table, framed, matrix, name_column
 from eprof.marks import Mark
 
 KIND = "oclgrind-inst-counts"
@@ -223,21 +223,17 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
         _gather_unknown(columns, unknown, kernels, notes)
         listed = keep if isinstance(keep, (set, frozenset)) else frozenset(names)
         names = sorted(name for name in {*listed, *names, "call other"} if _OWN.fullmatch(name) and name in keep)
-    counters = pd.DataFrame(
-        {name: [float(one.get(name, 0)) for one in columns] for name in names},
-        index=range(len(columns)),
-        dtype=np.float64,
-    )
-    rows = pd.DataFrame(
+    values = np.array([[float(one.get(name, 0)) for one in columns] for name in names], dtype=np.float64)
+    rows = framed(
         {
-            "device": pd.Categorical([DEVICE] * len(columns)),
-            "kernel": pd.Categorical(list(kernels)),
-            "run": 0,
-            "launches": [kernel.launches for kernel in kernels.values()],
-            "time_s": np.nan,
+            "device": name_column([DEVICE] * len(columns)),
+            "kernel": name_column(list(kernels)),
+            "run": np.zeros(len(columns), dtype=np.int64),
+            "launches": np.array([kernel.launches for kernel in kernels.values()], dtype=np.int64),
+            "time_s": np.full(len(columns), np.nan),
         }
     )
-    return Table(KIND, rows, counters, dict.fromkeys(names, COUNT)), notes
+    return Table(KIND, rows, matrix(names, values.reshape(len(names), -1)), dict.fromkeys(names, COUNT)), notes
 
 
 def _plain_call(name: str) -> bool:

@@ -14,7 +14,7 @@ from eprof.logs.columns import Coded
 from eprof.logs.folding import fold
 from eprof.logs.header import WIDE
 from eprof.logs.pieces import Array, Piece
-from eprof.logs.table import OTHER, Table, framed, matrix
+from eprof.logs.table import Table, categories, framed, matrix
 from eprof.logs.threads import Later
 from eprof.logs.values import MISFIT, REASONS, UNITS
 
@@ -49,7 +49,7 @@ class Names:
         used = np.flatnonzero(np.bincount(codes + 1, minlength=len(names) + 1)[1:])
         place = np.full(len(names) + 1, -1, dtype=np.int32)
         place[used] = np.arange(len(used))
-        return pd.Categorical.from_codes(place[codes], dtype=_categories(tuple(names[i] for i in used)), validate=False)
+        return pd.Categorical.from_codes(place[codes], dtype=categories(tuple(names[i] for i in used)), validate=False)
 
 
 @dataclass
@@ -166,12 +166,11 @@ class Store:
 
     def _unit(self, label: str, pieces: list[Piece]) -> str:
         """The unit that most values of a counter have."""
-        votes: Counter[int] = Counter()
-        for piece in pieces:
-            if label in piece.counters:
-                values, kind = piece.counters[label]
-                votes[kind] += int(np.count_nonzero(~np.isnan(values)))
-        return UNITS[votes.most_common(1)[0][0]] if votes else OTHER
+        found = [piece.counters[label] for piece in pieces if label in piece.counters]
+        votes: Counter[int] = Counter(dict.fromkeys((kind for _, kind in found), 0))
+        for values, kind in found if len(votes) > 1 else ():
+            votes[kind] += int(np.count_nonzero(~np.isnan(values)))
+        return UNITS[votes.most_common(1)[0][0]]
 
     def _fill(self, row: Array, label: str, kind: int, pieces: list[Piece]) -> None:
         """Put the values of a counter below each other; those of another unit are missing."""
@@ -215,12 +214,6 @@ def _times(piece: Piece) -> Array:
 
 def _part(piece: Piece) -> Array:
     return np.full(len(piece.kernel), -1, dtype=np.int32) if piece.part is None else piece.part
-
-
-@lru_cache(maxsize=64)
-def _categories(names: tuple[str, ...]) -> pd.CategoricalDtype:
-    """The same for thousands of short logs of one program; making it takes longer than reading one."""
-    return pd.CategoricalDtype(pd.Index(names, dtype=object))
 
 
 @lru_cache(maxsize=4)

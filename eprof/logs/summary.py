@@ -87,10 +87,12 @@ class SummarySection(ColumnSection):
         first = np.zeros(row.max() + 1, dtype=np.int64)
         first[row[::-1]] = np.arange(len(row))[::-1]
         piece = Piece(self.run, device[first], kernel[first], calls[first])
-        ends = np.cumsum(np.bincount(counter))
-        order = np.argsort(counter.astype(np.min_scalar_type(len(ends))), kind="stable")  # short numbers sort faster
-        for label, cell in zip(self._counters.names(), np.split(order, ends[:-1]), strict=False):
-            if len(cell):
+        sizes = np.bincount(counter)
+        order = np.argsort(counter.astype(np.min_scalar_type(len(sizes))), kind="stable")  # short numbers sort faster
+        stop = 0
+        for label, size in zip(self._counters.names(), sizes.tolist(), strict=False):
+            cell, stop = order[stop : stop + size], stop + size
+            if size:
                 piece.counters[label] = self._column(label, len(first), row[cell], values[cell], kinds[cell])
         self.store.add(self.header.kind, piece)
 

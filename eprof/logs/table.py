@@ -86,6 +86,19 @@ def objects(values: Sequence[Any]) -> pd.Index:
     return column
 
 
+def name_column(names: Sequence[str]) -> pd.Categorical:
+    """A column of names, each held once."""
+    places: dict[str, int] = {}
+    codes = np.array([places.setdefault(name, len(places)) for name in names], dtype=np.int32)
+    return pd.Categorical.from_codes(codes, dtype=categories(tuple(places)), validate=False)
+
+
+@lru_cache(maxsize=64)
+def categories(names: tuple[str, ...]) -> pd.CategoricalDtype:
+    """The same for thousands of short logs of one program; making it takes longer than reading one."""
+    return pd.CategoricalDtype(pd.Index(names, dtype=object))
+
+
 @lru_cache(maxsize=64)
 def _headings(labels: tuple[str, ...]) -> pd.Index:
     """The same for thousands of short logs; making it takes as long as a table."""

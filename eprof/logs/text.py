@@ -17,6 +17,8 @@ _COUNTERS = re.compile(r"Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Ma
 _USAGE = re.compile(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls\s+Avg\s+Min\s+Max\s+Name\s*")
 _TRACE = re.compile(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
 _UNIFIED = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
+_HEADERS = (_COUNTERS, _USAGE, _TRACE, _UNIFIED)
+_FIRST = ("Invocations", "Type", "Time", "Start", "Count")  # words of these
 _LEVEL = (re.compile(r"[A-Z][a-z]+"), re.compile(r"\(\d+\)"))
 _USAGE_ROW = re.compile(
     r"(?:\s*+(?P<type>[A-Z][A-Za-z ()]*+):)?\s++[\d.]++%?\s++(?P<time>\S++)\s++(?P<calls>\d{1,12}+)"
@@ -180,7 +182,7 @@ class TextIgnored(TextSection):
 
 def is_header(line: str) -> bool:
     """Whether a line opens a text table."""
-    return any(pattern.fullmatch(line) for pattern in (_COUNTERS, _USAGE, _TRACE, _UNIFIED))
+    return line.lstrip().startswith(_FIRST) and any(pattern.fullmatch(line) for pattern in _HEADERS)
 
 
 def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
