@@ -101,22 +101,20 @@ class Bench:
         return {**kept, "PATH": path, "PYTHONPATH": f"{ROOT}:{self.site}", "COLUMNS": "120", **self.more, **more}
 
     def run(self, *arguments, stdin=None, text=True, env=None, **more):
-        """`eprof run ARGUMENTS`, to its end; where there is more to set up, started from nothing (see `warm`)."""
-        if not more:
-            words = self.command("run", *arguments)[3:]
-            return warm.run(words, self.folder, self.environment(**(env or {})), stdin, text, 60)
-        source = {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin or subprocess.DEVNULL}
-        return subprocess.run(
-            self.command("run", *arguments), cwd=self.folder, env=self.environment(**(env or {})), capture_output=True,
-            text=text, timeout=60, **source, **more,
-        )  # fmt: skip
+        """`eprof run ARGUMENTS`, to its end. more: see `warm.start`."""
+        words = self.command("run", *arguments)[3:]
+        return warm.run(words, self.folder, self.environment(**(env or {})), stdin, text, 60, **more)
 
     def start(self, *arguments, env=None, **more):
-        """`eprof run ARGUMENTS`, going on."""
+        """`eprof run ARGUMENTS`, started from nothing as a shell does, and going on."""
         return subprocess.Popen(
             self.command("run", *arguments), cwd=self.folder, env=self.environment(**(env or {})),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more,
         )  # fmt: skip
+
+    def start_warm(self, *arguments, **more):
+        """The same, forked (see `warm.start`): for runs that make a report."""
+        return warm.start(self.command("run", *arguments)[3:], self.folder, self.environment(), **more)
 
     def manifest(self, name="program.eprof"):
         """`run.json`."""

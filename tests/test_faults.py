@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 from logs_support import METRICS, TRACE, TRACE_UNITS, launch, metric, profiled
 from run_support import block, emit
 
@@ -46,13 +47,22 @@ def environment(**more):
     return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **more}
 
 
-def report(*words, cwd, before=None, env=None, **more):
-    """`eprof report WORDS`, ended after a minute. before: what the process does to itself first."""
+def report(*words, cwd, env=None, **more):
+    """`eprof report WORDS`, forked (see `warm.start` for `more`), ended after a minute."""
+    return warm.run(command("report", *words)[3:], cwd, environment(**(env or {})), timeout=60, **more)
+
+
+def report_cold(*words, cwd, before, **more):
+    """The same, started from nothing. before: what the process does to itself first."""
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **more}
     return subprocess.run(
-        command("report", *words), cwd=cwd, env=environment(**(env or {})), text=True, timeout=60, preexec_fn=before,
-        **streams,
-    )  # fmt: skip
+        command("report", *words), cwd=cwd, env=environment(), text=True, timeout=60, preexec_fn=before, **streams
+    )
+
+
+def started(*words, cwd, env=None):
+    """`eprof report WORDS`, forked and going on."""
+    return warm.start(command("report", *words)[3:], cwd, environment(**(env or {})))
 
 
 def limited(what, number):
@@ -141,9 +151,8 @@ def test_a_read_only_disk_is_read_and_not_written(log, mounted, tmp_path):
 
 
 def test_a_limit_on_the_size_of_files(log, tmp_path):
-    done = report(
-        log, "--costs", "gtx680", "-q", "-o", "a.html", cwd=tmp_path, before=limited(resource.RLIMIT_FSIZE, 8192)
-    )
+    limit = resource.RLIMIT_FSIZE, 8192
+    done = report(log, "--costs", "gtx680", "-q", "-o", "a.html", cwd=tmp_path, limit=limit)
     says(done, 1, "a.html: cannot be written (File too large)")
     assert not (tmp_path / "a.html").exists() and not hidden(tmp_path)
 
@@ -151,10 +160,7 @@ def test_a_limit_on_the_size_of_files(log, tmp_path):
 def test_a_pipe_that_no_temporary_file_can_hold(mounted, tmp_path):
     place = mounted("tmp", "16k")
     many = text() * 40
-    done = subprocess.run(
-        command("report", "-", "-q", "-o", "a.json"), cwd=tmp_path, env=environment(TMPDIR=str(place)), input=many,
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    done = report("-", "-q", "-o", "a.json", cwd=tmp_path, env={"TMPDIR": str(place)}, stdin=many)
     says(done, 1, "/dev/stdin: there is no room for temporary files; set TMPDIR")
     assert list(place.iterdir()) == [] and not (tmp_path / "a.json").exists()
 
@@ -167,8 +173,8 @@ def test_a_full_standard_output(log, tmp_path):
 
 def test_a_closed_standard_output_is_only_an_error_if_the_result_was_for_it(log, tmp_path):
     closed = {"before": lambda: os.close(1), "stdout": None}
-    says(report(log, "--format", "json", cwd=tmp_path, **closed), 1, "standard output is closed", "-o")
-    assert report(log, "-o", "a.json", cwd=tmp_path, **closed).returncode == 0
+    says(report_cold(log, "--format", "json", cwd=tmp_path, **closed), 1, "standard output is closed", "-o")
+    assert report_cold(log, "-o", "a.json", cwd=tmp_path, **closed).returncode == 0
     assert json.loads((tmp_path / "a.json").read_text())["kernels"]
 
 
@@ -183,7 +189,7 @@ def test_messages_that_nobody_can_read_stop_nothing(log, tmp_path):
 
 @pytest.mark.parametrize("kilobytes", [40_000, 200_000])
 def test_too_little_memory_is_one_sentence(log, kilobytes, tmp_path):
-    done = report(log, "-q", "-o", "a.json", cwd=tmp_path, before=limited(resource.RLIMIT_AS, kilobytes << 10))
+    done = report_cold(log, "-q", "-o", "a.json", cwd=tmp_path, before=limited(resource.RLIMIT_AS, kilobytes << 10))
     # How much is enough depends on the versions of libraries.
     if done.returncode:
         says(done, 1, "there is not enough memory; allow more (`ulimit -v`)")
@@ -195,7 +201,7 @@ def test_one_log_too_large_for_the_memory_is_not_left_out_of_the_total(log, tmp_
     names = "".join(launch(1.0, kernel=f"kernel_{i}<{'x' * 200}>()") + "\n" for i in range(40_000))
     (tmp_path / "large.csv").write_text(profiled(1, TRACE, TRACE_UNITS, names))
     limit = limited(resource.RLIMIT_AS, 560_000 << 10)
-    done = report(log, "large.csv", "--no-cache", "-q", "-o", "a.json", cwd=tmp_path, before=limit)
+    done = report_cold(log, "large.csv", "--no-cache", "-q", "-o", "a.json", cwd=tmp_path, before=limit)
     if done.returncode == 0:
         assert not any("Left out" in one for one in told(tmp_path / "a.json")["warnings"])
     else:
@@ -207,14 +213,14 @@ def test_few_descriptors_are_enough_for_many_logs(tmp_path):
     (tmp_path / "log.csv").write_text(profiled(1, METRICS, metric("inst_integer", 5)))
     for i in range(401):  # so many that other processes read too
         os.link(tmp_path / "log.csv", tmp_path / "many" / f"{i}.csv")
-    done = report("many/*.csv", "-q", "-o", "a.json", cwd=tmp_path, before=limited(resource.RLIMIT_NOFILE, 16))
+    done = report("many/*.csv", "-q", "-o", "a.json", cwd=tmp_path, limit=(resource.RLIMIT_NOFILE, 16))
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     assert [one["launches"] for one in told(tmp_path / "a.json")["kernels"]] == [802]
 
 
 def test_a_local_cluster_without_enough_descriptors_is_not_started(log, tmp_path):
     pytest.importorskip("distributed")
-    done = report(log, "--scheduler", "local", cwd=tmp_path, before=limited(resource.RLIMIT_NOFILE, 40))
+    done = report(log, "--scheduler", "local", cwd=tmp_path, limit=(resource.RLIMIT_NOFILE, 40))
     says(done, 1, "--scheduler local: a cluster needs more than the 40 open files", "`ulimit -n 256`")
 
 
@@ -307,10 +313,7 @@ def test_logs_that_go_away_or_are_replaced_while_others_are_read(tmp_path):
     for i in range(1, 5):
         (tmp_path / f"log{i}.csv").write_text(text(i))
     os.mkfifo(tmp_path / "pipe")
-    process = subprocess.Popen(
-        command("report", "pipe", "log*.csv", "-q", "-o", "a.json"), cwd=tmp_path, env=environment(), text=True,
-        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    process = started("pipe", "log*.csv", "-q", "-o", "a.json", cwd=tmp_path)
     # Opening the pipe waits for its reader, who has listed the names by then.
     with (tmp_path / "pipe").open("w") as pipe:
         (tmp_path / "log1.csv").unlink()
@@ -341,10 +344,7 @@ def test_a_log_that_changes_while_it_is_read_is_told(change, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text(profiled(1, TRACE, TRACE_UNITS) + "".join(rows))
     size = path.stat().st_size
-    process = subprocess.Popen(
-        command("report", path, "--no-cache", "-q", "-o", "a.json"), cwd=tmp_path, env=environment(), text=True,
-        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    process = started(path, "--no-cache", "-q", "-o", "a.json", cwd=tmp_path)
     with path.open("ab") as file:
         while process.poll() is None:
             if change == "grows":
@@ -408,8 +408,7 @@ def test_what_may_not_be_read_is_told(log, unprivileged, tmp_path):
 
 def test_a_working_directory_that_is_gone(log, tmp_path):
     (tmp_path / "gone").mkdir()
-    before = lambda: os.rmdir(tmp_path / "gone")  # noqa: E731, PTH106
-    done = report(log, "-q", "-o", "a.json", cwd=tmp_path / "gone", before=before)
+    done = report(log, "-q", "-o", "a.json", cwd=tmp_path / "gone", removed=tmp_path / "gone")
     says(done, 1, "a.json: cannot be written (No such file or directory)")
 
 
@@ -425,13 +424,7 @@ def test_a_run_in_a_working_directory_that_is_removed_meanwhile(simulated):
 def test_two_reports_into_one_file(tmp_path):
     for i in range(2):
         (tmp_path / f"log{i}.csv").write_text(text(i + 1))
-    several = [
-        subprocess.Popen(
-            command("report", f"log{i}.csv", "-q", "-o", "same.json"), cwd=tmp_path, env=environment(), text=True,
-            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-        )
-        for i in range(2)
-    ]  # fmt: skip
+    several = [started(f"log{i}.csv", "-q", "-o", "same.json", cwd=tmp_path) for i in range(2)]
     said = [one.communicate(timeout=60)[1] for one in several]
     codes = [one.returncode for one in several]
     assert sorted(codes) == [0, 1], said
@@ -451,11 +444,8 @@ def large(tmp_path):
 
 
 def test_reports_at_once_share_a_cache(large, tmp_path):
-    env = environment(EPROF_CACHE=str(tmp_path / "cache"))
-    several = [
-        subprocess.Popen(command("report", large, "-q", "-o", f"{i}.json"), cwd=tmp_path, env=env, stdin=subprocess.DEVNULL)
-        for i in range(2)
-    ]  # fmt: skip
+    env = {"EPROF_CACHE": str(tmp_path / "cache")}
+    several = [started(large, "-q", "-o", f"{i}.json", cwd=tmp_path, env=env) for i in range(2)]
     assert [one.wait(60) for one in several] == [0, 0]
     assert told(tmp_path / "0.json") == told(tmp_path / "1.json")
     assert len(list((tmp_path / "cache").glob("*-*-*"))) == 1 and not hidden(tmp_path / "cache")
@@ -524,12 +514,15 @@ int flock(int fd, int how) { errno = ENOLCK; return -1; }
 def test_a_file_system_without_locks(simulated, shim):
     library = {"LD_PRELOAD": shim(NO_LOCKS)}
     program = simulated.script(emit(block()))
-    done = simulated.run("-o", "one.eprof", program, env=library)
-    assert done.returncode == 0, done.stderr
+    # Not forked: each library would take a server of its own.
+    first = simulated.start("--no-report", "-o", "one.eprof", program, env=library)
+    _, said = first.communicate(timeout=60)
+    assert first.returncode == 0, said
     assert simulated.manifest("one.eprof")["status"] == "complete"
-    done = simulated.run("-f", "-o", "one.eprof", program, env=library)
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "one.eprof: this file system has no locks" in done.stderr
+    again = simulated.start("-f", "-o", "one.eprof", program, env=library)
+    _, said = again.communicate(timeout=60)
+    assert again.returncode == 1 and "Traceback" not in said
+    assert "one.eprof: this file system has no locks" in said
     assert simulated.manifest("one.eprof")["status"] == "complete"
 
 
@@ -566,7 +559,7 @@ def test_a_run_directory_that_is_removed_under_the_run(simulated):
 
 def test_two_runs_into_one_directory(simulated):
     program = simulated.script(emit(block()) + "echo $$ >> ran\nsleep 0.5\n")
-    several = [simulated.start("-o", "one.eprof", program) for _ in range(2)]
+    several = [simulated.start_warm("-o", "one.eprof", program) for _ in range(2)]
     said = [one.communicate(timeout=60)[1] for one in several]
     assert sorted(one.returncode for one in several) == [0, 1], said
     assert len((simulated.folder / "ran").read_text().split()) == 1
@@ -575,10 +568,7 @@ def test_two_runs_into_one_directory(simulated):
 
 def test_standard_error_that_is_full_does_not_keep_a_program_from_running(simulated):
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            simulated.command("run", simulated.script(emit(block()))), cwd=simulated.folder, stderr=full,
-            env=simulated.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=60,
-        )  # fmt: skip
+        done = simulated.run(simulated.script(emit(block())), stderr=full)
     assert done.returncode == 0 and simulated.manifest()["status"] == "complete"
 
 

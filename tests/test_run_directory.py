@@ -39,7 +39,7 @@ def test_a_taken_name_is_followed_by_the_next_number(simulated):
 
 def test_runs_at_once_take_different_directories(simulated):
     program = simulated.script("sleep 0.3\n")
-    running = [simulated.start(program) for _ in range(3)]
+    running = [simulated.start_warm(program) for _ in range(3)]
     for one in running:
         one.communicate(timeout=60)
     made = sorted(one.name for one in simulated.folder.glob("*.eprof"))
@@ -76,7 +76,7 @@ def test_a_directory_that_cannot_be_made_is_said_before_anything_runs(simulated)
 
 def test_a_full_disk_is_one_sentence(simulated):
     program = simulated.script("true\n")
-    done = simulated.run(program, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)))
+    done = simulated.run(program, limit=(resource.RLIMIT_FSIZE, 512))
     assert done.returncode == 1
     assert "run.json: cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
@@ -246,9 +246,7 @@ def test_a_log_that_does_not_fit_on_the_disk_is_told(simulated):
         f"import os\nfor _ in range(400): os.write(1, {block()!r}.encode())\nopen('finished', 'w').close()\n"
     )
     limit = 16 << 10
-    done = simulated.run(
-        "--no-report", program, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    )
+    done = simulated.run("--no-report", program, limit=(resource.RLIMIT_FSIZE, limit))
     assert done.returncode == 1
     assert "counters log could not be written and is lost" in done.stderr
     assert "Traceback" not in done.stderr

@@ -152,7 +152,7 @@ sys.exit({code})
 def test_a_signal_reaches_the_program_once_and_leaves_a_partial_report(simulated, name):
     counts = block() if name == "INT" else ""
     program = simulated.python(TRAPPING.format(block=counts, code=9))
-    running = simulated.start(program, start_new_session=True)
+    running = simulated.start_warm(program, session=True)
     simulated.await_file("ready")
     running.send_signal(getattr(signal, f"SIG{name}"))
     _, err = running.communicate(timeout=30)
@@ -287,10 +287,7 @@ def test_the_words_that_take_values_are_those_of_the_parser():
 def test_a_full_standard_output_is_one_sentence(simulated):
     program = simulated.script(emit(block()))
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            simulated.command("run", program), cwd=simulated.folder, env=simulated.environment(),
-            stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=60,
-        )  # fmt: skip
+        done = simulated.run(program, stdout=full)
     assert done.returncode == 1
     assert "standard output cannot be written (No space left on device)" in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,17 +1,22 @@
-"""`python -m eprof` in a process of its own, without waiting half a second for its imports each time.
+"""`python -m eprof` in a process of its own, without waiting for its imports each time, which take a second.
 
 A server, started once, imports what eprof imports and reads the cellar; for each call it forks, and the child becomes
-`python -m eprof ARGUMENTS`: its own process with its own directory, environment, streams, exit code and end. What a start
-from nothing shows (what is imported, how quick, closed streams, signals) is tested with processes that do start so.
+`python -m eprof ARGUMENTS`: its own process with its own directory, environment, streams, limits, exit code and end. What a
+start from nothing shows (what is imported, how quick, closed streams, memory, signals that come early) is tested with
+processes that do start so.
 """
 
+import contextlib
 import gc
 import importlib
 import io
 import json
 import os
 import pkgutil
+import resource
 import runpy
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -23,19 +28,46 @@ ROOT = Path(__file__).parents[1]
 # What Python and the loader look at before eprof runs: a server for each choice of these. Others are set in the child.
 _EARLY = ("LD_", "LC_", "LANG", "PYTHON", "MALLOC_", "OMP_", "OPENBLAS_", "ARROW_")
 _LATE = ("PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")
+_CAN = hasattr(socket, "SOCK_SEQPACKET") and sys.platform.startswith("linux")
 
 
-def run(arguments, cwd, env, stdin=None, text=True, timeout=120):
+def run(arguments, cwd, env, stdin=None, text=True, timeout=120, **more):
     """`python -m eprof ARGUMENTS` to its end, as `subprocess.run` would: a `CompletedProcess` with both outputs.
 
-    stdin: text or bytes for a pipe, a file, or None for an empty input. Raises subprocess.TimeoutExpired.
+    stdin: text or bytes for a pipe, a file, or None for an empty input. more: see `start`. Raises subprocess.TimeoutExpired.
+    """
+    process = start(arguments, cwd, env, stdin, text, **more)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(30)
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def start(
+    arguments, cwd, env, stdin=None, text=True, stdout=None, stderr=None, limit=None, session=False, removed=None
+):
+    """The same, going on: a `subprocess.Popen`, or what can do as much of it as tests ask for.
+
+    stdout, stderr: files, where they are not to be read here. limit: (a RLIMIT of `resource`, a number). session: in a
+    session of its own. removed: a folder that is removed before eprof starts.
     """
     command = [sys.executable, "-m", "eprof", *map(str, arguments)]
-    if not hasattr(socket, "SOCK_SEQPACKET") or not sys.platform.startswith("linux"):
-        source = {"input": stdin} if isinstance(stdin, str | bytes) else {"stdin": stdin or subprocess.DEVNULL}
-        return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=text, timeout=timeout, **source)
-    early = {key: env[key] for key in sorted(env) if key.startswith(_EARLY) and key not in _LATE}
-    return _server(tuple(early.items())).call(command, cwd, env, stdin, text, timeout)
+    if _CAN:
+        early = {key: env[key] for key in sorted(env) if key.startswith(_EARLY) and key not in _LATE}
+        job = {"words": command[3:], "cwd": str(cwd), "env": env, "limit": limit, "session": session}
+        job["removed"] = str(removed) if removed else None
+        return _server(tuple(early.items())).start(command, job, stdin, (stdout, stderr), text)
+    source = subprocess.PIPE if isinstance(stdin, str | bytes) else stdin or subprocess.DEVNULL
+    process = subprocess.Popen(
+        command, cwd=cwd, env=env, text=text, stdin=source, stdout=stdout or subprocess.PIPE,
+        stderr=stderr or subprocess.PIPE, start_new_session=session, preexec_fn=lambda: _restrict(limit, removed),
+    )  # fmt: skip
+    if isinstance(stdin, str | bytes):
+        process.communicate = lambda timeout=None: subprocess.Popen.communicate(process, stdin, timeout)
+    return process
 
 
 @cache
@@ -56,39 +88,72 @@ class _Server:
         )  # fmt: skip
         theirs.close()
 
-    def call(self, command, cwd, env, stdin, text, timeout):
-        theirs, readers, writers = self._streams(stdin)
-        job = {"words": command[3:], "cwd": str(cwd), "env": env}
-        socket.send_fds(self._link, [json.dumps(job).encode("utf-8", "surrogateescape")], theirs)
-        for one in theirs:
+    def start(self, command, job, stdin, outputs, text):
+        (source, writers), (said, theirs) = _source(stdin), os.pipe()
+        streams, readers = [source], []
+        for one in outputs:
+            ours, end = os.pipe() if one is None else (None, os.dup(one.fileno()))
+            streams.append(end)
+            readers.append(ours)
+        message = json.dumps(job).encode("utf-8", "surrogateescape")
+        socket.send_fds(self._link, [message], [theirs, *streams])
+        for one in (theirs, *streams):
             os.close(one)
-        threads = [_Thread(_write, *one) for one in writers] + [_Thread(_read, one) for one in readers]
-        answer = self._link.recv(64)
-        assert answer, "the process that forks eprof ended: does every module of eprof import?"
-        pid = int(answer)
-        self._link.settimeout(timeout)
-        try:
-            code = int(self._link.recv(64))
-        except TimeoutError:
-            os.kill(pid, 9)
-            self._link.settimeout(None)
-            self._link.recv(64)
-            raise subprocess.TimeoutExpired(command, timeout) from None
-        self._link.settimeout(None)
-        out, err = (one.result(timeout) for one in threads[-2:])
-        if text:
-            out, err = (io.TextIOWrapper(io.BytesIO(one), encoding="utf-8").read() for one in (out, err))
-        return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(code), out, err)
+        for one in writers:
+            _Thread(_write, *one)
+        return _Started(command, said, [None if one is None else _Thread(_read, one) for one in readers], text)
 
-    @staticmethod
-    def _streams(stdin):
-        """(three for the child, two to read, those to write with what to write), file descriptors all."""
-        (out, out_in), (err, err_in) = os.pipe(), os.pipe()
-        if isinstance(stdin, str | bytes):
-            theirs, ours = os.pipe()
-            return [theirs, out_in, err_in], [out, err], [(ours, stdin.encode() if isinstance(stdin, str) else stdin)]
-        source = os.open(os.devnull, os.O_RDONLY) if stdin in (None, subprocess.DEVNULL) else os.dup(stdin.fileno())
-        return [source, out_in, err_in], [out, err], []
+
+class _Started:
+    """A process that was forked, as `subprocess.Popen` would show it."""
+
+    def __init__(self, command, said, readers, text):
+        self.args, self._said, self._readers, self._text, self.returncode = command, said, readers, text, None
+        self.pid = self._number()
+
+    def _number(self):
+        answer = os.read(self._said, 16)
+        assert answer, "the process that forks eprof ended: does every module of eprof import?"
+        return int(answer)
+
+    def wait(self, timeout=None):
+        if self.returncode is None:
+            if not select.select([self._said], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            self.returncode = os.waitstatus_to_exitcode(self._number())
+            os.close(self._said)
+        return self.returncode
+
+    def poll(self):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def communicate(self, timeout=None):
+        self.wait(timeout)
+        found = [None if one is None else one.result(timeout) for one in self._readers]
+        return tuple(
+            io.TextIOWrapper(io.BytesIO(one), "utf-8").read() if self._text and one is not None else one
+            for one in found
+        )
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+
+def _source(stdin):
+    """(the child's standard input, [(where to write, what)]), file descriptors both."""
+    if isinstance(stdin, str | bytes):
+        theirs, ours = os.pipe()
+        return theirs, [(ours, stdin.encode() if isinstance(stdin, str) else stdin)]
+    return os.open(os.devnull, os.O_RDONLY) if stdin in (None, subprocess.DEVNULL) else os.dup(stdin.fileno()), []
 
 
 class _Thread(threading.Thread):
@@ -139,25 +204,58 @@ def _prepare():
 
 def _serve(link):
     """Fork for each call; returns, in the child only, what to be. Ends when the tests have."""
+    running = {}
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        message, streams, _, _ = socket.recv_fds(link, 1 << 20, 3)
+        if woken in select.select([link, woken], [], [])[0]:
+            os.read(woken, 4096)
+            _tell(running)
+            continue
+        message, streams, _, _ = socket.recv_fds(link, 1 << 20, 4)
         if not message:
             os._exit(0)
         child = os.fork()
         if not child:
-            link.close()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for one in (link.detach(), woken, wake, streams.pop(0), *running.values()):
+                os.close(one)
             for number, stream in enumerate(streams):
                 os.dup2(stream, number)
                 os.close(stream)
             return json.loads(message.decode("utf-8", "surrogateescape"))
+        running[child] = streams.pop(0)
+        os.write(running[child], f"{child:<16}".encode())
         for stream in streams:
             os.close(stream)
-        link.send(str(child).encode())
-        link.send(str(os.waitpid(child, 0)[1]).encode())
+
+
+def _tell(running):
+    """Who waits for a child that ended reads how."""
+    while running:
+        child, status = os.waitpid(-1, os.WNOHANG)
+        if not child:
+            return
+        with contextlib.suppress(BrokenPipeError):
+            os.write(running[child], f"{status:<16}".encode())
+        os.close(running.pop(child))
+
+
+def _restrict(limit, removed):
+    """What the process does to itself before it becomes eprof."""
+    if removed:
+        os.rmdir(removed)  # noqa: PTH106
+    if limit:
+        resource.setrlimit(limit[0], (limit[1], limit[1]))
 
 
 def _become(job):
     """`python -m eprof` with these words, from here on."""
+    if job["session"]:
+        os.setsid()
     os.chdir(job["cwd"])
     os.environ.clear()
     os.environ.update(job["env"])
@@ -165,6 +263,7 @@ def _become(job):
     sys.path[:] = [*places, *(one for one in sys.path[1:] if one not in places)]
     sys.argv[1:] = job["words"]
     gc.enable()
+    _restrict(job["limit"], job["removed"])
     runpy.run_module("eprof", run_name="__main__", alter_sys=True)
 
 
