@@ -66,8 +66,9 @@ def read(
     """
     reader = _Reader(source, keep, parts, fold_rows)
     is_short = os.fstat(source.handle.fileno()).st_size < _SHORT  # starting threads takes longer than reading it
-    for block in blocks if is_short else ahead(blocks):
-        reader.feed(block)
+    found = map(ncu_rows.sections, blocks)
+    for lines, top, sections in found if is_short else ahead(found):
+        reader.feed(lines, top, sections)
     return reader.log()
 
 
@@ -106,10 +107,8 @@ class _Reader:
         self.program: str | None = None
         self.lines, self.is_cut = 0, False
 
-    def feed(self, block: bytes) -> None:
-        """The next lines: the rest of the section that is open, and further sections."""
-        lines = Lines.of(block)
-        top, found = ncu_rows.sections(lines)
+    def feed(self, lines: Lines, top: Lines, found: Sequence[tuple[Section, Lines]]) -> None:
+        """The next lines: the rest of the section that is open (`top`), and further sections."""
         if self.sections:
             self._rows(self.sections[-1], top, self.lines + 1)
         else:

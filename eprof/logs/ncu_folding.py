@@ -11,7 +11,7 @@ from eprof.errors import LogError
 from eprof.late import pandas as pd
 from eprof.logs.ncu_long import Long, Part
 from eprof.logs.ncu_numbers import Array
-from eprof.logs.ncu_rows import Section, coded
+from eprof.logs.ncu_rows import Section, coded, together
 from eprof.logs.table import COUNT
 
 _LAUNCH = ("Process ID", "ID")
@@ -19,7 +19,7 @@ _LAUNCH = ("Process ID", "ID")
 
 def whole_launches(section: Section, tables: Sequence[pa.Table]) -> tuple[pa.Table, pa.Table]:
     """The rows of a table of one row a metric that are of whole launches; and those of the last, which may go on."""
-    table = pa.concat_tables(tables).unify_dictionaries()
+    table = together(tables)
     last = np.ones(len(table), dtype=bool)
     for place in (section.at(name) for name in _LAUNCH):
         if place is not None:
@@ -52,8 +52,10 @@ class Numbers:
         """Take the launches of some rows. Raises LogError if one may have been there before."""
         if "ID" not in long.codes or not len(long.texts):
             return
-        numbers = np.array([int(word.replace(",", "")) for word in long.words["ID"]], dtype=np.int64)[long.codes["ID"]]
-        process = long.codes.get("Process ID", np.zeros(len(numbers), dtype=np.int64))
+        first = long.launches[0]
+        words = [long.words["ID"][code] for code in long.codes["ID"][first].tolist()]
+        numbers = np.array([int(word.replace(",", "")) for word in words], dtype=np.int64)
+        process = long.codes["Process ID"][first] if "Process ID" in long.codes else np.zeros(len(first), np.int32)
         names = long.words.get("Process ID", [""])
         for one in np.unique(process).tolist():
             own = numbers[process == one]

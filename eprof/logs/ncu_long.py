@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from eprof.late import pandas as pd
 from eprof.logs import ncu_instances, ncu_parts
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, counted, is_whole, kind_of, unit_of, values
-from eprof.logs.ncu_rows import LONG, Rows, Section, coded
+from eprof.logs.ncu_rows import LONG, Rows, Section, coded, together
 from eprof.logs.table import COUNT
 
 TIMES = ("gpu__time_duration.sum", "gpu__time_duration")
@@ -123,7 +123,7 @@ def columns_of(section: Section) -> tuple[list[int], list[int]]:
 def gather(section: Section, found: Rows) -> Long:
     """Put the pieces of a section together and leave out rows of rules, and lines that only look like rows."""
     wanted, texts = columns_of(section)
-    table = pa.concat_tables(found.tables).unify_dictionaries() if found.tables else None
+    table = together(found.tables) if found.tables else None
     codes, words = {}, {}
     for place in wanted:
         if place not in texts:

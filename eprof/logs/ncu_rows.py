@@ -58,14 +58,16 @@ class Rows:
     misfits: list[str] = field(default_factory=list)
 
 
-def sections(lines: "Lines") -> tuple["Lines", list[tuple[Section, "Lines"]]]:
-    """The lines before the first table of a log, and its tables with the lines below their headers."""
+def sections(block: bytes) -> tuple["Lines", "Lines", list[tuple[Section, "Lines"]]]:
+    """The lines of a block, those before the first table in it, and its tables with the lines below their headers."""
+    lines = Lines.of(block)
     headers = list(_headers(lines, np.flatnonzero(~_look_like_rows(lines))))
-    if not headers and _MARK in lines.data:  # a header on the same line as output that starts with a number
+    # A header on the same line as output that starts with a number. Looking from the end is twice as fast.
+    if not headers and lines.data.rfind(_MARK) >= 0:
         headers = list(_headers(lines, np.arange(len(lines.starts))))
     ends = [*(index for index, _ in headers), len(lines.starts)][1:]
     found = [(one, lines.part(index + 1, end)) for (index, one), end in zip(headers, ends, strict=True)]
-    return lines.part(0, headers[0][0] if headers else len(lines.starts)), found
+    return lines, lines.part(0, headers[0][0] if headers else len(lines.starts)), found
 
 
 def _headers(lines: "Lines", indexes: Array) -> Iterable[tuple[int, Section]]:
@@ -112,7 +114,9 @@ class Lines:
         ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE)
         if not data.endswith(b"\n") and data:
             ends = np.append(ends, len(data))
-        return cls(data, np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)[: len(ends)], ends)
+        starts = np.zeros(len(ends), dtype=np.int64)
+        starts[1:] = ends[:-1] + 1
+        return cls(data, starts, ends)
 
     def part(self, first: int, last: int) -> "Lines":
         """Some of the lines."""
@@ -270,10 +274,16 @@ def _arrow(
                 column_types={str(one): pa.string() if one in as_text else _CODED for one in chosen},
                 strings_can_be_null=False,
                 null_values=[],
+                check_utf8=False,  # it is, see `stream.blocks`
             ),
         ).unify_dictionaries()
     except pa.ArrowInvalid:
         return None
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables as one, of columns with one dictionary each, as that of every `_arrow` is."""
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables).unify_dictionaries()
 
 
 def coded(column: pa.ChunkedArray) -> tuple[Array, list[str]]:

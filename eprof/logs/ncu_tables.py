@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 import numpy as np
 
 from eprof.late import pandas as pd
 from eprof.logs.ncu_long import Part
-from eprof.logs.table import Table, framed, matrix
+from eprof.logs.table import Table, categories, framed, matrix
 
 ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__")  # what no kernel does
 
@@ -47,18 +46,12 @@ def _words(parts: Sequence[Part], name: str) -> list[str | None]:
     return [one for part in parts for one in part.rows.get(name, np.full(part.size, None)).tolist()]
 
 
-def _categories(words: Sequence[str | None]) -> pd.Categorical[str]:
+def _categories(words: Sequence[str | None]) -> pd.Categorical:
     """Texts (None = not told) as the numbers of their names."""
     names = sorted({one for one in words if one is not None})
     number: dict[str | None, int] = {name: place for place, name in enumerate(names)}
     codes = np.array([number.get(one, -1) for one in words], dtype=np.int64)
-    return pd.Categorical.from_codes(codes, dtype=_named(tuple(names)), validate=False)
-
-
-@lru_cache(maxsize=64)
-def _named(names: tuple[str, ...]) -> pd.CategoricalDtype:
-    """The same for thousands of short logs of one program; making it takes longer than reading one."""
-    return pd.CategoricalDtype(pd.Index(names, dtype=object))
+    return pd.Categorical.from_codes(codes, dtype=categories(tuple(names)), validate=False)
 
 
 def counting(names: Iterable[str]) -> bool:
