@@ -199,7 +199,8 @@ def _of_device(launches: Launches, label: str | None) -> Launches:
 
 
 def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str | None) -> Counted:
-    names = [str(name) for name in launches.counters.columns if launches.counters[name].notna().any()]
+    known = ~np.isnan(launches.counters.to_numpy(dtype=np.float64)).all(axis=0)
+    names = [str(name) for name, is_known in zip(launches.counters.columns, known.tolist(), strict=True) if is_known]
     profiler = profiler or counters.profiler_of(names)
     if label == oclgrind.DEVICE:
         device, profiler = Device(label, label, None, counters.SIMULATED, "simulated device"), "oclgrind"

@@ -187,13 +187,16 @@ def entry_of_cache(file: str) -> Callable[[bytes], None]:
 @cache
 def _cached() -> tuple[log_cache.Cache, log_cache.Stamp, Path]:
     """A cache with one entry, of a log that is small for one."""
-    log_cache.SMALLEST_BYTES = 0
     path = Path(FOLDER) / "cached.csv"
     path.write_bytes(seeds.wide())
     found = log_cache.Cache(Path(FOLDER) / "cache", "asked")
-    stamp = log_cache.Stamp.of(path)
-    assert stamp is not None
-    found.put(stamp, read(path))
+    smallest, log_cache.SMALLEST_BYTES = log_cache.SMALLEST_BYTES, 0
+    try:
+        stamp = log_cache.Stamp.of(path)
+        assert stamp is not None
+        found.put(stamp, read(path))
+    finally:
+        log_cache.SMALLEST_BYTES = smallest
     (entry,) = (one for one in found.folder.iterdir() if one.name.endswith("-asked"))
     return found, stamp, entry
 
