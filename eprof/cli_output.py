@@ -28,6 +28,34 @@ class Result(NamedTuple):
     show: Callable[[], None]
 
 
+def of_document(document: dict[str, Any], room: Callable[[str], Any], verbose: bool) -> Result:
+    """The forms of a document. room: "page", "console" or "tables" -> the module that makes these, loaded late."""
+
+    def render(kind: str) -> bytes:
+        from eprof import export
+
+        match kind:
+            case "json":
+                return export.dumped(document, indent=2) + b"\n"
+            case "csv":
+                return export.to_csv(room("tables").frame(document), quoting=0)
+            case "parquet":
+                return export.to_parquet(room("tables").frame(document))
+        text: str = (
+            room("page").html(document)
+            if kind == "html"
+            else room("console").text(document, verbose=True)
+            if kind == "txt"
+            else room("tables").markdown(document)
+        )
+        return text.encode("utf-8", "backslashreplace")
+
+    def show() -> None:
+        room("console").show(document, verbose)
+
+    return Result(render, show)
+
+
 def planned(options: argparse.Namespace) -> list[Output]:
     """The files to write with their formats; checked before any log is read: no long work for nothing.
 

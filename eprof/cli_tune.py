@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.cli_options import add_output
-from eprof.cli_output import Result, deliver, planned
+from eprof.cli_output import deliver, of_document, planned
 from eprof.errors import EprofError, UsageError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def tune(options: argparse.Namespace) -> int:
     outputs = planned(options)
     tuning = _measured(options) if _are_measurements(options) else _profiled(options)
     found = document.document(tuning, wanted, options.command_line)
-    deliver(_result(found, options.verbose), outputs, options)
+    deliver(of_document(found, _room, options.verbose), outputs, options)
     return 0
 
 
@@ -127,35 +127,18 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
     return build.from_profile(energy, table, wanted, now, why)
 
 
-def _result(document: dict[str, Any], verbose: bool) -> Result:
-    def render(kind: str) -> bytes:
-        return _rendered(document, kind)
+def _room(what: str) -> Any:
+    """What makes a form of the result."""
+    match what:
+        case "page":
+            from eprof.report import tuning
 
-    def show() -> None:
-        from eprof import console_tuning
+            return tuning
+        case "console":
+            from eprof import console_tuning
 
-        console_tuning.show(document, verbose)
+            return console_tuning
+        case _:
+            from eprof.tuning import tables
 
-    return Result(render, show)
-
-
-def _rendered(document: dict[str, Any], kind: str) -> bytes:
-    """The document in a format of `SUFFIXES`."""
-    from eprof.cli_validate import as_table
-    from eprof.tuning import tables
-
-    if kind == "json":
-        from eprof.export import dumped
-
-        return dumped(document, indent=2) + b"\n"
-    if kind == "html":
-        from eprof.report.tuning import html
-
-        return html(document).encode()
-    if kind == "txt":
-        from eprof import console_tuning
-
-        return console_tuning.text(document, verbose=True).encode()
-    if kind == "md":
-        return tables.markdown(document).encode()
-    return as_table(tables.frame(document), kind)
+            return tables

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.cli_options import add_output
-from eprof.cli_output import Result, deliver, planned
+from eprof.cli_output import deliver, of_document, planned
 from eprof.errors import EprofError, UsageError
 from eprof.plain import printable
 
@@ -117,54 +117,25 @@ def validate(options: argparse.Namespace) -> int:
     gate = None if limit is None else documents.gate(found, limit)
     if gate is not None:
         found["gate"] = {**asdict(gate), "passed": gate.passed}
-    deliver(_result(found, options.verbose), outputs, options)
+    deliver(of_document(found, _room, options.verbose), outputs, options)
     return 0 if gate is None or gate.passed else GATE_FAILED
 
 
-def _result(document: dict[str, Any], verbose: bool) -> Result:
-    def render(kind: str) -> bytes:
-        return _rendered(document, kind)
+def _room(what: str) -> Any:
+    """What makes a form of the result."""
+    match what:
+        case "page":
+            from eprof.report import validation
 
-    def show() -> None:
-        from eprof import console_validation
+            return validation
+        case "console":
+            from eprof import console_validation
 
-        console_validation.show(document, verbose)
+            return console_validation
+        case _:
+            from eprof.validation import tables
 
-    return Result(render, show)
-
-
-def _rendered(document: dict[str, Any], kind: str) -> bytes:
-    """The document in a format of `SUFFIXES`."""
-    from eprof.validation import tables
-
-    if kind == "json":
-        from eprof.export import dumped
-
-        return dumped(document, indent=2) + b"\n"
-    if kind == "html":
-        from eprof.report.validation import html
-
-        return html(document).encode()
-    if kind == "txt":
-        from eprof import console_validation
-
-        return console_validation.text(document, verbose=True).encode()
-    if kind == "md":
-        return tables.markdown(document).encode("utf-8", "backslashreplace")
-    return as_table(tables.frame(document), kind)
-
-
-def as_table(frame: Any, kind: str) -> bytes:
-    """A frame as CSV or Parquet."""
-    if kind == "csv":
-        from eprof.export import to_csv
-
-        return to_csv(frame, quoting=0)
-    import io
-
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, index=False)
-    return buffer.getvalue()
+            return tables
 
 
 def _percent(text: str | None) -> float | None:
