@@ -581,9 +581,13 @@ def _read(path: Traversable) -> Document:
     return Document.read(path)
 
 
-@cache
-def _read_once(path: Traversable) -> Document:
-    return Document.read(path)
+_READ: dict[str, Document] = {}
+
+
+def _read_once(place: Traversable) -> Document:
+    if str(place) not in _READ:
+        _READ[str(place)] = Document.read(place)
+    return _READ[str(place)]
 
 
 def _base(document: Document, place: Traversable | None, name: Any) -> Traversable:
