@@ -276,7 +276,7 @@ _LOADED: dict[str, Definition] = {}
 def _loaded(place: Traversable) -> Definition:
     """A built-in definition, read once."""
     if str(place) not in _LOADED:
-        _LOADED[str(place)] = _define(_Stack.of(_read_once(place), place))
+        _LOADED[str(place)] = load(place)
     return _LOADED[str(place)]
 
 
@@ -506,7 +506,7 @@ def load(source: Traversable | str) -> Definition:
     if isinstance(source, str) and "\n" in source:
         return _define(_Stack.of(Document.parse(source, "<text>"), None))
     place = Path(source) if isinstance(source, str) else source
-    return _define(_Stack.of(Document.read(place), place))
+    return _define(_Stack.of(_read(place), place))
 
 
 @dataclass(frozen=True, eq=False)
@@ -575,7 +575,7 @@ def _chain(
 
 
 def _read(path: Traversable) -> Document:
-    """A file that is extended; built-in ones are extended by many and read once."""
+    """A file; built-in ones are asked for more than once, extended by many, and read once."""
     if isinstance(path, Path) and str(path).startswith(str(resources.folder("counters"))):
         return _read_once(path)
     return Document.read(path)
