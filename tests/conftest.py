@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import warm
+from browser_support import browser, contexts, opener  # noqa: F401 - fixtures
 from hypothesis import settings
 from run_support import bench, simulated  # noqa: F401 - fixtures
 
@@ -26,8 +27,16 @@ def pytest_xdist_make_scheduler(config, log):
         return None
     from xdist.scheduler import LoadFileScheduling
 
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return "one browser" if any(one in nodeid for one in BROWSED) else super()._split_scope(nodeid)
+
     config.option.loadscopereorder = False  # not those with most tests first: see below
-    return LoadFileScheduling(config, log)
+    return Files(config, log)
+
+
+# What shares a browser, whose start takes as long as four of these tests.
+BROWSED = ("test_report_browser.py", "test_diff_browser.py", "test_security_pages.py", "::test_pages_in_a_browser")
 
 
 # Files that take longest, so that none of them is left for the end when the other workers have nothing to do.

@@ -1,9 +1,8 @@
-"""The page of a difference in a real browser; skipped where there is none (see test_report_browser.py)."""
+"""The page of a difference in a real browser; skipped where there is none (see browser_support.py)."""
 
 import pytest
 from diff_support import energy, kernel
 from report_support import HOSTILE
-from test_report_browser import browser, contexts, opener  # noqa: F401 - fixtures
 
 from eprof.compare import compare
 from eprof.report.diff_page import html
@@ -42,16 +41,17 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture
-def view(opener, files):  # noqa: F811
+def view(opener, files):
     yield lambda case, **options: opener(files / f"{case}.html", **options)
     opener.close()
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_loads_clean_and_fits(view, case):
-    for width in (1180, 760, 390):
-        shown = view(case, width=width, color_scheme="dark" if width == 760 else "light")
-        assert shown.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    shown = view(case, width=760, color_scheme="dark")
+    shown.fits(760)
+    shown.page.emulate_media(color_scheme="light")
+    shown.fits(390, 1180)
     assert shown.page.evaluate("window.hacked === undefined && document.images.length === 0")
 
 

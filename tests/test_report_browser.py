@@ -2,73 +2,16 @@
 
 import gzip
 import json
-import os
 import re
-import shutil
 import time
 from functools import cache
 from pathlib import Path
 
 import pytest
 import report_support as support
+from browser_support import N
 
 from eprof.report import html, numbers
-
-CHROMIUM = os.environ.get("EPROF_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-N = "\u202f"
-LISTEN = "addEventListener('securitypolicyviolation', e => console.error('CSP: ' + e.violatedDirective))"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs the Python package playwright")
-    if not CHROMIUM:
-        pytest.skip("needs chromium on the PATH (or its path in EPROF_CHROMIUM)")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield running
-        running.close()
-
-
-@pytest.fixture(scope="module")
-def contexts(browser):
-    """Two for all tests, with script and without."""
-    made = {scripts: browser.new_context(java_script_enabled=scripts) for scripts in (True, False)}
-    for one in made.values():
-        one.add_init_script(LISTEN)
-    yield made
-    for one in made.values():
-        one.close()
-
-
-@pytest.fixture(scope="module")
-def opener(contexts):
-    """Open a file in the one page that all tests share (a new one takes longer than most tests), or in a fresh one."""
-    pages, open_now = {}, {}
-
-    def show(path, fragment="", scripts=True, fresh=False, **options):
-        close(scripts)
-        if fresh or scripts not in pages:
-            pages[scripts] = contexts[scripts].new_page()
-        open_now[scripts] = View(pages[scripts], path, fragment, **options)
-        return open_now[scripts].ready() if scripts else open_now[scripts]
-
-    def close(*which):
-        for one in which or list(open_now):
-            if one in open_now:
-                open_now.pop(one).close()
-
-    show.close = close
-    return show
 
 
 @cache
@@ -104,66 +47,12 @@ def test_the_page_of_roofline(opener, tmp_path, words, scheme):
         cli.main(["roofline", *inputs, *words, "-q", "-o", str(tmp_path / "r.html")])
     assert stopped.value.code == 0
     shown = opener(tmp_path / "r.html", color_scheme=scheme)
-    for width in (390, 760, 1180):
-        shown.page.set_viewport_size({"width": width, "height": 900})
-        assert shown.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, width
+    shown.fits(1180, 760, 390)
     assert shown.page.locator(".plot").count() == 3
     shown.page.click("#theme")
     shown.page.emulate_media(media="print")
     assert shown.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     opener.close()
-
-
-class View:
-    """What a page shows, and everything that goes wrong on it."""
-
-    def __init__(self, page, path, fragment="", width=1180, color_scheme="light"):
-        self.page, self.wrong = page, []
-        self.file = Path(path).as_uri()
-        self._listeners = {
-            "console": lambda message: self.wrong.append(f"console: {message.text}"),
-            "pageerror": lambda error: self.wrong.append(f"error: {error}"),
-            "request": lambda request: self._request(request.url),
-        }
-        for event, listener in self._listeners.items():
-            page.on(event, listener)
-        page.set_viewport_size({"width": width, "height": 900})
-        page.emulate_media(media="screen", color_scheme=color_scheme)
-        page.goto(self.file + fragment)
-
-    def close(self):
-        """Nothing may have gone wrong, and nothing is left for the next one."""
-        for event, listener in self._listeners.items():
-            self.page.remove_listener(event, listener)
-        self.page.evaluate("localStorage.clear()")
-        self.page.mouse.move(0, 0)
-        self.page.goto("about:blank")
-        assert self.wrong == []
-
-    def _request(self, url):
-        if url.partition("#")[0] != self.file:
-            self.wrong.append(f"request: {url}")
-
-    def until(self, script, seconds=5.0):
-        """Poll `script` (never wait_for_function: that needs eval, which the policy forbids)."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            found = self.page.evaluate(script)
-            if found:
-                return found
-            time.sleep(0.02)
-        raise AssertionError(f"not true within {seconds} s: {script}")
-
-    def ready(self):
-        self.until("document.documentElement.dataset.ready === '1'", 15)
-        return self
-
-    def text(self, selector):
-        return self.page.locator(selector).first.text_content().replace(N, " ")
-
-    def column(self, at):
-        rows = "[...document.querySelectorAll('#kernels-table tbody tr:not(.gap)')]"
-        return self.page.evaluate(f"{rows}.map(row => row.children[{at}].textContent)")
 
 
 @pytest.fixture
@@ -173,14 +62,41 @@ def view(opener, files):
     opener.close()
 
 
+STILL = ["fmm", "missing", "no_costs", "all_marks", "no_time", "two_devices", "some_time"]
+
+
 @pytest.mark.parametrize("case", [*support.CASES, "many"])
-def test_loads_clean_and_fits(view, case):
+def test_loads_clean_and_fits_and_the_script_draws_what_the_page_had(view, case):
+    still = view(case, scripts=False) if case in STILL else None
     shown = view(case)
-    for width in (390, 760, 1180):
-        shown.page.set_viewport_size({"width": width, "height": 900})
-        assert shown.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, width
+    if still:
+        same_as_still(shown, still)
+    shown.fits(1180, 760, 390)
     assert not re.search(r"\b(NaN|None|undefined)\b", shown.page.evaluate("document.body.innerText"))
     assert shown.page.evaluate("typeof window.hacked") == "undefined"
+
+
+def same_as_still(live, still):
+    """The first rows and the first kernel, as written by Python, stay the same when the script takes over."""
+    read = "table => [...table.querySelectorAll('tbody tr')].map(row => [...row.children].map(cell => cell.innerText))"
+    assert live.page.eval_on_selector("#kernels-table", read) == _still(still, "#kernels-table tbody tr")
+    live.page.locator("#kernels-table tbody button").first.click()
+    for selector in ("#one-facts", "#one-panels", "#one-message", "#one-name"):
+        assert _plain(live.page.locator(selector).inner_html()) == _plain(still.page.locator(selector).inner_html())
+
+
+def _still(shown, selector):
+    rows = shown.page.locator(selector)
+    return [rows.nth(at).locator("th,td").all_inner_texts() for at in range(rows.count())]
+
+
+def _plain(markup):
+    """Markup without differences of space, of parts of a per cent of a length, and of empty labels."""
+    markup = re.sub(r'(width|height|y|x)="([\d.]+)%?"', lambda m: f'{m[1]}="{float(m[2]) + 0.01:.0f}"', markup)
+    markup = re.sub(
+        r"<rect ([^>]*)>", lambda m: "<rect " + " ".join(sorted(re.findall(r'[\w-]+="[^"]*"', m[1]))) + ">", markup
+    )
+    return re.sub(r"\s+", " ", markup.replace("<small></small>", "").replace("> <", "><")).replace(" <", "<").strip()
 
 
 def test_nodes_heap_and_ready_time_of_5000(view):
@@ -207,33 +123,6 @@ def test_the_script_writes_numbers_as_python_does(view):
     assert [energy for energy in energies] == expected[: len(energies)]
     powers = [cell.removesuffix("?") for cell in shown.column(6)]
     assert powers == [numbers.quantity(kernel["power_w"], "W") for kernel in document["kernels"]][: len(powers)]
-
-
-@pytest.mark.parametrize("case", ["fmm", "missing", "no_costs", "all_marks", "no_time", "two_devices", "some_time"])
-def test_the_script_draws_what_the_page_had(view, case):
-    """The first rows and the first kernel, as written by Python, stay the same when the script takes over."""
-    still = view(case, scripts=False)
-    live = view(case)
-    read = "table => [...table.querySelectorAll('tbody tr')].map(row => [...row.children].map(cell => cell.innerText))"
-    assert live.page.eval_on_selector("#kernels-table", read) == _still(still, "#kernels-table tbody tr")
-    first = live.page.locator("#kernels-table tbody button").first
-    first.click()
-    for selector in ("#one-facts", "#one-panels", "#one-message", "#one-name"):
-        assert _plain(live.page.locator(selector).inner_html()) == _plain(still.page.locator(selector).inner_html())
-
-
-def _still(shown, selector):
-    rows = shown.page.locator(selector)
-    return [rows.nth(at).locator("th,td").all_inner_texts() for at in range(rows.count())]
-
-
-def _plain(markup):
-    """Markup without differences of space, of parts of a per cent of a length, and of empty labels."""
-    markup = re.sub(r'(width|height|y|x)="([\d.]+)%?"', lambda m: f'{m[1]}="{float(m[2]) + 0.01:.0f}"', markup)
-    markup = re.sub(
-        r"<rect ([^>]*)>", lambda m: "<rect " + " ".join(sorted(re.findall(r'[\w-]+="[^"]*"', m[1]))) + ">", markup
-    )
-    return re.sub(r"\s+", " ", markup.replace("<small></small>", "").replace("> <", "><")).replace(" <", "<").strip()
 
 
 def test_sorting(view):

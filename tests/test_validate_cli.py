@@ -233,37 +233,22 @@ def test_pages_are_one_strict_file_and_survive_hostile_names(command, files, nam
     assert len(re.findall(r"<h1", text)) == 1
 
 
-def test_pages_in_a_browser(command, files, tmp_path):
+def test_pages_in_a_browser(command, files, tmp_path, opener):
     """No error, no request, no violation, no overflow wide or narrow, light or dark; tables sort."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    from test_report_browser import CHROMIUM
-
-    if CHROMIUM is None:
-        pytest.skip("needs a Chromium")
     measured, costs = files
-    pages = [tmp_path / "v.html", tmp_path / "t.html"]
-    assert command("validate", measured, "--costs", costs, "-o", pages[0], "-q")[0] == 0
-    assert command("tune", measured, "--costs", costs, "-o", pages[1], "-q")[0] == 0
-    with playwright.sync_playwright() as engine:
-        browser = engine.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        for path in pages:
-            for width, scheme in ((390, "dark"), (1180, "light")):
-                page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-                troubles = []
-                page.on("pageerror", lambda err, seen=troubles: seen.append(str(err)))
-                page.on("console", lambda message, seen=troubles: seen.append(message.text))
-                page.goto(path.as_uri())
-                over = page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
-                assert (troubles, over) == ([], 0), (path.name, width)
-                page.close()
-        page = browser.new_page()
-        page.goto(pages[0].as_uri())
-        page.click("#all th:nth-child(2) button")
-        values = page.evaluate(
-            "() => Array.from(document.querySelectorAll('#all tbody tr')).map(r => +r.cells[1].dataset.value)"
-        )
-        assert values == sorted(values, reverse=True) and len(values) == 5
-        browser.close()
+    pages = [tmp_path / "t.html", tmp_path / "v.html"]
+    assert command("tune", measured, "--costs", costs, "-o", pages[0], "-q")[0] == 0
+    assert command("validate", measured, "--costs", costs, "-o", pages[1], "-q")[0] == 0
+    for path in pages:
+        for width, scheme in ((390, "dark"), (1180, "light")):
+            shown = opener(path, width=width, color_scheme=scheme)
+            shown.fits(width)
+    shown.page.click("#all th:nth-child(2) button")
+    values = shown.page.evaluate(
+        "() => Array.from(document.querySelectorAll('#all tbody tr')).map(r => +r.cells[1].dataset.value)"
+    )
+    assert values == sorted(values, reverse=True) and len(values) == 5
+    opener.close()
 
 
 # ---- real data
