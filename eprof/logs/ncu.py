@@ -33,7 +33,7 @@ _LABEL = re.compile(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 _RATE = re.compile(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
 _SHOWN, _FEW = 12, 6
 _LOOK = 20
-_SHORT = 1 << 16  # bytes
+_SHORT = 1 << 18  # bytes
 SLOWED = (
     "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
     "with `nsys stats`, or --time"

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class Unit:
     kind: str
 
 
+@lru_cache(maxsize=256)
 def unit_of(text: str) -> Unit:
     """The unit that a cell names: `Mbyte` is 1e6 `byte`, `cycle/nsecond` is 1e9 `cycle/second`, `usecond` 1e3 `ns`."""
     text = text.strip()

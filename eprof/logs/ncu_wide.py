@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,9 +22,9 @@ FIXED = (
 )  # fmt: skip
 _INDEX = ("device__attribute_device_index", "launch__device_id")
 _VERSION = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
-
-
 _SAMPLE = 64
+_CELLS = 1 << 16  # that are read at once: of a few rows, a column alone takes as long as a hundred
+_NO_UNIT = Unit(1.0, "", COUNT)
 
 
 @dataclass
@@ -69,11 +69,22 @@ def units_of(section: Section, lines: Lines, found: Rows) -> dict[int, Unit] | N
     return None
 
 
+def _metrics(section: Section) -> Iterator[tuple[int, str]]:
+    """Place and name of the columns that are metrics; a name met again is told apart by a number."""
+    seen: dict[str, int] = {}
+    for place, name in enumerate(section.columns, section.prefix):
+        if name not in FIXED:
+            seen[name] = seen.get(name, 0) + 1
+            own = LABELS.get(name, name)
+            yield place, own if seen[name] == 1 else f"{own} ({seen[name]})"
+
+
 class Wide:
     """One section of a raw page."""
 
     def __init__(self, section: Section, units: dict[int, Unit], found: Rows, sample: Sample) -> None:
         self.section, self.units, self.sample, self.stray = section, units, sample, 0
+        self.metrics = list(_metrics(section))
         self.table = pa.concat_tables(found.tables) if found.tables else None
         if self.table is not None:
             good = pc.and_(*(pc.match_substring_regex(self._text(name), "^[0-9,.]+$") for name in ("ID", "Process ID")))
@@ -91,22 +102,10 @@ class Wide:
         column = self.table[str(place)]
         return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
-    def metrics(self) -> list[tuple[int, str]]:
-        """Place and name of the columns that are metrics; a name met again is told apart by a number."""
-        found: list[tuple[int, str]] = []
-        seen: dict[str, int] = {}
-        for place, name in enumerate(self.section.columns, self.section.prefix):
-            if name not in FIXED:
-                seen[name] = seen.get(name, 0) + 1
-                own = LABELS.get(name, name)
-                found.append((place, own if seen[name] == 1 else f"{own} ({seen[name]})"))
-        return found
-
     def look(self, locale: Locale) -> None:
         """Show numbers to the one who decides how the file writes them: of the first rows, or of all if need be."""
-        own, metrics = Locale(), self.metrics()
-        places = np.array([place for place, _ in metrics], dtype=np.int64)
-        whole = np.array([self._is_whole(place, name) for place, name in metrics], dtype=bool)
+        own, places = Locale(), [place for place, _ in self.metrics]
+        whole = np.array([self._is_whole(place, name) for place, name in self.metrics], dtype=bool)
         cells = [row[place] for row in self.sample.rows for place in places]
         own.look(ncu_instances.totals(pa.array(cells, pa.string())), np.tile(whole, len(self.sample.rows)))
         table = self.table
@@ -130,30 +129,43 @@ class Wide:
     def pivot(self, style: Style, keep: Container[str] | None) -> tuple[Part, list[str]]:
         """A row a launch; and the metrics that have several instances in a cell."""
         assert self.table is not None
+        kept = {name: place for place, name in self.metrics if keep is None or name in keep or name in TIMES}
+        kinds = {name: kind_of(name, self.units.get(place, _NO_UNIT)) for name, place in kept.items()}
+        matrix, is_several = self._numbers(list(kept.values()), [kind == COUNT for kind in kinds.values()], style)
+        numbers = dict(zip(kept, matrix, strict=True))
         data: dict[str, Array] = {}
         units: dict[str, str] = {}
-        missing: dict[str, int] = {}
-        several: list[str] = []
-        for place, name in self.metrics():
-            if not _is_kept(name, keep):
-                continue
+        for place, name in self.metrics:
             own = self._by_opcode(place, name, style, keep)
-            data, units = data | own, units | dict.fromkeys(own, COUNT)
-            if keep is not None and name not in keep and name not in TIMES:
-                continue
-            unit = self.units.get(place, Unit(1.0, "", "count"))
-            cells = self._cells(place)
-            units[name] = kind_of(name, unit)
-            data[name] = counted(values(cells, style) * unit.factor, units[name] == COUNT)
-            if pc.any(pc.and_(pc.match_substring(self.table[str(place)], ";"), pc.equal(cells, ""))).as_py():
-                several.append(name)
-            elif np.isnan(data[name]).any():
-                missing[name] = int(np.isnan(data[name]).sum())
+            data |= own
+            units |= dict.fromkeys(own, COUNT)
+            if name in numbers:
+                data[name], units[name] = numbers[name], kinds[name]
         rows = self._rows()
         rows["time_s"] = seconds(data, len(self.table))
         units = {name: unit for name, unit in units.items() if keep is None or name in keep}
-        names = [name for _, name in self.metrics()]
-        return Part(self.section.kind, rows, {name: data[name] for name in units}, units, names, missing), several
+        lost = zip(kinds, np.isnan(matrix).sum(axis=1).tolist(), is_several.tolist(), strict=True)
+        missing = {name: number for name, number, several in lost if number and not several}
+        names = [name for _, name in self.metrics]
+        part = Part(self.section.kind, rows, {name: data[name] for name in units}, units, names, missing)
+        return part, [name for name, several in zip(kinds, is_several, strict=True) if several]
+
+    def _numbers(self, columns: Sequence[int], is_count: Sequence[bool], style: Style) -> tuple[Array, Array]:
+        """The values of the metrics in these columns, a row a metric; and which have several instances in a cell."""
+        assert self.table is not None
+        numbers, several = np.full((len(columns), len(self.table)), np.nan), np.zeros(len(columns), dtype=bool)
+        step = max(1, _CELLS // len(self.table))
+        for some in (slice(first, first + step) for first in range(0, len(columns), step)):
+            places = columns[some]
+            whole = pa.concat_arrays([chunk for place in places for chunk in self.table[str(place)].chunks])
+            cells = ncu_instances.totals(whole)
+            shape = (len(places), len(self.table))
+            factors = np.array([self.units.get(place, _NO_UNIT).factor for place in places])[:, None]
+            numbers[some] = counted(values(cells, style).reshape(shape) * factors, np.array(is_count[some])[:, None])
+            if cells is not whole:
+                lost = pc.and_(pc.match_substring(whole, ";"), pc.equal(cells, ""))
+                several[some] = lost.to_numpy(zero_copy_only=False).reshape(shape).any(axis=1)
+        return numbers, several
 
     def _by_opcode(self, place: int, name: str, style: Style, keep: Container[str] | None) -> dict[str, Array]:
         """Counters for each opcode, if the metric has a value for each."""
