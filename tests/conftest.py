@@ -1,6 +1,8 @@
 """What all tests share: where the real logs are, and how to run the command as a user does."""
 
+import contextlib
 import gc
+import importlib
 import os
 import subprocess
 import sys
@@ -18,6 +20,21 @@ SHARED = ROOT.parent / "shared" / "data"
 # No deadline: the machine may be busy with other things.
 settings.register_profile("suite", deadline=None, max_examples=25)
 settings.load_profile("suite")
+
+
+def pytest_sessionstart(session):
+    """With `-n`, each worker takes a share of the files first and finds those of the others compiled.
+
+    All must collect all files; to make their asserts tell what they saw takes pytest five seconds, once or a worker each.
+    """
+    worker, config = getattr(session.config, "workerinput", None), session.config
+    if worker is None or config.args != config.getini("testpaths"):
+        return
+    sys.dont_write_bytecode = False  # else nothing is to be found; it is in __pycache__, which git ignores
+    files = sorted(Path(__file__).parent.glob("test_*.py"))
+    for file in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting it will tell
+            importlib.import_module(file.stem)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -41,9 +58,9 @@ BROWSED = ("test_report_browser.py", "test_diff_browser.py", "test_security_page
 
 # Files that take longest, so that none of them is left for the end when the other workers have nothing to do.
 LONGEST = [
+    "report_browser",
     "faults",
     "diff",
-    "report_browser",
     "run_directory",
     "end_to_end",
     "samples_run",
