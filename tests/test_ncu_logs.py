@@ -7,9 +7,11 @@ import pytest
 from conftest import SHARED
 
 from eprof.errors import LogError
-from eprof.logs import combine, read
+from eprof.logs import combine, ncu_wide, read
 from eprof.logs.ncu import capability_of_label
 from eprof.logs.ncu_numbers import unit_of
+from eprof.logs.reading import read_tuned
+from eprof.logs.stream import Tuning
 from eprof.marks import Mark
 
 REAL = SHARED / "ncu"
@@ -172,6 +174,36 @@ def test_units_differ_from_row_to_row(tmp_path):
     assert list(log.tables[0].counters["dram__bytes.sum"]) == [1500, 2_250_000, 12]
     assert list(log.tables[0].rows["time_s"]) == pytest.approx([1.5e-6, 2.5e-3, 7e-9])
     assert value(log, "axpy", "dram__bytes.sum") == 2_251_512
+
+
+def test_a_metric_named_as_another_is_told_apart_is_one_of_its_own(tmp_path):
+    lines = [row(0, "Foo", "byte", 5), row(0, "Foo (ns)", "inst", 7), row(0, "Foo", "us", 9)]
+    table = log_of(tmp_path, NEW, *lines).tables[0]
+    assert table.counters.iloc[0].to_dict() == {"Foo": 5, "Foo (ns)": 7, "Foo (ns) (ns)": 9000}
+
+
+def test_columns_of_one_metric_are_the_last_of_them(tmp_path):
+    names, units = ("Duration", TIME, "a__b.sum", "a__b.sum", "a__b.sum (2)"), ("us", "ns", "inst", "inst", "inst")
+    log = log_of(tmp_path, wide((0, 7, "k", "3.5", "4000", 1, 2, 3), names=names, units=units).encode())
+    assert log.tables[0].counters.iloc[0].to_dict() == {TIME: 4000, "a__b.sum": 1, "a__b.sum (2)": 3}
+
+
+def test_a_line_that_only_looks_like_a_row_is_left_out_while_launches_are_added_up(tmp_path):
+    rows = [row(f"{n}x" if n == 3 else n, FFMA, "inst", n) for n in range(40)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([NEW, *rows, ""]))
+    for tuning in (Tuning(), Tuning(chunk_bytes=600, fold_rows=8)):
+        log = read_tuned(path, tuning)
+        assert value(log, "axpy", FFMA) == sum(range(40)) - 3 and log.skipped_lines == 1
+
+
+def test_a_raw_page_of_many_rows_is_that_of_few_below_each_other(tmp_path, monkeypatch):
+    rows = [(n, 7, f"k{n % 3}", n, "n/a" if n % 5 else f"1; {n}", f"{n},000") for n in range(20)]
+    whole = log_of(tmp_path, wide(*rows).encode())
+    monkeypatch.setattr(ncu_wide, "_CELLS", 30)  # a column after the other
+    alone = log_of(tmp_path, wide(*rows).encode())
+    assert alone.tables[0].counters.equals(whole.tables[0].counters) and alone.notes == whole.notes
+    assert any("several instances" in note for note in whole.notes)
 
 
 @pytest.mark.parametrize(
