@@ -38,7 +38,7 @@ _WHOLE = ("load ", "store ")  # counted in bytes too, which are right for vector
 _VECTORS = ("insertelement", "extractelement", "shufflevector")
 _OWN = re.compile(r"(load|store|vload|vstore|atomic|call) .+|[a-z]+( f(16|32|64)( assumed)?)?")
 _GUESS = "f32"
-_LOOK_PIECES = 64  # MiB of a program's own output before its first kernel
+_PIECE, _LOOK_PIECES = 1 << 20, 64  # bytes, and pieces of a program's own output before its first kernel
 
 
 @dataclass
@@ -169,15 +169,17 @@ def _may_hold(mean: float, size: int) -> bool:
 
 def is_in(path: str) -> bool:
     """Whether a file holds a block of Oclgrind's counts; a program may have written much before the first."""
-    mark, tail = MARK.encode(), b""
+    mark, kept = MARK.encode(), 0
+    buffer = bytearray(len(mark) + _PIECE)  # used again and again: new ones would take as long as looking
     with Path(path).open("rb") as file:
         for _ in range(_LOOK_PIECES):
-            piece = file.read(1 << 20)
-            if mark in tail + piece:
+            end = kept + file.readinto(memoryview(buffer)[kept : kept + _PIECE])
+            if buffer.find(mark, 0, end) >= 0:
                 return True
-            if not piece:
+            if end == kept:
                 return False
-            tail = piece[-len(mark) :]
+            kept = min(len(mark), end)
+            buffer[:kept] = buffer[end - kept : end]
     return False
 
 

@@ -62,7 +62,8 @@ def read_tuned(
             return ncu_report.read(source, keep)
         if columns is None and ncu.is_in(head):
             return ncu.read(source, blocks(source, tuning), keep, parts, tuning.fold_rows)
-        if oclgrind.is_in(source.path):
+        size = os.fstat(source.handle.fileno()).st_size
+        if oclgrind.MARK.encode() in source.head or size > len(source.head) and oclgrind.is_in(source.path):
             return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), keep)
         refuse_foreign(source.path, head)
         pieces = blocks(source, tuning)
@@ -70,7 +71,7 @@ def read_tuned(
         if columns is None and ncu.is_in(first):
             return ncu.read(source, chain([first], pieces), keep, parts, tuning.fold_rows)
         store = Store(names or {}, keep, tuning.fold_rows, parts)
-        store.later.at_once = os.fstat(source.handle.fileno()).st_size < tuning.fast_from
+        store.later.at_once = size < tuning.fast_from
         walk = Walk(store, tuning, _given(columns))
         marks = map(Marks, chain([first], pieces))
         with closing(store.later):

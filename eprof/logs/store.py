@@ -167,8 +167,10 @@ class Store:
     def _unit(self, label: str, pieces: list[Piece]) -> str:
         """The unit that most values of a counter have."""
         found = [piece.counters[label] for piece in pieces if label in piece.counters]
-        votes: Counter[int] = Counter(dict.fromkeys((kind for _, kind in found), 0))
-        for values, kind in found if len(votes) > 1 else ():
+        if len({kind for _, kind in found}) == 1:
+            return UNITS[found[0][1]]
+        votes: Counter[int] = Counter()
+        for values, kind in found:
             votes[kind] += int(np.count_nonzero(~np.isnan(values)))
         return UNITS[votes.most_common(1)[0][0]]
 

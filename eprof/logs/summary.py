@@ -14,6 +14,7 @@ from eprof.logs.store import Names, Store
 from eprof.logs.table import COUNT
 from eprof.logs.values import as_cell, cells, settle
 
+_FEW = 100  # keys for which a call of pandas takes longer than Python itself
 _CELLS_A_ROW = 8  # about as many metrics as are collected together
 
 
@@ -110,13 +111,21 @@ def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> Array:
     A row is a device, a kernel and a number of launches; the same counter again (two kernels of one name) opens
     a further one, so that nothing is overwritten.
     """
-    who = pd.factorize(device.astype(np.int64) << 32 | kernel)[0]
+    who = _numbered(device.astype(np.int64) << 32 | kernel)
     cell = who.astype(np.int64) * (int(counter.max()) + 1) + counter
     if np.bincount(cell).max() > 1:
         again = pd.Series(cell).groupby(cell, sort=False).cumcount().to_numpy()
-        who = pd.factorize(who.astype(np.int64) << 32 | again)[0]
+        who = _numbered(who.astype(np.int64) << 32 | again)
     of_first = np.zeros(int(who.max()) + 1, dtype=np.int64)
     of_first[who] = calls
     if (of_first[who] == calls).all():
-        return np.asarray(who)
-    return np.asarray(pd.factorize(who.astype(np.int64) << 32 | pd.factorize(calls)[0])[0])
+        return who
+    return _numbered(who.astype(np.int64) << 32 | _numbered(calls))
+
+
+def _numbered(keys: Array) -> Array:
+    """A number for each different key, first come, first numbered."""
+    if len(keys) > _FEW:
+        return np.asarray(pd.factorize(keys)[0])
+    numbers: dict[int, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys.tolist()], dtype=np.int64)
