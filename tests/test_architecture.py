@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def is_door(module):
     return module == "cli" or module.startswith("cli_")
 
 
+@cache
 def modules():
     return sorted(PACKAGE.rglob("*.py"))
 
@@ -51,10 +53,15 @@ def rank_of(module):
     return RANK[module]
 
 
+@cache
+def nodes(path):
+    """What a file is made of; not to be changed."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imports(path):
     """(imported eprof module, is it at module level) for every import in a file."""
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "eprof":
             rest = node.module.split(".")[1:]
             if rest:
@@ -75,7 +82,7 @@ def test_a_room_imports_only_rooms_before_it_and_the_hall(path):
     if here in HALL or here == "__init__":
         allowed = HALL
     else:
-        allowed = HALL | {room_of(one) for one in modules() if may_import(here, room_of(one))}
+        allowed = HALL | {one for one in {room_of(module) for module in modules()} if may_import(here, one)}
     if here == "__init__":
         allowed = allowed | {"api", "profile", "variants"}
     assert set(imports(path)) <= allowed
@@ -83,9 +90,8 @@ def test_a_room_imports_only_rooms_before_it_and_the_hall(path):
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_only_the_door_prints_and_exits_and_only_collect_starts_processes(path):
-    tree = ast.parse(path.read_text())
     here = room_of(path)
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in ("print", "exit", "eval", "exec") or is_door(here) and node.func.id == "print"
         if isinstance(node, ast.Import):

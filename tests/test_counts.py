@@ -231,9 +231,11 @@ def is_used(definition, entries, rank):
     for needed in sorted(entry_needs(definition, entries[rank]), key=lambda one: (len(one), sorted(one))):
         values = {name: 50.0 if UNITS[name] == "percent" else 1000.0 for name in needed}
         sheet = Sheet(make(values, names=["k"]), definition)
-        before = [sheet.first_known("word", [entry]) for entry in entries[:rank]]
+        before = (sheet.first_known("word", [entry]) for entry in entries[:rank])
+        if not all(one is None or np.isnan(one.values).all() for one in before):
+            continue
         cells = sheet.first_known("word", entries)
-        if all(one is None or np.isnan(one.values).all() for one in before) and cells is not None:
+        if cells is not None:
             assert not np.isnan(cells.values).any(), entries[rank]
             unsaid = np.zeros(1, dtype=bool) if entries[rank].mark_if is None else sheet._quiet(entries[rank])
             assert (cells.marks[0] & int(entries[rank].mark)) == int(entries[rank].mark) or unsaid[0], entries[rank]

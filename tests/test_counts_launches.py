@@ -22,9 +22,10 @@ def make(values, launches=1, time_s=np.nan, names=None, units=None, marks=None, 
     """Launches with these counters: name -> a value, or a list with one value a kernel."""
     columns = {name: np.atleast_1d(np.asarray(value, dtype=float)) for name, value in values.items()}
     length = max([len(column) for column in columns.values()] + [len(names or [0])])
-    table = pd.DataFrame(
-        {name: np.broadcast_to(column, length) for name, column in columns.items()}, index=range(length)
-    )
+    numbers = np.empty((length, len(columns)))
+    for at, column in enumerate(columns.values()):
+        numbers[:, at] = column
+    table = pd.DataFrame(numbers, columns=list(columns))
     kernels = pd.DataFrame(
         {
             "device": device,
@@ -34,12 +35,10 @@ def make(values, launches=1, time_s=np.nan, names=None, units=None, marks=None, 
             "time_marks": 0,
         }
     )
-    known = pd.DataFrame(0, index=table.index, columns=table.columns, dtype="int8")
+    known = pd.DataFrame(np.zeros(numbers.shape, dtype="int8"), columns=table.columns)
     for name, mark in (marks or {}).items():
         known[name] = np.asarray(mark, dtype="int8")
-    return Launches(
-        kernels, table.astype(float), known, {**{name: UNITS.get(name, "count") for name in values}, **(units or {})}
-    )
+    return Launches(kernels, table, known, {**{name: UNITS.get(name, "count") for name in values}, **(units or {})})
 
 
 def real(*names, **options):
