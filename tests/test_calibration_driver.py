@@ -34,7 +34,7 @@ def library(tmp_path_factory):
 
 
 @pytest.fixture
-def calibrate(library, eprof_command, tmp_path):
+def calibrate(library, eprof_command, eprof_started, tmp_path):
     """`eprof calibrate` where the stubs are the only GPU there is. `without`: stubs to take away."""
 
     def run(*arguments, without=(), **environment):
@@ -47,7 +47,9 @@ def calibrate(library, eprof_command, tmp_path):
         for what in without:
             env |= {"driver": {"LD_LIBRARY_PATH": ""}, "nvml": {"LD_LIBRARY_PATH": str(library)}}[what]
         paths = os.pathsep.join([str(HERE.parent), str(library)])
-        return eprof_command("calibrate", *arguments, env={**env, "PYTHONPATH": paths, **environment})
+        # What the loader is told takes a server of its own to fork from, which pays only for the usual choice.
+        call = eprof_started if without else eprof_command
+        return call("calibrate", *arguments, env={**env, "PYTHONPATH": paths, **environment})
 
     return run
 

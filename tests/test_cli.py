@@ -211,7 +211,7 @@ def test_costs_and_counters_explain_themselves(eprof_command):
     assert "integer" in eprof_command("counters", "--find", "inst_integer").stdout
 
 
-def test_color_is_for_terminals_or_when_forced(eprof_started, real_log):
-    assert "\x1b[" not in report(eprof_started, real_log(K20C), "--costs", "jetson-tk1").stdout
-    forced = eprof_started("report", real_log(K20C), "--costs", "jetson-tk1", env={"FORCE_COLOR": "1"})
+def test_color_is_for_terminals_or_when_forced(eprof_command, real_log):
+    assert "\x1b[" not in report(eprof_command, real_log(K20C), "--costs", "jetson-tk1").stdout
+    forced = eprof_command("report", real_log(K20C), "--costs", "jetson-tk1", env={"FORCE_COLOR": "1"})
     assert "\x1b[" in forced.stdout
