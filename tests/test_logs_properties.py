@@ -1,5 +1,7 @@
 """What must hold for any log: cutting it, program output in it, and the order of logs do no harm."""
 
+import re
+
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -25,11 +27,12 @@ from logs_support import (
     totals,
     write,
 )
-from numpy import isnan
+from numpy import array_equal, isnan
 from pyarrow import array
 
 from eprof.errors import EprofError, LogError
-from eprof.logs import combine
+from eprof.logs import combine, messages, sums
+from eprof.logs.columns import coded
 from eprof.logs.values import careful_cells, cells
 from eprof.marks import Mark
 
@@ -161,9 +164,40 @@ CELLS = st.one_of(
 @given(texts=st.lists(CELLS, max_size=12))
 @example(texts=["+0", "+5%", "+1e3GB/s", "+", "++1", "+nan"])
 def test_cells_read_quickly_are_those_read_carefully(texts):
-    (values, kinds), (slow_values, slow_kinds) = cells(array(texts, "string")), careful_cells(array(texts, "string"))
-    assert kinds.tolist() == slow_kinds.tolist()
-    assert [value for value in values if not isnan(value)] == [value for value in slow_values if not isnan(value)]
+    slow_values, slow_kinds = careful_cells(array(texts, "string"))
+    for values, kinds in (cells(array(texts, "string")), cells(texts)):
+        assert kinds.tolist() == slow_kinds.tolist()
+        assert array_equal(values, slow_values, equal_nan=True)
+
+
+@quick
+@given(names=st.lists(st.sampled_from(["a", "b", " b", "", "größe"]), max_size=9))
+def test_few_names_are_numbered_as_many_are(names):
+    few, many = coded(names), coded(array(names, "string"))
+    assert few.words == many.words == list(dict.fromkeys(names))
+    assert few.codes.tolist() == many.codes.tolist()
+
+
+@pytest.mark.parametrize("sign", messages.SIGNS, ids=lambda sign: sign.pattern.pattern[:40])
+def test_no_message_is_passed_over_for_want_of_a_word(sign):
+    """Each alternative of each pattern, written as a text that it finds, is heard."""
+    for alternative in re.split(r"\|(?![^(]*\))", sign.pattern.pattern):
+        text = re.sub(r"\(\?P<detail>[^)]*\)", "8", alternative)
+        text = re.sub(r"\(\?:(\w+)\|\w+\)", r"\1", text).replace("[Ee]vents?", "Event").replace(".*", " ")
+        text = text.replace("\\", "")
+        assert sign.pattern.search(text), text
+        heard = messages.Messages()
+        heard.hear(1, text)
+        assert heard.hits, text
+
+
+def test_counters_added_up_in_pieces_are_those_added_up_at_once(tmp_path, monkeypatch):
+    logs = [read(write(tmp_path, FULL, "full")), read(write(tmp_path, FULL.replace("axpy", "axpz"), "other"))]
+    whole = combine(logs)
+    monkeypatch.setattr(sums, "_CELLS", 3)
+    pieces = combine(logs)
+    for one, other in zip((whole.counters, whole.marks), (pieces.counters, pieces.marks), strict=True):
+        assert one.shape[1] > 1 and one.equals(other)
 
 
 LOGS = st.builds(

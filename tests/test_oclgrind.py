@@ -16,6 +16,7 @@ from run_support import ROOT, STAND_INS, block
 from eprof import api, counters, logs
 from eprof.collect.collectors.oclgrind import BlockStrip
 from eprof.errors import LogError, UsageError
+from eprof.logs import oclgrind as reader
 from eprof.logs.mangled import called
 
 MIXED = """Instructions executed for kernel 'mix':
@@ -169,6 +170,16 @@ def test_blocks_of_two_processes_at_once_are_noticed(tmp_path):
     notes = " ".join(logs.read(path).notes)
     assert "cut off" in notes
     assert "outside any block" in notes
+
+
+@pytest.mark.parametrize("before", range(0, 140, 7))
+def test_the_first_block_is_found_wherever_pieces_of_the_file_end(tmp_path, monkeypatch, before):
+    monkeypatch.setattr(reader, "_PIECE", 64)
+    path = tmp_path / "out"
+    path.write_text("x" * before + "\n" + block())
+    assert reader.is_in(str(path))
+    path.write_text("x" * before + "\n" + block().replace("kernel", "kernels"))
+    assert not reader.is_in(str(path))
 
 
 def test_copies_of_unknown_size_make_bytes_unknown(tmp_path):
