@@ -197,6 +197,13 @@ def test_a_line_that_only_looks_like_a_row_is_left_out_while_launches_are_added_
         assert value(log, "axpy", FFMA) == sum(range(40)) - 3 and log.skipped_lines == 1
 
 
+def test_rows_that_end_before_a_column_that_is_needed_are_none(tmp_path):
+    lines = [row(0, FFMA, "inst", 5), row(1, FFMA, "inst", 6) + ',"2"']
+    log = log_of(tmp_path, NEW + ',"Invocations"', *lines)
+    assert list(log.tables[0].counters[FFMA]) == [6] and log.skipped_lines == 1
+    assert "has no rows" in refused(tmp_path, NEW + ',"Invocations"', lines[0])
+
+
 def test_a_raw_page_of_many_rows_is_that_of_few_below_each_other(tmp_path, monkeypatch):
     rows = [(n, 7, f"k{n % 3}", n, "n/a" if n % 5 else f"1; {n}", f"{n},000") for n in range(20)]
     whole = log_of(tmp_path, wide(*rows).encode())

@@ -213,12 +213,12 @@ def _parse(
 
     False, and nothing is kept, if `number` lines did not make as many rows: some line ends inside of quotes.
     """
-    full, tables, misfits = section.prefix + len(section.columns), list[pa.Table](), list[str]()
+    least = max([section.least, *(one + 1 for one in wanted or ())])
+    widths, tables, misfits = range(least, section.prefix + len(section.columns) + 1), list[pa.Table](), list[str]()
     while number:
-        line = _first(text)
-        width = _width(line)
-        if not section.least <= width <= full:
-            text, number = _without_misfits(section, bytes(text), number, misfits)
+        width = _width(_first(text))
+        if width not in widths:
+            text, number = _without_misfits(widths, bytes(text), number, misfits)
             continue
         odd: list[str] = []
         table = _arrow(text, width, wanted, as_text, odd)
@@ -238,7 +238,7 @@ def _width(line: bytes) -> int:
     return max(1, len(split(line.decode("utf-8", "replace"))))
 
 
-def _without_misfits(section: Section, text: bytes, number: int, misfits: list[str]) -> tuple[bytes, int]:
+def _without_misfits(widths: range, text: bytes, number: int, misfits: list[str]) -> tuple[bytes, int]:
     """Lines without the first ones that have more or fewer fields than a row; these go to `misfits`.
 
     A line may have millions of fields: as a table it would take a column for each.
@@ -247,7 +247,7 @@ def _without_misfits(section: Section, text: bytes, number: int, misfits: list[s
     while number:
         end = text.find(b"\n", place)
         line = text[place : end if end >= 0 else len(text)]
-        if section.least <= _width(line) <= section.prefix + len(section.columns):
+        if _width(line) in widths:
             break
         misfits.append(line[:_EXAMPLE].decode("utf-8", "replace"))
         place, number = place + len(line) + 1, number - 1
