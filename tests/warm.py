@@ -195,11 +195,19 @@ def _prepare():
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     from eprof import costs, counters
+    from eprof.report import page
 
     for once in (counters.definitions, counters.names_in_use, counters.descriptions, counters.other_names):
         once()
     for name in costs.tables():
         costs.load(name)
+    # What most pages are made with; compiling it takes as long as the rest of a short report.
+    importlib.import_module("pyarrow.pandas_compat")
+    for path in (ROOT / "reports").glob("*.html"):
+        if not path.name.startswith(("diff", "roofline", "validation")):
+            page._templates().get_template(path.name)
+    for name in ("report.css", "report.js"):
+        page._asset(name)
 
 
 def _serve(link):
