@@ -154,6 +154,8 @@ def main() -> int:
                     seconds=run.seconds - before[1],
                 )
     for run in runs:
+        if not run.inputs:
+            continue
         rate = run.inputs / run.seconds if run.seconds else 0
         print(
             f"{run.target.name}: {run.inputs:,} inputs, {run.broken} broke something, {rate:.0f} a second", flush=True
