@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from eprof.logs import header as headers
 from eprof.logs import text
 from eprof.logs.header import Header
 from eprof.logs.messages import PROFILER_LINE, Messages, is_chatter
+from eprof.logs.pieces import Array
 from eprof.logs.section import Body, ColumnSection, Form, Ignored, Parsed, Section, parse
 from eprof.logs.store import Store
 from eprof.logs.stream import Tuning
@@ -30,6 +32,7 @@ _SECTIONS: dict[str, type[Section]] = {
 # What is quick to find and may end the rows of a table: an empty line, a line that starts with `=`, a header.
 _NEWLINE, _EQUALS = b"\n="
 _STEP = 1 << 21
+_SHORT = 1 << 15  # bytes of a block that is likely to be read line by line
 _HEADER_STARTS = (b'\n"Device",', b'\n"Start",', b'\n"Time(%)"', b'\n"Type",')
 _HEADERS = tuple(start[1:] for start in _HEADER_STARTS)
 _LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
@@ -86,6 +89,8 @@ class Walk:
 
     def _bodies(self, block: bytes, marks: "Marks", place: int) -> int:
         """Try to read the rows from `place` on together. Gives minus the place behind, or up to where it failed."""
+        if len(block) - place < self._tuning.fast_from:
+            return len(block)
         stop = marks.next_break(place)
         for _ in range(2):
             if stop - place < self._tuning.fast_from:
@@ -259,13 +264,24 @@ class Marks:
         self.block = block
         self.foreseen: dict[tuple[int, int], tuple[Form, Future[Parsed]]] = {}
         self.is_foreseen = False
-        data = np.frombuffer(block, dtype=np.uint8)
-        steps = range(0, len(block), _STEP)
-        found = [np.flatnonzero(data[start : start + _STEP] == _NEWLINE) + start for start in steps]
-        self._ends = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
-        starts = self._ends[:-1] + 1 if block.endswith(b"\n") else self._ends + 1
-        first = data[starts]
-        self._breaks = starts[(first == _NEWLINE) | (first == _EQUALS)]
+        if len(block) > _SHORT:
+            self._breaks  # noqa: B018 - now, beside the reading of the block before
+
+    @cached_property
+    def _ends(self) -> Array:
+        steps = range(0, len(self.block), _STEP)
+        found = [np.flatnonzero(self._data[start : start + _STEP] == _NEWLINE) + start for start in steps]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+    @cached_property
+    def _breaks(self) -> Array:
+        starts = self._ends[:-1] + 1 if self.block.endswith(b"\n") else self._ends + 1
+        first = self._data[starts]
+        return np.asarray(starts[(first == _NEWLINE) | (first == _EQUALS)])
+
+    @property
+    def _data(self) -> Array:
+        return np.frombuffer(self.block, dtype=np.uint8)
 
     def next_break(self, place: int) -> int:
         """The start of the first line from `place` on that is empty or starts with `=`."""

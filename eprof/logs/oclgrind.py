@@ -38,7 +38,7 @@ _WHOLE = ("load ", "store ")  # counted in bytes too, which are right for vector
 _VECTORS = ("insertelement", "extractelement", "shufflevector")
 _OWN = re.compile(r"(load|store|vload|vstore|atomic|call) .+|[a-z]+( f(16|32|64)( assumed)?)?")
 _GUESS = "f32"
-_PIECE, _LOOK_PIECES = 1 << 20, 64  # bytes, and pieces of a program's own output before its first kernel
+_PIECE, _LOOK_PIECES = 1 << 16, 1 << 10  # bytes; pieces of a program's own output before its first kernel
 
 
 @dataclass

@@ -71,7 +71,7 @@ def read_tuned(
         if columns is None and ncu.is_in(first):
             return ncu.read(source, chain([first], pieces), keep, parts, tuning.fold_rows)
         store = Store(names or {}, keep, tuning.fold_rows, parts)
-        store.later.at_once = size < tuning.fast_from
+        store.later.at_once = size < (tuning.chunk_bytes if packing.kind(source.head) is None else tuning.fast_from)
         walk = Walk(store, tuning, _given(columns))
         marks = map(Marks, chain([first], pieces))
         with closing(store.later):
