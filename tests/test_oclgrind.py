@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -239,10 +240,13 @@ def test_without_work_or_traffic_there_is_no_time(tmp_path):
 # ------------------------------------------------------------------------------------------------ the real device
 
 
+def environment(**more):
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "PATH": path, **more}
+
+
 def eprof(folder, *arguments, **more):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **more}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    return warm.run(arguments, folder, environment)
+    return warm.run(arguments, folder, environment(**more))
 
 
 @simulator
@@ -266,16 +270,9 @@ def test_a_real_program_on_the_simulated_device(tmp_path):
 
 @simulator
 def test_a_locale_that_is_not_installed_does_not_kill_the_program(tmp_path):
-    done = eprof(
-        tmp_path,
-        "run",
-        "--no-report",
-        sys.executable,
-        "--",
-        STAND_INS / "opencl_program.py",
-        "64",
-        "1",
-        LC_ALL="xx_YY.UTF-8",
+    words = [sys.executable, "-m", "eprof", "run", "--no-report", sys.executable, "--", STAND_INS / "opencl_program.py"]
+    done = subprocess.run(
+        [*words, "64", "1"], cwd=tmp_path, env=environment(LC_ALL="xx_YY.UTF-8"), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
 

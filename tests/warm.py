@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 # What Python and the loader look at before eprof runs: a server for each choice of these. Others are set in the child.
 _EARLY = ("LD_", "LC_", "LANG", "PYTHON", "MALLOC_", "OMP_", "OPENBLAS_", "ARROW_")
 _LATE = ("PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")
+_LATE += ("PYTHON_VERSION", "PYTHON_SHA256", "PYTHON_PIP_VERSION")  # said by container images, to nobody
 _CAN = hasattr(socket, "SOCK_SEQPACKET") and sys.platform.startswith("linux")
 
 
