@@ -13,7 +13,8 @@ from eprof.logs.section import DICTIONARY, WHOLE, ColumnSection, Section
 from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.values import LARGEST, SECONDS, cells, is_number, seconds
 
-_LAUNCH_ID = re.compile(r" \[[0-9]+\]\Z")
+_LAUNCH_ID = re.compile(r" \[\d+\]$")
+_LAUNCH_ID_ASCII = re.compile(r" \[[0-9]+\]\Z")  # what `_strip_launch_ids` takes off
 _LIKE_A_CALL = re.compile(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
 
@@ -27,7 +28,7 @@ def _names(texts: Column, have_launch_ids: bool) -> Coded:
     """The names of what ran, without what stands around them."""
     if isinstance(texts, list):
         names = [text.strip() for text in texts]
-        return coded([strip_launch_id(name) for name in names] if have_launch_ids else names)
+        return coded([_LAUNCH_ID_ASCII.sub("", name) for name in names] if have_launch_ids else names)
     trimmed = pc.utf8_trim_whitespace(texts)
     return coded(_strip_launch_ids(trimmed) if have_launch_ids else trimmed)
 
