@@ -15,10 +15,20 @@ _SHORT = {
     errno.EDQUOT: _SPACE,
     errno.EFBIG: "a temporary file would be larger than is allowed; allow more (`ulimit -f`)",
 }
+_LONGEST, _START, _END = 4000, 800, 400  # characters of a message
 
 
 class EprofError(Exception):
-    """Root of all errors that a user can mend. The door prints it as one message and exits with code 1."""
+    """Root of all errors that a user can mend. The door prints it as one message and exits with code 1.
+
+    A message may quote what a file holds, which may be endless: its middle is left out then, for it ends with what to do.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        if len(message) > _LONGEST:
+            left_out = len(message) - _START - _END
+            message = f"{message[:_START]}… ({left_out:,} more characters) …{message[-_END:]}"
+        super().__init__(message)
 
 
 class LogError(EprofError):
