@@ -21,7 +21,7 @@ _LONGEST, _START, _END = 4000, 800, 400  # characters of a message
 class EprofError(Exception):
     """Root of all errors that a user can mend. The door prints it as one message and exits with code 1.
 
-    A message may quote what a file holds, which may be endless: its middle is left out then, for it ends with what to do.
+    A message may quote what a file holds, which may be endless: its middle is left out, for it ends with what to do.
     """
 
     def __init__(self, message: str = "") -> None:

@@ -304,7 +304,9 @@ def test_columns_that_unpack_without_end(tmp_path):
 
 def test_an_error_that_quotes_something_endless_still_says_what_to_do():
     said = str(EprofError(f"a.csv: has no column {'9' * 50_000}; name one with --mapping."))
-    assert len(said) < 1500 and said.startswith("a.csv: has no column 9") and said.endswith("; name one with --mapping.")
+    assert (
+        len(said) < 1500 and said.startswith("a.csv: has no column 9") and said.endswith("; name one with --mapping.")
+    )
     assert "48," in said and "more characters" in said
     short = "b.csv: " + "word " * 700
     assert str(EprofError(short)) == short
