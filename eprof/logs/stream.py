@@ -94,7 +94,7 @@ def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[byt
     try:
         yield from packing.unpack(chunks, how, source.notes, size)
     except LogError as err:
-        raise LogError(err if str(err).startswith(source.path) else f"{source.path}: {err}") from err
+        raise LogError(str(err) if str(err).startswith(source.path) else f"{source.path}: {err}") from err
 
 
 def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
