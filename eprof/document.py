@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from eprof.logs.table import Log
     from eprof.profile import Device
 
+_INTENSITY = "intensity_flop_per_byte"
 _MARK_WORDS = {bits: names(bits) for bits in range(16)}
 
 
@@ -324,28 +325,32 @@ def _intensity(energy: Energy) -> float | None:
 
 def _kernels(energy: Energy, frame: pd.DataFrame, counted: _Cells) -> Iterator[dict[str, Any]]:
     """A dict for each kernel. Columns become lists once: 5,000 kernels in a blink."""
-    columns = [counted.cells(at) for at in range(len(counted.names))]
+    cells = zip(*(counted.cells(at) for at in range(len(counted.names))), strict=True)
     marks = _family_words(energy)
-    times = [_MARK_WORDS[int(mark)] for mark in _time_marks(energy)]
-    records = frame[
-        ["device", "kernel", "launches", "time_s", "power_w", "intensity_flop_per_byte"]
-        + ["computation_j", "data_j", "constant_j", "total_j"]
-    ].to_numpy(dtype=object)
-    for row, (device, kernel, launches, time_s, power_w, flop_b, *joules) in enumerate(records):
-        parts = dict(zip(("computation", "data", "constant", "total"), map(_number, joules), strict=True))
+    known = {name: _numbers(frame[name].to_numpy(dtype=np.float64)) for name in ("time_s", "power_w", _INTENSITY)}
+    joules = zip(*(_numbers(frame[f"{part}_j"].to_numpy(dtype=np.float64)) for part in marks), strict=True)
+    rows = zip(
+        frame["device"].to_numpy(dtype=object),
+        frame["kernel"].to_numpy(dtype=object),
+        frame["launches"].tolist(),
+        (_MARK_WORDS[mark] for mark in _time_marks(energy).tolist()),
+        joules,
+        cells if counted.names else [()] * len(frame),
+        strict=True,
+    )
+    for row, (device, kernel, launches, time_marks, parts, counts) in enumerate(rows):
         words = {family: marks[family][row] for family in marks}
-        cells = zip(counted.names, (column[row] for column in columns), strict=True)
         yield {
             "name": kernel,
             "device": None if pd.isna(device) else device,
             "launches": int(launches),
-            "time_s": _number(time_s),
-            "time_marks": times[row],
-            "power_w": _number(power_w),
-            "counts": {name: cell for name, cell in cells if cell is not None},
-            "energy_j": {**parts, "measured": None},
+            "time_s": known["time_s"][row],
+            "time_marks": time_marks,
+            "power_w": known["power_w"][row],
+            "counts": {name: cell for name, cell in zip(counted.names, counts, strict=True) if cell is not None},
+            "energy_j": {**dict(zip(marks, parts, strict=True)), "measured": None},
             "energy_marks": words,
-            "intensity_flop_per_byte": _number(flop_b),
+            _INTENSITY: known[_INTENSITY][row],
             "marks": words["total"],
         }
 
