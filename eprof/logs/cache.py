@@ -39,6 +39,7 @@ _LISTED = (
     "example_skipped",
     "processes",
 )
+_ROWS = {"device", "kernel", "run", "launches", "time_s"}
 
 
 def place() -> Path | None:
@@ -213,7 +214,7 @@ def _table(stored: pa.Table, kind: str, units: Mapping[str, str]) -> Table:
     counters = {
         name.removeprefix("counter "): one.to_numpy() for name, one in columns.items() if name.startswith("counter ")
     }
-    if counters.keys() != units.keys():
-        raise ValueError("an entry of other counters")
+    if counters.keys() != units.keys() or not _ROWS <= rows.keys():
+        raise ValueError("an entry of other columns")
     frame = pd.DataFrame(rows)
     return Table(kind, frame, pd.DataFrame(counters, index=frame.index, dtype="float64"), units)
