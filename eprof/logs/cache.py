@@ -214,7 +214,7 @@ def _table(stored: pa.Table, kind: str, units: Mapping[str, str]) -> Table:
     counters = {
         name.removeprefix("counter "): one.to_numpy() for name, one in columns.items() if name.startswith("counter ")
     }
-    if counters.keys() != units.keys() or not _ROWS <= rows.keys():
+    if counters.keys() != units.keys() or not rows.keys() >= _ROWS:
         raise ValueError("an entry of other columns")
     frame = pd.DataFrame(rows)
     return Table(kind, frame, pd.DataFrame(counters, index=frame.index, dtype="float64"), units)
