@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eprof import counters, late, logs, runs
+from eprof import counters, logs, runs
 from eprof.errors import CollectError, LogError, UsageError
 from eprof.logs.cache import place as cache_place
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
@@ -55,8 +55,6 @@ def load(
     regular expression whose first group is the rank in a log's path, where one number in the names does not tell it.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
-    # What comes after reading takes about a third of a second to load: time to parse 50 MB in.
-    late.begin("pandas", "eprof.profile", "eprof.document")
     found, missing = _expand(inputs)
     homes = [path for path in found if runs.is_run(path)]
     directories, empty = runs.open_all(homes, alone=len(homes) == len(found))

@@ -74,9 +74,7 @@ def _failed(err: Exception | KeyboardInterrupt) -> int:
             return _complain(f"eprof: ended by {signal.Signals(number).name}.", 128 + number)
         case KeyboardInterrupt():
             return _complain("eprof: interrupted; nothing was written.", 130)
-    from eprof import late
-
-    short = next((one for one in map(shortage, [err, *late.trouble()]) if one is not None), None)
+    short = shortage(err)
     if short is None and isinstance(err, OSError) and err.filename is not None:
         return _complain(f"eprof: {os.fsdecode(err.filename)}: {err.strerror}.", 1)
     if short is None and isinstance(err, FileNotFoundError):

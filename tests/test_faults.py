@@ -205,7 +205,7 @@ def test_one_log_too_large_for_the_memory_is_not_left_out_of_the_total(log, tmp_
     if done.returncode == 0:
         assert not any("Left out" in one for one in told(tmp_path / "a.json")["warnings"])
     else:
-        says(done, 1, "large.csv: ", "(`ulimit -v`)")
+        says(done, 1, "there is not enough memory; allow more (`ulimit -v`)")
 
 
 def test_few_descriptors_are_enough_for_many_logs(tmp_path):

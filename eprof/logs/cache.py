@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
-from eprof.late import pandas as pd
 from eprof.logs.table import Log, Table
 
 SMALLEST_BYTES = 8 << 20

@@ -18,8 +18,8 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from eprof.late import pandas as pd
 from eprof.logs import spelling
 from eprof.logs.gathering import named, together
 from eprof.logs.header import SUMMARY, TRACE, WIDE

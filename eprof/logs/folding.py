@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
-from eprof.late import pandas as pd
 from eprof.logs.pieces import Array, Piece
 from eprof.logs.table import COUNT
 from eprof.logs.values import UNITS

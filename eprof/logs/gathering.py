@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from eprof.late import pandas as pd
 from eprof.logs.table import Log, Table
 
 Array = np.ndarray[Any, Any]

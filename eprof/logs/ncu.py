@@ -22,7 +22,7 @@ from eprof.logs.ncu_wide import Sample, Wide
 from eprof.logs.nsys import Nsys
 from eprof.logs.stream import Source
 from eprof.logs.table import Log
-from eprof.logs.threads import ahead
+from eprof.logs.threads import ahead, are_dear
 
 _SIGN = re.compile(
     rb'(?:^|\n)(?:[^\n]*"?Process ID"?,"?Process Name"?,|==(?:PROF|ERROR|WARNING)== |"?Time ?\(%\)"?,"?Total Time \('
@@ -65,9 +65,10 @@ def read(
     Raises LogError, one sentence, if there are no kernels in it.
     """
     reader = _Reader(source, keep, parts, fold_rows)
-    is_short = os.fstat(source.handle.fileno()).st_size < _SHORT  # starting threads takes longer than reading it
+    # Starting threads takes longer than reading a short log.
+    alone = os.fstat(source.handle.fileno()).st_size < _SHORT or are_dear()
     found = map(ncu_rows.sections, blocks)
-    for lines, top, sections in found if is_short else ahead(found):
+    for lines, top, sections in found if alone else ahead(found):
         reader.feed(lines, top, sections)
     return reader.log()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from eprof.errors import LogError
-from eprof.late import pandas as pd
 from eprof.logs.ncu_long import Long, Part
 from eprof.logs.ncu_numbers import Array
 from eprof.logs.ncu_rows import Section, coded, together

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eprof.late import pandas as pd
 from eprof.logs import ncu_instances, ncu_parts
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, counted, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import LONG, Rows, Section, coded, together

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pandas as pd
 
-from eprof.late import pandas as pd
 from eprof.logs.ncu_long import Part
 from eprof.logs.table import Table, categories, framed, matrix
 

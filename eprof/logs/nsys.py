@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 
-from eprof.late import pandas as pd
 from eprof.logs.header import split
 from eprof.logs.table import Table, framed, name_column
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from eprof.errors import LogError
-from eprof.late import pandas as pd
 from eprof.logs.mangled import Called, called
 from eprof.logs.table import COUNT, Launches, Log, Table, framed, matrix, name_column
 from eprof.marks import Mark

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from eprof.errors import UsageError
-from eprof.late import pandas as pd
 from eprof.logs.table import Log, Table
 
 # What rows of one kernel can be told apart by.

@@ -17,7 +17,7 @@ from eprof.logs.sqlite import read_sqlite
 from eprof.logs.store import Store
 from eprof.logs.stream import Source, Tuning, blocks, open_source
 from eprof.logs.table import Log
-from eprof.logs.threads import ahead
+from eprof.logs.threads import ahead, are_dear
 from eprof.resources import content
 
 _MOST_COLUMNS = 1 << 20  # bytes of a file of column names
@@ -71,7 +71,8 @@ def read_tuned(
         if columns is None and ncu.is_in(first):
             return ncu.read(source, chain([first], pieces), keep, parts, tuning.fold_rows)
         store = Store(names or {}, keep, tuning.fold_rows, parts)
-        store.later.at_once = size < (tuning.chunk_bytes if packing.kind(source.head) is None else tuning.fast_from)
+        few = tuning.chunk_bytes if packing.kind(source.head) is None else tuning.fast_from
+        store.later.at_once = size < few or are_dear()
         walk = Walk(store, tuning, _given(columns))
         marks = map(Marks, chain([first], pieces))
         with closing(store.later):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 
-from eprof.late import pandas as pd
 from eprof.logs.columns import Coded
 from eprof.logs.folding import fold
 from eprof.logs.header import WIDE

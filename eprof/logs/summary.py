@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
-from eprof.late import pandas as pd
 from eprof.logs.columns import Arrays, Columns, chosen, coded, no_blanks, words
 from eprof.logs.header import EVENTS, Header
 from eprof.logs.pieces import Array, Piece

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from eprof.late import pandas as pd
 from eprof.logs.table import Table
 from eprof.marks import Mark
 

@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-
-from eprof.late import pandas as pd
+import pandas as pd
 
 # Units of a counter's values after reading. Only "count" is a count; the others are kept as what they are.
 COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "level", "other"

@@ -6,6 +6,7 @@ them, starting threads would take longer than reading.
 """
 
 import os
+import resource
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -15,12 +16,19 @@ from typing import ParamSpec, TypeVar
 T = TypeVar("T")
 P = ParamSpec("P")
 _WAITING = 2
+_SCARCE_BYTES = 2 << 30
 _MOST_WORKERS = 8
 
 
 def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def are_dear() -> bool:
+    """Whether addresses are so few (`ulimit -v`) that threads, for which 70 MB each are set aside, take most of them."""
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return most != resource.RLIM_INFINITY and most < _SCARCE_BYTES
 
 
 def ahead(items: Iterator[T], see: Callable[[T, Executor], None] | None = None) -> Iterator[T]:
