@@ -26,7 +26,7 @@ def cores() -> int:
 
 
 def are_dear() -> bool:
-    """Whether addresses are so few (`ulimit -v`) that threads, for which 70 MB each are set aside, take most of them."""
+    """Whether addresses are so few (`ulimit -v`) that threads, each of which sets 70 MB of them aside, take most."""
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
     return most != resource.RLIM_INFINITY and most < _SCARCE_BYTES
 
