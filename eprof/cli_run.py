@@ -272,7 +272,8 @@ def _report(
     home = Path(session.directory.path)
     shown = _short(home)
     if not session.has_kernels:
-        _say(f"Nothing was collected to report on; the run is kept in {shown}.")
+        where = f"the run is kept in {shown}" if home.is_dir() else f"{shown} is gone"
+        _say(f"Nothing was collected to report on; {where}.")
         return status or 1
     if options.no_report:
         _say(f"run directory {shown}; `eprof report {shown}` makes its report.")

@@ -415,7 +415,9 @@ def test_a_working_directory_that_is_gone(log, tmp_path):
 def test_a_run_in_a_working_directory_that_is_removed_meanwhile(simulated):
     done = simulated.run(simulated.script(emit(block()) + 'rm -r "$PWD"\n'))
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "the working directory does not exist any more" in done.stderr
+    # Whether the run directory is removed before or after the last log was moved there is chance.
+    said = ("the working directory does not exist any more", "Nothing was collected to report on")
+    assert any(one in done.stderr for one in said), done.stderr
 
 
 # ----------------------------------------------------------------------------------------- two at once, cache, clock
