@@ -44,6 +44,11 @@ def scaled(table: pd.DataFrame, names: Iterable[str], factor: float) -> pd.DataF
     return pd.DataFrame(values, columns=table.columns, index=table.index, copy=False)
 
 
+def known_or_zero(values: Floats) -> Floats:
+    """The same with 0 where nothing is known."""
+    return np.where(np.isnan(values), 0.0, values)
+
+
 def known_sum(values: Floats) -> Floats:
     """The sum of what is known in each row of (n_rows, n); NaN where nothing is."""
     known = ~np.isnan(values)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from eprof.arrays import Floats, columns_of, marks_of
+from eprof.arrays import Floats, columns_of, known_or_zero, marks_of
 from eprof.costs import Costs
 from eprof.counts import Counts
 from eprof.errors import UsageError
@@ -66,7 +66,7 @@ def roofline_s(table: pd.DataFrame, costs: Costs) -> Floats:
     """The least time in s at the peaks of `costs`; NaN where a peak that is needed is not known."""
     peaks = costs.peaks
     work = _seconds(_flops(table, "fp32"), peaks.sp_gflops) + _seconds(_flops(table, "fp64"), peaks.dp_gflops)
-    traffic = np.nan_to_num(columns_of(table, ("dram_read", "dram_write"))).sum(axis=1)
+    traffic = known_or_zero(columns_of(table, ("dram_read", "dram_write"))).sum(axis=1)
     return np.maximum(work, _seconds(traffic, peaks.dram_gb_per_s))
 
 
@@ -74,7 +74,7 @@ def _flops(table: pd.DataFrame, kind: str) -> Floats:
     each = {name: one.flops for name, one in COUNTS.items() if one.flops and one.group == kind}
     total = np.zeros(len(table))
     for column, flops in zip(columns_of(table, each).T, each.values(), strict=True):
-        total += np.nan_to_num(column) * flops
+        total += known_or_zero(column) * flops
     return total
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from eprof.arrays import Floats, columns_of, known_sum, scaled
+from eprof.arrays import Floats, columns_of, known_or_zero, known_sum, scaled
 from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
 from eprof.counts import Counts
 from eprof.energy import attribute
@@ -60,7 +60,7 @@ class Work:
     def under_the_roof(self) -> tuple[Floats, Floats, Floats]:
         """FP32 flops, FP64 flops and DRAM bytes of each kernel; 0 where not known, as `modelled.roofline_s` has it."""
         table = self.counts.table
-        known = pd.DataFrame(np.nan_to_num(table.to_numpy(dtype=np.float64)), columns=table.columns)
+        known = pd.DataFrame(known_or_zero(table.to_numpy(dtype=np.float64)), columns=table.columns)
         return flops_of(known, "fp32"), flops_of(known, "fp64"), traffic_of(known)
 
     def roof_s(self, peaks: Peaks) -> Floats:
