@@ -1,5 +1,6 @@
 """What the tests of `eprof run` share: a bench with stand-in tools, where eprof runs as a user runs it."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -120,6 +121,17 @@ class Bench:
         """`run.json`."""
         return json.loads((self.folder / name / "run.json").read_text())
 
+    def await_end(self, name="program.eprof", seconds=20):
+        """Wait until nobody writes to a run directory any more: the helper, which may outlive eprof, holds its lock."""
+        until = time.monotonic() + seconds
+        place = os.open(self.folder / name, os.O_RDONLY)
+        try:
+            while not _locked(place):
+                assert time.monotonic() < until, f"{name} is still written to"
+                time.sleep(0.01)
+        finally:
+            os.close(place)
+
     def await_file(self, name, text="", seconds=20):
         """Wait until a file of the working directory holds `text`."""
         until = time.monotonic() + seconds
@@ -127,6 +139,14 @@ class Bench:
         while not (path.exists() and text in path.read_text(errors="replace")):
             assert time.monotonic() < until, f"{name} did not come to hold {text!r}"
             time.sleep(0.01)
+
+
+def _locked(place):
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from eprof.errors import CollectError, LogError
 
 COUNTING = f"""
 import sys, time
-for n in range(1, 400):
+for n in range(1, 4000):
     sys.stdout.write({block()!r})
     sys.stdout.flush()
     open("done", "w").write(str(n))
@@ -149,6 +149,7 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
         if number % 2:
             os.kill(child, signal.SIGKILL)
         running.communicate(timeout=30)
+        simulated.await_end(name)
         said = json.loads((simulated.folder / name / "run.json").read_text())
         assert said["status"] == "partial"
         assert said["program"] == [program]
@@ -169,13 +170,13 @@ def _child(pid):
 
 def test_the_program_goes_on_when_eprof_dies(simulated):
     """Its output goes to a process that lives on, so nothing breaks under it, and what it still writes is kept."""
-    program = simulated.python(COUNTING.replace("400", "60"))
+    program = simulated.python(COUNTING.replace("4000", "60"))
     running = simulated.start(program, start_new_session=True)
     simulated.await_file("done", "1")
     os.kill(running.pid, signal.SIGKILL)
     running.communicate(timeout=30)
     simulated.await_file("done", "59")
-    time.sleep(0.05)
+    simulated.await_end()
     assert api.load(simulated.folder / "program.eprof").counted[0].launches.kernels["launches"].sum() == 59
 
 

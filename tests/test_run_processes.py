@@ -105,12 +105,7 @@ def test_children_that_live_on_still_have_their_counts_written(simulated):
     late = f"import os, time\nif not os.fork():\n    time.sleep(0.6)\n    os.write(1, {block()!r}.encode())\n"
     done = simulated.run("--no-report", simulated.python(late))
     assert done.returncode == 1  # nothing yet
-    until = time.monotonic() + 10
-    logs = simulated.folder / "program.eprof" / "logs"
-    while not list(logs.glob("counters-1-*.txt")):
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    time.sleep(0.05)
+    simulated.await_end()
     assert document(simulated)["launches"] == 1
 
 
