@@ -66,7 +66,9 @@ def combine(logs: Sequence[Log]) -> Launches:
             {
                 "device": objects([device for device, _, _ in kernels.rows]),
                 "kernel": objects([kernel for _, kernel, _ in kernels.rows]),
-                "launches": np.where(launches > 0, launches, timed).astype(np.int64),
+                "launches": np.where(launches > 0, launches, np.where(timed > 0, timed, _seen(placed, size))).astype(
+                    np.int64
+                ),
                 "time_s": time_s,
                 "time_marks": time_marks,
                 **({"part": objects([part for *_, part in kernels.rows])} if kernels.has_parts else {}),
@@ -77,6 +79,12 @@ def combine(logs: Sequence[Log]) -> Launches:
         units,
         tuple(warnings),
     )
+
+
+def _seen(placed: Sequence[tuple[Table, Array]], size: int) -> Array:
+    """How many launches of each kernel some table tells of, whatever it knows of them."""
+    told = [np.bincount(row, table.rows["launches"].to_numpy(), size) for table, row in placed]
+    return np.asarray(np.max(told, axis=0)) if told else np.zeros(size)
 
 
 def _added_up(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[Sums, Times]:

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
 from eprof.errors import LogError
 from eprof.logs import ncu_long, ncu_parts, ncu_rows, ncu_wide
@@ -16,6 +17,7 @@ from eprof.logs.ncu_folding import Numbers, joined, whole_launches
 from eprof.logs.ncu_long import TIMES, Long, Part
 from eprof.logs.ncu_messages import CSV, Messages
 from eprof.logs.ncu_numbers import Locale, Style, Unit
+from eprof.logs.ncu_page import COLUMNS, Page
 from eprof.logs.ncu_rows import Lines, Rows, Section
 from eprof.logs.ncu_tables import ASIDE, counting, tables_of
 from eprof.logs.ncu_wide import Sample, Wide
@@ -37,6 +39,10 @@ _SHORT = 1 << 18  # bytes
 SLOWED = (
     "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
     "with `nsys stats`, or --time"
+)
+ROUNDED = (
+    "ncu's page for reading rounds scaled numbers to two decimals; `--csv --page raw --print-units base` writes them "
+    "whole"
 )
 
 
@@ -100,6 +106,7 @@ class _Reader:
     def __init__(self, source: Source, keep: Container[str] | None, parts: str | None, fold_rows: int) -> None:
         self.source, self.keep, self.by, self.fold_rows = source, keep, parts, fold_rows
         self.messages, self.nsys, self.locale = Messages(), Nsys(), Locale()
+        self.page, self.pages = Page(), dict[str, _Open]()
         self.skipped, self.example, self.notes = 0, "", list[str]()
         self.sections: list[_Open] = []
         self.opened: list[tuple[_Open, Long | Wide]] = []
@@ -123,24 +130,39 @@ class _Reader:
         """Lines that are no rows: words of ncu, tables of nsys, output of the program."""
         for index in range(len(lines.starts)) if indexes is None else indexes:
             text = lines.text(index)
-            if not (self.messages.hear(first + index, text) or self.nsys.feed(first + index, text)) and text.strip():
+            if not self._is_of_use(first + index, text) and text.strip():
                 self._skip(text)
+        for kind in COLUMNS:
+            self._take(kind)
+
+    def _is_of_use(self, number: int, text: str) -> bool:
+        return self.messages.hear(number, text) or self.page.feed(number, text) or self.nsys.feed(number, text)
+
+    def _take(self, kind: str) -> None:
+        """The rows of the page for reading that came."""
+        table = self.page.take(kind)
+        if table is None:
+            return
+        if kind not in self.pages:
+            self.pages[kind] = self._opened(self.page.section(kind))
+        self._hold(self.pages[kind], [table])
 
     def _skip(self, text: str, number: int = 1) -> None:
         self.skipped += number
         self.example = self.example or text[:80]
 
     def _open(self, section: Section) -> _Open:
+        self.sections.append(self._opened(section))
+        return self.sections[-1]
+
+    def _opened(self, section: Section) -> _Open:
         section.part = ncu_parts.column_of(section, self.by)
         if section.kind == ncu_rows.UNKNOWN:
             self.unknown.append(section.first_line)
-            one = _Open(section, [], ())
-        elif section.kind == ncu_rows.RAW:
-            one = _Open(section, ncu_wide.columns_of(section, self.keep), ncu_rows.ALL)
-        else:
-            one = _Open(section, *ncu_long.columns_of(section))
-        self.sections.append(one)
-        return one
+            return _Open(section, [], ())
+        if section.kind == ncu_rows.RAW:
+            return _Open(section, ncu_wide.columns_of(section, self.keep), ncu_rows.ALL)
+        return _Open(section, *ncu_long.columns_of(section))
 
     def _rows(self, one: _Open, lines: Lines, first: int) -> None:
         """Take lines of a section. first: the number of the first of them in the log."""
@@ -154,7 +176,10 @@ class _Reader:
         self._between(lines, first, found.others)
         for text in found.misfits:
             self._skip(text)
-        one.found.tables += found.tables
+        self._hold(one, found.tables)
+
+    def _hold(self, one: _Open, tables: Sequence[pa.Table]) -> None:
+        one.found.tables += tables
         if sum(len(table) for table in one.found.tables) >= max(one.fold_from, self._most(one.section)):
             self._fold(one)
 
@@ -201,7 +226,7 @@ class _Reader:
 
     def _close(self) -> None:
         """All rows are there: put them together."""
-        for one in self.sections:
+        for one in (*self.sections, *self.pages.values()):
             if one.section.kind != ncu_rows.UNKNOWN:
                 done = one.done()
                 self._stray(done)
@@ -261,6 +286,11 @@ class _Reader:
         yield from not_known(parts)
         if any(part.kind == ncu_rows.SUMMARY for part in parts):
             yield "totals of a summary are its averages times the invocations; averages are rounded to two decimals"
+        if self.pages:
+            yield ROUNDED
+        if self.page.orphans:
+            number = self.page.orphans
+            yield f"{number} row{'s' if number > 1 else ''} of ncu's page are below no line that names a kernel: not read"
         if self.skipped:
             what = "1 line is" if self.skipped == 1 else f"{self.skipped} lines are"
             yield f"{what} no part of a table and skipped, for example: {self.example}"
@@ -292,6 +322,7 @@ class _Reader:
             )
         if self.opened:
             return f"a table begins (line {self.opened[0][1].section.first_line}) but has no rows; profile again"
+        self.messages.page = self.page.first_line if self.page.orphans else None
         return self.messages.why_no_table()
 
 

@@ -7,7 +7,6 @@ CSV = "ncu --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
 IMPORT = "ncu --import FILE.ncu-rep --csv --page raw --print-units base > out.csv"
 _LINE = re.compile(r"==(PROF|WARNING|ERROR|INFO)== ?(.*)")
 _CONNECTED = re.compile(r"Connected to process (\d+)(?: \((.*)\))?")
-_PAGE = re.compile(r"\s+Metric Name +Metric Unit +(?:Metric Value|Minimum)|\s+Section: ")
 _OPTIONS = re.compile(r"No kernels were profiled|No ranges were profiled|No graphs were profiled")
 # Cause and cure; the first that is found in a log without a table explains it: causes before consequences.
 _SIGNS = (
@@ -72,9 +71,7 @@ class Messages:
         """Look at a line; whether it is ncu's own."""
         found = _LINE.match(text)
         if not found:
-            is_page = _PAGE.match(text) is not None
-            self.page = self.page or (number if is_page else None)
-            return is_page
+            return False
         connected = _CONNECTED.match(found[2])
         if connected:
             self.processes[connected[1]] = connected[2] or ""
@@ -98,8 +95,8 @@ class Messages:
                     return f"{cause} (line {number} says: {_short(text)}); {cure}"
         if self.page is not None:
             return (
-                f"this is ncu's page for reading (line {self.page}), whose numbers are rounded and whose metrics have "
-                f"labels instead of names; make a CSV with `{CSV}`"
+                f"the tables of ncu's page for reading (line {self.page}) are not below a line that names their kernel "
+                f"(`name(...), Context 1, Stream 7`); give the whole page, or make a CSV with `{CSV}`"
             )
         for number, kind, text in self.said:
             if kind == "ERROR":

@@ -21,7 +21,7 @@ _SCALED = re.compile(
     r"([KMGTP]?)(byte|hz|inst|cycle|sector|warp|block|thread|request|wavefront|branches|op|register|bit)s?"
 )
 _NEVER_COUNTS = re.compile(r"device__attribute_|.*\.(ratio|pct|max_rate)$|.*\.(per_|pct_of_|peak_)")
-_WHOLE_UNITS = ("inst", "sector", "warp", "block", "thread", "request", "byte")
+_WHOLE_UNITS = ("", "inst", "sector", "warp", "block", "thread", "request", "byte", "cycle")
 _SHOWN = 40  # characters of a cell
 NO_VALUE = ("", "n/a", "nan", "-nan", "inf", "-inf", "(!) n/a", "(!) nan", "(!) inf", "no data")
 _OF_NUMBERS = frozenset(b"0123456789.,+-eE")
@@ -185,7 +185,7 @@ def bytes_of(texts: pa.Array) -> Array:
 
 def is_whole(metric: str, unit: str) -> bool:
     """Whether a value can have no decimals: a sum of things that are counted, in a unit without prefix."""
-    return unit in _WHOLE_UNITS and metric.endswith(".sum")
+    return unit in _WHOLE_UNITS and "__" in metric and metric.endswith((".sum", ".max", ".min"))
 
 
 def values(texts: pa.Array, style: Style) -> Array:
