@@ -20,6 +20,8 @@ import warm
 from logs_support import METRICS, TRACE, TRACE_UNITS, launch, metric, profiled
 from run_support import block, emit
 
+from eprof import logs
+
 ROOT = Path(__file__).parents[1]
 IS_ROOT = os.geteuid() == 0
 
@@ -359,6 +361,23 @@ def test_a_log_that_changes_while_it_is_read_is_told(change, tmp_path):
     assert process.returncode == 0, said
     warnings = told(tmp_path / "a.json")["warnings"]
     assert any("the file changed while it was read" in one for one in warnings)
+
+
+def test_a_log_that_grows_as_fast_as_it_is_read_has_an_end(tmp_path):
+    """What it held when it was opened is read: else such a log would be read for ever."""
+    row = launch(0.1) + "\n"
+    path = tmp_path / "log.csv"
+    path.write_text(profiled(1, TRACE, TRACE_UNITS) + 1000 * row)
+    size = path.stat().st_size
+
+    def grow(more):
+        assert path.stat().st_size < 20 * size, "it is read on and on"
+        with path.open("a") as file:
+            file.write(row * (more // len(row) + 1))
+
+    found = logs.read(path, progress=grow)
+    assert found.size_bytes == size
+    assert found.tables[0].rows["launches"].sum() == 1000
 
 
 def test_links_in_a_circle_and_links_to_nothing_are_left_out(log, tmp_path):

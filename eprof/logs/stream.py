@@ -35,12 +35,15 @@ class Tuning:
 class Source:
     """An open log: its bytes as they come, and what was learnt on the way (complete only after the last byte).
 
+    length: its bytes when it was opened, None where a file does not tell (pipes, /proc). What is written behind them
+    later is not read, or a file that grows faster than it is read would have no end.
     progress: is told how many bytes more were read.
     """
 
     path: str
     handle: IO[bytes]
     head: bytes
+    length: int | None = None
     size_bytes: int = 0
     notes: list[str] = field(default_factory=list)
     ends_with_newline: bool = True
@@ -55,7 +58,7 @@ class Source:
     def chunks(self, size: int) -> Iterator[bytes]:
         """The raw bytes, about `size` at a time. Raises LogError if the file cannot be read."""
         try:
-            for chunk in chain([self.head], iter(lambda: self.handle.read(size), b"")):
+            for chunk in chain([self.head], iter(lambda: self._next(size), b"")):
                 self._digest.update(chunk)
                 self.size_bytes += len(chunk)
                 if self.progress is not None:
@@ -64,13 +67,16 @@ class Source:
         except OSError as err:
             raise LogError(f"{self.path}: cannot be read: {err.strerror}") from err
 
+    def _next(self, size: int) -> bytes:
+        return self.handle.read(size if self.length is None else min(size, max(self.length - self.size_bytes, 0)))
+
 
 def open_source(path: str | Path, progress: Callable[[int], None] | None = None) -> Source:
     """Open a file and look at its first bytes. Raises LogError with the reason if that is not possible."""
     name = str(path)
     try:
         handle = Path(path).open("rb")  # noqa: SIM115 - the reader closes it
-        source = Source(name, handle, handle.read(_HEAD), progress=progress)
+        source = Source(name, handle, handle.read(_HEAD), _length(handle), progress=progress)
     except FileNotFoundError as err:
         raise LogError(f"{name}: there is no such file; check the path") from err
     except IsADirectoryError as err:
@@ -83,6 +89,11 @@ def open_source(path: str | Path, progress: Callable[[int], None] | None = None)
         handle.close()
         raise LogError(f"{name}: this is a device, which may give bytes without end; give a file")
     return source
+
+
+def _length(handle: IO[bytes]) -> int | None:
+    found = os.fstat(handle.fileno())
+    return found.st_size if stat.S_ISREG(found.st_mode) and found.st_size else None
 
 
 def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
