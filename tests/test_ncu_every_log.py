@@ -16,11 +16,15 @@ SENTENCES = {
     "error-code-2-no-kernels.csv": "the program ended with an error",
     "error-no-permission.txt": "NVreg_RestrictProfilingToAdminUsers=0",
     "many-child-processes-no-table.csv": "watched 16 processes but wrote no table",
-    "nsys-text-stats-thousands.txt": "nsys stats --report cuda_gpu_kern_sum --format csv",
-    "text-details-heat3d.txt": "make a CSV with `ncu --csv --page raw",
 }
 UNTOLD = {"a100-details-kernel-time-program-output.csv": "8.0", "details-rewritten-by-pandas-unquoted.csv": "8.0"}
-TIMES_ONLY = ("nsys-cuda-gpu-kern-sum.csv", "b200-raw-wide.csv", "gtx1080-raw-wide-kernel-time-program-output.txt")
+TIMES_ONLY = (
+    "nsys-cuda-gpu-kern-sum.csv",
+    "nsys-text-stats-thousands.txt",
+    "text-details-heat3d.txt",
+    "b200-raw-wide.csv",
+    "gtx1080-raw-wide-kernel-time-program-output.txt",
+)
 PERCENT = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 
 

@@ -419,7 +419,7 @@ def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
         ("==ERROR== Profiling failed because a driver resource was unavailable.", "another profiler holds"),
         ("==ERROR== Something new", "ncu failed (line 1 says: Something new)"),
         ("==PROF== Report: /tmp/x.ncu-rep", "ncu wrote its result to a report file"),
-        ("[1] a@b\n    Metric Name    Metric Unit Metric Value\n", "this is ncu's page for reading"),
+        ("[1] a@b\n    Metric Name    Metric Unit Metric Value\n", "the tables of ncu's page for reading (line 2)"),
         (NEW, "a table begins (line 1) but has no rows"),
         (RULES + "\n" + row(0, "", "", "") + ',"r","OPT","do this","",""', "the log holds no values of metrics"),
         (" Time (%)  Total Time (ns)  Instances  Name\n", "the tables of nsys are printed as text"),

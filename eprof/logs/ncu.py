@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eprof.errors import LogError
-from eprof.logs import ncu_long, ncu_parts, ncu_rows, ncu_wide
+from eprof.logs import ncu_long, ncu_parts, ncu_rows, ncu_wide, nsys_trace
 from eprof.logs.header import split
 from eprof.logs.ncu_folding import Numbers, joined, whole_launches
 from eprof.logs.ncu_long import TIMES, Long, Part
@@ -28,21 +28,21 @@ from eprof.logs.threads import ahead, are_dear
 
 _SIGN = re.compile(
     rb'(?:^|\n)(?:[^\n]*"?Process ID"?,"?Process Name"?,|==(?:PROF|ERROR|WARNING)== |"?Time ?\(%\)"?,"?Total Time \('
-    rb"| *Time ?\(%\) +Total Time \(| +Metric Name +Metric Unit +(?:Metric Value|Minimum))"
+    rb'|"?Start ?\(\w+\)"?,"?Duration ?\(\w+\)"?,"?CorrId"?,|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,'
+    rb"|[ \t]*(?:Time ?\(%\) +Total Time \(|Start \(\w+\) +Duration \(\w+\) +CorrId )"
+    rb"|[ \t]*(?:PID +TID +DevId +)?Count +QCount "
+    rb"|[^\n]*, Context \d+, Stream \d+|[#/*> \t]* +Metric Name +Metric Unit +(?:Metric Value|Minimum))"
 )
 _NVPROF = re.compile(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
 _LABEL = re.compile(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 _RATE = re.compile(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
 _SHOWN, _FEW = 12, 6
+_NO_COLUMNS = (ncu_rows.UNKNOWN, ncu_rows.LINES)
 _LOOK = 20
 _SHORT = 1 << 18  # bytes
 SLOWED = (
     "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
     "with `nsys stats`, or --time"
-)
-ROUNDED = (
-    "ncu's page for reading rounds scaled numbers to two decimals; `--csv --page raw --print-units base` writes them "
-    "whole"
 )
 
 
@@ -123,7 +123,7 @@ class _Reader:
             self._between(top, self.lines + 1)
         for section, below in found:
             section.first_line += self.lines
-            self._rows(self._open(section), below, section.first_line + 1)
+            self._rows(self._open(section), below, section.first_line + (section.kind != ncu_rows.LINES))
         self.lines, self.is_cut = self.lines + len(lines.starts), lines.is_cut
 
     def _between(self, lines: Lines, first: int, indexes: Iterable[int] | None = None) -> None:
@@ -159,7 +159,10 @@ class _Reader:
         section.part = ncu_parts.column_of(section, self.by)
         if section.kind == ncu_rows.UNKNOWN:
             self.unknown.append(section.first_line)
+        if section.kind in _NO_COLUMNS:
             return _Open(section, [], ())
+        if section.kind == ncu_rows.TRACE:
+            return _Open(section, *nsys_trace.columns_of(section))
         if section.kind == ncu_rows.RAW:
             return _Open(section, ncu_wide.columns_of(section, self.keep), ncu_rows.ALL)
         return _Open(section, *ncu_long.columns_of(section))
@@ -167,6 +170,9 @@ class _Reader:
     def _rows(self, one: _Open, lines: Lines, first: int) -> None:
         """Take lines of a section. first: the number of the first of them in the log."""
         if one.section.kind == ncu_rows.UNKNOWN:
+            return
+        if one.section.kind == ncu_rows.LINES:
+            self._between(lines, first)
             return
         self.program = self.program or _program(one.section, lines)
         found = ncu_rows.rows(one.section, lines, one.wanted, one.texts)
@@ -176,7 +182,10 @@ class _Reader:
         self._between(lines, first, found.others)
         for text in found.misfits:
             self._skip(text)
-        self._hold(one, found.tables)
+        if one.section.kind == ncu_rows.TRACE:
+            self._stray(nsys_trace.add(self.nsys, one.section, found.tables))
+        else:
+            self._hold(one, found.tables)
 
     def _hold(self, one: _Open, tables: Sequence[pa.Table]) -> None:
         one.found.tables += tables
@@ -203,13 +212,13 @@ class _Reader:
             return
         if isinstance(done, Long):
             one.numbers.add(done, self.source.path)
-        self._stray(done)
+        self._stray(done.stray)
         one.folded = [joined([*one.folded, self._pivot(done, self.locale.style(self.source.path))])]
         one.found.tables, one.fold_from = rest, 0
 
-    def _stray(self, done: Long | Wide) -> None:
-        if done.stray:
-            self._skip("(a line that looks like a row, without its numbers)", done.stray)
+    def _stray(self, number: int) -> None:
+        if number:
+            self._skip("(a line that looks like a row, without its numbers)", number)
 
     def _look(self, done: Long | Wide) -> None:
         if isinstance(done, Wide):
@@ -227,9 +236,9 @@ class _Reader:
     def _close(self) -> None:
         """All rows are there: put them together."""
         for one in (*self.sections, *self.pages.values()):
-            if one.section.kind != ncu_rows.UNKNOWN:
+            if one.section.kind not in (*_NO_COLUMNS, ncu_rows.TRACE):
                 done = one.done()
-                self._stray(done)
+                self._stray(done.stray)
                 if one.folded and isinstance(done, Long):
                     one.numbers.add(done, self.source.path)
                 self.opened.append((one, done))
@@ -244,12 +253,12 @@ class _Reader:
         processes = {str(one) for part in parts for one in part.rows["process"]}
         return Log(
             path=self.source.path,
-            format="+".join(table.kind for table in tables if table is not None),
+            format="+".join(table.kind for table in tables),
             lines=self.lines,
             skipped_lines=self.skipped,
             sha256=self.source.sha256,
             size_bytes=self.source.size_bytes,
-            tables=tuple(table for table in tables if table is not None),
+            tables=tuple(tables),
             notes=(*self.messages.notes(), *self.source.notes, *self.notes, *self._line_notes(parts)),
             command=self._command(parts),
             example_skipped=self.example or None,
@@ -286,17 +295,17 @@ class _Reader:
         yield from not_known(parts)
         if any(part.kind == ncu_rows.SUMMARY for part in parts):
             yield "totals of a summary are its averages times the invocations; averages are rounded to two decimals"
-        if self.pages:
-            yield ROUNDED
-        if self.page.orphans:
-            number = self.page.orphans
-            yield f"{number} row{'s' if number > 1 else ''} of ncu's page are below no line that names a kernel: not read"
+        yield from self.page.notes()
+        yield from self.nsys.notes()
+        yield from self._unread(bool(parts))
+
+    def _unread(self, has_tables: bool) -> Iterable[str]:
         if self.skipped:
             what = "1 line is" if self.skipped == 1 else f"{self.skipped} lines are"
             yield f"{what} no part of a table and skipped, for example: {self.example}"
         if self.is_cut:
             yield f"the log looks cut off: its last line ({self.lines}) is no whole row; collect the log again"
-        elif parts and not self.source.ends_with_newline:
+        elif has_tables and not self.source.ends_with_newline:
             yield f"the last line ({self.lines}) has no line end; if the log was cut off, rows or digits are missing"
         if self.unknown:
             yield f"a table of an unknown kind (line {self.unknown[0]}) was not read"
@@ -322,7 +331,7 @@ class _Reader:
             )
         if self.opened:
             return f"a table begins (line {self.opened[0][1].section.first_line}) but has no rows; profile again"
-        self.messages.page = self.page.first_line if self.page.orphans else None
+        self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
 
 

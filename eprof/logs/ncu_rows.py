@@ -13,13 +13,18 @@ from eprof.logs.header import split
 
 Array = np.ndarray[Any, Any]
 LONG, RAW, SUMMARY, UNKNOWN = "ncu-long", "ncu-raw", "ncu-summary", "unknown"
+TRACE, LINES = "nsys-trace", "lines"  # a table of nsys that is read as columns; one that is read line by line
 _QUOTE, _COMMA, _NEWLINE = b'",\n'
 _LONGEST = 4 << 20  # bytes of a line, see Tuning
 _EXAMPLE = 200  # of a line that is no row
 _SHORT = 1 << 14
 _BLOCK = 1 << 20
-_MARK = b"Process ID"
-_HEADER = re.compile(r'"?(?:ID"?,"?)?Process ID"?,"?Process Name"?(?:,|$)')
+_MARKS = (b"Process ID", b"CorrId", b"Total Time")
+_HEADER = re.compile(
+    r'"?(?:ID"?,"?)?Process ID"?,"?Process Name"?(?:,|$)'
+    r'|"?Start ?\((?P<trace>\w+)\)"?,"?Duration ?\(\w+\)"?,"?CorrId"?,'
+    r'|^"?(?P<lines>Time) ?\(%\)"?,"?Total Time '
+)
 _NAMES = {LONG: ("Metric Name", "Metric Unit", "Metric Value"), SUMMARY: ("Metric Name", "Metric Unit", "Average")}
 ALL = frozenset(range(1 << 16))  # of the columns, to be read as text
 _CODED = pa.dictionary(pa.int32(), pa.string())
@@ -63,16 +68,20 @@ def sections(block: bytes) -> tuple["Lines", "Lines", list[tuple[Section, "Lines
     lines = Lines.of(block)
     headers = list(_headers(lines, np.flatnonzero(~_look_like_rows(lines))))
     # A header on the same line as output that starts with a number. Looking from the end is twice as fast.
-    if not headers and lines.data.rfind(_MARK) >= 0:
+    if not headers and any(lines.data.rfind(mark) >= 0 for mark in _MARKS):
         headers = list(_headers(lines, np.arange(len(lines.starts))))
     ends = [*(index for index, _ in headers), len(lines.starts)][1:]
-    found = [(one, lines.part(index + 1, end)) for (index, one), end in zip(headers, ends, strict=True)]
+    found = [
+        (one, lines.part(index + (one.kind != LINES), end)) for (index, one), end in zip(headers, ends, strict=True)
+    ]
     return lines, lines.part(0, headers[0][0] if headers else len(lines.starts)), found
 
 
 def _headers(lines: "Lines", indexes: Array) -> Iterable[tuple[int, Section]]:
-    for index in indexes.tolist():
-        if lines.data.find(_MARK, lines.starts[index], lines.ends[index]) >= 0:
+    marks = [mark for mark in _MARKS if lines.data.find(mark) >= 0]
+    for index in indexes.tolist() if marks else ():
+        start, end = lines.starts[index], lines.ends[index]
+        if any(lines.data.find(mark, start, end) >= 0 for mark in marks):
             one = _section(lines.text(index))
             if one is not None:
                 one.first_line = index + 1
@@ -87,7 +96,7 @@ def _section(line: str) -> Section | None:
     before = line[: found.start()]
     prefix = len(split(before)) - 1 if before.endswith(",") else 0
     columns = [name.strip() for name in split(line[found.start() :])]
-    return Section(_kind(columns), columns, prefix)
+    return Section(TRACE if found["trace"] else LINES if found["lines"] else _kind(columns), columns, prefix)
 
 
 def _kind(columns: Sequence[str]) -> str:

@@ -1,95 +1,204 @@
-"""Times of kernels from `nsys stats --format csv` (cuda_gpu_kern_sum): exact totals, no counters, no device."""
+"""Times of kernels from `nsys stats`, as CSV or as text: exact totals, no counters; a trace tells the device too."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from eprof.logs.header import split
-from eprof.logs.table import Table, framed, name_column
+from eprof.logs.table import Table, categories, framed, name_column
 
 KIND = "nsys-summary"
 COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"
-_TOTAL = re.compile(r"Total Time \((ns|nsec|us|usec|ms|msec|s|sec)\)")
+# The tables that tell the times of kernels, the best first: a log may have several of the same run.
+TRACE, KERNELS, BY_GRID, ALL, LAUNCHED = (
+    "cuda_gpu_trace",
+    "cuda_gpu_kern_sum",
+    "cuda_gpu_kern_gb_sum",
+    "cuda_gpu_sum",
+    "cuda_kern_exec_sum",
+)
+_BEST = (TRACE, KERNELS, BY_GRID, ALL, LAUNCHED)
+_UNIT = r" ?\((ns|nsec|us|usec|ms|msec|s|sec)\)"
+_TOTAL = re.compile(f"Total Time{_UNIT}")
+_AVERAGE = re.compile(f"KAvg{_UNIT}")
+_DURATION = re.compile(f"Duration{_UNIT}")
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-_PERHAPS = re.compile(r'"?Time ?\(%\)"?,"?Total Time \(')
-_TEXT = re.compile(r"\s*Time ?\(%\)\s+Total Time \(.*\)\s+(?:Num Calls|Instances|Operations|Count)\s")
-_ASIDE = re.compile(r"(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)")
-_NUMBER = re.compile(r"\d{1,30}(\.\d*)?")
-_WHOLE = re.compile(r"\d{1,12}")
+_PERHAPS = re.compile(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
+_TEXT = re.compile(
+    r"\s*(?:Time ?\(%\)\s+Total Time \([a-z]+\)\s+\S.*|(?:PID\s+TID\s+DevId\s+)?Count\s+QCount\s.*"
+    r"|Start \([a-z]+\)\s+Duration \([a-z]+\)\s+CorrId\s.*)"
+)
+_OTHERS = re.compile(r"\s*(?:Time ?\(%\)\s+)?Total(?: Time)?(?: \(.*\))?\s+(?:Num Calls|Operations|Count)\s")
+_RULER = re.compile(r"\s*-+(?:  ?-+)+\s*")
+_COLUMN = re.compile(r"-+")
+_ASIDE = re.compile(
+    r"\s*(?:(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)"
+    r"|\[\d/\d\] Executing '\w+' stats report|\*\* .*\(\w+\):\s*$)"
+)
+_NUMBER = re.compile(r"(?:\d{1,30}|\d{1,3}(?:,\d{3}){1,9})(\.\d*)?")
+_WHOLE = re.compile(r"\d{1,12}|\d{1,3}(?:,\d{3}){1,3}")
+_CUT = "…"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table: which columns tell the kernel, its launches (None: one a row) and its time. spans: of the text form."""
+
+    kind: str
+    columns: tuple[str, ...]
+    name: str
+    time: str
+    launches: str | None
+    spans: tuple[tuple[int, int], ...] | None = None
+
+    @property
+    def scale(self) -> float:
+        """Seconds in the unit of the time."""
+        return _SCALE[self.time.rpartition("(")[2].rstrip(")").removesuffix("ec")]
+
+
+def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> Shape | None:
+    """The table that these columns make; None if it does not tell the times of kernels."""
+    own = set(names)
+    total, average, duration = (
+        next((name for name in names if one.fullmatch(name)), "") for one in (_TOTAL, _AVERAGE, _DURATION)
+    )
+    kept = (tuple(names), None if spans is None else tuple(spans))
+    if total and "Instances" in own and {"Category", "Operation"} <= own:
+        return Shape(ALL, kept[0], "Operation", total, "Instances", kept[1])
+    if total and {"Instances", "Name"} <= own:
+        return Shape(BY_GRID if "GridXYZ" in own else KERNELS, kept[0], "Name", total, "Instances", kept[1])
+    if average and {"Count", "Kernel Name"} <= own:
+        return Shape(LAUNCHED, kept[0], "Kernel Name", average, "Count", kept[1])
+    if duration and {"CorrId", "Name"} <= own:
+        return Shape(TRACE, kept[0], "Name", duration, None, kept[1])
+    return None
 
 
 @dataclass
 class Nsys:
-    """The tables of `nsys stats` as lines come."""
+    """The tables of `nsys stats` as lines come. found: kind of table -> (kernel, device) -> launches, seconds."""
 
-    kernels: list[tuple[str, int, float]] = field(default_factory=list)
-    columns: list[str] | None = None
+    found: dict[str, dict[tuple[str, str | None], list[float]]] = field(default_factory=dict)
+    shape: Shape | None = None
+    heading: str | None = None
     others: int = 0
     text: int | None = None
     foreign: int | None = None
 
     def feed(self, number: int, line: str) -> bool:
         """Take a line; whether it was of use."""
+        if not line.strip():
+            self.shape = self.heading = None
+            return True
         if _PERHAPS.match(line):
             self._header(number, [name.strip() for name in split(line)])
             return True
-        if self.columns is None:
-            if _TEXT.match(line):
-                self.text = self.text or number
-            return _ASIDE.match(line) is not None
-        return self._row(split(line)) if line.strip() else self._end()
+        if _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
+            self.heading, self.shape, self.text = line, None, self.text or number
+            return True
+        if self.heading is not None and _RULER.fullmatch(line):
+            self._ruler(number, self.heading, [one.span() for one in _COLUMN.finditer(line)])
+            return True
+        if self.shape is None:
+            return self.heading is not None or _ASIDE.match(line) is not None
+        return self._row(self.shape, _cells(line, self.shape) if self.shape.spans else split(line))
 
-    def _header(self, number: int, names: list[str]) -> None:
-        kernel = {"Instances"} <= set(names) and ("Name" in names or {"Category", "Operation"} <= set(names))
-        self.columns = names if kernel and any(_TOTAL.fullmatch(name) for name in names) else None
-        if self.columns is None:
+    def _header(self, number: int, names: Sequence[str]) -> None:
+        self.shape, self.heading = shape_of(names), None
+        if self.shape is None:
             self.foreign = self.foreign or number
 
-    def _end(self) -> bool:
-        self.columns = None
-        return True
+    def _ruler(self, number: int, heading: str, spans: Sequence[tuple[int, int]]) -> None:
+        """Below the names of the columns of a text table, a line of dashes tells where they are."""
+        ends = [*(start for start, _ in spans[1:]), max(len(heading), spans[-1][1])]
+        self.shape = shape_of([heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)], spans)
+        if self.shape is None:
+            self.foreign = self.foreign or number
+        else:
+            self.heading = None
 
-    def _row(self, fields: list[str]) -> bool:
-        assert self.columns is not None
-        if len(fields) != len(self.columns):
+    def _row(self, shape: Shape, fields: Sequence[str]) -> bool:
+        if len(fields) != len(shape.columns):
             return False
-        row = dict(zip(self.columns, fields, strict=True))
-        total = next(name for name in self.columns if _TOTAL.fullmatch(name))
-        time, launches = row[total].strip(), row["Instances"].strip()
+        row = dict(zip(shape.columns, (one.strip() for one in fields), strict=True))
+        time, launches = row[shape.time], row[shape.launches] if shape.launches else "1"
         if not _NUMBER.fullmatch(time) or not _WHOLE.fullmatch(launches):
             return False
-        if row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not row.get("Name", "").startswith("[CUDA mem"):
-            unit = _TOTAL.fullmatch(total)
-            scale = _SCALE[(unit[1] if unit else "ns").removesuffix("ec")]
-            self.kernels.append((row.get("Name") or row.get("Operation", ""), int(launches), float(time) * scale))
+        if _is_kernel(row, row[shape.name]):
+            many = int(launches.replace(",", ""))
+            seconds = float(time.replace(",", "")) * shape.scale
+            self.add(
+                shape, row[shape.name], row.get("Device"), many, seconds * many if shape.kind == LAUNCHED else seconds
+            )
         else:
             self.others += 1
         return True
 
-    def table(self) -> Table | None:
-        """The times; None if there are none."""
-        if not self.kernels:
-            return None
-        names, launches, times = zip(*self.kernels, strict=True)
+    def add(self, shape: Shape, name: str, device: str | None, launches: float, seconds: float) -> None:
+        """Launches of a kernel and the time that they took together."""
+        own = self.found.setdefault(shape.kind, {}).setdefault((name, device or None), [0, 0.0])
+        own[0] += launches
+        own[1] += seconds
+
+    @property
+    def kernels(self) -> list[tuple[str, str | None, float, float]]:
+        """Name, device, launches and seconds of each kernel, from the best table that there is."""
+        best = next((self.found[kind] for kind in _BEST if kind in self.found), {})
+        return [(name, device, launches, seconds) for (name, device), (launches, seconds) in best.items()]
+
+    def table(self) -> Table:
+        """The times; there must be some."""
+        names, devices, launches, seconds = zip(*self.kernels, strict=True)
+        known = sorted({one for one in devices if one is not None})
+        place = {name: number for number, name in enumerate(known)}
+        codes = np.array([-1 if one is None else place[one] for one in devices], dtype=np.int64)
         rows = framed(
             {
-                "device": pd.Categorical([None] * len(names), categories=[]),
+                "device": pd.Categorical.from_codes(codes, dtype=categories(tuple(known)), validate=False),
                 "kernel": name_column(names),
                 "run": np.zeros(len(names), dtype=np.int64),
                 "launches": np.array(launches, dtype=np.int64),
-                "time_s": np.array(times, dtype=np.float64),
+                "time_s": np.array(seconds, dtype=np.float64),
             }
         )
         return Table(KIND, rows, pd.DataFrame(index=rows.index), {})
 
+    def notes(self) -> Iterable[str]:
+        """Sentences for a log whose times were read."""
+        kinds = [one for one in _BEST if one in self.found]
+        if len(kinds) > 1:
+            yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
+        cut = sum(name.endswith(_CUT) for name, *_ in self.kernels)
+        if cut:
+            yield (
+                f"nsys cut {cut} names of kernels off in its text (they end in {_CUT}): kernels alike up to there "
+                f"are added up, and none is found in a log of counters; write whole names with `{COMMAND}`"
+            )
+
     def why_no_table(self) -> str | None:
         """One sentence if the log is of nsys; None if it is not."""
+        if self.foreign is not None or self.others:
+            return f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
         if self.text is not None:
             return f"the tables of nsys are printed as text (line {self.text}); write them with `{COMMAND} > times.csv`"
-        if self.foreign is not None:
-            return f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
         return None
+
+
+def _is_kernel(row: Mapping[str, str], name: str) -> bool:
+    """Whether a row is of a kernel: no copy, no memset."""
+    return bool(name) and row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
+
+
+def _cells(line: str, shape: Shape) -> list[str]:
+    """The fields of a row of text: those below the dashes, or, if it does not keep to them, its words."""
+    spans = shape.spans or ()
+    gaps = [line[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
+    if any(gap.strip() for gap in gaps) or line[: spans[0][0]].strip():
+        return line.split(None, len(spans) - 1)
+    return [line[start:end] for start, end in (*spans[:-1], (spans[-1][0], len(line)))]

@@ -1,0 +1,174 @@
+"""Nsight Compute's page for reading (made without --csv): its tables as rows like those of `ncu --csv`.
+
+    [4711] app@127.0.0.1
+      kernel(float *) (2, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0
+        Section: Command line profiler metrics
+        ------------------- ----------- ------------
+        Metric Name         Metric Unit Metric Value
+        ------------------- ----------- ------------
+        dram__bytes_read.sum      Mbyte         1.05
+
+Up to 2021 the tables had no line of names, and the kernel's line the date instead of grid, device and CC. Summaries
+(`--print-summary`) have `Invocations 3` in the kernel's line and three columns of values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from eprof.logs.ncu_rows import LONG, SUMMARY, Section
+
+COLUMNS = {
+    LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC"],
+    SUMMARY: ["Block Size", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC", "Invocations"],
+}
+_METRIC = {
+    LONG: ["Metric Name", "Metric Unit", "Metric Value"],
+    SUMMARY: ["Metric Name", "Metric Unit", "Average"],
+}
+_PROCESS = re.compile(r"\s*\[(\d{1,10})\] (\S.*)@\S+\s*")
+_DEVICE = re.compile(r"\s*Device (\d{1,4}), CC (\d{1,3}\.\d)\s*")
+_TAIL = re.compile(
+    r"(?: \(\d+, \d+, \d+\)x\(\d+, \d+, \d+\))?(?:, \d{4}-\w{3}-\d\d \d\d:\d\d:\d\d)?"
+    r"((?:, [A-Za-z][A-Za-z ]* [\d.]+)+)\s*$"
+)
+_TOLD = re.compile(r"([A-Za-z][A-Za-z ]*) ([\d.]+)")
+_RULER = re.compile(r"\s*---+(?: ---+){2,}\s*")
+_COLUMN = re.compile(r"---+")
+_HEADER = re.compile(r"\s*Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+Maximum\s+Average)\s*")
+_RULE = re.compile(r"\s*(?:OPT|INF|WRN|ERR) .*|\s*---+ ---+\s*")
+_SECTION = re.compile(r"\s*Section: .*")
+_LOOSE = re.compile(r"\s*(\w+__[\w.]+)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
+_NEAR = 160  # characters before `, Context` that grid, block and date may take
+_KINDS = {3: LONG, 5: SUMMARY}
+
+
+@dataclass
+class Page:
+    """The tables of the page as lines come. One kernel's line begins a launch, or a kernel of a summary."""
+
+    first_line: int = 0
+    launches: int = 0
+    orphans: int = 0
+    launch: tuple[str, ...] | None = None
+    kind: str = LONG
+    process: tuple[str, str] = ("0", "")
+    device: tuple[str, str] = ("", "")
+    spans: list[tuple[int, int]] | None = None
+    begun: bool = False
+    advises: bool = False
+    rows: dict[str, list[tuple[str, ...]]] = field(default_factory=lambda: {LONG: [], SUMMARY: []})
+
+    def feed(self, number: int, text: str) -> bool:
+        """Take a line; whether it is of the page."""
+        if not text.strip():
+            self.spans, self.advises = None, False
+            return False
+        if _RULER.fullmatch(text):
+            self._ruler(number, text)
+        elif self.spans is not None and (_HEADER.fullmatch(text) or self._row(text)):
+            self.begun = self.begun or not _HEADER.fullmatch(text)
+        elif self._head(text):
+            self.advises = False
+        else:
+            return self._is_aside(number, text)
+        return True
+
+    def _is_aside(self, number: int, text: str) -> bool:
+        """Whether a line is the title of a section, names of columns, or of the advice that follows a table."""
+        if _HEADER.fullmatch(text):
+            self.first_line = self.first_line or number
+            return True
+        if self.launch is None:
+            return False
+        titled = _SECTION.fullmatch(text) is not None
+        self.advises = not titled and (_RULE.fullmatch(text) is not None or (self.advises and text.startswith("    ")))
+        return titled or self.advises
+
+    def _ruler(self, number: int, text: str) -> None:
+        """A line of dashes: above and below the names of the columns, and below the last row."""
+        self.first_line = self.first_line or number
+        spans = [found.span() for found in _COLUMN.finditer(text)]
+        self.spans = None if self.begun and self.spans is not None else spans
+        self.begun = self.advises = False
+
+    def _row(self, text: str) -> bool:
+        assert self.spans is not None
+        cells = _cells(text.rstrip(), self.spans)
+        kind = _KINDS.get(len(self.spans))
+        if cells is None or kind is None:
+            return False
+        if self.launch is None or kind != self.kind:
+            self.orphans += 1
+        else:
+            self.rows[kind].append((*self.launch, cells[0], cells[1], cells[-1]))
+        return True
+
+    def _head(self, text: str) -> bool:
+        """A line that tells the process, the device or the kernel of what follows."""
+        process = _PROCESS.fullmatch(text) if text.lstrip().startswith("[") else None
+        if process:
+            self.process, self.device, self.launch = (process[1], process[2]), ("", ""), None
+            return True
+        device = _DEVICE.fullmatch(text)
+        if device:
+            self.device, self.launch = (device[1], device[2]), None
+            return True
+        return self._kernel(text)
+
+    def _kernel(self, text: str) -> bool:
+        place = max(text.rfind(", Context "), text.rfind(", Invocations "))
+        found = _TAIL.search(text, max(0, place - _NEAR)) if place >= 0 else None
+        if not found:
+            return False
+        name, told = text[: found.start()].strip(), dict(_TOLD.findall(found[1]))
+        kind = SUMMARY if "Invocations" in told else LONG
+        if not name or not (kind == SUMMARY or {"Context", "Stream"} <= set(told)):
+            return False
+        device = (told.get("Device", ""), told.get("CC", ""))
+        if kind == SUMMARY and "Device" not in told:
+            device = self.device
+        own = (str(self.launches), *self.process, name, told.get("Stream", ""), *device)
+        self.launch, self.kind = (*own, told["Invocations"]) if kind == SUMMARY else own, kind
+        self.launches, self.spans = self.launches + 1, None
+        return True
+
+    def take(self, kind: str) -> pa.Table | None:
+        """The rows that came since the last call, as `ncu_rows.rows` makes them; None if there are none."""
+        rows = self.rows[kind]
+        if not rows:
+            return None
+        self.rows[kind] = []
+        columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
+        coded = [*(column.dictionary_encode() for column in columns[:-1]), columns[-1]]
+        return pa.table({str(place): column for place, column in enumerate(coded)})
+
+    def notes(self) -> Iterable[str]:
+        """Sentences for a log that has the page."""
+        if self.launches:
+            yield (
+                "ncu's page for reading rounds scaled numbers to two decimals; "
+                "`--csv --page raw --print-units base` writes them whole"
+            )
+        if self.orphans:
+            what = "1 row is" if self.orphans == 1 else f"{self.orphans} rows are"
+            yield f"{what} below no line of ncu's page that names their kernel, so not read"
+
+    def section(self, kind: str) -> Section:
+        """The header that the rows would have in a CSV."""
+        return Section(kind, [*COLUMNS[kind], *_METRIC[kind]], first_line=self.first_line)
+
+
+def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
+    """The cells of a row below a line of dashes; None if it does not keep to the columns."""
+    ends = [*(start for start, _ in spans[1:]), max(len(text), spans[-1][1])]
+    gaps = [text[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
+    if text[: spans[0][0]].strip() or any(gap.strip() for gap in gaps):
+        found = _LOOSE.fullmatch(text)  # a name that is longer than the column
+        return [found[1], found[2] or "", found[3]] if found and len(spans) == len(_METRIC[LONG]) else None
+    cells = [text[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
+    return cells if cells[0] and cells[-1] else None
