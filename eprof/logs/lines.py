@@ -36,6 +36,7 @@ _SHORT = 1 << 15  # bytes of a block that is likely to be read line by line
 _HEADER_STARTS = (b'\n"Device",', b'\n"Start",', b'\n"Time(%)"', b'\n"Type",')
 _HEADERS = tuple(start[1:] for start in _HEADER_STARTS)
 _LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
+_COMMENT = re.compile(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]|$)")  # what a log stands behind in source code, in a mail
 _EXAMPLE = 120
 
 
@@ -153,10 +154,14 @@ class Walk:
     def _line(self, line: str) -> None:
         self.seen.lines += 1
         self._last_skipped = False
+        if behind := _COMMENT.match(line):
+            line = line[behind.end() :]
+            line = line.lstrip() if line.lstrip().startswith('"') else line
         if line.startswith('"'):
             self._comma_separated(line)  # nothing else starts so
         elif not line.strip():
-            self._end_table()
+            if not self._begins_blank(line):
+                self._end_table()
         elif said := PROFILER_LINE.fullmatch(line):
             self._profiler_line(said)
         elif is_chatter(line):
@@ -165,6 +170,13 @@ class Walk:
             self._open_text(line)
         else:
             self._comma_separated(line)
+
+    def _begins_blank(self, line: str) -> bool:
+        """Whether a blank line is the row of units of a table that has no units."""
+        section = self._section
+        return (
+            isinstance(section, TextSection) and section.may_begin_blank and not section.rows and section.accepts(line)
+        )
 
     def _comma_separated(self, line: str) -> None:
         if header := headers.find(line):

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 PROFILER_LINE = re.compile(
-    r'(?:[^,"=]{1,40},){0,3}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
+    r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
 )
 _COMMAND = re.compile(r"NVPROF is profiling process (\d+), command: (.*)")
 _NEW_NUMBERS = "; counts may be incomplete"

@@ -186,6 +186,11 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
 
 
 def _why_no_kernels(seen: Outcome, store: Store) -> str:
+    if store.ranges:
+        return (
+            "the log holds only tables by NVTX range, and ranges may overlap; give the whole log, with the table below "
+            "`Profiling result:`"
+        )
     if store.others:
         return (
             f"the log holds copies and memsets ({', '.join(list(store.others)[:3])}) but no kernels; see that the "

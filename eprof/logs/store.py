@@ -57,7 +57,7 @@ class Store:
     """What was read so far. `names`: description -> metric name; `keep`: the counters to hold, None for all.
 
     fold_from: as many rows of a table are held before those of one kernel are added up. by: what else than device and
-    kernel tells rows apart ("stream"); None: nothing.
+    kernel tells rows apart ("stream"); None: nothing. ranges: how many tables of NVTX ranges were left out.
 
     Numbers of names and notes come in the order of the log: who changes the store does so by `later`, or waits for it.
     """
@@ -74,6 +74,7 @@ class Store:
     others: dict[str, list[float]] = field(default_factory=dict)
     untimed: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    ranges: int = 0
     later: Later = field(default_factory=Later)
     _held: Counter[str] = field(default_factory=Counter)
 
@@ -196,6 +197,8 @@ class Store:
             for kind, number in self.untimed.items()
             if number
         ]
+        if self.ranges:
+            notes.append("tables by NVTX range were left out: the table of the whole run has their launches too")
         if self.others:
             parts = [f"{int(calls)} {name} ({time_s * 1e3:.6g} ms)" for name, (calls, time_s) in self.others.items()]
             notes.append("not kernels, so left out: " + ", ".join(parts))

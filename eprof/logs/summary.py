@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from eprof.logs.columns import Arrays, Columns, chosen, coded, no_blanks, words
+from eprof.logs.columns import Arrays, Column, Columns, chosen, coded, no_blanks, words
 from eprof.logs.header import EVENTS, Header
 from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, ColumnSection
@@ -16,6 +18,8 @@ from eprof.logs.values import as_cell, cells, settle
 
 _FEW = 100  # keys for which a call of pandas takes longer than Python itself
 _CELLS_A_ROW = 8  # about as many metrics as are collected together
+_INSTANCES = re.compile(r"(.+) \(\d+ instances\)")  # with --aggregate-mode off: its value is a list
+_LIST = re.compile(r"\d+(?:,\s*\d+)+")
 
 
 class SummarySection(ColumnSection):
@@ -57,7 +61,8 @@ class SummarySection(ColumnSection):
     def add(self, columns: Columns) -> None:
         """Keep the cells of the wanted counters."""
         name, calls = coded(columns[self.name]), coded(columns[self.calls])
-        counters = [self.store.canonical(word.strip()) for word in name.words]
+        spread = {word for word in name.words if "instances)" in word and _INSTANCES.fullmatch(word.strip())}
+        counters = [self.store.canonical(_INSTANCES.sub(r"\1", word.strip())) for word in name.words]
         wanted = np.array([self.store.keeps(counter) for counter in counters], dtype=bool).take(name.codes)
         if not wanted.any():
             return
@@ -68,11 +73,25 @@ class SummarySection(ColumnSection):
             np.array([self._counters.code(counter) for counter in counters], dtype=np.int32).take(name.codes),
         )
         texts = columns[self.value]
+        if spread:
+            texts = self._summed(texts, np.array([word in spread for word in name.words]).take(name.codes))
         if not wanted.all():
             numbers, texts = tuple(one[wanted] for one in numbers), chosen(texts, wanted)
         self._parts.append((*numbers, *cells(texts)))
         if self.store.is_full(sum(len(part[0]) for part in self._parts) // _CELLS_A_ROW):
             self.finish()
+
+    def _summed(self, texts: Column, is_spread: Array) -> list[str]:
+        """The cells with the lists of counts that hardware instances have, added up."""
+        cells_of = list(texts if isinstance(texts, list) else texts.to_pylist())
+        for place in np.flatnonzero(is_spread).tolist():
+            if _LIST.fullmatch(cells_of[place].strip()):
+                cells_of[place] = str(sum(map(int, cells_of[place].split(","))))
+                self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
+            elif "," in cells_of[place]:
+                cells_of[place] = ""
+                self.store.note("what is told by hardware instance (--aggregate-mode off) and no count was left out")
+        return cells_of
 
     def finish(self) -> None:
         """Turn cells to rows: one for each device and kernel (more where a counter of it comes twice)."""

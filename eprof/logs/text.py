@@ -5,20 +5,30 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from eprof.logs.header import EVENTS, METRICS, TRACE, Header
+from eprof.logs.header import EVENTS, METRICS, TRACE, WIDE, Header
 from eprof.logs.pieces import Piece
 from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.summary import SummarySection
-from eprof.logs.trace import add_times, add_usage, is_kernel, strip_launch_id
+from eprof.logs.trace import Usage, add_times, is_kernel, strip_launch_id
 from eprof.logs.values import SECONDS, seconds
+from eprof.logs.wide import CutOffSection
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
-_COUNTERS = re.compile(r"Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Max\s++Avg(\s+Total)?\s*+")
+# Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
+_COUNTERS = re.compile(
+    r"\s*+Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Max\s++Avg(\s+Total)?\s*+(Device \".*)?"
+)
+_DEVICE = re.compile(r'\s*+Device "([^"]*+)"(?:\s*+|\s++(Kernel: .*))')
+_KERNEL = re.compile(r"(?= *\t| {4})\s++Kernel: (.*)")
+_INSTANCES = re.compile(r"\[([^\]]*+)\]")
 _USAGE = re.compile(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls\s+Avg\s+Min\s+Max\s+Name\s*")
 _TRACE = re.compile(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
+_API_TRACE = re.compile(r"\s*Start\s+Duration\s+(?:Unified Memory\s+)?Name\s*")
+_WIDE = re.compile(r"\s*Device\s+Context\s+Stream\s+Kernel\s+\S.*")
+_COLUMN = re.compile(r"\S+(?: \S+)*")
 _UNIFIED = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
-_HEADERS = (_COUNTERS, _USAGE, _TRACE, _UNIFIED)
-_FIRST = ("Invocations", "Type", "Time", "Start", "Count")  # words of these
+_HEADERS = (_COUNTERS, _USAGE, _TRACE, _API_TRACE, _WIDE, _UNIFIED)
+_FIRST = ("Invocations", "Type", "Time", "Start", "Count", "Device ")  # words of these
 _LEVEL = (re.compile(r"[A-Z][a-z]+"), re.compile(r"\(\d+\)"))
 _USAGE_ROW = re.compile(
     r"(?:\s*+(?P<type>[A-Z][A-Za-z ()]*+):)?\s++[\d.]++%?\s++(?P<time>\S++)\s++(?P<calls>\d{1,12}+)"
@@ -26,12 +36,14 @@ _USAGE_ROW = re.compile(
 )
 _HELD = 1 << 16  # launches of a trace
 _UNITS_ROW = re.compile(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
+_TRACE_UNITS = re.compile(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s+(?:[KMGT]?B(?:/s)?|\s)++)?")
 
 
 class TextSection(ABC):
     """An open text table; takes whole lines."""
 
     kind = ""
+    may_begin_blank = False  # whether the row of units may be a blank line
 
     def __init__(self, run: int, store: Store) -> None:
         self.run, self.store = run, store
@@ -57,11 +69,13 @@ class TextCounters(TextSection):
         self._table = SummarySection(Header(self.kind, columns), run, store)
         self._values, self._described = 4 if total else 3, not events
         self._device = self._kernel = ""
+        if header[3]:
+            self.accepts(header[3])
 
     def accepts(self, line: str) -> bool:
         """A device, a kernel, or a row below them."""
-        device = re.fullmatch(r'\s*Device "(.*)"\s*', line)
-        kernel = re.fullmatch(r"(?:\t|    )Kernel: (.*)", line.rstrip() + " ")
+        device = _DEVICE.fullmatch(line.rstrip())
+        kernel = _KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
         if device or kernel:
             self._device = device[1] if device else self._device
             self._kernel = kernel[1].rstrip() if kernel else ""
@@ -70,12 +84,16 @@ class TextCounters(TextSection):
         if not row or not self._table.accepts([self._device, self._kernel, *row]):
             return False
         self.rows += 1
-        self.store.note("a table is text made without --csv: rates and percentages are rounded; profile with --csv")
+        self.store.note(
+            "a table is text made without --csv: rates, percentages and counts of more than 10 digits are rounded; "
+            "profile with --csv"
+        )
         return True
 
     def _fields(self, line: str) -> list[str] | None:
         """Invocations, the counter's name, average and total. A description may stand before the values."""
-        words = line.split()
+        # What was told by hardware instance is "[ 1 2 3 ]".
+        words = (_INSTANCES.sub(lambda told: ",".join(told[1].split()), line) if "[" in line else line).split()
         values: list[str] = []
         while words and len(values) < self._values:
             values.append(words.pop())
@@ -83,7 +101,8 @@ class TextCounters(TextSection):
                 values[-1] = f"{words.pop()} {values[-1]}"
         if len(words) < 2 or len(values) < self._values or (len(words) > 2 and not self._described):
             return None
-        return [*words[:2], *values[::-1][2:]]
+        name = " ".join(words[1:4]) if words[3:4] == ["instances)"] else words[1]
+        return [words[0], name, *values[::-1][2:]]
 
     def close(self) -> None:
         """Hand the rows over."""
@@ -99,7 +118,7 @@ class TextUsage(TextSection):
         super().__init__(run, store)
         self._type = "API calls" if of_api else "GPU activities"
         self._unit: float | None = None
-        self._rows: list[tuple[str, int, float]] = []
+        self._usage = Usage(store, run)
 
     def accepts(self, line: str) -> bool:
         """A row, whose type is the last that was told; or the units."""
@@ -113,14 +132,13 @@ class TextUsage(TextSection):
             return False
         self._type = row["type"] or self._type
         self.rows += 1
-        if self._type == "GPU activities":
-            self._rows.append((row["name"].rstrip(), int(row["calls"]), time_s))
+        if self._usage.take(self._type, row["name"].rstrip(), int(row["calls"]), time_s):
             self.store.note("a table is text made without --csv: times are rounded to 4 to 7 digits")
         return True
 
     def close(self) -> None:
         """Hand the rows over."""
-        add_usage(self.store, self.run, self._rows)
+        self._usage.close()
 
 
 class TextTrace(TextSection):
@@ -132,15 +150,19 @@ class TextTrace(TextSection):
         super().__init__(run, store)
         self._columns = re.split(r"\s{2,}", header.strip())
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
+        self._units: tuple[float | None, float | None] = None, None
         self._launches: list[tuple[int, float]] = []
 
     def accepts(self, line: str) -> bool:
-        """A row: columns are at least two blanks apart, and the name is the last."""
+        """A row: columns are at least two blanks apart, and the name is the last. Or the units, if they are fixed."""
+        if not self.rows and (units := _TRACE_UNITS.fullmatch(line)):
+            self._units = SECONDS[units[1]], SECONDS[units[2]]
+            return True
         fields = re.split(r"\s{2,}", line.strip(), maxsplit=len(self._columns) - 1)
-        if not self._has_all or len(fields) != len(self._columns) or np.isnan(seconds(fields[0])):
+        if not self._has_all or len(fields) != len(self._columns) or np.isnan(seconds(fields[0], self._units[0])):
             return False
         row = dict(zip(self._columns, fields, strict=True))
-        time_s, name = seconds(row["Duration"]), strip_launch_id(row["Name"])
+        time_s, name = seconds(row["Duration"], self._units[1]), strip_launch_id(row["Name"])
         if np.isnan(time_s) and row["Duration"] != "-":
             return False
         self.rows += 1
@@ -169,12 +191,48 @@ class TextTrace(TextSection):
         self._hand_over()
 
 
-class TextIgnored(TextSection):
-    """Unified Memory totals."""
+class TextWide(TextSection):
+    """A GPU trace with events or metrics: columns end where their headings end. It cuts off names, of kernels too."""
+
+    kind = WIDE
+    may_begin_blank = True
+
+    def __init__(self, run: int, store: Store, header: str) -> None:
+        super().__init__(run, store)
+        found = list(_COLUMN.finditer(header.rstrip()))
+        self._ends = [one.end() for one in found]
+        self._table = CutOffSection(Header(WIDE, tuple(one[0] for one in found)), run, store)
 
     def accepts(self, line: str) -> bool:
-        """An indented row of numbers and a name."""
-        return re.fullmatch(r"\s+\d+(?:\s+(?:-|[\d.]+[A-Za-z]+)){5}\s+\S.*", line) is not None
+        """A row, or the units of the columns, which may be a blank line."""
+        line = line.rstrip()
+        if any(line[end : end + 1].strip() for end in self._ends) or len(line) > self._ends[-1]:
+            return False
+        fields = [line[start:end].strip() for start, end in zip([0, *self._ends], self._ends, strict=False)]
+        if not self._table.accepts(fields):
+            return False
+        self.rows = self._table.rows
+        if self.rows:
+            self.store.note(
+                "a trace is text made without --csv: it cuts off the names of devices, so the device is taken from "
+                "other logs, and of kernels, so those that begin alike are taken for one; profile with --csv"
+            )
+        return True
+
+    def close(self) -> None:
+        """Hand the launches over."""
+        self._table.close()
+
+
+class TextIgnored(TextSection):
+    """Unified Memory totals, API calls."""
+
+    def accepts(self, line: str) -> bool:
+        """An indented row of numbers and a name; a call."""
+        return (
+            re.fullmatch(r"\s+\d+(?:\s+(?:-|[\d.]+[A-Za-z]+)){5}\s+\S.*", line) is not None
+            or re.fullmatch(r"\s*[\d.]+(?:ns|us|ms|s)\s+(?:-|[\d.]+(?:ns|us|ms|s))\s+\S.*", line) is not None
+        )
 
     def close(self) -> None:
         """Nothing was kept."""
@@ -194,4 +252,6 @@ def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
         return TextUsage(run, store, of_api)
     if _TRACE.fullmatch(line):
         return TextTrace(run, store, line)
+    if _WIDE.fullmatch(line):
+        return TextWide(run, store, line)
     return TextIgnored(run, store)

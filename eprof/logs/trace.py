@@ -155,25 +155,44 @@ def add_times(store: Store, kind: str, piece: Piece) -> None:
     store.add(kind, piece)
 
 
-def add_usage(store: Store, run: int, rows: list[tuple[str, int, float]]) -> None:
-    """Hand rows of a GPU summary (name, calls, seconds) to the store. The table does not tell the device."""
-    for name, calls, time_s in rows:
-        if not is_kernel(name):
-            store.count_other(name, calls, time_s)
-        elif _LIKE_A_CALL.fullmatch(name):
-            store.note(
-                f"`{name}` is named like a call of CUDA and was taken for a kernel; if it is none, the log lost the "
-                "line that says so"
-            )
-    kernels = [row for row in rows if is_kernel(row[0])]
-    piece = Piece(
-        run,
-        np.full(len(kernels), NO_DEVICE, dtype=np.int32),
-        np.array([store.kernels.code(name) for name, _, _ in kernels], dtype=np.int32),
-        np.array([calls for _, calls, _ in kernels], dtype=np.int64),
-        np.array([time_s for _, _, time_s in kernels], dtype=np.float64),
-    )
-    add_times(store, SUMMARY, piece)
+class Usage:
+    """The rows of one GPU summary. It does not tell the device."""
+
+    def __init__(self, store: Store, run: int) -> None:
+        self._store, self._run = store, run
+        self._rows: list[tuple[str, int, float]] = []
+        self._of_range = False
+
+    def take(self, kind: str, name: str, calls: int, time_s: float) -> bool:
+        """Keep what ran on the GPU. A row of kind "Range:" says that the table tells of an NVTX range."""
+        self._of_range |= kind.startswith("Range")
+        if kind != "GPU activities":
+            return False
+        self._rows.append((name, calls, time_s))
+        return True
+
+    def close(self) -> None:
+        """Hand the rows over, unless a table of the whole run tells their launches too."""
+        if self._of_range:
+            self._store.ranges += 1
+            return
+        for name, calls, time_s in self._rows:
+            if not is_kernel(name):
+                self._store.count_other(name, calls, time_s)
+            elif _LIKE_A_CALL.fullmatch(name):
+                self._store.note(
+                    f"`{name}` is named like a call of CUDA and was taken for a kernel; if it is none, the log lost "
+                    "the line that says so"
+                )
+        kernels = [row for row in self._rows if is_kernel(row[0])]
+        piece = Piece(
+            self._run,
+            np.full(len(kernels), NO_DEVICE, dtype=np.int32),
+            np.array([self._store.kernels.code(name) for name, _, _ in kernels], dtype=np.int32),
+            np.array([calls for _, calls, _ in kernels], dtype=np.int64),
+            np.array([time_s for _, _, time_s in kernels], dtype=np.float64),
+        )
+        add_times(self._store, SUMMARY, piece)
 
 
 class UsageSection(Section):
@@ -190,7 +209,7 @@ class UsageSection(Section):
         self.time, self.calls, self.name = map(header.at, ("Time", "Calls", "Name"))
         self.type = header.position("Type")
         self._unit: float | None = None
-        self._rows: list[tuple[str, int, float]] = []
+        self._usage = Usage(store, run)
 
     def accepts(self, fields: list[str]) -> bool:
         """As for any table, after the name's commas are put back where the table has no quotes."""
@@ -218,14 +237,13 @@ class UsageSection(Section):
     def take(self, fields: list[str]) -> None:
         """Keep what ran on the GPU."""
         # A header that lost its beginning has no type, but the rows still tell.
-        if "API calls" not in fields if self.type is None else fields[self.type] == "GPU activities":
-            time_s = seconds(fields[self.time], self._unit)
-            self._rows.append((fields[self.name].strip(), int(fields[self.calls]), time_s))
-            if self._unit is None:
-                self.store.note(
-                    "the times of a GPU summary have their unit glued to them, so they are rounded to 4-5 digits"
-                )
+        kind = fields[self.type] if self.type is not None else ("GPU activities", "API calls")["API calls" in fields]
+        time_s = seconds(fields[self.time], self._unit)
+        if self._usage.take(kind, fields[self.name].strip(), int(fields[self.calls]), time_s) and self._unit is None:
+            self.store.note(
+                "the times of a GPU summary have their unit glued to them, so they are rounded to 4-5 digits"
+            )
 
     def close(self) -> None:
         """Hand the rows over."""
-        add_usage(self.store, self.run, self._rows)
+        self._usage.close()

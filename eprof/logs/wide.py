@@ -9,7 +9,7 @@ from eprof.logs.columns import Arrays, Column, Columns, coded, no_blanks, words
 from eprof.logs.header import WIDE_FIXED, Header
 from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DEVICE, DICTIONARY, Body, ColumnSection, Parsed
-from eprof.logs.store import Store
+from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.table import COUNT, OTHER
 from eprof.logs.values import LARGEST, MISFIT, as_cell, cells, settle, unit_of
 
@@ -20,6 +20,7 @@ _RATE = re.compile(
     re.IGNORECASE,
 )
 _UNIT = re.compile(r"%|[A-Za-z/]*")
+_INSTANCE = re.compile(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a counter and unit of the GPU
 
 
 class WideSection(ColumnSection):
@@ -31,10 +32,11 @@ class WideSection(ColumnSection):
         super().__init__(header, run, store)
         self.device, self.kernel = header.at("Device"), header.at("Kernel")
         self.labels = {
-            header.prefix + i: store.canonical(column)
+            header.prefix + i: store.canonical(_counter(column, header))
             for i, column in enumerate(header.columns)
-            if column not in WIDE_FIXED and store.keeps(store.canonical(column))
+            if column not in WIDE_FIXED and store.keeps(store.canonical(_counter(column, header)))
         }
+        self._instances = {i for i in self.labels if _counter(own := header.columns[i - header.prefix], header) != own}
         self.stream = [header.at("Stream")] if store.by == "stream" else []
         self.wanted = tuple(sorted((self.device, self.kernel, *self.stream, *self.labels)))
         self._units: list[str] | None = None
@@ -72,13 +74,15 @@ class WideSection(ColumnSection):
 
     def add(self, columns: Columns) -> None:
         """Keep the launches' cells."""
-        device, kernel = coded(columns[self.device]), coded(columns[self.kernel])
-        codes = (self.store.devices.codes(device), self.store.kernels.codes(kernel))
+        codes = (self._device_codes(columns[self.device]), self.store.kernels.codes(coded(columns[self.kernel])))
         self._rows.append((*codes, *(self.store.part_codes(coded(columns[one])) for one in self.stream)))
         for i in self.labels:
             self._cells[i].append(_values(columns[i]))
         if self.store.is_full(sum(len(codes[0]) for codes in self._rows)):
             self.finish()
+
+    def _device_codes(self, column: Column) -> Array:
+        return self.store.devices.codes(coded(column))
 
     def finish(self) -> None:
         """Settle each column's unit, and what columns of one label mean; hand the rows over."""
@@ -93,7 +97,9 @@ class WideSection(ColumnSection):
             values, kinds = (np.concatenate(part) for part in zip(*self._cells[i], strict=True))
             self._cells[i] = []
             column, kind, kinds = self._in_unit(i, values, kinds)
-            place = self._place(label, column, piece, again)
+            place = None if i in self._instances else self._place(label, column, piece, again)
+            if i in self._instances:
+                self._add_instance(label, column, kind, kinds, piece)
             if place:
                 self.store.count_missing(place, kinds)
                 piece.counters[place] = column, kind
@@ -111,6 +117,17 @@ class WideSection(ColumnSection):
             self.store.note("a table of launches has no row of units: its rates and ratios are kept without a unit")
             kind = as_cell(OTHER)
         return np.where(kinds < 0, np.nan, values), kind, kinds
+
+    def _add_instance(self, label: str, column: Array, kind: int, kinds: Array, piece: Piece) -> None:
+        """Add what one unit of the GPU counted to the counter. What is no count cannot be added up."""
+        self.store.count_missing(label, kinds)
+        before, known = piece.counters.get(label, (0.0, kind))
+        if kind != as_cell(COUNT) or known != kind or not (column == np.floor(column))[~np.isnan(column)].all():
+            before, kind = np.nan, as_cell(OTHER)
+            self.store.note("what is told by hardware instance (--aggregate-mode off) and no count was left out")
+        else:
+            self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
+        piece.counters[label] = before + column, kind
 
     def _place(self, label: str, column: Array, piece: Piece, again: dict[str, int]) -> str | None:
         """The label to keep a column under; None if it says again what is there already (descriptions occur twice).
@@ -130,6 +147,24 @@ class WideSection(ColumnSection):
             return None
         again[label] = number
         return place
+
+
+class CutOffSection(WideSection):
+    """A table whose devices' names are cut off, so that the device is not known."""
+
+    def fits(self, fields: list[str]) -> bool:
+        """A device, numbers of a context and a stream, and a kernel."""
+        device, context, stream, kernel = fields[:4]
+        return bool(device and kernel and context.isdecimal() and stream.isdecimal())
+
+    def _device_codes(self, column: Column) -> Array:
+        return np.full(len(column), NO_DEVICE, dtype=np.int32)
+
+
+def _counter(column: str, header: Header) -> str:
+    """The counter that a column tells, or tells for one hardware instance."""
+    found = _INSTANCE.fullmatch(column)
+    return found[1] if found and f"{found[1]} (0)" in header.columns else column
 
 
 def _counts(column: pa.Array) -> bool:

@@ -1,0 +1,230 @@
+"""Layouts of nvprof that are rare but real, each in the smallest made-up log that shows it."""
+
+import pytest
+from logs_support import (
+    EVENTS,
+    K20C,
+    METRICS,
+    TOGETHER,
+    USAGE,
+    metric,
+    profiled,
+    read,
+    read_tuned,
+    totals,
+    write,
+)
+
+from eprof.errors import LogError
+from eprof.logs import combine
+
+TEXT_USAGE = "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name"
+TEXT_METRICS = (
+    "Invocations                               Metric Name                        Metric Description"
+    "         Min         Max         Avg"
+)
+TEXT_ROW = "          2                              inst_integer                      Integer Instructions"
+WIDE = '"Device","Context","Stream","Kernel"'
+
+
+def times(log):
+    """Kernel -> launches and seconds."""
+    kernels = combine([log]).kernels
+    return {kernel: (n, t) for kernel, n, t in zip(kernels.kernel, kernels.launches, kernels.time_s, strict=True)}
+
+
+def counted(log):
+    """(device, kernel, counter) -> total."""
+    return {key: value for key, value in totals(log).items() if key[2] not in ("launches", "time_s")}
+
+
+def in_text(tmp_path, *lines):
+    """A log with these lines below nvprof's own."""
+    return read(write(tmp_path, profiled(7, *lines)))
+
+
+# --- tables by NVTX range repeat the launches of the whole run
+
+RANGED_TEXT = (
+    TEXT_USAGE,
+    " GPU activities:  100.00%  6.0000us         3  2.0000us  2.0000us  2.0000us  axpy(int)",
+    "      API calls:  100.00%  9.0000us         3  3.0000us  3.0000us  3.0000us  cudaLaunchKernel",
+    "",
+    "==7== NVTX result:",
+    '==7==   Thread "<unnamed>" (id = 1)',
+    '==7==     Domain "<unnamed>"',
+    '==7==       Range "forward"',
+    TEXT_USAGE,
+    "          Range:  100.00%  8.0000us         1  8.0000us  8.0000us  8.0000us  forward",
+    " GPU activities:  100.00%  4.0000us         2  2.0000us  2.0000us  2.0000us  axpy(int)",
+)
+RANGED_CSV = (
+    '"Type",' + USAGE,
+    ",%,us,,us,us,us,",
+    '"GPU activities",100.0,6.0,3,2.0,2.0,2.0,"axpy(int)"',
+    "",
+    "==7== NVTX result:",
+    '==7==       Range "forward"',
+    '"Type",' + USAGE,
+    ",%,us,,us,us,us,",
+    '"Range:",100.0,8.0,1,8.0,8.0,8.0,"forward"',
+    '"GPU activities",100.0,4.0,2,2.0,2.0,2.0,"axpy(int)"',
+)
+
+
+@pytest.mark.parametrize("lines", [RANGED_TEXT, RANGED_CSV], ids=["text", "csv"])
+def test_launches_in_nvtx_ranges_are_counted_once(tmp_path, lines):
+    log = in_text(tmp_path, *lines)
+    assert times(log) == {"axpy(int)": (3, pytest.approx(6e-6))}
+    assert any("by NVTX range were left out" in note for note in log.notes)
+
+
+@pytest.mark.parametrize("lines", [RANGED_TEXT[4:], RANGED_CSV[4:]], ids=["text", "csv"])
+def test_ranges_alone_are_refused(tmp_path, lines):
+    with pytest.raises(LogError, match="only tables by NVTX range"):
+        in_text(tmp_path, *lines)
+
+
+# --- traces made for people
+
+USED_TWICE = (
+    TEXT_USAGE,
+    " GPU activities:  100.00%  4.0000us         2  2.0000us  2.0000us  2.0000us  axpy(int)",
+    "      API calls:  100.00%  9.0000us         2  3.0000us  3.0000us  3.0000us  cudaLaunchKernel",
+)
+
+TRACE_TEXT = (
+    "   Start  Duration            Grid Size      Block Size     Regs*    SSMem*    DSMem*           Device   Context"
+    "    Stream  Name"
+)
+
+
+@pytest.mark.parametrize(("unit", "scale"), [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)])
+def test_text_trace_with_a_row_of_units(tmp_path, unit, scale):
+    log = in_text(
+        tmp_path,
+        TRACE_TEXT,
+        f"      ms        {unit}                                                        B         B",
+        "0.000000  9.00e-03            (101 1 1)       (128 1 1)        27         0         0  Tesla K20c (0)         1"
+        "         7  axpy(int) [115]",
+        "2.300330  0.036064            (101 1 1)       (128 1 1)        27         0         0  Tesla K20c (0)         1"
+        "         7  axpy(int) [117]",
+    )
+    assert times(log) == {"axpy(int)": (2, pytest.approx(0.045064 * scale))}
+    assert not log.skipped_lines
+
+
+@pytest.mark.parametrize("units", ["", "%"], ids=["no units", "percent"])
+def test_text_trace_with_counters(tmp_path, units):
+    header = "         Device   Context    Stream                Kernel  inst_integer  hit_rate"
+    log = in_text(
+        tmp_path,
+        header,
+        units and units.rjust(len(header)),
+        "Tesla V100-SXM2         1         7  matrix_multiply_kern          2000      9.39",
+        "Tesla V100-SXM2         1         7                  axpy    <OVERFLOW>     59.12",
+        "Tesla V100-SXM2         1         7  void gemm<float, int    9.7055e+11     68.65",
+        "Tesla V100-SXM2         1         7  matrix_multiply_kern          3000     67.68",
+        "the program's last words",
+    )
+    launches = combine([log])
+    assert launches.kernels["kernel"].tolist() == ["matrix_multiply_kern", "axpy", "void gemm<float, int"]
+    assert launches.kernels["launches"].tolist() == [2, 1, 1]
+    assert launches.counters["inst_integer"].tolist() == pytest.approx([5000, float("nan"), 9.7055e11], nan_ok=True)
+    assert launches.kernels["device"].tolist() == [None] * 3
+    assert any("cuts off the names" in note for note in log.notes) and log.skipped_lines == 1
+
+
+def test_trace_of_calls_holds_no_kernels(tmp_path):
+    with pytest.raises(LogError, match="hold no kernels"):
+        in_text(tmp_path, "   Start  Duration  Name", "88.000us  1.0000us  cudaLaunchKernel (axpy(int) [115])")
+
+
+# --- --aggregate-mode off: a value a hardware instance
+
+
+def test_counts_of_hardware_instances_are_added_up(tmp_path):
+    lines = [
+        METRICS,
+        f'"{K20C}","axpy(int)",2,"inst_integer (3 instances)","Integer Instructions",,,"5,6,7"',
+        f'"{K20C}","axpy(int)",2,"ipc (2 instances)","Executed IPC",,,"0.5,0.25"',
+    ]
+    log = in_text(tmp_path, *lines)
+    launches = combine([log])
+    assert launches.counters["inst_integer"].tolist() == [36]
+    assert launches.counters["ipc"].isna().all()
+    assert any("added up" in note for note in log.notes) and any("no count" in note for note in log.notes)
+
+
+def test_thousands_are_not_taken_for_instances(tmp_path):
+    log = in_text(tmp_path, METRICS, metric("inst_integer", '"1,234"'))
+    assert combine([log]).counters["inst_integer"].isna().all()
+
+
+def test_counts_of_hardware_instances_in_text(tmp_path):
+    row = TEXT_ROW.replace("inst_integer", "inst_integer (3 instances)")
+    log = in_text(
+        tmp_path,
+        TEXT_METRICS,
+        f'Device "{K20C}"',
+        "    Kernel: axpy(int)",
+        row + "  -  -  [          5          6   7 ]",
+    )
+    assert combine([log]).counters["inst_integer"].tolist() == [36]
+
+
+@pytest.mark.parametrize("tuning", [None, TOGETHER], ids=["line by line", "together"])
+def test_counts_of_hardware_instances_in_a_trace(tmp_path, tuning):
+    lines = [
+        WIDE + ',"inst_integer (0)","inst_integer (1)","ipc (0)","ipc (1)"',
+        ",,,,,,,",
+        f'"{K20C}","1","7","axpy(int)",5,6,0.5,0.25',
+        f'"{K20C}","1","7","axpy(int)",7,8,0.5,0.25',
+    ]
+    path = write(tmp_path, profiled(7, *lines))
+    launches = combine([read(path) if tuning is None else read_tuned(path, tuning)])
+    assert launches.counters["inst_integer"].tolist() == [26]
+    assert launches.counters["ipc"].isna().all()
+
+
+# --- text that was pasted
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (TEXT_METRICS, f'Device "{K20C}"    Kernel: axpy(int)', TEXT_ROW + "   5   5   5"),
+        (TEXT_METRICS + f'Device "{K20C}"    Kernel: axpy(int)', TEXT_ROW + "   5   5   5"),
+        (TEXT_METRICS + f'Device "{K20C}"', "\tKernel: axpy(int)", TEXT_ROW + "   5   5   5"),
+    ],
+)
+def test_lines_that_a_terminal_joined(tmp_path, lines):
+    assert counted(in_text(tmp_path, *lines)) == {(K20C, "axpy(int)", "inst_integer"): 10}
+
+
+@pytest.mark.parametrize("prefix", ["    ", "\t", "// ", " * ", "# ", "> ", "//"])
+def test_logs_in_source_code_and_mails(tmp_path, prefix):
+    lines = profiled(
+        7, TEXT_METRICS, f'Device "{K20C}"', "    Kernel: axpy(int)", TEXT_ROW + "   5   5   5", "", *USED_TWICE
+    )
+    text = "\n".join(f"{prefix}{line}" for line in lines.split("\n"))
+    log = read(write(tmp_path, text if prefix != "//" else text.replace("//", "// ").replace("// \n", "//\n")))
+    assert counted(log) == {(K20C, "axpy(int)", "inst_integer"): 10}
+    launches = combine([log]).kernels
+    assert launches["time_s"].tolist() == [pytest.approx(4e-6)] and launches["launches"].tolist() == [2]
+
+
+def test_comma_separated_logs_in_source_code(tmp_path):
+    lines = [METRICS, metric("inst_integer", 5), "", EVENTS, f'"{K20C}","axpy(int, float*)",2,"branch",3,3,3']
+    text = "\n".join(f" * {line}".rstrip() for line in profiled(7, *lines).split("\n"))
+    found = counted(read(write(tmp_path, text)))
+    assert found == {
+        (K20C, "axpy(int, float*)", "inst_integer"): 10,
+        (K20C, "axpy(int, float*)", "branch"): 6,
+    }
+
+
+def test_a_trace_that_is_indented(tmp_path):
+    text = "\n".join("    " + line for line in profiled(7, TRACE_TEXT).split("\n"))
+    row = "    182.89ms  1.9769ms  (512 1 1)  (128 1 1)  31  0B  0B  Tesla P100-PCIE  1  7  axpy(int) [118]\n"
+    assert times(read(write(tmp_path, text + row))) == {"axpy(int)": (1, pytest.approx(1.9769e-3))}
