@@ -167,7 +167,9 @@ def _wholes(long: Long, every: int) -> Array:
     key = long.codes["Metric Name"][::every].astype(np.int64) * len(units) + long.codes["Metric Unit"][::every]
     kinds, first = numbered(key)
     pairs = [divmod(one, len(units)) for one in key[first].tolist()]
-    return np.array([is_whole(LABELS.get(names[name], names[name]), units[unit]) for name, unit in pairs], dtype=bool)[kinds]
+    return np.array([is_whole(LABELS.get(names[name], names[name]), units[unit]) for name, unit in pairs], dtype=bool)[
+        kinds
+    ]
 
 
 def pivot(long: Long, style: Style, keep: Container[str] | None) -> Part:
