@@ -164,7 +164,7 @@ def test_a_mapping_of_ones_own(tmp_path):
     ("old", "new", "said"),
     [
         ('kind = "utilisation"', 'kind = "vibes"', "`kind` must be one of"),
-        ('core_mhz = "f"', 'core_ghz = "f"', "unknown key `core_ghz`"),
+        ('core_mhz = "f"', 'core_lightyears = "f"', "unknown key `core_lightyears`"),
         ('power_mw = "p"\n', "", "must name the power or the energy"),
         ('"u / 100"', '"u ** 2"', "not allowed in a formula"),
         ("schema = 1", "schema = 9", "`schema` must be 1"),

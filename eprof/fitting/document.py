@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from eprof.fitting import plain
 from eprof.fitting.moments import CONSTANTS
 from eprof.fitting.quality import Quality
 from eprof.fitting.solve import Fit
@@ -32,6 +33,9 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
         "settings": len(measurements.settings),
         "reference": {"core_mhz": fitted.reference[0], "memory_mhz": fitted.reference[1]},
         "mean_absolute_error_percent": {name: known(value) for name, value in quality.errors.items()},
+        "plain_error_percent": {
+            name: {model: known(value) for model, value in errors.items()} for name, errors in quality.plain.items()
+        },
         "prices": [] if measurements.own else [_price(fitted, quality, term) for term in fitted.prices_pj.index],
         "constant": {
             "power_w": watts,
@@ -54,8 +58,14 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
             for name in quality.ranges.index
         },
         "replicas": len(quality.replicas),
-        "notes": [*measurements.notes, *quality.notes],
+        "notes": _notes(measurements, quality),
     }
+
+
+def _notes(measurements: Measurements, quality: Quality) -> list[str]:
+    """What must be known first, then what was wrong with rows, then the rest of what the fit says of itself."""
+    first = [note for note in quality.notes if note.startswith(plain.FIRST)]
+    return [*first, *measurements.notes, *(note for note in quality.notes if note not in first)]
 
 
 def _price(fitted: Fit, quality: Quality, term: str) -> dict[str, Any]:

@@ -5,11 +5,12 @@ drawn one by one would promise far too much.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
+from eprof.fitting import plain
 from eprof.fitting.form import Form
 from eprof.fitting.moments import CONSTANTS, Floats, Ints, Layout, Settings, rows_of, scales
 from eprof.fitting.solve import Fit, fit
@@ -20,9 +21,15 @@ _INTERVAL = (5.0, 95.0)
 _COLLINEAR = 30.0  # condition index above which columns are said to be collinear (Belsley, Kuh, Welsch 1980)
 _SINGULAR = 1e12  # no column is better known than this: exactly collinear
 _SHARE = 0.5  # of a coefficient's variance along such a direction
+_FEW = 3  # energies to compare with those of other GPUs
 _TELLS = 3.0  # an energy is told if its interval spans no more than this factor
 Progress = Callable[[str, int, int], None]
 TOLD, LOOSE, UNTOLD = "told", "loosely", "not told"
+_WORDS = {
+    "leave_one_setting_out": "at settings that were left out",
+    "leave_one_benchmark_out": "for kernels that were left out",
+}
+_STRANGE = 30.0  # times the energies of other GPUs, all alike: generations of GPUs differ by less than ten
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +39,7 @@ class Quality:
     replicas: (r, terms + constants), as in `Fit`; NaN: none of the benchmarks drawn does that. `constant_w` at the
     reference setting. intervals: by coefficient, low and high, of the replicas that know it. status: by term, whether
     the data tell it. condition: of the columns at unit length. collinear: columns that cannot be told apart. errors:
-    protocol -> mean absolute relative error in %.
+    protocol -> mean absolute relative error in %. plain: the same of what names and clocks alone predict, by model.
     """
 
     replicas: pd.DataFrame
@@ -44,6 +51,7 @@ class Quality:
     ranges: pd.DataFrame
     errors: dict[str, float]
     notes: tuple[str, ...]
+    plain: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 def examine(
@@ -59,23 +67,36 @@ def examine(
     values = [[*one.prices_pj, *(one.constants[name] for name in CONSTANTS)] for one in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
     intervals = pd.DataFrame([_middle(table[name]) for name in table], index=table.columns, columns=["low", "high"])
-    condition, groups = collinearity(measurements, fitted)
+    condition, together = collinearity(measurements, fitted)
     errors = {"fit": error(fitted.predict(measurements), measurements.power_w)}
+    others, unknown = {}, []
     for by in protocols:
         predicted = left_out(measurements, fitted.form, by, progress)
-        if predicted is not None:
-            errors[f"leave_one_{by}_out"] = error(predicted, measurements.power_w)
+        if predicted is None:
+            continue
+        name, known = f"leave_one_{by}_out", ~np.isnan(predicted)
+        errors[name] = error(predicted, measurements.power_w)
+        simple = plain.left_out(measurements, groups(measurements, by))
+        others[name] = {model: error(watts[known], measurements.power_w[known]) for model, watts in simple.items()}
+        unknown += _unpredicted(by, int((~known).sum()))
     return Quality(
         table,
         intervals,
         _constant(fitted, again),
         _status(fitted, intervals),
         condition,
-        groups,
+        together,
         ranges(measurements),
         errors,
-        _notes(measurements, fitted.form),
+        (*plain.sentences(errors, others, _WORDS), *unknown, *_notes(measurements, fitted)),
+        others,
     )
+
+
+def _unpredicted(by: str, number: int) -> list[str]:
+    if not number:
+        return []
+    return [f"{number} rows could not be predicted with their {by} left out, and are in no error: nothing else tells."]
 
 
 def _middle(values: pd.Series) -> tuple[float, float]:
@@ -88,8 +109,10 @@ def _middle(values: pd.Series) -> tuple[float, float]:
 
 
 def error(predicted: Floats, measured: Floats) -> float:
-    """Mean absolute relative error, %."""
-    return float(100 * np.mean(np.abs(predicted / measured - 1)))
+    """Mean absolute relative error, %, of the rows that could be predicted; NaN if none could."""
+    off = np.abs(predicted / measured - 1)
+    known = off[~np.isnan(off)]
+    return float(100 * known.mean()) if len(known) else float("nan")
 
 
 def bootstrap(
@@ -194,11 +217,28 @@ def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
     return pd.Series(found, dtype=object)
 
 
-def _notes(measurements: Measurements, form: Form) -> tuple[str, ...]:
-    number = measurements.rows["benchmark"].nunique()
+def _notes(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
+    form, number = fitted.form, measurements.rows["benchmark"].nunique()
+    strange = _far_from_others(fitted)
     if number >= 10 or measurements.own:
-        return ()
+        return strange
     few = f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow."
     if form.prior is None:
-        return (few,)
-    return (f"{few} Energies lean on the prior, and intervals show the draw, not its error: see --prior none.",)
+        return (*strange, few)
+    leaning = f"{few} Energies lean on the prior, and intervals show the draw, not its error: see --prior none."
+    return (*strange, leaning)
+
+
+def _far_from_others(fitted: Fit) -> tuple[str, ...]:
+    """A sentence if energies are tens of times those of other GPUs, or a small part: a wrong unit does that."""
+    prior = fitted.form.prior or {}
+    ratios = [fitted.prices_pj[term] / pj for term, pj in prior.items() if pj > 0 and fitted.prices_pj[term] > 0]
+    if len(ratios) < _FEW:
+        return ()
+    middle = float(np.exp(np.median(np.log(ratios))))
+    if 1 / _STRANGE < middle < _STRANGE:
+        return ()
+    return (
+        f"Energies are {middle:.3g} times those of other GPUs. Is the time that of one launch, as counts are, and in "
+        "the unit that the mapping says (ms against s)?",
+    )

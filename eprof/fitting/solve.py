@@ -35,7 +35,8 @@ _SMALLEST_RESIDUAL = 5e-3  # relative: below it an absolute residual is treated 
 class Fit:
     """A fitted form.
 
-    prices_pj: term -> pJ at V = 1 (pJ/V^2 where voltages are given). constants: `CONSTANTS` -> W/V, W, W/(MHz V^2).
+    prices_pj: term -> pJ at V = 1 (pJ/V^2 where voltages are given); NaN: the energy of a benchmark of which there was
+    no row. constants: `CONSTANTS` -> W/V, W, W/(MHz V^2).
     volts: domain -> clock in MHz -> volts, or relative to the reference. objective: the weighted sum of squares.
     """
 
@@ -58,10 +59,12 @@ class Fit:
         scale = scales_at(layout, clocks / 1e3, self.voltages(measurements))
         rates = measurements.rates[list(self.prices_pj.index)].to_numpy(dtype=np.float64)
         units = np.column_stack([rates, np.ones((len(rates), len(CONSTANTS)))])
-        return pd.DataFrame(units * scale * self._unknowns(), columns=list(layout.names))
+        # What a row does not do costs it nothing, known price or not.
+        watts = np.where(units == 0, 0.0, units * scale * self._unknowns())
+        return pd.DataFrame(watts, columns=list(layout.names))
 
     def predict(self, measurements: Measurements) -> Floats:
-        """Predicted power, (n,), W."""
+        """Predicted power, (n,), W; NaN where the fit has seen nothing of a benchmark with energies of its own."""
         watts: Floats = self.parts(measurements).to_numpy(dtype=np.float64).sum(axis=1)
         return watts
 
@@ -176,6 +179,8 @@ def _made(measurements: Measurements, form: Form, settings: Settings, layout: La
     values = dict(zip(layout.names, found.unknowns.tolist(), strict=True))
     constants = {name: values.get(name, 0.0) / (1e3 if "mhz" in name else 1.0) for name in CONSTANTS}
     prices = pd.Series({term: values[term] / WATTS_PER_PJ for term in measurements.terms}, dtype="float64")
+    if measurements.own:
+        prices = prices.where((measurements.rates > 0).any())
     volts = {
         domain: pd.Series(found.volts[at], index=settings.levels[at], dtype="float64")
         for at, domain in enumerate((CORE, MEMORY))

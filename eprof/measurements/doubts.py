@@ -1,16 +1,27 @@
 """What is doubtful about measurements: units that do not match, rows that stand out, settings that are too few."""
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from eprof.measurements.values import MeasurementError, Measurements, lines
+from eprof.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, lines
+from eprof.plain import brief
 
 PLAUSIBLE_W = (1.0, 3000.0)
 IMPLAUSIBLE = f"the power is not between {PLAUSIBLE_W[0]:g} and {PLAUSIBLE_W[1]:g} W"
+PLAUSIBLE_MHZ = (10.0, 60_000.0)  # a TK1 idles at 72/68; 28 Gb/s of a GDDR7 pin are at times called 28,000 MHz
 _SAME_ENERGY = 0.02
 _WILD = 1.5
 _NEIGHBOURS = 7
+_REPEATS = 3
+_LEVELS = 3
+_FULL = 1.5  # utilisations are at most 1, give or take what meters do
+_GPU_COLUMNS = {"gpu", "gpu_name", "gpu_id", "gpu_index", "gpu_model", "device", "device_name", "device_id", "card"}
+_NUMBERED = re.compile(r"(?:gpu|device|card|cuda)?[ :_-]*\d+(?:\.0)?", re.IGNORECASE)
+# 1e9 a second, ten times and more what the fastest GPUs of 2025 do: 8 TB/s of DRAM, some 1e14 instructions a second.
+_FASTEST = {"dram_byte": 1e5, "_byte": 1e7, "_instruction": 1e6}
 
 
 def units(rows: pd.DataFrame, label: str) -> None:
@@ -23,6 +34,61 @@ def units(rows: pd.DataFrame, label: str) -> None:
             f"{label}: half of the rows draw {'more' if middle > 1 else 'less'} than {middle:.3g} W, which no GPU "
             "does; look at the units of power, energy and time in the mapping (mJ against J, ms against s)."
         )
+    for name in ("core_mhz", "memory_mhz"):
+        clock = float(rows[name].median())
+        if not PLAUSIBLE_MHZ[0] <= clock <= PLAUSIBLE_MHZ[1]:
+            domain = name.removesuffix("_mhz")
+            raise MeasurementError(
+                f"{label}: the {domain} clock is {clock:.4g} MHz in the middle row, which no GPU runs at; say the unit "
+                f"in the mapping ({domain}_ghz, {domain}_khz, {domain}_hz)."
+            )
+
+
+def speeds(rates: pd.DataFrame, kind: str, label: str) -> None:
+    """Raise MeasurementError if counts go faster than any GPU can: counts, or the unit of time, are wrong."""
+    if kind != COUNTED or not len(rates):
+        return
+    for term in rates:
+        middle = float(rates[term].median())
+        most = next((most for ending, most in _FASTEST.items() if str(term).endswith(ending)), np.inf)
+        if middle > most:
+            raise MeasurementError(
+                f"{label}: half of the rows do more than {middle * 1e9:.3g} a second of {term}, which no GPU does; "
+                "look at the unit of time (ms against s), and whether counts and time are both of one launch."
+            )
+
+
+def shares(use: pd.Series, term: str, formula: str, label: str) -> None:
+    """Raise MeasurementError if a utilisation is above 1 in some row by far: it is in per cent."""
+    most = float(use.max())
+    if most > _FULL:
+        raise MeasurementError(
+            f"{label}: {term} ({formula}) goes up to {most:g}, and full use is 1; if these are per cent, write "
+            f"({formula}) / 100 in the mapping."
+        )
+
+
+def devices(frame: pd.DataFrame, named: str | None, label: str) -> list[str]:
+    """A sentence if rows are of several GPUs by their numbers. Raises MeasurementError: several by their names.
+
+    named: the column that the mapping takes for the GPU; without one, a column that is called so is looked at.
+    """
+    if named is not None and named not in frame:
+        raise MeasurementError(f"{label}: has no column `{named}`, which the mapping takes for `device`.")
+    for name in [named] if named is not None else [one for one in frame.columns if one.strip().lower() in _GPU_COLUMNS]:
+        values = sorted(str(one) for one in frame[name].dropna().unique())
+        if len(values) < 2:
+            continue
+        shown = ", ".join(brief(one, 40) for one in values[:4]) + (", ..." if len(values) > 4 else "")
+        if all(_NUMBERED.fullmatch(one.strip()) for one in values):
+            return [
+                f"Rows are of {len(values)} GPUs by column `{name}` ({shown}) and are fitted as one: that is right for "
+                "GPUs of one model alone, and what differs between them counts as error."
+            ]
+        raise MeasurementError(
+            f"{label}: rows are of several GPUs by column `{name}` ({shown}), and a fit is to one; make a file of each."
+        )
+    return []
 
 
 def agreement(power_w: pd.Series, energy_j: pd.Series, time_s: pd.Series, label: str, energy: str) -> None:
@@ -42,12 +108,13 @@ def notes(measurements: Measurements) -> tuple[str, ...]:
 
 
 def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
-    """Rows whose power is off by half and more from that of the same benchmark at neighbouring clocks.
+    """Rows whose power is off by half and more from that of the same benchmark at neighbouring clocks, or at the same.
 
-    The middle of a window of clocks is compared, so that no model is needed; the ends of the range are not judged.
+    The middle of a window of clocks is compared, so that no model is needed; the ends of the range are not judged. Of
+    three and more measurements at one setting, their middle is.
     """
     rows = measurements.rows
-    found = np.zeros(len(rows), dtype=np.bool_)
+    found = _strays(rows)
     if len(rows) < _NEIGHBOURS:
         return found
     group = rows.groupby(["benchmark", "memory_mhz"], sort=False).ngroup().to_numpy()
@@ -57,8 +124,15 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
     half, mine = _NEIGHBOURS // 2, group[order]
     whole = mine[: len(windows)] == mine[_NEIGHBOURS - 1 :]
     strange = np.abs(logs[half : half + len(windows)] - np.median(windows, axis=1)) > np.log(_WILD)
-    found[order[half : half + len(windows)]] = whole & strange
+    found[order[half : half + len(windows)]] |= whole & strange
     return found
+
+
+def _strays(rows: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Rows that are off by half and more from the middle of three and more measurements of the same."""
+    again = rows.groupby(["benchmark", "core_mhz", "memory_mhz"], sort=False)["power_w"]
+    off = np.abs(np.log(rows["power_w"] / again.transform("median"))) > np.log(_WILD)
+    return np.array((again.transform("size") >= _REPEATS) & off, dtype=np.bool_)
 
 
 def _wild(measurements: Measurements) -> list[str]:
@@ -70,8 +144,8 @@ def _wild(measurements: Measurements) -> list[str]:
     named = ", ".join(f"{name} ({number})" for name, number in worst.items())
     return [
         f"{len(rows)} row{'s are' if len(rows) > 1 else ' is'} wild: power is off by half and more from the same "
-        f"benchmark at neighbouring clocks ({lines(rows['line'].to_numpy())}), most in {named}. They are used; "
-        "absolute residuals (--loss l1) keep them from deciding."
+        f"benchmark at the same or neighbouring clocks ({lines(rows['line'].to_numpy())}), most in {named}. They are "
+        "used; absolute residuals (--loss l1) keep them from deciding."
     ]
 
 
@@ -92,6 +166,29 @@ def _settings(measurements: Measurements) -> list[str]:
         )
     elif measurements.rows["memory_mhz"].nunique() == 1:
         found.append("There is one memory clock: what goes with it cannot be told from constant power.")
+    return [*found, *_alone(measurements)]
+
+
+def _alone(measurements: Measurements) -> list[str]:
+    """Clocks that one row alone was measured at, and benchmarks without counts that were measured at one setting."""
+    rows, found = measurements.rows, []
+    for domain in DOMAINS:
+        often = rows[f"{domain}_mhz"].value_counts()
+        single = int((often == 1).sum())
+        if len(often) >= _LEVELS and 2 * single >= len(often):
+            found.append(
+                f"{single} of {len(often)} {domain} clocks were measured in one row alone, and their voltages follow "
+                "that row whatever its power. If clocks are means of what a meter saw, round them to what was set."
+            )
+    if measurements.own:
+        pairs = rows[["benchmark", "core_mhz", "memory_mhz"]].drop_duplicates()["benchmark"].value_counts()
+        once = sorted(str(name) for name in pairs.index[pairs == 1])
+        if once:
+            named = ", ".join(brief(one, 40) for one in once[:4]) + (", ..." if len(once) > 4 else "")
+            found.append(
+                f"{len(once)} of {len(pairs)} kernels were measured at one setting only ({named}); without counts "
+                "nothing is known of them at another."
+            )
     return found
 
 

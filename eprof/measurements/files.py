@@ -1,10 +1,12 @@
 """Opens a file of measurements as a table: CSV, plain or packed, and Parquet, in bounded memory.
 
+Cells stand between commas, semicolons or tabs; numbers may have decimal commas where it is not commas that part cells.
 A file that unpacks without end, a Parquet file that promises more rows than there can be, a pipe and a device are
 refused with a sentence.
 """
 
 import io
+import re
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +19,9 @@ _MOST_BYTES = 256 << 20
 _MOST_CELLS = 50_000_000
 _PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _UNREAD = (".zip", ".xz", ".tar", ".tgz")
+_LOOK_BYTES = 1 << 16
+_SEPARATORS = (",", ";", "\t")
+_COMMA, _POINT = re.compile(rb"[-+]?\d+,\d+(e[-+]?\d+)?", re.I), re.compile(rb"[-+]?\d+\.\d+(e[-+]?\d+)?", re.I)
 
 
 def table(path: Path, rows: int | None = None) -> pd.DataFrame:
@@ -54,7 +59,24 @@ def _csv(file: BinaryIO, suffix: str, rows: int | None) -> pd.DataFrame:
 
         unpacked = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), _PACKED[suffix])
     bounded = io.BufferedReader(_Bounded(unpacked), 1 << 18)
-    return pd.read_csv(bounded, skip_blank_lines=False, nrows=rows)
+    separator, decimal = _written(bounded.peek(_LOOK_BYTES)[:_LOOK_BYTES])
+    return pd.read_csv(bounded, skip_blank_lines=False, nrows=rows, sep=separator, decimal=decimal)
+
+
+def _written(start: bytes) -> tuple[str, str]:
+    """What parts cells, and the decimal point, from the first bytes of a table.
+
+    Cells are parted by what the header has most of. The point is a comma if cells of the first rows are numbers with a
+    comma, and none is a number with a point: then it is not known which of the two it is, and a point is a point.
+    """
+    header, _, rest = start.partition(b"\n")
+    separator = max(_SEPARATORS, key=lambda one: header.count(one.encode()))
+    if separator == ",":
+        return separator, "."
+    whole = rest if len(start) < _LOOK_BYTES else rest.rpartition(b"\n")[0]
+    cells = [cell.strip(b' \r"') for line in whole.split(b"\n") for cell in line.split(separator.encode())]
+    with_comma = any(_COMMA.fullmatch(cell) for cell in cells)
+    return separator, "," if with_comma and not any(_POINT.fullmatch(cell) for cell in cells) else "."
 
 
 class _Bounded(io.RawIOBase):

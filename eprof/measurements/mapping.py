@@ -22,13 +22,52 @@ _MOST = 0.9
 _LARGEST = 1e100
 ENERGIES_ONLY = "energies"
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
-TIMES = {"time_s": 1.0, "time_ms": 1e-3, "time_us": 1e-6, "time_ns": 1e-9}
-ENERGIES = {"energy_j": 1.0, "energy_mj": 1e-3, "energy_uj": 1e-6}
-POWERS = {"power_w": 1.0, "power_mw": 1e-3}
+TIMES = {"time_s": 1.0, "time_ms": 1e-3, "time_us": 1e-6, "time_ns": 1e-9, "time_min": 60.0, "time_h": 3600.0}
+ENERGIES = {"energy_j": 1.0, "energy_mj": 1e-3, "energy_uj": 1e-6, "energy_kj": 1e3, "energy_wh": 3600.0}
+ENERGIES |= {"energy_kwh": 3.6e6}
+POWERS = {"power_w": 1.0, "power_mw": 1e-3, "power_uw": 1e-6}
 VOLTS = {"core_v": 1.0, "core_mv": 1e-3, "memory_v": 1.0, "memory_mv": 1e-3}
-CLOCKS = ("core_mhz", "memory_mhz")
-_NAMES = ("benchmark", "benchmark_id", "kernel")
+# To MHz, as all clocks of measurements are.
+CLOCKS = {
+    f"{domain}_{unit}": size
+    for domain in DOMAINS
+    for unit, size in (("mhz", 1.0), ("ghz", 1e3), ("khz", 1e-3), ("hz", 1e-6))
+}
+_NAMES = ("benchmark", "benchmark_id", "kernel", "device")
 _HEAD = ("schema", "name", "title", "kind", "needs", "tell", "columns", "reference", "notes", "terms")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A formula of columns. names: the columns that it needs; one whose name is no word stands in backticks."""
+
+    formula: Formula
+    columns: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, text: str) -> "Cells":
+        """Parse `text`. Raises ValueError with the reason."""
+        quoted: dict[str, str] = {}
+
+        def named(found: re.Match[str]) -> str:
+            return quoted.setdefault(found[1].strip(), f"column_in_backticks_{len(quoted)}")
+
+        plain = re.sub("`([^`]+)`", named, text)
+        try:
+            formula = Formula.parse(plain)
+        except ValueError as err:
+            raise ValueError(f"{err}; columns with other letters than a to z, digits and _ go in backticks") from err
+        known = {word: name for name, word in quoted.items()}
+        return cls(formula, {word: known.get(word, word) for word in formula.names})
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The columns."""
+        return frozenset(self.columns.values())
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """The value, with `values` of the columns."""
+        return self.formula({word: values[name] for word, name in self.columns.items()})
 
 
 @dataclass(frozen=True)
@@ -40,16 +79,16 @@ class Term:
 
     name: str
     domain: str
-    formulas: tuple[Formula, ...]
+    formulas: tuple[Cells, ...]
 
-    def formula(self, header: Collection[str]) -> Formula | None:
+    def formula(self, header: Collection[str]) -> Cells | None:
         """The formula to use for a file with these columns, if there is one."""
         return next((one for one in self.formulas if one.names <= set(header)), None)
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A checked mapping. columns: what eprof needs -> the file's column, or a number that holds for all rows.
+    """A checked mapping. columns: what eprof needs -> a column of the file, a formula, or a number for all rows.
 
     tell: a formula of columns that is not negative in nine of ten rows of such a file, where columns are not enough.
     """
@@ -63,7 +102,7 @@ class Columns:
     reference: tuple[float, float] | None
     notes: tuple[str, ...]
     label: str
-    tell: Formula | None = None
+    tell: Cells | None = None
 
     def suits(self, frame: pd.DataFrame) -> bool:
         """Whether a table is of this family."""
@@ -163,9 +202,11 @@ def _columns(document: Document) -> dict[str, Any]:
             _texts(document, value, "columns", key)
         elif not isinstance(value, str) and not (key not in _NAMES and _is_number(value)):
             raise document.error(f"`{key}` must name a column, or be a number for all rows.", "columns", key)
-    for key in ("benchmark", "core_mhz", "memory_mhz"):
-        if key not in table:
-            raise document.error(f"[columns] must say what `{key}` is.", "columns")
+    if "benchmark" not in table:
+        raise document.error("[columns] must say what `benchmark` is.", "columns")
+    for domain in DOMAINS:
+        if not any(key in table for key in CLOCKS if key.startswith(domain)):
+            raise document.error(f"[columns] must say what `{domain}_mhz` is (or {domain}_ghz, _khz, _hz).", "columns")
     if not (set(POWERS) | set(ENERGIES)) & set(table):
         raise document.error("[columns] must name the power or the energy.", "columns")
     return dict(table)
@@ -196,9 +237,9 @@ def _terms(document: Document) -> tuple[Term, ...]:
     return tuple(found.values())
 
 
-def _formula(document: Document, text: str, *path: str) -> Formula:
+def _formula(document: Document, text: str, *path: str) -> Cells:
     try:
-        return Formula.parse(text)
+        return Cells.parse(text)
     except ValueError as err:
         raise document.error(f"{err}.", *path) from err
 

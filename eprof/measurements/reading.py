@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from eprof.measurements import doubts
+from eprof.measurements import doubts, units
 from eprof.measurements import mapping as mappings
 from eprof.measurements.files import table
-from eprof.measurements.mapping import ENERGIES, ENERGIES_ONLY, POWERS, TIMES, VOLTS, Columns
+from eprof.measurements.mapping import CLOCKS, ENERGIES, ENERGIES_ONLY, POWERS, TIMES, VOLTS, Cells, Columns
 from eprof.measurements.values import (
     COUNTED,
     DOMAINS,
@@ -26,6 +26,7 @@ from eprof.measurements.values import (
     lines,
     numbers,
 )
+from eprof.vocabulary import COUNTS
 
 Bools = npt.NDArray[np.bool_]
 
@@ -113,6 +114,14 @@ def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str) -> 
     return mappings.choose(frame, label) if mapping is None else mappings.load(mapping)
 
 
+def _formula(text: str) -> Cells | None:
+    """What stands for a column as a formula, where it is one."""
+    try:
+        return Cells.parse(text)
+    except ValueError:
+        return None
+
+
 def _own_energies(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     """A core and a memory energy for each benchmark: launches a second, where it is this benchmark that runs."""
     number, names = pd.factorize(rows["benchmark"])
@@ -137,18 +146,20 @@ class _Sheet:
         rows = pd.DataFrame({"benchmark": self._benchmark()})
         kernel = self.columns.columns.get("kernel")
         rows["kernel"] = _words(self.frame[kernel]) if kernel in self.frame else rows["benchmark"]
-        for key in ("core_mhz", "memory_mhz"):
-            rows[key] = self._needed(key)
+        for domain in DOMAINS:
+            rows[f"{domain}_mhz"] = self._needed(domain)
         time = self._scaled(TIMES)
         rows["time_s"] = np.nan if time is None else time
         if time is None and self.columns.kind != USED:
-            raise MeasurementError(f"{self.label}: has no column of times ({', '.join(self._named(TIMES))}).")
+            named = ", ".join(self._named(TIMES)) or f"the mapping {self.columns.name} names none, such as time_s"
+            raise MeasurementError(f"{self.label}: has no column of times ({named}).")
         rows["power_w"] = self._power(rows["time_s"])
         for domain in DOMAINS:
-            units = {key: unit for key, unit in VOLTS.items() if key.startswith(domain)}
-            volts = self._scaled(units)
+            volts = self._scaled({key: unit for key, unit in VOLTS.items() if key.startswith(domain)})
             rows[f"{domain}_v"] = np.nan if volts is None else volts
         rows["line"] = np.arange(len(rows)) + 2
+        self.notes += doubts.devices(self.frame, self.columns.columns.get("device"), self.label)
+        self.notes += units.contradicted(self.columns.columns, self.frame.columns)
         return rows[list(ROW_COLUMNS)]
 
     def rates(self, rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -162,9 +173,27 @@ class _Sheet:
             formula = term.formula(header)
             assert formula is not None
             number = formula({name: self._numbers(name) for name in formula.names})
+            if len(terms) > 1 and np.isnan(number).all():
+                self.notes.append(f"{term.name}: no row has a number ({formula.formula.text}); it is left out.")
+                continue
+            if self.columns.kind == USED:
+                doubts.shares(number, term.name, formula.formula.text, self.label)
             per_second = rows[f"{term.domain}_mhz"] / 1e3 if self.columns.kind == USED else 1e-9 / rows["time_s"]
             found[term.name] = number * per_second
-        return pd.DataFrame(found, index=rows.index), {term.name: term.domain for term in terms}
+        self.notes += self._unused(header)
+        return pd.DataFrame(found, index=rows.index), {term.name: term.domain for term in terms if term.name in found}
+
+    def _unused(self, header: set[str]) -> list[str]:
+        """A sentence on columns of eprof's words that no term is made of, though a count is in them."""
+        if self.columns.kind != COUNTED:
+            return []
+        formulas = [term.formula(header) for term in self.columns.present(header)]
+        read = {name for one in formulas if one is not None for name in one.names}
+        words = [name for name in self.frame.columns if name in COUNTS and name not in read]
+        left = [name for name in words if (self._numbers(name) > 0).any()]
+        if not left:
+            return []
+        return [f"No price is fitted for {', '.join(left)}: the mapping {self.columns.name} makes nothing of them."]
 
     def kept(self, rows: pd.DataFrame, rates: pd.DataFrame) -> Bools:
         """Which rows can be used; what is left out is noted, with its lines. Raises MeasurementError if none can."""
@@ -181,6 +210,7 @@ class _Sheet:
         ):
             kept &= self._without(np.asarray(wrong, dtype=np.bool_) & kept, what)
         doubts.units(rows[kept], self.label)
+        doubts.speeds(rates[kept], self.columns.kind, self.label)
         kept &= self._without(kept & ~power.between(*doubts.PLAUSIBLE_W).to_numpy(), doubts.IMPLAUSIBLE)
         whole = pd.concat([rows.drop(columns="line"), rates], axis=1)
         kept &= self._without(kept & whole.duplicated().to_numpy(), "the same row stands above")
@@ -212,22 +242,32 @@ class _Sheet:
     def _named(self, units: Mapping[str, float]) -> list[str]:
         return [str(self.columns.columns[key]) for key in units if key in self.columns.columns]
 
-    def _needed(self, key: str) -> pd.Series:
-        what = self.columns.columns[key]
-        if not isinstance(what, str):
-            return pd.Series(float(what), index=self.frame.index)
-        if what not in self.frame:
-            raise MeasurementError(f"{self.label}: has no column `{what}`, which the mapping takes for `{key}`.")
-        return self._numbers(what)
+    def _needed(self, domain: str) -> pd.Series:
+        clocks = {key: unit for key, unit in CLOCKS.items() if key.startswith(domain)}
+        found = self._scaled(clocks)
+        if found is None:
+            named, key = self._named(clocks)[0], next(key for key in clocks if key in self.columns.columns)
+            raise MeasurementError(f"{self.label}: has no column `{named}`, which the mapping takes for `{key}`.")
+        return found
 
-    def _scaled(self, units: Mapping[str, float]) -> pd.Series | None:
-        """The first of the columns that the mapping names in one of these units, in SI units; None: there is none."""
-        for key, unit in units.items():
+    def _scaled(self, sizes: Mapping[str, float]) -> pd.Series | None:
+        """The first of what the mapping says in one of these units, in SI units (clocks in MHz); None: there is none.
+
+        It is a column, a formula of columns, or a number for all rows. A cell may say its own unit: "18.8 W".
+        """
+        for key, size in sizes.items():
             what: Any = self.columns.columns.get(key)
-            if isinstance(what, str) and what in self.frame:
-                return self._numbers(what) * unit
-            if what is not None and not isinstance(what, str):
-                return pd.Series(float(what) * unit, index=self.frame.index)
+            if what is None:
+                continue
+            if not isinstance(what, str):
+                return pd.Series(float(what) * size, index=self.frame.index)
+            spelled = {word: own / size for word, own in units.spelled(key).items()}
+            if what in self.frame:
+                return numbers(self.frame[what], spelled) * size
+            formula = _formula(what)
+            if formula is not None and formula.names and formula.names <= set(self.frame.columns):
+                found = formula({name: self._numbers(name, spelled) for name in formula.names})
+                return pd.Series(found, index=self.frame.index).replace([np.inf, -np.inf], np.nan) * size
         return None
 
     def _power(self, time_s: pd.Series) -> pd.Series:
@@ -246,5 +286,5 @@ class _Sheet:
             raise MeasurementError(f"{self.label}: has neither power nor energy ({names}).")
         return energy / time_s.where(time_s > 0)
 
-    def _numbers(self, name: str) -> pd.Series:
-        return numbers(self.frame[name])
+    def _numbers(self, name: str, spelled: Mapping[str, float] | None = None) -> pd.Series:
+        return numbers(self.frame[name], {**(spelled or {}), "%": 1.0})

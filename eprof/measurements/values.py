@@ -15,6 +15,7 @@ CORE, MEMORY = "core", "memory"
 DOMAINS = (CORE, MEMORY)
 COUNTED, USED = "counts", "utilisation"
 _LARGEST, _LONGEST = 1e30, 300
+_WITH_UNIT = r"^\s*([-+0-9.eE]+)\s*([a-zA-Z\u00b5\u03bc%]+)\s*$"
 ROW_COLUMNS = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "core_v", "memory_v", "line")
 
 
@@ -83,8 +84,20 @@ class Measurements:
         return replace(self, rates=self.rates[kept], domains={term: self.domains[term] for term in kept})
 
 
-def numbers(column: pd.Series) -> pd.Series:
-    """A column of a file as numbers, float64; NaN where a cell is none, or larger than any count, clock or power is."""
+def numbers(column: pd.Series, units: Mapping[str, float] | None = None) -> pd.Series:
+    """A column of a file as numbers, float64; NaN where a cell is none, or larger than any count, clock or power is.
+
+    units: words that may stand behind a number ("18.8 W"), each with what the number is then multiplied with.
+    """
+    found = _plain(column)
+    bare = found.isna() & column.notna()
+    if units and bare.any():
+        said = column[bare].astype(str).str.slice(0, _LONGEST).str.extract(_WITH_UNIT)
+        found = found.where(~bare, _plain(said[0]) * said[1].map(dict(units)))
+    return found
+
+
+def _plain(column: pd.Series) -> pd.Series:
     try:
         found = pd.to_numeric(column, errors="coerce")
     except OverflowError:  # pandas, for whole numbers of hundreds of digits

@@ -248,19 +248,19 @@ def from_measurements(
     names = list(dict.fromkeys(rows["benchmark"]))
     grids = [_measured_grid(name, data[data["benchmark"] == name], points, reference) for name in names]
     title = ", ".join(one.rpartition("/")[2] for one in measurements.sources)
-    whole = f"all {len(names)} kernels, one launch each"
+    whole = f"all {len(names)} kernels, one launch each" if len(names) > 1 else "the kernel, one launch"
     time_from = MEASURED if asked is None else MODELLED
     fitted = checked.model if checked is not None else None
     return Tuning(title, points, grids, whole, time_from, fitted, checked, model, tuple(said))
 
 
 def _measured_grid(name: str, rows: pd.DataFrame, points: Sequence[Point], reference: tuple[float, float]) -> Grid:
-    """One benchmark; rows measured twice at a setting count with their mean."""
+    """One benchmark; rows measured again at a setting count with their median, so that a stray one does not decide."""
     labels = [Point(core, memory).label for core, memory in zip(rows["core_mhz"], rows["memory_mhz"], strict=True)]
     at = (
         rows[["time_s", "power_w", "predicted_w", "asked_s"]]
         .groupby(labels)
-        .mean()
+        .median()
         .reindex([one.label for one in points])
     )
     here = Point(*reference).label

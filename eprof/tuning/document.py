@@ -154,7 +154,9 @@ def _unpicked(whole: Choice, picks: Sequence[Choice], grids: Sequence[Grid], obj
         more = f" and {len(lost_ones) - 1} more" if len(lost_ones) > 1 else ""
         notes.append(f"No setting can be picked for {lost_ones[0]}{more}: none is known that gives {objective.words}.")
     if whole.best is None and not lost_ones:
-        notes.append(f"No setting can be picked for all kernels together: none gives {objective.words}.")
+        known = ~np.isnan(np.array([grid.energy_j for grid in grids])).any(axis=0)
+        why = f"none gives {objective.words}" if known.any() else "at none is the energy of all of them known"
+        notes.append(f"No setting can be picked for all kernels together: {why}.")
     broken = sum(bool(one.broken) for one in picks)
     if broken:
         notes.append(f"For {broken} kernels the pick breaks the limit, as measured.")

@@ -18,15 +18,17 @@ from eprof.validation.scores import Floats, score
 from eprof.validation.study import Report
 
 _HEAD_ROWS = 50
+_TABLES = tuple(f".{kind}{packed}" for kind in ("csv", "tsv") for packed in ("", ".gz", ".bz2", ".zst"))
 
 
 def is_measurements(path: Path) -> bool:
     """Whether a file holds measured power (a mapping knows its columns), and not what a profiler wrote."""
     if path.is_dir() or not path.exists():
         return False
-    if path.suffix == ".parquet":
+    name = path.name.lower()
+    if name.endswith(".parquet"):
         return True
-    if path.suffix != ".csv":
+    if not name.endswith(_TABLES):
         return False
     try:
         mapping.choose(table_in(path, _HEAD_ROWS), str(path))

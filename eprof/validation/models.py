@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from eprof.fitting import plain
 from eprof.fitting.form import Form
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
@@ -38,23 +39,25 @@ class FormModel:
 
 
 @dataclass(frozen=True)
-class _Constant:
-    watts: float
+class ConstantPower:
+    """One number for everything (`fitting/plain.py`)."""
 
-    def predict(self, measurements: Measurements) -> Floats:
-        return np.full(len(measurements.rows), self.watts)
+    name: str = plain.CONSTANT
+
+    def train(self, measurements: Measurements) -> Predictor:
+        """The power with the least sum of squared relative errors."""
+        return plain.ConstantPower.of(measurements)
 
 
 @dataclass(frozen=True)
-class ConstantPower:
-    """One number for everything: the power c with the least sum of ((c - P)/P)^2."""
+class ClockPower:
+    """The mean of a kernel, or of all if it is new, times a line in both clocks (`fitting/plain.py`)."""
 
-    name: str = "constant power"
+    name: str = plain.LINEAR
 
     def train(self, measurements: Measurements) -> Predictor:
-        """The sum of 1/P over the sum of 1/P^2."""
-        power = measurements.rows["power_w"].to_numpy(dtype=float)
-        return _Constant(float((1 / power).sum() / (1 / power**2).sum()))
+        """Means of the kernels, slopes that they share."""
+        return plain.ClockPower.of(measurements)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,10 +179,13 @@ def _quiet() -> Iterator[None]:
         yield
 
 
+PLAIN: tuple[Model, ...] = (ConstantPower(), ClockPower())
+
+
 def baselines() -> tuple[list[Model], list[str]]:
     """The models to hold ours against, and a sentence for each that this machine cannot run."""
     found: list[Model] = [
-        ConstantPower(),
+        *PLAIN,
         FormModel(Form(voltages="one", clock_tree=False), "V = 1 everywhere"),
         LinearRegression(),
         LinearRegression(extra=True),

@@ -9,11 +9,12 @@ import pandas as pd
 
 from eprof.costs import CostTable
 from eprof.errors import EprofError
+from eprof.fitting import plain
 from eprof.fitting.form import Form
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
 from eprof.validation import protocols, run
-from eprof.validation.models import FormModel, LinearRegression, baselines, has_extra
+from eprof.validation.models import PLAIN, FormModel, LinearRegression, baselines, has_extra
 from eprof.validation.priced import CONSTANT, price
 from eprof.validation.protocols import Places, SettingKey
 from eprof.validation.run import Model
@@ -23,6 +24,14 @@ from eprof.validation.scores import Floats, Scores, score
 Report = Callable[[str, int, int], None]
 OWN = "eprof"
 SCALED = "_scaled"
+_PLAIN_WORDS = {
+    protocols.TABLE: "that saw the other kernels measured (the table did not)",
+    protocols.HOLDOUT: "at settings that were held out",
+    protocols.LEAVE_ONE_SETTING_OUT: "at settings that were left out",
+    protocols.LEAVE_ONE_BENCHMARK_OUT: "for kernels that were left out",
+    protocols.K_FOLD: "for rows that were left out",
+    protocols.K_FOLD_BENCHMARKS: "for kernels that were left out",
+}
 _SCALED_TOO = (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.TRANSFER, protocols.TABLE)
 
 
@@ -126,6 +135,7 @@ def validate(
     if plan.baselines:
         others, said = _baselines(work, train)
         notes += said
+    notes += _plain_notes(work, outcomes, others)
     if parts is None:
         parts = _parts(train or measurements, measurements, plan)
     return Validation(measurements, plan, table, train, outcomes, others, parts, tuple(notes))
@@ -154,6 +164,14 @@ class _Work:
 
         predicted = run.cross_validate(model, self.measurements, found, processes=plan.processes, progress=told)
         return self.outcome(predicted, len(found), np.concatenate([one.test for one in found]))
+
+    def trained(self, model: Model, protocol: str) -> Outcome:
+        """A quick model by one protocol, in this process and without a word."""
+        plan = self.plan
+        found = protocols.folds(
+            protocol, self.measurements.rows, validation=plan.validation, k=plan.folds, seed=plan.seed
+        )
+        return self.outcome(run.cross_validate(model, self.measurements, found, processes=1), len(found))
 
     def outcome(self, predicted: Floats, folds: int, tested: Places | None = None) -> Outcome:
         """Predictions with the scores of the rows at the places `tested`; None: of all rows."""
@@ -196,6 +214,31 @@ def _baselines(work: _Work, train: Measurements | None) -> tuple[dict[str, dict[
     if not found:
         said = [*said, "Baselines are trained, so they need --protocol or --train; a table alone is scored as it is."]
     return found, said
+
+
+def _plain_notes(
+    work: _Work, outcomes: Mapping[str, Outcome], others: Mapping[str, Mapping[str, Outcome]]
+) -> list[str]:
+    """A sentence for each protocol that leaves something out, or a table, that a plain mean does as well as."""
+    simple = {model.name: dict(others.get(model.name, {})) for model in PLAIN}
+    split = {name: name for name in outcomes if name in work.plan.protocols and name != protocols.FIT}
+    if protocols.TABLE in outcomes and work.measurements.rows["benchmark"].nunique() > 1:
+        split[protocols.TABLE] = protocols.LEAVE_ONE_BENCHMARK_OUT
+    said = []
+    for name, protocol in split.items():
+        ours, known = outcomes[name].scores.mean_percent, ~np.isnan(outcomes[name].predicted)
+        theirs = {}
+        for model in PLAIN:
+            found = simple[model.name].get(protocol) or work.trained(model, protocol)
+            theirs[model.name] = score(work.measurements.power_w[known], found.predicted[known]).mean_percent or np.nan
+        best = plain.better(ours if ours is not None else np.nan, theirs)
+        if best is not None:
+            where = _PLAIN_WORDS.get(name, name.replace("_", " "))
+            said.append(
+                f"{plain.FIRST} {where}: {best[0]} is {best[1]:.1f} % off there, eprof {ours:.1f} %. What is predicted "
+                "tells nothing that these rows bear out."
+            )
+    return said
 
 
 def _same_terms(train: Measurements, test: Measurements) -> None:

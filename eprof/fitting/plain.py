@@ -1,0 +1,104 @@
+"""What names and clocks alone predict: a mean power, and one that is linear in the clocks.
+
+Neither knows a count, so a fit that is further off than these says nothing by its energies. They are trained in every
+fold anew, as the fit is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from eprof.fitting.moments import Floats, Ints
+from eprof.measurements.values import Measurements
+
+CONSTANT, LINEAR = "constant power", "mean power of a kernel, linear in clocks"
+FIRST = "No better than a plain mean"
+_CLOCKS = ["core_mhz", "memory_mhz"]
+
+
+def level(power_w: Floats) -> float:
+    """The power c in W with the least sum of ((c - P)/P)^2: the sum of 1/P over the sum of 1/P^2."""
+    return float((1 / power_w).sum() / (1 / power_w**2).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantPower:
+    """One number of watts for everything."""
+
+    watts: float
+
+    @classmethod
+    def of(cls, measurements: Measurements) -> "ConstantPower":
+        """Trained on these rows."""
+        return cls(level(measurements.power_w))
+
+    def predict(self, measurements: Measurements) -> Floats:
+        """The number, (n,), W."""
+        return np.full(len(measurements), self.watts)
+
+
+@dataclass(frozen=True, eq=False)
+class ClockPower:
+    """P = P_k (1 + a (f_core - f_core0) + b (f_mem - f_mem0)), P_k the mean of kernel k, or of all if k is new.
+
+    watts: P_k by benchmark. clocks: f0 and slope of each clock, (2, 2), MHz and 1/MHz; slope 0 for one level alone.
+    """
+
+    everything: float
+    watts: Mapping[str, float]
+    clocks: Floats
+
+    @classmethod
+    def of(cls, measurements: Measurements) -> "ClockPower":
+        """Trained on these rows."""
+        rows, power = measurements.rows, measurements.power_w
+        sums = pd.DataFrame({"one": 1 / power, "two": 1 / power**2}).groupby(rows["benchmark"].to_numpy()).sum()
+        watts = {str(name): float(value) for name, value in (sums["one"] / sums["two"]).items()}
+        own = rows["benchmark"].map(watts).to_numpy(dtype=np.float64)
+        clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
+        middle = clocks.mean(axis=0)
+        slopes, *_ = np.linalg.lstsq(clocks - middle, power / own - 1, rcond=None)
+        return cls(level(power), watts, np.stack([middle, slopes]))
+
+    def predict(self, measurements: Measurements) -> Floats:
+        """Power of each row, (n,), W."""
+        rows = measurements.rows
+        own = rows["benchmark"].map(dict(self.watts)).fillna(self.everything).to_numpy(dtype=np.float64)
+        clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
+        return np.asarray(own * (1 + (clocks - self.clocks[0]) @ self.clocks[1]), dtype=np.float64)
+
+
+def left_out(measurements: Measurements, labels: Ints) -> dict[str, Floats]:
+    """Model -> (n,) power of each row in W, by a model that has not seen the rows with the same label."""
+    found = {CONSTANT: np.empty(len(measurements)), LINEAR: np.empty(len(measurements))}
+    for label in range(int(labels.max()) + 1):
+        out = labels == label
+        train, test = measurements.take(~out), measurements.take(out)
+        found[CONSTANT][out] = ConstantPower.of(train).predict(test)
+        found[LINEAR][out] = ClockPower.of(train).predict(test)
+    return found
+
+
+def better(ours: float, others: Mapping[str, float]) -> tuple[str, float] | None:
+    """The best of the others, if it is not further off than ours; errors in %."""
+    known = [(value, name) for name, value in others.items() if np.isfinite(value)]
+    if not known or not np.isfinite(ours) or min(known)[0] > ours:
+        return None
+    return min(known)[1], min(known)[0]
+
+
+def sentences(
+    ours: Mapping[str, float], others: Mapping[str, Mapping[str, float]], words: Mapping[str, str]
+) -> list[str]:
+    """One for each protocol by which a plain mean is as good as the fit: protocol -> %, protocol -> model -> %."""
+    said = []
+    for protocol, errors in others.items():
+        found = better(ours[protocol], errors)
+        if found is not None:
+            said.append(
+                f"{FIRST} {words[protocol]}: {found[0]} is {found[1]:.1f} % off there, this fit "
+                f"{ours[protocol]:.1f} %. Its energies tell nothing that these rows bear out."
+            )
+    return said

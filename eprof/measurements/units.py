@@ -1,0 +1,38 @@
+"""Units: what a mapping's keys are in, what a cell may say of itself ("18.8 W"), names that contradict their key."""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from eprof.measurements.mapping import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
+
+# Words to SI units, clocks to MHz. Micro is u, or either of the two characters that look like it.
+_POWER = {"W": 1.0, "mW": 1e-3, "uW": 1e-6, "kW": 1e3}
+_ENERGY = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6, "kJ": 1e3, "Wh": 3600.0, "kWh": 3.6e6}
+_TIME = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+_CLOCK = {"MHz": 1.0, "GHz": 1e3, "kHz": 1e-3, "Hz": 1e-6, "mhz": 1.0, "Mhz": 1.0}
+_VOLT = {"V": 1.0, "mV": 1e-3, "uV": 1e-6}
+_KINDS = ((POWERS, _POWER), (ENERGIES, _ENERGY), (TIMES, _TIME), (CLOCKS, _CLOCK), (VOLTS, _VOLT))
+_BEHIND = re.compile(r"(?:[\s_./-]|[(\[])([a-zA-Z\u00b5\u03bc]+)[)\]]?$")
+
+
+def spelled(key: str) -> Mapping[str, float]:
+    """The units that a cell of `key` may be written in, each in SI units (clocks: MHz)."""
+    words = next((words for keys, words in _KINDS if key in keys), {})
+    micro = {f"{sign}{word[1:]}": size for word, size in words.items() if word[0] == "u" for sign in "\u00b5\u03bc"}
+    return {**words, **micro}
+
+
+def contradicted(columns: Mapping[str, Any], header: Collection[str]) -> list[str]:
+    """A sentence for each column whose name ends in another unit than the mapping takes it for."""
+    said = []
+    for key, name in columns.items():
+        sizes = next((keys for keys, _ in _KINDS if key in keys), None)
+        if sizes is None or not isinstance(name, str) or name not in header:
+            continue
+        found = _BEHIND.search(name)
+        known = {word.lower(): size for word, size in spelled(key).items()}
+        size = known.get(found[1].lower()) if found else None
+        if found and size is not None and abs(size / sizes[key] - 1) > 1e-9:
+            said.append(f"`{name}` ends in the unit {found[1]}, but the mapping takes it for `{key}`: is one wrong?")
+    return said
