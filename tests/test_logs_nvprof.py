@@ -228,3 +228,49 @@ def test_a_trace_that_is_indented(tmp_path):
     text = "\n".join("    " + line for line in profiled(7, TRACE_TEXT).split("\n"))
     row = "    182.89ms  1.9769ms  (512 1 1)  (128 1 1)  31  0B  0B  Tesla P100-PCIE  1  7  axpy(int) [118]\n"
     assert times(read(write(tmp_path, text + row))) == {"axpy(int)": (1, pytest.approx(1.9769e-3))}
+
+
+# --- tables that lost something
+
+
+def test_a_device_without_index(tmp_path):
+    log = in_text(tmp_path, TEXT_METRICS, 'Device "TITAN X "', "    Kernel: axpy(int)", TEXT_ROW + "   5   5   5")
+    assert counted(log) == {("TITAN X (0)", "axpy(int)", "inst_integer"): 10}
+    assert any("has no index" in note for note in log.notes)
+
+
+@pytest.mark.parametrize("kept", ["", "Avg", "Avg       Min", "Avg       Min       Max"])
+def test_a_summary_whose_columns_were_cut(tmp_path, kept):
+    values = "  2.0000us" * len(kept.split())
+    log = in_text(
+        tmp_path,
+        f"            Type  Time(%)      Time     Calls  {kept}  Name",
+        f" GPU activities:   60.00%  6.0000us         3{values}  void axpy<int, 2>(int, float*)",
+        f"                   40.00%  4.0000us         1{values}  [CUDA memcpy HtoD]",
+        f"      API calls:   40.00%  4.0000us         1{values}  cudaMalloc",
+    )
+    assert times(log) == {"void axpy<int, 2>(int, float*)": (3, pytest.approx(6e-6))}
+
+
+def test_a_summary_without_header(tmp_path):
+    log = read(write(tmp_path, "\n".join(["it is slow:", *RANGED_TEXT[1:3], "who knows why?", ""])))
+    assert times(log) == {"axpy(int)": (3, pytest.approx(6e-6))}
+    assert log.skipped_lines == 2 and log.example_skipped == "it is slow:"
+
+
+def test_examples_of_skipped_lines_are_whole(tmp_path):
+    log = in_text(tmp_path, *USED_TWICE, "# a remark")
+    assert log.example_skipped == "# a remark"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("# CUDA_PROFILE_LOG_VERSION 2.0\nmethod=[ axpy ] gputime=[ 1386.976 ]\n", "old command-line profiler"),
+        ("======== CPU profiling result (bottom up):\nTime(%)      Time  Name\n 80.56%  8.59s  main\n", "of the CPU"),
+        ("======== Profiling result:\nNo API activities were profiled.\n", "neither kernels nor API calls"),
+    ],
+)
+def test_what_holds_no_kernels_says_what_it_is(tmp_path, text, sentence):
+    with pytest.raises(LogError, match=sentence):
+        read(write(tmp_path, text))

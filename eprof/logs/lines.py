@@ -68,7 +68,7 @@ class Walk:
         self._section: Section | TextSection | None = None
         self._before: Section | None = None
         self._topic = ""
-        self._pid = ""
+        self._pid = self._whole = ""
         self._runs: dict[str, int] = {}
         self._opened: set[tuple[int, object]] = set()
         self._next_run = 0
@@ -154,6 +154,7 @@ class Walk:
     def _line(self, line: str) -> None:
         self.seen.lines += 1
         self._last_skipped = False
+        self._whole = line
         if behind := _COMMENT.match(line):
             line = line[behind.end() :]
             line = line.lstrip() if line.lstrip().startswith('"') else line
@@ -181,7 +182,12 @@ class Walk:
     def _comma_separated(self, line: str) -> None:
         if header := headers.find(line):
             self._open(header)
-        elif not self._row(line):
+        elif self._row(line):
+            return
+        elif text.is_bare_row(line):
+            self._open_text(line)
+            self._row(line)
+        else:
             self._skip(line)
 
     def _chatter(self, line: str) -> None:
@@ -219,7 +225,7 @@ class Walk:
         """Program output: counted, one example kept. Rows that lost their header are counted too."""
         self.seen.skipped_lines += 1
         self._last_skipped = True
-        self.seen.example_skipped = self.seen.example_skipped or line[:_EXAMPLE]
+        self.seen.example_skipped = self.seen.example_skipped or self._whole[:_EXAMPLE]
         if self._section is not None:
             return
         if self._before is not None:

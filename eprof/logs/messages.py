@@ -146,6 +146,16 @@ SIGNS = (
         "this GPU does not have all counters that were asked for (`{detail}` is one)",
     ),
     _sign(
+        r"CPU profiling result",
+        "the log holds a profile of the CPU and no kernels",
+        "run nvprof without --cpu-profiling, with --metrics, --events or --print-gpu-trace",
+    ),
+    _sign(
+        r"No API activities were profiled",
+        "the log holds neither kernels nor API calls",
+        "run nvprof with --metrics, --events or --print-gpu-trace",
+    ),
+    _sign(
         r"results might be incorrect",
         "nvprof doubts its results",
         _AGAIN,
@@ -175,10 +185,11 @@ _WORDS = (
     "extrapolated",
     "cannot be found",
     "results might be",
+    "CPU profiling",
 )
 # Lines of nvprof that carry no `==PID==` and say nothing about counts: not program output.
 _CHATTER = re.compile(
-    r'(?:[^,"=]{1,40},){0,3}\s*(?:No API activities were profiled\.'
+    r'(?:[^,"=]{1,40},){0,3}\s*(?:No API activities were profiled\.|This can happen because of short execution .*'
     r'|Total CPU (?:Page faults|thrashes|throttles).*: \d+|Device "[^"]+"'
     r"|(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|Src Dev|Dst Dev|Src Ctx|Dst Ctx): .*"
     r"|No (?:kernels|events/metrics) were profiled\.|Internal profil(?:er|ing) error.*)"

@@ -27,6 +27,8 @@ _FOREIGN = {
     b"\x89PNG": "this is a picture; give the log as text",
     b"\xff\xd8\xff": "this is a picture; give the log as text",
     b"%PDF": "this is a PDF; give the log as text",
+    b"# CUDA_PROFILE_LOG_VERSION": "this is a log of CUDA's old command-line profiler (CUDA_PROFILE=1), not of nvprof; "
+    "profile with nvprof --csv",
     b"PAR1": "this is a Parquet file; give the log as nvprof wrote it",
 }
 

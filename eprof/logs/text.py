@@ -7,6 +7,7 @@ import numpy as np
 
 from eprof.logs.header import EVENTS, METRICS, TRACE, WIDE, Header
 from eprof.logs.pieces import Piece
+from eprof.logs.section import DEVICE
 from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.summary import SummarySection
 from eprof.logs.trace import Usage, add_times, is_kernel, strip_launch_id
@@ -21,7 +22,7 @@ _COUNTERS = re.compile(
 _DEVICE = re.compile(r'\s*+Device "([^"]*+)"(?:\s*+|\s++(Kernel: .*))')
 _KERNEL = re.compile(r"(?= *\t| {4})\s++Kernel: (.*)")
 _INSTANCES = re.compile(r"\[([^\]]*+)\]")
-_USAGE = re.compile(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls\s+Avg\s+Min\s+Max\s+Name\s*")
+_USAGE = re.compile(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls((?:\s+(?:Avg|Min|Max))*+)\s+Name\s*")
 _TRACE = re.compile(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
 _API_TRACE = re.compile(r"\s*Start\s+Duration\s+(?:Unified Memory\s+)?Name\s*")
 _WIDE = re.compile(r"\s*Device\s+Context\s+Stream\s+Kernel\s+\S.*")
@@ -30,10 +31,12 @@ _UNIFIED = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
 _HEADERS = (_COUNTERS, _USAGE, _TRACE, _API_TRACE, _WIDE, _UNIFIED)
 _FIRST = ("Invocations", "Type", "Time", "Start", "Count", "Device ")  # words of these
 _LEVEL = (re.compile(r"[A-Z][a-z]+"), re.compile(r"\(\d+\)"))
-_USAGE_ROW = re.compile(
-    r"(?:\s*+(?P<type>[A-Z][A-Za-z ()]*+):)?\s++[\d.]++%?\s++(?P<time>\S++)\s++(?P<calls>\d{1,12}+)"
-    r"\s++\S++\s++\S++\s++\S++\s++(?P<name>\S.*)"
+# A row of a summary up to its calls; then come as many values as the header has columns, and the name.
+_USAGE_ROW = (
+    r"(?:\s*+(?P<type>[A-Z][A-Za-z ()]*+):)?\s++[\d.]++%?\s++(?P<time>\S++)\s++(?P<calls>\d{{1,12}}+)"
+    r"(?:\s++\S++){{{values}}}\s++(?P<name>\S.*)"
 )
+_BARE_ROW = re.compile(r"\s*+GPU activities:\s++[\d.]++%\s.*")
 _HELD = 1 << 16  # launches of a trace
 _UNITS_ROW = re.compile(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
 _TRACE_UNITS = re.compile(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s+(?:[KMGT]?B(?:/s)?|\s)++)?")
@@ -77,7 +80,7 @@ class TextCounters(TextSection):
         device = _DEVICE.fullmatch(line.rstrip())
         kernel = _KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
         if device or kernel:
-            self._device = device[1] if device else self._device
+            self._device = self._indexed(device[1]) if device else self._device
             self._kernel = kernel[1].rstrip() if kernel else ""
             return True
         row = self._fields(line)
@@ -89,6 +92,13 @@ class TextCounters(TextSection):
             "profile with --csv"
         )
         return True
+
+    def _indexed(self, device: str) -> str:
+        """The device's name with its index, which somebody may have cut off."""
+        if DEVICE.search(device) or not device.strip():
+            return device
+        self.store.note(f"device `{device.strip()}` has no index; it is taken for the first, (0)")
+        return f"{device.strip()} (0)"
 
     def _fields(self, line: str) -> list[str] | None:
         """Invocations, the counter's name, average and total. A description may stand before the values."""
@@ -114,8 +124,9 @@ class TextUsage(TextSection):
 
     kind = "nvprof-gpu-summary"
 
-    def __init__(self, run: int, store: Store, of_api: bool) -> None:
+    def __init__(self, run: int, store: Store, of_api: bool, values: int) -> None:
         super().__init__(run, store)
+        self._row = re.compile(_USAGE_ROW.format(values=values))
         self._type = "API calls" if of_api else "GPU activities"
         self._unit: float | None = None
         self._usage = Usage(store, run)
@@ -126,7 +137,7 @@ class TextUsage(TextSection):
         if units:
             self._unit = SECONDS[units[1]]
             return True
-        row = _USAGE_ROW.fullmatch(line)
+        row = self._row.fullmatch(line)
         time_s = seconds(row["time"], self._unit) if row else float("nan")
         if row is None or np.isnan(time_s):
             return False
@@ -243,13 +254,19 @@ def is_header(line: str) -> bool:
     return line.lstrip().startswith(_FIRST) and any(pattern.fullmatch(line) for pattern in _HEADERS)
 
 
+def is_bare_row(line: str) -> bool:
+    """Whether a line is the first row of a GPU summary, which tells by itself what it is."""
+    return _BARE_ROW.fullmatch(line) is not None
+
+
 def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
     """The table that the header `line` opens; `of_api` if the log said before that API calls follow."""
     counters = _COUNTERS.fullmatch(line)
     if counters:
         return TextCounters(run, store, counters)
-    if _USAGE.fullmatch(line):
-        return TextUsage(run, store, of_api)
+    usage = _USAGE.fullmatch(line)
+    if usage or is_bare_row(line):
+        return TextUsage(run, store, of_api, len(usage[1].split()) if usage else 3)
     if _TRACE.fullmatch(line):
         return TextTrace(run, store, line)
     if _WIDE.fullmatch(line):
