@@ -116,7 +116,7 @@ def fit(options: argparse.Namespace) -> int:
     measurements = _read(options)
     form = _form(options, measurements)
     measurements = _doubted(measurements, form, options)
-    _enough(measurements, form.clock_tree)
+    _enough(measurements, form)
     fitted = solve(measurements, form, options.seed)
     protocols = () if options.no_validate else ("setting", "benchmark")
     quality = examine(measurements, fitted, options.replicas, protocols, options.seed, _progress(options))
@@ -234,18 +234,14 @@ def _prior(name: str, measurements: "Measurements") -> Mapping[str, float]:
     return found
 
 
-def _enough(measurements: "Measurements", clock_tree: bool) -> None:
+def _enough(measurements: "Measurements", form: "Form") -> None:
     """Raise EprofError if there are fewer rows than unknowns."""
-    varying = sum(measurements.rates.nunique() > 1) if not measurements.own else len(measurements.terms)
-    levels = [measurements.rows[name].nunique() - 1 for name in ("core_mhz", "memory_mhz")]
-    constants = 1 + sum((2 if clock_tree else 1) for one in levels if one)
-    unknown = varying + constants + sum(levels)
-    if len(measurements) < unknown:
-        raise EprofError(
-            f"{measurements.sources[0]}: {len(measurements)} rows cannot tell {unknown} unknowns ({varying} energies, "
-            f"{constants} of constant power, {sum(levels)} voltages); measure more kernels or settings, or leave terms "
-            "out with --without."
-        )
+    from eprof.fitting.quality import Unknowns
+
+    few = Unknowns.of(measurements, form).too_many(len(measurements))
+    if few is not None:
+        rest = "" if measurements.own else ", or leave terms out with --without"
+        raise EprofError(f"{measurements.sources[0]}: {few}; measure more kernels or settings{rest}.")
 
 
 def _progress(options: argparse.Namespace) -> Any:

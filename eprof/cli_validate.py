@@ -212,8 +212,7 @@ def _validation(
 
 def _plan(options: argparse.Namespace, measured: "Measurements", refit: bool) -> "tuple[Plan, list[str]]":
     """What to run; the default protocols only where the rows can be split by them, with a note where not."""
-    from eprof.fitting.defaults import form_for
-    from eprof.fitting.form import Form
+    from eprof.fitting.defaults import form_for, form_without_prior
     from eprof.validation import protocols, study
 
     notes: list[str] = []
@@ -238,7 +237,7 @@ def _plan(options: argparse.Namespace, measured: "Measurements", refit: bool) ->
         validation=validation,
         folds=options.folds,
         seed=options.seed,
-        form=form_for(measured, options.device) if options.device else Form(),
+        form=form_for(measured, options.device) if options.device else form_without_prior(measured),
         baselines=options.baselines,
         scale=options.scale,
         processes=options.jobs,

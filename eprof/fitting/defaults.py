@@ -30,6 +30,14 @@ def form_for(measurements: Measurements, device: str | None = None) -> Form:
     return Form(loss="l1", ridge=RIDGE, prior=prior)
 
 
+def form_without_prior(measurements: Measurements) -> Form:
+    """The default form drawn to no other GPU's energies, so that no prior can hold what is to be predicted."""
+    default = form_for(measurements)
+    if default.prior is None:
+        return default
+    return Form(loss="l1" if wild(measurements).any() else "l2")
+
+
 def flattered(form: Form, device: str | None) -> str | None:
     """A sentence if the prior may have seen the very measurements: nobody said which GPU they are of."""
     if form.prior is None or device is not None:

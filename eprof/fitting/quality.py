@@ -108,6 +108,37 @@ def _middle(values: pd.Series) -> tuple[float, float]:
     return float(low), float(high)
 
 
+@dataclass(frozen=True)
+class Unknowns:
+    """How many numbers a fit must find: energies, parts of constant power, voltages."""
+
+    energies: int
+    constants: int
+    volts: int
+
+    @classmethod
+    def of(cls, measurements: Measurements, form: Form) -> "Unknowns":
+        """Those of `form` for these rows; what never varies is no unknown."""
+        varying = len(measurements.terms) if measurements.own else int((measurements.rates.nunique() > 1).sum())
+        levels = [measurements.rows[name].nunique() - 1 for name in ("core_mhz", "memory_mhz")]
+        constants = 1 + sum((2 if form.clock_tree else 1) for one in levels if one)
+        return cls(varying, constants, sum(levels) if form.voltages == "estimated" else 0)
+
+    @property
+    def all(self) -> int:
+        """Together."""
+        return self.energies + self.constants + self.volts
+
+    def too_many(self, rows: int) -> str | None:
+        """A sentence if there are fewer rows than unknowns."""
+        if rows >= self.all:
+            return None
+        return (
+            f"{rows} row{'s' if rows != 1 else ''} cannot tell {self.all} unknowns ({self.energies} energies, "
+            f"{self.constants} of constant power, {self.volts} voltages)"
+        )
+
+
 def error(predicted: Floats, measured: Floats) -> float:
     """Mean absolute relative error, %, of the rows that could be predicted; NaN if none could."""
     off = np.abs(predicted / measured - 1)

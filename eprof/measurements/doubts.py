@@ -186,8 +186,8 @@ def _alone(measurements: Measurements) -> list[str]:
         if once:
             named = ", ".join(brief(one, 40) for one in once[:4]) + (", ..." if len(once) > 4 else "")
             found.append(
-                f"{len(once)} of {len(pairs)} kernels were measured at one setting only ({named}); without counts "
-                "nothing is known of them at another."
+                f"Kernels that were measured at one setting only: {len(once)} of {len(pairs)} ({named}). Without "
+                "counts nothing is known of them at another."
             )
     return found
 

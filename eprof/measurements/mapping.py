@@ -41,6 +41,7 @@ _HEAD = ("schema", "name", "title", "kind", "needs", "tell", "columns", "referen
 class Cells:
     """A formula of columns. names: the columns that it needs; one whose name is no word stands in backticks."""
 
+    text: str
     formula: Formula
     columns: Mapping[str, str]
 
@@ -58,7 +59,7 @@ class Cells:
         except ValueError as err:
             raise ValueError(f"{err}; columns with other letters than a to z, digits and _ go in backticks") from err
         known = {word: name for name, word in quoted.items()}
-        return cls(formula, {word: known.get(word, word) for word in formula.names})
+        return cls(text, formula, {word: known.get(word, word) for word in formula.names})
 
     @property
     def names(self) -> frozenset[str]:

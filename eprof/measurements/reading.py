@@ -174,10 +174,10 @@ class _Sheet:
             assert formula is not None
             number = formula({name: self._numbers(name) for name in formula.names})
             if len(terms) > 1 and np.isnan(number).all():
-                self.notes.append(f"{term.name}: no row has a number ({formula.formula.text}); it is left out.")
+                self.notes.append(f"{term.name}: no row has a number ({formula.text}); it is left out.")
                 continue
             if self.columns.kind == USED:
-                doubts.shares(number, term.name, formula.formula.text, self.label)
+                doubts.shares(number, term.name, formula.text, self.label)
             per_second = rows[f"{term.domain}_mhz"] / 1e3 if self.columns.kind == USED else 1e-9 / rows["time_s"]
             found[term.name] = number * per_second
         self.notes += self._unused(header)

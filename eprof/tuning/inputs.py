@@ -6,7 +6,7 @@ from pathlib import Path
 from eprof import costs
 from eprof.costs import CostTable
 from eprof.errors import CostError, EprofError
-from eprof.fitting.form import Form
+from eprof.fitting.defaults import form_without_prior
 from eprof.measurements import Measurements, mapping
 from eprof.measurements.files import table as table_in
 from eprof.profile import Energy
@@ -54,10 +54,12 @@ def predicted(
     if table is not None:
         priced = price(table, asked or measured)
         return priced.power_w, _about(table, measured, priced.power_w), list(priced.notes)
+    if len(measured.settings) < 2:
+        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
     protocol = protocols.LEAVE_ONE_SETTING_OUT if measured.own else protocols.LEAVE_ONE_BENCHMARK_OUT
     if not measured.own and measured.rows["benchmark"].nunique() < 2:
         raise EprofError("One kernel only: nothing else to fit a cost table to; name one with --costs.")
-    model: Model = FormModel(Form())
+    model: Model = FormModel(form_without_prior(measured))
     folds = protocols.folds(protocol, measured.rows)
 
     def told(done: int, of: int) -> None:

@@ -11,6 +11,7 @@ from eprof.costs import CostTable
 from eprof.errors import EprofError
 from eprof.fitting import plain
 from eprof.fitting.form import Form
+from eprof.fitting.quality import Unknowns
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
 from eprof.validation import protocols, run
@@ -113,7 +114,10 @@ def validate(
     a protocol that these rows cannot be split by, measurements that the table does not price.
     """
     work = _Work(measurements, plan, report)
-    notes: list[str] = []
+    few = Unknowns.of(train or measurements, plan.form).too_many(len(train or measurements))
+    notes = [f"{few}: a fit follows such rows whatever they are, and its error on them says nothing."] if few else []
+    if table is not None and train is None and not plan.protocols:
+        notes = []
     outcomes: dict[str, Outcome] = {}
     parts: pd.DataFrame | None = None
     if table is not None:
