@@ -36,7 +36,7 @@ _SHORT = 1 << 15  # bytes of a block that is likely to be read line by line
 _HEADER_STARTS = (b'\n"Device",', b'\n"Start",', b'\n"Time(%)"', b'\n"Type",')
 _HEADERS = tuple(start[1:] for start in _HEADER_STARTS)
 _LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
-_COMMENT = re.compile(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]|$)")  # what a log stands behind in source code, in a mail
+_COMMENT = re.compile(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]+\S)")  # what a log stands behind in source code, in a mail
 _EXAMPLE = 120
 
 

@@ -18,7 +18,7 @@ from eprof.logs.values import as_cell, cells, settle
 
 _FEW = 100  # keys for which a call of pandas takes longer than Python itself
 _CELLS_A_ROW = 8  # about as many metrics as are collected together
-_INSTANCES = re.compile(r"(.+) \(\d+ instances\)")  # with --aggregate-mode off: its value is a list
+_INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
 _LIST = re.compile(r"\d+(?:,\s*\d+)+")
 
 
@@ -61,8 +61,9 @@ class SummarySection(ColumnSection):
     def add(self, columns: Columns) -> None:
         """Keep the cells of the wanted counters."""
         name, calls = coded(columns[self.name]), coded(columns[self.calls])
-        spread = {word for word in name.words if "instances)" in word and _INSTANCES.fullmatch(word.strip())}
-        counters = [self.store.canonical(_INSTANCES.sub(r"\1", word.strip())) for word in name.words]
+        spread = {word for word in name.words if word.rstrip().endswith(_INSTANCES)}
+        bare = (word.rpartition(" (")[0] if word in spread else word for word in name.words)
+        counters = [self.store.canonical(word.strip()) for word in bare]
         wanted = np.array([self.store.keeps(counter) for counter in counters], dtype=bool).take(name.codes)
         if not wanted.any():
             return

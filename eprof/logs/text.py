@@ -21,7 +21,7 @@ _COUNTERS = re.compile(
 )
 _DEVICE = re.compile(r'\s*+Device "([^"]*+)"(?:\s*+|\s++(Kernel: .*))')
 _KERNEL = re.compile(r"(?= *\t| {4})\s++Kernel: (.*)")
-_INSTANCES = re.compile(r"\[([^\]]*+)\]")
+_INSTANCES = re.compile(r"\[([^\[\]]*+)\]")
 _USAGE = re.compile(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls((?:\s+(?:Avg|Min|Max))*+)\s+Name\s*")
 _TRACE = re.compile(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
 _API_TRACE = re.compile(r"\s*Start\s+Duration\s+(?:Unified Memory\s+)?Name\s*")

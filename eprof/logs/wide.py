@@ -1,6 +1,7 @@
 """GPU traces with events or metrics: one row a launch, one column a counter."""
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -31,12 +32,13 @@ class WideSection(ColumnSection):
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
         self.device, self.kernel = header.at("Device"), header.at("Kernel")
+        counters = _counters(header.columns)
         self.labels = {
-            header.prefix + i: store.canonical(_counter(column, header))
-            for i, column in enumerate(header.columns)
-            if column not in WIDE_FIXED and store.keeps(store.canonical(_counter(column, header)))
+            header.prefix + i: store.canonical(counter)
+            for i, (column, counter) in enumerate(zip(header.columns, counters, strict=True))
+            if column not in WIDE_FIXED and store.keeps(store.canonical(counter))
         }
-        self._instances = {i for i in self.labels if _counter(own := header.columns[i - header.prefix], header) != own}
+        self._instances = {i for i in self.labels if counters[i - header.prefix] != header.columns[i - header.prefix]}
         self.stream = [header.at("Stream")] if store.by == "stream" else []
         self.wanted = tuple(sorted((self.device, self.kernel, *self.stream, *self.labels)))
         self._units: list[str] | None = None
@@ -161,10 +163,11 @@ class CutOffSection(WideSection):
         return np.full(len(column), NO_DEVICE, dtype=np.int32)
 
 
-def _counter(column: str, header: Header) -> str:
-    """The counter that a column tells, or tells for one hardware instance."""
-    found = _INSTANCE.fullmatch(column)
-    return found[1] if found and f"{found[1]} (0)" in header.columns else column
+def _counters(columns: Sequence[str]) -> list[str]:
+    """The counter that each column tells, or tells for one hardware instance."""
+    known = set(columns)
+    found = [_INSTANCE.fullmatch(column) for column in columns]
+    return [one[1] if one and f"{one[1]} (0)" in known else column for one, column in zip(found, columns, strict=True)]
 
 
 def _counts(column: pa.Array) -> bool:
