@@ -55,10 +55,10 @@ class Header:
         return self.prefix + self.columns.index(name)
 
 
-def split(line: str) -> list[str]:
+def split(line: str, delimiter: str = ",") -> list[str]:
     """The fields of one CSV line. A line that is none (a field of more than 128 KB) has no fields."""
     try:
-        return next(csv.reader([line]), [])
+        return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:
         return []
 

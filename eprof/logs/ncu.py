@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from eprof.errors import LogError
 from eprof.logs import ncu_long, ncu_parts, ncu_rows, ncu_wide, nsys_trace
-from eprof.logs.header import split
 from eprof.logs.ncu_folding import Numbers, joined, whole_launches
 from eprof.logs.ncu_long import TIMES, Long, Part
 from eprof.logs.ncu_messages import CSV, Messages
 from eprof.logs.ncu_numbers import Locale, Style, Unit
-from eprof.logs.ncu_page import COLUMNS, Page
+from eprof.logs.ncu_page import COLUMNS, Page, uncommented
 from eprof.logs.ncu_rows import Lines, Rows, Section
 from eprof.logs.ncu_tables import ASIDE, counting, tables_of
 from eprof.logs.ncu_wide import Sample, Wide
@@ -27,7 +26,9 @@ from eprof.logs.table import Log
 from eprof.logs.threads import ahead, are_dear
 
 _SIGN = re.compile(
-    rb'(?:^|\n)(?:[^\n]*"?Process ID"?,"?Process Name"?,|==(?:PROF|ERROR|WARNING)== |"?Time ?\(%\)"?,"?Total Time \('
+    rb'(?:^|\n)(?:[^\n]*Process ID"?[,;\t] ?"?(?:Process|Kernel) Name'
+    rb'|[^\n]{0,300}Kernel Name"?[,;\t][^\n]{0,300}Metric Name'
+    rb'|(?:[#/*>]+ *)?==(?:PROF|ERROR|WARNING)== |"?Time ?\(%\)"?,"?Total Time \('
     rb'|"?Start ?\(\w+\)"?,"?Duration ?\(\w+\)"?,"?CorrId"?,|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,'
     rb"|[ \t]*(?:Time ?\(%\) +Total Time \(|Start \(\w+\) +Duration \(\w+\) +CorrId )"
     rb"|[ \t]*(?:PID +TID +DevId +)?Count +QCount "
@@ -130,7 +131,7 @@ class _Reader:
         """Lines that are no rows: words of ncu, tables of nsys, output of the program."""
         for index in range(len(lines.starts)) if indexes is None else indexes:
             text = lines.text(index)
-            if not self._is_of_use(first + index, text) and text.strip():
+            if not self._is_of_use(first + index, uncommented(text)) and text.strip(" \t\r#/*>"):
                 self._skip(text)
         for kind in COLUMNS:
             self._take(kind)
@@ -330,16 +331,24 @@ class _Reader:
                 f"collect metrics with `{CSV}`"
             )
         if self.opened:
-            return f"a table begins (line {self.opened[0][1].section.first_line}) but has no rows; profile again"
+            begins = f"a table begins (line {self.opened[0][1].section.first_line}) but has no rows"
+            if self.skipped:
+                return (
+                    f"{begins}: no line below it has as many fields, for example: {self.example}; give the log as ncu "
+                    "wrote it, with all quotes and with nothing in front of its lines"
+                )
+            return f"{begins}; profile again"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
 
 
 def _program(section: Section, lines: Lines) -> str | None:
     """The name of the process in the first row."""
-    place = section.at("Process Name") or 0
+    place = section.at("Process Name")
+    if place is None:
+        return None
     for index in range(min(_LOOK, len(lines.starts))):
-        fields = split(lines.text(index))
+        fields = section.split(lines.text(index))
         if len(fields) >= section.least and fields[place]:
             return fields[place]
     return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 CSV = "ncu --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
 IMPORT = "ncu --import FILE.ncu-rep --csv --page raw --print-units base > out.csv"
-_LINE = re.compile(r"==(PROF|WARNING|ERROR|INFO)== ?(.*)")
+_LINE = re.compile(r"\s*==(PROF|WARNING|ERROR|INFO)== ?(.*)")
 _CONNECTED = re.compile(r"Connected to process (\d+)(?: \((.*)\))?")
 _OPTIONS = re.compile(r"No kernels were profiled|No ranges were profiled|No graphs were profiled")
 # Cause and cure; the first that is found in a log without a table explains it: causes before consequences.

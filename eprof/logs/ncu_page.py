@@ -43,6 +43,7 @@ _HEADER = re.compile(r"\s*Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+
 _RULE = re.compile(r"\s*(?:OPT|INF|WRN|ERR) .*|\s*---+ ---+\s*")
 _SECTION = re.compile(r"\s*Section: .*")
 _LOOSE = re.compile(r"\s*(\w+__[\w.]+)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
+_COMMENT = re.compile(r"\s*(?://+|#+|\*|>)(?=\s|$)")
 _NEAR = 160  # characters before `, Context` that grid, block and date may take
 _KINDS = {3: LONG, 5: SUMMARY}
 
@@ -161,6 +162,12 @@ class Page:
     def section(self, kind: str) -> Section:
         """The header that the rows would have in a CSV."""
         return Section(kind, [*COLUMNS[kind], *_METRIC[kind]], first_line=self.first_line)
+
+
+def uncommented(text: str) -> str:
+    """A line without the sign of a comment or quotation in front of it; what follows stays where it is."""
+    found = _COMMENT.match(text)
+    return " " * found.end() + text[found.end() :] if found else text
 
 
 def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:

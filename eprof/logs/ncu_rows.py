@@ -14,17 +14,20 @@ from eprof.logs.header import split
 Array = np.ndarray[Any, Any]
 LONG, RAW, SUMMARY, UNKNOWN = "ncu-long", "ncu-raw", "ncu-summary", "unknown"
 TRACE, LINES = "nsys-trace", "lines"  # a table of nsys that is read as columns; one that is read line by line
-_QUOTE, _COMMA, _NEWLINE = b'",\n'
+_QUOTE, _NEWLINE = b'"\n'
 _LONGEST = 4 << 20  # bytes of a line, see Tuning
 _EXAMPLE = 200  # of a line that is no row
 _SHORT = 1 << 14
 _BLOCK = 1 << 20
-_MARKS = (b"Process ID", b"CorrId", b"Total Time")
+_MARKS = (b"Process ID", b"Kernel Name", b"CorrId", b"Total Time")
+_SEPARATOR = r"(?:,|;|\t)"
 _HEADER = re.compile(
-    r'"?(?:ID"?,"?)?Process ID"?,"?Process Name"?(?:,|$)'
+    rf'"?(?:ID"?{_SEPARATOR} ?"?)?Process ID"?{_SEPARATOR} ?"?Process Name"?(?:{_SEPARATOR}|$)'
     r'|"?Start ?\((?P<trace>\w+)\)"?,"?Duration ?\(\w+\)"?,"?CorrId"?,'
     r'|^"?(?P<lines>Time) ?\(%\)"?,"?Total Time '
 )
+# A script may have left out columns: what is needed is a number first, the kernel, and metrics.
+_FEWER = re.compile(rf'(?<![\w "])"?(?:ID|Process ID)"?{_SEPARATOR}')
 _NAMES = {LONG: ("Metric Name", "Metric Unit", "Metric Value"), SUMMARY: ("Metric Name", "Metric Unit", "Average")}
 ALL = frozenset(range(1 << 16))  # of the columns, to be read as text
 _CODED = pa.dictionary(pa.int32(), pa.string())
@@ -42,6 +45,14 @@ class Section:
     prefix: int = 0
     first_line: int = 0
     part: str | None = None
+    delimiter: str = ","
+    is_spaced: bool = False  # a blank follows each delimiter
+
+    def split(self, line: str) -> list[str]:
+        """The fields of a line."""
+        return split(
+            line.replace(f'"{self.delimiter} "', f'"{self.delimiter}"') if self.is_spaced else line, self.delimiter
+        )
 
     def at(self, name: str) -> int | None:
         """Where a column is in a line; None if there is none."""
@@ -91,12 +102,24 @@ def _headers(lines: "Lines", indexes: Array) -> Iterable[tuple[int, Section]]:
 def _section(line: str) -> Section | None:
     """The section that a header line begins. Output of the program may stand before it on the same line."""
     found = _HEADER.search(line)
-    if not found:
+    start = found.start() if found else _fewer_columns(line)
+    if start is None:
         return None
-    before = line[: found.start()]
-    prefix = len(split(before)) - 1 if before.endswith(",") else 0
-    columns = [name.strip() for name in split(line[found.start() :])]
-    return Section(TRACE if found["trace"] else LINES if found["lines"] else _kind(columns), columns, prefix)
+    own, before = line[start:], line[:start]
+    delimiter = max(",;\t", key=own.count)
+    section = Section("", [], delimiter=delimiter, is_spaced=f'"{delimiter} "' in own)
+    section.columns = [name.strip() for name in section.split(own)]
+    section.prefix = len(split(before, delimiter)) - 1 if before.endswith(delimiter) else 0
+    section.kind = _kind(section.columns)
+    if found and found.lastgroup:
+        section.kind = TRACE if found["trace"] else LINES
+    return section if found or section.kind != UNKNOWN else None
+
+
+def _fewer_columns(line: str) -> int | None:
+    """Where a header begins that lacks columns which ncu writes; None if there is none."""
+    found = _FEWER.search(line) if "Kernel Name" in line else None
+    return found.start() if found else None
 
 
 def _kind(columns: Sequence[str]) -> str:
@@ -172,7 +195,7 @@ def rows(section: Section, lines: Lines, wanted: Sequence[int] | None, as_text: 
     indexes = np.flatnonzero(chosen)
     if not len(indexes):
         return found
-    tails = np.frombuffer(lines.data, dtype=np.uint8)[lines.ends[indexes] - 1] == _COMMA
+    tails = np.frombuffer(lines.data, dtype=np.uint8)[lines.ends[indexes] - 1] == ord(section.delimiter)
     texts = as_text if isinstance(as_text, frozenset) else frozenset(as_text)
     for part in (indexes[~tails], indexes[tails]):
         if len(part) and not _parse(section, lines.joined(part), len(part), wanted, texts, found):
@@ -223,14 +246,17 @@ def _parse(
     False, and nothing is kept, if `number` lines did not make as many rows: some line ends inside of quotes.
     """
     least = max([section.least, *(one + 1 for one in wanted or ())])
+    if section.is_spaced:
+        sign = section.delimiter.encode()
+        text = bytes(text).replace(b'"' + sign + b' "', b'"' + sign + b'"')
     widths, tables, misfits = range(least, section.prefix + len(section.columns) + 1), list[pa.Table](), list[str]()
     while number:
-        width = _width(_first(text))
+        width = _width(_first(text), section.delimiter)
         if width not in widths:
-            text, number = _without_misfits(widths, bytes(text), number, misfits)
+            text, number = _without_misfits(widths, bytes(text), number, misfits, section.delimiter)
             continue
         odd: list[str] = []
-        table = _arrow(text, width, wanted, as_text, odd)
+        table = _arrow(text, width, wanted, as_text, odd, section.delimiter)
         if table is None or len(table) + len(odd) != number:
             return False
         tables.append(table)
@@ -243,11 +269,11 @@ def _parse(
     return True
 
 
-def _width(line: bytes) -> int:
-    return max(1, len(split(line.decode("utf-8", "replace"))))
+def _width(line: bytes, delimiter: str) -> int:
+    return max(1, len(split(line.decode("utf-8", "replace"), delimiter)))
 
 
-def _without_misfits(widths: range, text: bytes, number: int, misfits: list[str]) -> tuple[bytes, int]:
+def _without_misfits(widths: range, text: bytes, number: int, misfits: list[str], delimiter: str) -> tuple[bytes, int]:
     """Lines without the first ones that have more or fewer fields than a row; these go to `misfits`.
 
     A line may have millions of fields: as a table it would take a column for each.
@@ -256,7 +282,7 @@ def _without_misfits(widths: range, text: bytes, number: int, misfits: list[str]
     while number:
         end = text.find(b"\n", place)
         line = text[place : end if end >= 0 else len(text)]
-        if _width(line) in widths:
+        if _width(line, delimiter) in widths:
             break
         misfits.append(line[:_EXAMPLE].decode("utf-8", "replace"))
         place, number = place + len(line) + 1, number - 1
@@ -264,7 +290,12 @@ def _without_misfits(widths: range, text: bytes, number: int, misfits: list[str]
 
 
 def _arrow(
-    text: bytes | memoryview, width: int, wanted: Sequence[int] | None, as_text: frozenset[int], odd: list[str]
+    text: bytes | memoryview,
+    width: int,
+    wanted: Sequence[int] | None,
+    as_text: frozenset[int],
+    odd: list[str],
+    delimiter: str,
 ) -> pa.Table | None:
     """Lines as columns; those of another number of fields go to `odd`. None if a field runs over many lines."""
     chosen = [one for one in (range(width) if wanted is None else wanted) if one < width]
@@ -277,7 +308,7 @@ def _arrow(
         return pcsv.read_csv(
             pa.BufferReader(text),
             pcsv.ReadOptions(column_names=[str(one) for one in range(width)], block_size=_BLOCK),
-            pcsv.ParseOptions(invalid_row_handler=skip),
+            pcsv.ParseOptions(delimiter=delimiter, invalid_row_handler=skip),
             pcsv.ConvertOptions(
                 include_columns=[str(one) for one in chosen],
                 column_types={str(one): pa.string() if one in as_text else _CODED for one in chosen},

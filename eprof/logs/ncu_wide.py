@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eprof.logs import ncu_instances, ncu_parts
-from eprof.logs.header import split
 from eprof.logs.ncu_long import LABELS, NAME, TIMES, Part, labels, seconds
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, counted, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import Lines, Rows, Section
@@ -36,7 +35,7 @@ class Sample:
     def add(self, section: Section, lines: Lines) -> None:
         """Take rows until there are enough."""
         for index in range(len(lines.starts)) if len(self.rows) < _SAMPLE else ():
-            fields = split(lines.text(index))
+            fields = section.split(lines.text(index))
             if len(fields) == section.prefix + len(section.columns) and fields[section.prefix]:
                 self.rows.append(fields)
             if len(self.rows) == _SAMPLE:
@@ -62,7 +61,7 @@ def _is_kept(name: str, keep: Container[str] | None) -> bool:
 def units_of(section: Section, lines: Lines, found: Rows) -> dict[int, Unit] | None:
     """The row of units: the first other line that begins with an empty field and is as long as the header."""
     for index in found.others[:3]:
-        fields = split(lines.text(index))
+        fields = section.split(lines.text(index))
         if len(fields) == section.prefix + len(section.columns) and not fields[section.prefix]:
             found.others.remove(index)
             return {place: unit_of(text) for place, text in enumerate(fields)}

@@ -112,7 +112,7 @@ class Nsys:
     def _header(self, number: int, names: Sequence[str]) -> None:
         self.shape, self.heading = shape_of(names), None
         if self.shape is None:
-            self.foreign = self.foreign or number
+            self.foreign, self.heading = self.foreign or number, ""
 
     def _ruler(self, number: int, heading: str, spans: Sequence[tuple[int, int]]) -> None:
         """Below the names of the columns of a text table, a line of dashes tells where they are."""
