@@ -5,6 +5,8 @@ from logs_support import (
     EVENTS,
     K20C,
     METRICS,
+    ONE_BY_ONE,
+    TINY,
     TOGETHER,
     USAGE,
     metric,
@@ -274,3 +276,24 @@ def test_examples_of_skipped_lines_are_whole(tmp_path):
 def test_what_holds_no_kernels_says_what_it_is(tmp_path, text, sentence):
     with pytest.raises(LogError, match=sentence):
         read(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("tuning", [TOGETHER, ONE_BY_ONE, TINY], ids=["together", "one by one", "tiny blocks"])
+def test_kernels_without_a_useful_counter_are_kept(tmp_path, tuning):
+    kernels = ("axpy(int)", "dot(int)")
+    rows = [metric(name, "99.5%", kernel=kernel, launches=3) for kernel in kernels for name in ("ipc", "occupancy")]
+    path = write(tmp_path, profiled(7, METRICS, *rows))
+    log = read_tuned(path, tuning, keep={"inst_integer"})
+    launches = combine([log])
+    assert dict(zip(launches.kernels["kernel"], launches.kernels["launches"], strict=True)) == dict.fromkeys(kernels, 3)
+    assert not len(launches.counters.columns)
+    assert any("(`ipc`, `occupancy`)" in note for note in log.notes)
+
+
+def test_a_useless_table_changes_no_launches(tmp_path):
+    first = profiled(7, METRICS, metric("ipc", "1.5", launches=9))
+    second = profiled(8, METRICS, metric("inst_integer", 5, launches=2))
+    log = read(write(tmp_path, first + second), keep={"inst_integer"})
+    kernels = combine([log])
+    assert kernels.kernels["launches"].tolist() == [2] and kernels.counters["inst_integer"].tolist() == [10]
+    assert not combine([log]).marks.to_numpy().any()

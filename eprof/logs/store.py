@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -19,6 +19,7 @@ from eprof.logs.threads import Later
 from eprof.logs.values import MISFIT, REASONS, UNITS
 
 NO_DEVICE = -1
+_EXAMPLES = 3
 _LONG = 1 << 16  # rows of a table that are worth adding up before anybody works on them
 
 
@@ -58,6 +59,7 @@ class Store:
 
     fold_from: as many rows of a table are held before those of one kernel are added up. by: what else than device and
     kernel tells rows apart ("stream"); None: nothing. ranges: how many tables of NVTX ranges were left out.
+    unused: names of counters of tables that have none that is wanted.
 
     Numbers of names and notes come in the order of the log: who changes the store does so by `later`, or waits for it.
     """
@@ -75,6 +77,7 @@ class Store:
     untimed: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     ranges: int = 0
+    unused: dict[str, None] = field(default_factory=dict)
     later: Later = field(default_factory=Later)
     _held: Counter[str] = field(default_factory=Counter)
 
@@ -88,6 +91,12 @@ class Store:
     def keeps(self, counter: str) -> bool:
         """Whether the values of a counter are wanted."""
         return self.keep is None or counter in self.keep
+
+    def leave_out(self, counters: Iterable[str]) -> None:
+        """Remember some names of counters, none of which is wanted, of a table that has no other."""
+        for counter in counters:
+            if len(self.unused) <= _EXAMPLES:
+                self.unused.setdefault(counter)
 
     def note(self, sentence: str) -> None:
         """Remember a sentence for the user, once."""
@@ -197,6 +206,13 @@ class Store:
             for kind, number in self.untimed.items()
             if number
         ]
+        if self.unused:
+            names = ", ".join(f"`{name}`" for name in list(self.unused)[:_EXAMPLES])
+            more = " and others" if len(self.unused) > _EXAMPLES else ""
+            notes.append(
+                f"a table has only counters that tell no instructions, bytes or times ({names}{more}); "
+                "`eprof counters` lists those that do"
+            )
         if self.ranges:
             notes.append("tables by NVTX range were left out: the table of the whole run has their launches too")
         if self.others:

@@ -35,6 +35,8 @@ class SummarySection(ColumnSection):
         self.wanted = tuple(sorted((self.device, self.kernel, self.calls, self.name, self.value)))
         self._counters = Names()
         self._parts: list[tuple[Array, ...]] = []
+        self._unused: list[tuple[Array, ...]] = []
+        self._is_used = False
 
     def column_types(self) -> dict[int, pa.DataType]:
         """Few different strings: a dictionary of them."""
@@ -65,7 +67,7 @@ class SummarySection(ColumnSection):
         bare = (word.rpartition(" (")[0] if word in spread else word for word in name.words)
         counters = [self.store.canonical(word.strip()) for word in bare]
         wanted = np.array([self.store.keeps(counter) for counter in counters], dtype=bool).take(name.codes)
-        if not wanted.any():
+        if not wanted.any() and (self._is_used or not len(wanted)):
             return
         numbers = (
             self.store.devices.codes(coded(columns[self.device])),
@@ -73,6 +75,11 @@ class SummarySection(ColumnSection):
             np.array([int(word) for word in calls.words], dtype=np.int64).take(calls.codes),
             np.array([self._counters.code(counter) for counter in counters], dtype=np.int32).take(name.codes),
         )
+        if not wanted.any():
+            self.store.leave_out(counters)
+            self._unused.append(tuple(one[name.codes == name.codes[0]] for one in numbers))
+            return
+        self._is_used = True
         texts = columns[self.value]
         if spread:
             texts = self._summed(texts, np.array([word in spread for word in name.words]).take(name.codes))
@@ -97,6 +104,7 @@ class SummarySection(ColumnSection):
     def finish(self) -> None:
         """Turn cells to rows: one for each device and kernel (more where a counter of it comes twice)."""
         if not self._parts:
+            self._finish_unused()
             return
         device, kernel, calls, counter, values, kinds = (
             np.concatenate(part) for part in zip(*self._parts, strict=True)
@@ -105,8 +113,7 @@ class SummarySection(ColumnSection):
         if not self.has_total:
             values = np.where(kinds == as_cell(COUNT), values * calls, values)
         row = _rows(device, kernel, calls, counter)
-        first = np.zeros(row.max() + 1, dtype=np.int64)
-        first[row[::-1]] = np.arange(len(row))[::-1]
+        first = _first(row)
         piece = Piece(self.run, device[first], kernel[first], calls[first])
         sizes = np.bincount(counter)
         order = np.argsort(counter.astype(np.min_scalar_type(len(sizes))), kind="stable")  # short numbers sort faster
@@ -117,12 +124,27 @@ class SummarySection(ColumnSection):
                 piece.counters[label] = self._column(label, len(first), row[cell], values[cell], kinds[cell])
         self.store.add(self.header.kind, piece)
 
+    def _finish_unused(self) -> None:
+        """None of the counters is wanted: the rows tell which kernels ran, and how often."""
+        if self._unused and not self._is_used:
+            device, kernel, calls, counter = (np.concatenate(part) for part in zip(*self._unused, strict=True))
+            first = _first(_rows(device, kernel, calls, counter))
+            self.store.add(self.header.kind, Piece(self.run, device[first], kernel[first], calls[first]))
+        self._unused = []
+
     def _column(self, label: str, size: int, row: Array, values: Array, kinds: Array) -> tuple[Array, int]:
         kind, kinds = settle(kinds)
         self.store.count_missing(label, kinds)
         column = np.full(size, np.nan)
         column[row] = np.where(kinds < 0, np.nan, values)
         return column, kind
+
+
+def _first(row: Array) -> Array:
+    """The place of the first cell of each row."""
+    first = np.zeros(row.max() + 1, dtype=np.int64)
+    first[row[::-1]] = np.arange(len(row))[::-1]
+    return first
 
 
 def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> Array:

@@ -38,6 +38,8 @@ class WideSection(ColumnSection):
             for i, (column, counter) in enumerate(zip(header.columns, counters, strict=True))
             if column not in WIDE_FIXED and store.keeps(store.canonical(counter))
         }
+        if not self.labels:
+            store.leave_out(one for one in counters if one not in WIDE_FIXED)
         self._instances = {i for i in self.labels if counters[i - header.prefix] != header.columns[i - header.prefix]}
         self.stream = [header.at("Stream")] if store.by == "stream" else []
         self.wanted = tuple(sorted((self.device, self.kernel, *self.stream, *self.labels)))
