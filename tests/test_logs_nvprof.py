@@ -137,6 +137,22 @@ def test_text_trace_with_counters(tmp_path, units):
     assert any("cuts off the names" in note for note in log.notes) and log.skipped_lines == 1
 
 
+def test_text_traces_keep_a_device_that_is_whole(tmp_path):
+    wide = "         Device   Context    Stream                Kernel  inst_integer"
+    log = in_text(
+        tmp_path,
+        TRACE_TEXT,
+        "90.000us  36.000us            (101 1 1)       (128 1 1)        27        0B        0B  Tesla K20c (0)         1"
+        "         7  axpy(int) [115]",
+        "==7== Metric result:",
+        wide,
+        "",
+        " Tesla K20c (1)         1         7             axpy(int)          2000",
+    )
+    assert combine([log]).kernels["device"].tolist() == ["Tesla K20c (0)", "Tesla K20c (1)"]
+    assert not any("names of devices" in note for note in log.notes)
+
+
 def test_trace_of_calls_holds_no_kernels(tmp_path):
     with pytest.raises(LogError, match="hold no kernels"):
         in_text(tmp_path, "   Start  Duration  Name", "88.000us  1.0000us  cudaLaunchKernel (axpy(int) [115])")

@@ -37,6 +37,7 @@ _USAGE_ROW = (
     r"(?:\s++\S++){{{values}}}\s++(?P<name>\S.*)"
 )
 _BARE_ROW = re.compile(r"\s*+GPU activities:\s++[\d.]++%\s.*")
+_NO_NAME = "a trace made without --csv cuts off the names of devices; the device is taken from other logs"
 _HELD = 1 << 16  # launches of a trace
 _UNITS_ROW = re.compile(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
 _TRACE_UNITS = re.compile(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s+(?:[KMGT]?B(?:/s)?|\s)++)?")
@@ -153,7 +154,7 @@ class TextUsage(TextSection):
 
 
 class TextTrace(TextSection):
-    """A GPU trace. It cuts off the names of devices, so the device is not known."""
+    """A GPU trace. It cuts off the names of devices: the device is known only where its index is there still."""
 
     kind = TRACE
 
@@ -162,7 +163,7 @@ class TextTrace(TextSection):
         self._columns = re.split(r"\s{2,}", header.strip())
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
         self._units: tuple[float | None, float | None] = None, None
-        self._launches: list[tuple[int, float]] = []
+        self._launches: list[tuple[int, int, float]] = []
 
     def accepts(self, line: str) -> bool:
         """A row: columns are at least two blanks apart, and the name is the last. Or the units, if they are fixed."""
@@ -178,22 +179,23 @@ class TextTrace(TextSection):
             return False
         self.rows += 1
         if is_kernel(name) and row["Grid Size"] != "-":
-            self._launches.append((self.store.kernels.code(name), time_s))
+            device = row.get("Device", "")
+            place = self.store.devices.code(device) if DEVICE.search(device) else NO_DEVICE
+            self._launches.append((place, self.store.kernels.code(name), time_s))
+            if place == NO_DEVICE:
+                self.store.note(_NO_NAME)
             if len(self._launches) >= _HELD:
                 self._hand_over()
         else:
             self.store.count_other(name, 1, time_s)
-        self.store.note(
-            "a trace is text made without --csv: times are rounded to 4 or 5 digits, and its device names are cut off, "
-            "so the device is taken from other logs"
-        )
+        self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
         return True
 
     def _hand_over(self) -> None:
         size = len(self._launches)
-        kernel = np.array([code for code, _ in self._launches], dtype=np.int32)
-        time_s = np.array([time for _, time in self._launches], dtype=np.float64)
-        device = np.full(size, NO_DEVICE, dtype=np.int32)
+        device = np.array([code for code, _, _ in self._launches], dtype=np.int32)
+        kernel = np.array([code for _, code, _ in self._launches], dtype=np.int32)
+        time_s = np.array([time for _, _, time in self._launches], dtype=np.float64)
         self._launches = []
         add_times(self.store, self.kind, Piece(self.run, device, kernel, np.ones(size, np.int64), time_s))
 
@@ -225,9 +227,11 @@ class TextWide(TextSection):
         self.rows = self._table.rows
         if self.rows:
             self.store.note(
-                "a trace is text made without --csv: it cuts off the names of devices, so the device is taken from "
-                "other logs, and of kernels, so those that begin alike are taken for one; profile with --csv"
+                "a trace is text made without --csv: it cuts off the names of kernels, so those that begin alike are "
+                "taken for one; profile with --csv"
             )
+            if not DEVICE.search(fields[0]):
+                self.store.note(_NO_NAME)
         return True
 
     def close(self) -> None:

@@ -154,7 +154,7 @@ class WideSection(ColumnSection):
 
 
 class CutOffSection(WideSection):
-    """A table whose devices' names are cut off, so that the device is not known."""
+    """A table whose devices' names are cut off: the device is known only where its index is there still."""
 
     def fits(self, fields: list[str]) -> bool:
         """A device, numbers of a context and a stream, and a kernel."""
@@ -162,7 +162,9 @@ class CutOffSection(WideSection):
         return bool(device and kernel and context.isdecimal() and stream.isdecimal())
 
     def _device_codes(self, column: Column) -> Array:
-        return np.full(len(column), NO_DEVICE, dtype=np.int32)
+        devices = coded(column)
+        places = [self.store.devices.code(word) if DEVICE.search(word) else NO_DEVICE for word in devices.words]
+        return np.array(places, dtype=np.int32).take(devices.codes)
 
 
 def _counters(columns: Sequence[str]) -> list[str]:
