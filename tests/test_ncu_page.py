@@ -67,6 +67,17 @@ def test_labels_of_sections_and_values_that_are_none(tmp_path):
     assert joined.kernels["time_s"].tolist() == pytest.approx([5.66e-6, np.nan], nan_ok=True)
 
 
+@pytest.mark.parametrize("blank", [" ", "\u00a0", "\u202f", "'", "\u2019"])
+@pytest.mark.parametrize("page_of", [True, False])
+def test_groups_of_digits_with_blanks_between(tmp_path, page_of, blank):
+    """As the locales of France, Finland and Switzerland have it."""
+    cells = ((FFMA, "inst", f"23{blank}982{blank}976"), ("dram__bytes_read.sum", "Kbyte", f"1{blank}234,56"))
+    lines = page((LINE, *cells)) if page_of else [NEW, *(row(0, *one) for one in cells)]
+    log = log_of(tmp_path, *lines)
+    (found,) = total(log, FFMA).values()
+    assert found == (1, 23982976) and total(log, "dram__bytes_read.sum").popitem()[1] == (1, 1234560)
+
+
 def test_a_name_longer_than_its_column(tmp_path):
     lines = page((LINE, (FFMA, "inst", "5"), ("dram__bytes_read.sum", "byte", "9")), heading=False)
     ruler = f"    {'-' * 20} {'-' * 11} {'-' * 14}"
@@ -153,6 +164,14 @@ def test_columns_that_a_script_left_out(tmp_path, lacking):
     lines = [",".join(f'"{name}"' for name in left), *(",".join(f'"{one[name]}"' for name in left) for one in cells)]
     log = log_of(tmp_path, *lines)
     assert total(log, FFMA) == {"k": (2, 2048)} and log.command is None
+
+
+@pytest.mark.parametrize(
+    "header", ['"ID","Kernel Name","Stream","{}"', '"Start (ns)","Duration (ns)","CorrId","Device"']
+)
+def test_tables_that_lack_too_much(tmp_path, header):
+    with pytest.raises(LogError, match="no table|has no kernels"):
+        log_of(tmp_path, "==PROF== Connected to process 7 (/prog)", header.format(FFMA), '"0","k","7","1,024"')
 
 
 def test_a_table_whose_rows_lost_their_quotes_is_not_guessed(tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eprof.logs.ncu_numbers import Array, Style, bytes_of, values
+from eprof.logs.ncu_numbers import Array, Style, bytes_of, ungrouped, values
 
 PER_OPCODE = re.compile(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode")
 _NAMED = re.compile(r"\(((?:[A-Za-z_][\w.]*: [^;()]*)(?:; [A-Za-z_][\w.]*: [^;()]*)*)\)$")
@@ -21,6 +21,7 @@ _TOLERANCE = 1e-6  # of the total: instances are whole numbers, the total too
 
 def totals(cells: pa.Array) -> pa.Array:
     """Cells with instances as their totals; empty where only the instances are told, whose sum may mean nothing."""
+    cells = ungrouped(cells)
     if not len(cells) or not any((bytes_of(cells) == sign).any() for sign in b"(;"):
         return cells
     cells = pc.replace_substring_regex(cells, _WITH_TOTAL, r"\1")

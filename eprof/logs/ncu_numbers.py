@@ -25,6 +25,9 @@ _WHOLE_UNITS = ("", "inst", "sector", "warp", "block", "thread", "request", "byt
 _SHOWN = 40  # characters of a cell
 NO_VALUE = ("", "n/a", "nan", "-nan", "inf", "-inf", "(!) n/a", "(!) nan", "(!) inf", "no data")
 _OF_NUMBERS = frozenset(b"0123456789.,+-eE")
+# Some locales write a blank (French, Finnish) or an apostrophe (Swiss) between groups of three digits.
+_BLANKS = "[ \u00a0\u2009\u202f\ufffd'\u2019]"
+_IN_GROUPS = rf"^\s*[+-]?[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{3}})+(?:[.,][0-9]+)?\s*$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
@@ -181,6 +184,17 @@ def bytes_of(texts: pa.Array) -> Array:
     """The bytes of all cells, one after the other."""
     places = np.frombuffer(texts.buffers()[1], dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
     return np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)[places[0] : places[-1]]
+
+
+def ungrouped(texts: pa.Array) -> pa.Array:
+    """Cells without the blanks or apostrophes between groups of three digits; `23 982 976` is `23982976`."""
+    bytes_ = bytes_of(texts)
+    if not len(bytes_) or not ((bytes_ >= 0x80) | (bytes_ == ord(" ")) | (bytes_ == ord("'"))).any():
+        return texts
+    found = pc.match_substring_regex(texts, _IN_GROUPS)
+    if not pc.any(found).as_py():
+        return texts
+    return pc.if_else(found, pc.replace_substring_regex(texts, _BLANKS, ""), texts)
 
 
 def is_whole(metric: str, unit: str) -> bool:

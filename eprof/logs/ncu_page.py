@@ -111,11 +111,12 @@ class Page:
 
     def _head(self, text: str) -> bool:
         """A line that tells the process, the device or the kernel of what follows."""
-        process = _PROCESS.fullmatch(text) if text.lstrip().startswith("[") else None
+        start = text.lstrip()[:7]
+        process = _PROCESS.fullmatch(text) if start.startswith("[") else None
         if process:
             self.process, self.device, self.launch = (process[1], process[2]), ("", ""), None
             return True
-        device = _DEVICE.fullmatch(text)
+        device = _DEVICE.fullmatch(text) if start == "Device " else None
         if device:
             self.device, self.launch = (device[1], device[2]), None
             return True

@@ -77,10 +77,11 @@ class Rows:
 def sections(block: bytes) -> tuple["Lines", "Lines", list[tuple[Section, "Lines"]]]:
     """The lines of a block, those before the first table in it, and its tables with the lines below their headers."""
     lines = Lines.of(block)
-    headers = list(_headers(lines, np.flatnonzero(~_look_like_rows(lines))))
-    # A header on the same line as output that starts with a number. Looking from the end is twice as fast.
-    if not headers and any(lines.data.rfind(mark) >= 0 for mark in _MARKS):
-        headers = list(_headers(lines, np.arange(len(lines.starts))))
+    marks = [mark for mark in _MARKS if mark in block]
+    headers = list(_headers(lines, np.flatnonzero(~_look_like_rows(lines)), marks)) if marks else []
+    # A header on the same line as output that starts with a number.
+    if not headers and marks:
+        headers = list(_headers(lines, np.arange(len(lines.starts)), marks))
     ends = [*(index for index, _ in headers), len(lines.starts)][1:]
     found = [
         (one, lines.part(index + (one.kind != LINES), end)) for (index, one), end in zip(headers, ends, strict=True)
@@ -88,9 +89,8 @@ def sections(block: bytes) -> tuple["Lines", "Lines", list[tuple[Section, "Lines
     return lines, lines.part(0, headers[0][0] if headers else len(lines.starts)), found
 
 
-def _headers(lines: "Lines", indexes: Array) -> Iterable[tuple[int, Section]]:
-    marks = [mark for mark in _MARKS if lines.data.find(mark) >= 0]
-    for index in indexes.tolist() if marks else ():
+def _headers(lines: "Lines", indexes: Array, marks: Sequence[bytes]) -> Iterable[tuple[int, Section]]:
+    for index in indexes.tolist():
         start, end = lines.starts[index], lines.ends[index]
         if any(lines.data.find(mark, start, end) >= 0 for mark in marks):
             one = _section(lines.text(index))
@@ -112,7 +112,7 @@ def _section(line: str) -> Section | None:
     section.prefix = len(split(before, delimiter)) - 1 if before.endswith(delimiter) else 0
     section.kind = _kind(section.columns)
     if found and found.lastgroup:
-        section.kind = TRACE if found["trace"] else LINES
+        section.kind = LINES if found["lines"] else TRACE if "Name" in section.columns else UNKNOWN
     return section if found or section.kind != UNKNOWN else None
 
 
@@ -127,7 +127,8 @@ def _kind(columns: Sequence[str]) -> str:
     if "Kernel Name" not in named:
         return UNKNOWN
     if "ID" in named:
-        return LONG if set(_NAMES[LONG]) <= named else UNKNOWN if "Metric Name" in named else RAW
+        raw = RAW if "Process ID" in named and "Metric Name" not in named else UNKNOWN
+        return LONG if set(_NAMES[LONG]) <= named else raw
     return SUMMARY if {"Invocations", *_NAMES[SUMMARY]} <= named else UNKNOWN
 
 
