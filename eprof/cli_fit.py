@@ -156,16 +156,17 @@ def _read(options: argparse.Namespace) -> "Measurements":
     reference = _clocks(options.reference, "--reference") if options.reference else None
     homes = [one for one in options.inputs if runs.is_run(Path(one))]
     files = [one for one in options.inputs if one not in homes]
-    parts = [read(files, options.mapping, reference)] if files else []
+    parts = [read(files, options.mapping, reference, options.without)] if files else []
     if homes:
         measured, device = _of_runs(homes, reference)
         parts.append(measured)
         # The logs name the GPU: whose table it becomes, and whose own energies the prior leaves out.
         options.device = options.device or ([device] if device else [])
     measurements = joined(parts, reference)
-    unknown = [term for term in options.without if term not in measurements.terms]
+    there = (*measurements.terms, *measurements.untaken)
+    unknown = [term for term in options.without if term not in there]
     if unknown:
-        raise UsageError(f"--without {unknown[0]}: there is no such term; there are {', '.join(measurements.terms)}.")
+        raise UsageError(f"--without {unknown[0]}: there is no such term; there are {', '.join(there)}.")
     return measurements.only([term for term in measurements.terms if term not in options.without])
 
 
@@ -241,7 +242,8 @@ def _enough(measurements: "Measurements", form: "Form") -> None:
     few = Unknowns.of(measurements, form).too_many(len(measurements))
     if few is not None:
         rest = "" if measurements.own else ", or leave terms out with --without"
-        raise EprofError(f"{measurements.sources[0]}: {few}; measure more kernels or settings{rest}.")
+        doubts = "".join(f" {note}" for note in measurements.notes if "round them" in note)
+        raise EprofError(f"{measurements.sources[0]}: {few}; measure more kernels or settings{rest}.{doubts}")
 
 
 def _progress(options: argparse.Namespace) -> Any:

@@ -84,7 +84,7 @@ def test_energy_makes_power_and_must_agree_with_it(tmp_path):
         ("measured_power_w", 54000, "not between 1 and 3000 W (line 5)"),
         ("core_mhz", np.nan, "a clock is missing or not above 0 (line 5)"),
         ("time_s", 0, "the time is missing or not above 0 (line 5)"),
-        ("fp32", np.nan, "a count is missing or no number (line 5)"),
+        ("fp32", np.nan, "a count is missing or no number; fp32_instruction in 1 (line 5)"),
         ("fp32", -1, "a count is negative (line 5)"),
     ],
 )

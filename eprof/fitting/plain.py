@@ -89,16 +89,15 @@ def better(ours: float, others: Mapping[str, float]) -> tuple[str, float] | None
     return min(known)[1], min(known)[0]
 
 
-def sentences(
-    ours: Mapping[str, float], others: Mapping[str, Mapping[str, float]], words: Mapping[str, str]
-) -> list[str]:
-    """One for each protocol by which a plain mean is as good as the fit: protocol -> %, protocol -> model -> %."""
-    said = []
-    for protocol, errors in others.items():
-        found = better(ours[protocol], errors)
-        if found is not None:
-            said.append(
-                f"{FIRST} {words[protocol]}: {found[0]} is {found[1]:.1f} % off there, this fit "
-                f"{ours[protocol]:.1f} %. Its energies tell nothing that these rows bear out."
-            )
-    return said
+def sentence(where: str, ours: float, others: Mapping[str, float]) -> str | None:
+    """What is said if a plain mean is as good as a fit; errors in % by model. None: it is not."""
+    found = better(ours, others)
+    if found is None:
+        return None
+    name, error = found
+    end = (
+        "That mean knows each kernel's own measured power; counts are for kernels without."
+        if name == LINEAR and "kernels" not in where
+        else "What energies add to it does not show in these rows."
+    )
+    return f"{FIRST} {where}: {name} is {error:.1f} % off there, eprof {ours:.1f} %. {end}"

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from eprof.fitting import plain
+from eprof.fitting.defaults import pooled
 from eprof.fitting.form import Form
 from eprof.fitting.moments import CONSTANTS, Floats, Ints, Layout, Settings, rows_of, scales
 from eprof.fitting.solve import Fit, fit
@@ -22,6 +23,8 @@ _COLLINEAR = 30.0  # condition index above which columns are said to be collinea
 _SINGULAR = 1e12  # no column is better known than this: exactly collinear
 _SHARE = 0.5  # of a coefficient's variance along such a direction
 _FEW = 3  # energies to compare with those of other GPUs
+_STRANGE = 30.0  # times those, up or down: generations of GPUs differ by less than ten
+_LITTLE = 0.05  # of the power
 _TELLS = 3.0  # an energy is told if its interval spans no more than this factor
 Progress = Callable[[str, int, int], None]
 TOLD, LOOSE, UNTOLD = "told", "loosely", "not told"
@@ -29,7 +32,6 @@ _WORDS = {
     "leave_one_setting_out": "at settings that were left out",
     "leave_one_benchmark_out": "for kernels that were left out",
 }
-_STRANGE = 30.0  # times the energies of other GPUs, all alike: generations of GPUs differ by less than ten
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +90,15 @@ def examine(
         together,
         ranges(measurements),
         errors,
-        (*plain.sentences(errors, others, _WORDS), *unknown, *_notes(measurements, fitted)),
+        (*_plain(errors, others), *unknown, *_notes(measurements, fitted)),
         others,
     )
+
+
+def _plain(errors: dict[str, float], others: dict[str, dict[str, float]]) -> list[str]:
+    """A sentence for each protocol by which a plain mean is as good as the fit."""
+    said = [plain.sentence(_WORDS[name], errors[name], simple) for name, simple in others.items()]
+    return [one for one in said if one is not None]
 
 
 def _unpredicted(by: str, number: int) -> list[str]:
@@ -250,7 +258,7 @@ def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
 
 def _notes(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
     form, number = fitted.form, measurements.rows["benchmark"].nunique()
-    strange = _far_from_others(fitted)
+    strange = _next_to_nothing(measurements, fitted) or _far_from_others(measurements, fitted)
     if number >= 10 or measurements.own:
         return strange
     few = f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow."
@@ -260,16 +268,31 @@ def _notes(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
     return (*strange, leaning)
 
 
-def _far_from_others(fitted: Fit) -> tuple[str, ...]:
+def _far_from_others(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
     """A sentence if energies are tens of times those of other GPUs, or a small part: a wrong unit does that."""
-    prior = fitted.form.prior or {}
-    ratios = [fitted.prices_pj[term] / pj for term, pj in prior.items() if pj > 0 and fitted.prices_pj[term] > 0]
+    others = pooled(measurements) or {}
+    prices = fitted.prices_pj
+    ratios = [prices[term] / pj for term, pj in others.items() if pj > 0 and term in prices and prices[term] > 0]
     if len(ratios) < _FEW:
         return ()
     middle = float(np.exp(np.median(np.log(ratios))))
     if 1 / _STRANGE < middle < _STRANGE:
         return ()
     return (
-        f"Energies are {middle:.3g} times those of other GPUs. Is the time that of one launch, as counts are, and in "
+        f"Energies are {middle:.2g} times those of other GPUs: is the time that of one launch, as counts are, and in "
         "the unit that the mapping says (ms against s)?",
+    )
+
+
+def _next_to_nothing(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
+    """A sentence if what was counted takes next to no power: a wrong unit, or a wrong time, does that."""
+    if measurements.own or not len(measurements.terms):
+        return ()
+    parts = fitted.parts(measurements)
+    share = float((parts[list(measurements.terms)].sum(axis=1) / parts.sum(axis=1)).median())
+    if share >= _LITTLE:
+        return ()
+    return (
+        f"What was counted takes {100 * share:.2g} % of the predicted power in the middle row, the rest is constant: "
+        "these kernels do little, or the time is not that of one launch, as counts are, or in another unit (ms, s).",
     )

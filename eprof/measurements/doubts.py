@@ -17,6 +17,7 @@ _WILD = 1.5
 _NEIGHBOURS = 7
 _REPEATS = 3
 _LEVELS = 3
+_SPREAD = 1.15
 _FULL = 1.5  # utilisations are at most 1, give or take what meters do
 _GPU_COLUMNS = {"gpu", "gpu_name", "gpu_id", "gpu_index", "gpu_model", "device", "device_name", "device_id", "card"}
 _NUMBERED = re.compile(r"(?:gpu|device|card|cuda)?[ :_-]*\d+(?:\.0)?", re.IGNORECASE)
@@ -153,7 +154,15 @@ def _repeated(measurements: Measurements) -> list[str]:
     again = measurements.rows.duplicated(["benchmark", "core_mhz", "memory_mhz"])
     if not again.any():
         return []
-    return [f"{int(again.sum())} rows measure a benchmark again at the same setting; all are used."]
+    said = f"{int(again.sum())} rows measure a benchmark again at the same setting; all are used."
+    powers = measurements.rows.groupby(["benchmark", "core_mhz", "memory_mhz"])["power_w"]
+    spread = float((powers.max() / powers.min())[powers.size() > 1].median())
+    if spread > _SPREAD:
+        said += (
+            f" Half of them differ by {100 * (spread - 1):.0f} % and more: are several GPUs, inputs or parts of runs "
+            "under one name? No fit follows both."
+        )
+    return [said]
 
 
 def _settings(measurements: Measurements) -> list[str]:
@@ -173,7 +182,12 @@ def _alone(measurements: Measurements) -> list[str]:
     """Clocks that one row alone was measured at, and benchmarks without counts that were measured at one setting."""
     rows, found = measurements.rows, []
     for domain in DOMAINS:
-        often = rows[f"{domain}_mhz"].value_counts()
+        often, reference = rows[f"{domain}_mhz"].value_counts(), measurements.reference[DOMAINS.index(domain)]
+        if len(often) > 1 and often.get(reference) == 1 and often.max() > _LEVELS:
+            found.append(
+                f"The {domain} clock of the reference, {reference:g} MHz, was measured in one row alone, and all "
+                "prices are those at it; --reference names another."
+            )
         single = int((often == 1).sum())
         if len(often) >= _LEVELS and 2 * single >= len(often):
             found.append(

@@ -148,13 +148,24 @@ def choose(frame: pd.DataFrame, label: str) -> Columns:
     header = frame.columns
     fitting = [one for one in mappings() if one.suits(frame)]
     if not fitting:
-        families = "; ".join(f"{one.name}: {', '.join(one.needs)}" for one in mappings())
         shown = brief(", ".join(sorted(header)[:12]), 300)
         raise MeasurementError(
-            f"{label}: no column mapping suits these columns ({shown}...). Known families "
-            f"need {families}. Write a mapping (docs/fit.md) and name it with --mapping."
+            f"{label}: no column mapping suits these columns ({shown}...). {_nearest(set(header))} Write a mapping "
+            "(docs/fit.md has one to begin with) and name it with --mapping; those that come with eprof are "
+            f"{', '.join(one.name for one in mappings())}."
         )
     return max(fitting, key=lambda one: (len(one.present(header)), one.tell is not None, len(one.needs)))
+
+
+def _nearest(header: Collection[str]) -> str:
+    """A sentence on the mapping that lacks least: which columns it would need besides."""
+    lacking = [([name for name in one.needs if name not in header], one) for one in mappings()]
+    fewest, nearest = min(lacking, key=lambda pair: len(pair[0]) / len(pair[1].needs))
+    if len(fewest) == len(nearest.needs):
+        return "They share none with those that eprof knows."
+    if not fewest:
+        return f"{nearest.name} would have its columns, but they do not hold what it takes them for."
+    return f"Nearest is {nearest.name}, which needs {', '.join(fewest)} besides."
 
 
 def parse(document: Document) -> Columns:

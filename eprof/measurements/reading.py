@@ -3,7 +3,7 @@
 A row that cannot be used is left out and named; what is wrong with most rows is an error (`doubts.py`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from eprof.measurements.values import (
 )
 from eprof.vocabulary import COUNTS
 
+_MANY = 0.2  # of all rows
 Bools = npt.NDArray[np.bool_]
 
 
@@ -35,18 +36,20 @@ def read(
     paths: str | Path | Iterable[str | Path],
     mapping: str | Columns | None = None,
     reference: tuple[float, float] | None = None,
+    without: Collection[str] = (),
 ) -> Measurements:
     """Read one file, or several with the same columns, as one.
 
     mapping: a name, a path or a mapping; without one, that which suits the columns. reference: core and memory MHz at
-    which relative voltages are 1; without one, the mapping's, or the highest clocks that were measured.
+    which relative voltages are 1; without one, the mapping's, or the highest clocks that were measured. without: terms
+    that are not read, so that no row is left out for them.
     Raises MeasurementError, DefinitionError.
     """
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     if not listed:
         raise MeasurementError("Name at least one file of measurements.")
     frames = [(table(Path(path)), str(path)) for path in listed]
-    return joined([from_frame(frame, label, mapping, reference) for frame, label in frames], reference)
+    return joined([from_frame(frame, label, mapping, reference, without) for frame, label in frames], reference)
 
 
 def from_frame(
@@ -54,12 +57,13 @@ def from_frame(
     label: str,
     mapping: str | Columns | None = None,
     reference: tuple[float, float] | None = None,
+    without: Collection[str] = (),
 ) -> Measurements:
     """The measurements in a table, called `label` in messages."""
     columns = _mapping(mapping, frame, label)
     sheet = _Sheet(frame, columns, label)
     rows = sheet.rows()
-    rates, domains = sheet.rates(rows)
+    rates, domains = sheet.rates(rows, without)
     kept = sheet.kept(rows, rates)
     rows, rates = rows[kept].reset_index(drop=True), rates[kept].reset_index(drop=True)
     if columns.kind == ENERGIES_ONLY:
@@ -75,6 +79,7 @@ def from_frame(
         (label,),
         columns.name,
         columns.kind == ENERGIES_ONLY,
+        tuple(term.name for term in columns.present(set(frame.columns)) if term.name in without),
     )
     return replace(found, notes=(*found.notes, *doubts.notes(found)))
 
@@ -162,10 +167,10 @@ class _Sheet:
         self.notes += units.contradicted(self.columns.columns, self.frame.columns)
         return rows[list(ROW_COLUMNS)]
 
-    def rates(self, rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
-        """The rates of all terms that the table has columns for."""
+    def rates(self, rows: pd.DataFrame, without: Collection[str] = ()) -> tuple[pd.DataFrame, dict[str, str]]:
+        """The rates of all terms that the table has columns for, but those of `without`."""
         header = set(self.frame.columns)
-        terms = self.columns.present(header)
+        terms = [term for term in self.columns.present(header) if term.name not in without]
         if not terms and self.columns.kind != ENERGIES_ONLY:
             raise MeasurementError(f"{self.label}: has no column that the mapping {self.columns.name} makes a rate of.")
         found: dict[str, pd.Series] = {}
@@ -205,7 +210,7 @@ class _Sheet:
             (power <= 0, "power is not above 0"),
             (~((rows["core_mhz"] > 0) & (rows["memory_mhz"] > 0)), "a clock is missing or not above 0"),
             (~timed, "the time is missing or not above 0"),
-            (~np.isfinite(rates).all(axis=1), "a count is missing or no number"),
+            (~np.isfinite(rates).all(axis=1), self._lacking(rates, np.asarray(timed, dtype=np.bool_))),
             ((rates < 0).any(axis=1), "a count is negative"),
         ):
             kept &= self._without(np.asarray(wrong, dtype=np.bool_) & kept, what)
@@ -217,6 +222,16 @@ class _Sheet:
         if not kept.any():
             raise MeasurementError(f"{self.label}: no row can be used. {' '.join(self.notes)}")
         return kept
+
+    def _lacking(self, rates: pd.DataFrame, timed: Bools) -> str:
+        """What is said of rows that lack counts: which, and what to do where one count costs many rows."""
+        lost = (~np.isfinite(rates[timed])).sum()
+        lost = lost[lost > 0].sort_values(ascending=False)
+        named = ", ".join(f"{term} in {number}" for term, number in lost.items())
+        said = f"a count is missing or no number; {named}" if named else "a count is missing or no number"
+        if len(lost) and lost.iloc[0] > _MANY * len(rates) and len(rates.columns) > 1:
+            said += f"; --without {lost.index[0]} keeps the rows"
+        return said
 
     def _without(self, wrong: Bools, what: str) -> Bools:
         if wrong.any():

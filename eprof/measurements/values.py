@@ -15,6 +15,7 @@ CORE, MEMORY = "core", "memory"
 DOMAINS = (CORE, MEMORY)
 COUNTED, USED = "counts", "utilisation"
 _LARGEST, _LONGEST = 1e30, 300
+_GROUPED = r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?"
 _WITH_UNIT = r"^\s*([-+0-9.eE]+)\s*([a-zA-Z\u00b5\u03bc%]+)\s*$"
 ROW_COLUMNS = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "core_v", "memory_v", "line")
 
@@ -32,6 +33,7 @@ class Measurements:
     energy goes with. kind: "counts", or "utilisation" (use of a unit times its clock in GHz: 1e9 cycles of full use a
     second). reference: core and memory MHz at which relative voltages are 1. own: whether the terms belong to single
     benchmarks (no counts: an unknown core and memory energy each), so that other benchmarks cannot be predicted.
+    untaken: terms that the file has and the reader was told to leave out.
     """
 
     rows: pd.DataFrame
@@ -43,6 +45,7 @@ class Measurements:
     sources: tuple[str, ...] = ()
     mapping: str = ""
     own: bool = False
+    untaken: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -91,9 +94,16 @@ def numbers(column: pd.Series, units: Mapping[str, float] | None = None) -> pd.S
     """
     found = _plain(column)
     bare = found.isna() & column.notna()
-    if units and bare.any():
-        said = column[bare].astype(str).str.slice(0, _LONGEST).str.extract(_WITH_UNIT)
+    if not bare.any():
+        return found
+    words = column[bare].astype(str).str.slice(0, _LONGEST)
+    if units:
+        said = words.str.extract(_WITH_UNIT)
         found = found.where(~bare, _plain(said[0]) * said[1].map(dict(units)))
+    grouped = words.str.fullmatch(_GROUPED)
+    # One comma alone may be a decimal one; with two in a number of the column, commas are known to be of thousands.
+    if words[grouped].str.count(",").max() > 1:
+        found = found.where(~bare, found.fillna(_plain(words[grouped].str.replace(",", ""))))
     return found
 
 

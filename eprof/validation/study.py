@@ -26,7 +26,7 @@ Report = Callable[[str, int, int], None]
 OWN = "eprof"
 SCALED = "_scaled"
 _PLAIN_WORDS = {
-    protocols.TABLE: "that saw the other kernels measured (the table did not)",
+    protocols.TABLE: "of the other measured kernels",
     protocols.HOLDOUT: "at settings that were held out",
     protocols.LEAVE_ONE_SETTING_OUT: "at settings that were left out",
     protocols.LEAVE_ONE_BENCHMARK_OUT: "for kernels that were left out",
@@ -235,13 +235,9 @@ def _plain_notes(
         for model in PLAIN:
             found = simple[model.name].get(protocol) or work.trained(model, protocol)
             theirs[model.name] = score(work.measurements.power_w[known], found.predicted[known]).mean_percent or np.nan
-        best = plain.better(ours if ours is not None else np.nan, theirs)
-        if best is not None:
-            where = _PLAIN_WORDS.get(name, name.replace("_", " "))
-            said.append(
-                f"{plain.FIRST} {where}: {best[0]} is {best[1]:.1f} % off there, eprof {ours:.1f} %. What is predicted "
-                "tells nothing that these rows bear out."
-            )
+        where = _PLAIN_WORDS.get(name, name.replace("_", " "))
+        one = plain.sentence(where, ours if ours is not None else np.nan, theirs)
+        said += [one] if one is not None else []
     return said
 
 
