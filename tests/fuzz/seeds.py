@@ -166,11 +166,19 @@ def ncu_summary() -> bytes:
     return "\n".join([NCU_SUMMARY, *rows, ""]).encode()
 
 
-def ncu_text() -> bytes:
-    """ncu's page for reading, which is refused with a sentence."""
-    lines = ["==PROF== Connected to process 7 (/made/up)", "[7] p@h", "  k(double *) (64, 1, 1)x(32, 1, 1), Context 1"]
-    lines += ["    Section: GPU Speed Of Light Throughput", "    Metric Name     Metric Unit Metric Value"]
-    return "\n".join([*lines, "    Duration            usecond         5.31", ""]).encode()
+def ncu_page() -> bytes:
+    """ncu's page for reading: two launches."""
+    ruler = f"    {'-' * len(DFMA)} ----------- ------------"
+    lines = ["==PROF== Connected to process 7 (/made/up)", "[7] p@h"]
+    for time in ("5.31", "1,002.50"):
+        lines += ["  k(double *) (64, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.0", "    Section: Metrics"]
+        lines += [ruler, f"    {'Metric Name':{len(DFMA)}} Metric Unit Metric Value", ruler]
+        lines += [
+            f"    {DFMA} {'inst':>11} {'1,024':>12}",
+            f"    {'gpu__time_duration.sum':{len(DFMA)}} {'us':>11} {time:>12}",
+        ]
+        lines += [ruler, "    WRN   This kernel is small.", ""]
+    return "\n".join(lines).encode()
 
 
 def _varint(number: int) -> bytes:
@@ -202,6 +210,25 @@ def nsys() -> bytes:
     """A summary of kernels by nsys."""
     head = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name"
     return f'{head}\n60.0,3000,3,1000.0,1000.0,1000,1000,0.0,"k0(int)"\n40.0,2000,2,1000.0,1000.0,1000,1000,0.0,k1\n'.encode()
+
+
+def nsys_trace() -> bytes:
+    """Two launches and a copy, a row each."""
+    head = "Start (ns),Duration (ns),CorrId,GrdX,Bytes (MB),Device,Ctx,Strm,Name"
+    rows = ['10,2010,1,64,,NVIDIA A100 (0),1,7,"k0(int)"', "3000,500,2,,4.1,NVIDIA A100 (0),1,7,[CUDA memcpy HtoD]"]
+    return "\n".join([head, *rows, "4000,1000,3,32,,NVIDIA A100 (1),1,7,k1", ""]).encode()
+
+
+def nsys_text() -> bytes:
+    """A summary of kernels as nsys shows it without --format."""
+    lines = [" ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):", ""]
+    lines.append(" Time (%)  Total Time (ns)  Instances  Avg (ns)    Name   ")
+    lines.append(" --------  ---------------  ---------  --------  ---------")
+    lines += [
+        "     60.0            3,000          3    1000.0  k0(int)  ",
+        "     40.0             2000          2    1000.0  k1       ",
+    ]
+    return "\n".join([*lines, ""]).encode()
 
 
 def oclgrind() -> bytes:
@@ -259,15 +286,18 @@ SEEDS = {
     "ncu-raw": ncu_raw,
     "ncu-instances": ncu_instances,
     "ncu-summary": ncu_summary,
+    "ncu-page": ncu_page,
     "nsys": nsys,
+    "nsys-trace": nsys_trace,
+    "nsys-text": nsys_text,
     "oclgrind": oclgrind,
     "gzip": lambda: gzip.compress(metrics(), mtime=0),
     "zstd": lambda: bytes(pa.compress(metrics(), "zstd", asbytes=True)),
     "mixed-nvprof": mixed,
     "mixed-ncu": mixed_ncu,
 }
-# Files that are refused with a sentence, or read by another's library: no logs in themselves.
-REFUSED = {"ncu-text": ncu_text, "ncu-report": ncu_report}
+# Read by another's library: no log in itself.
+REFUSED = {"ncu-report": ncu_report}
 # Made by libraries, whose next version may make other bytes.
 BY_LIBRARIES = ("nvprof-sqlite", "gzip", "zstd")
 
