@@ -371,3 +371,18 @@ def test_mlr_plus_is_named_where_there_is_nothing_to_add():
     found = validate(measured, Plan(["fit"], form=QUICK, baselines=True))
     assert not any("MLR+" in name for name in found.baselines)
     assert any("MLR+ is not among the baselines" in note for note in found.notes)
+
+
+def test_a_plain_mean_that_is_as_good_is_said_without_asking_for_baselines():
+    measured = made(8)
+    noise = np.random.default_rng(1)
+    dull = replace(measured, rows=measured.rows.assign(power_w=90 + noise.normal(0, 1, len(measured))))
+    said = validate(dull, Plan(protocols=["leave_one_benchmark_out"], form=QUICK)).notes
+    assert any(note.startswith("No better than a plain mean for kernels that were left out") for note in said)
+    telling = validate(measured, Plan(protocols=["leave_one_benchmark_out"], form=QUICK)).notes
+    assert not any("plain mean" in note for note in telling)
+
+
+def test_rows_that_are_fewer_than_unknowns_are_told():
+    few = made(8).take(np.arange(3))
+    assert any("3 rows cannot tell" in note for note in validate(few, Plan(protocols=["fit"], form=QUICK)).notes)

@@ -54,8 +54,8 @@ class ClockPower:
     def of(cls, measurements: Measurements) -> "ClockPower":
         """Trained on these rows."""
         rows, power = measurements.rows, measurements.power_w
-        sums = pd.DataFrame({"one": 1 / power, "two": 1 / power**2}).groupby(rows["benchmark"].to_numpy()).sum()
-        watts = {str(name): float(value) for name, value in (sums["one"] / sums["two"]).items()}
+        means = pd.Series(power).groupby(rows["benchmark"].to_numpy()).mean()
+        watts = {str(name): float(value) for name, value in means.items()}
         own = rows["benchmark"].map(watts).to_numpy(dtype=np.float64)
         clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
         middle = clocks.mean(axis=0)
