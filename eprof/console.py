@@ -1,6 +1,7 @@
 """The same answers in a terminal, by rich. Everything shown comes from the document, made printable first."""
 
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -94,8 +95,8 @@ def _summary(document: dict[str, Any], verbose: bool, width: int) -> Iterable[Re
 
 
 def _subject(document: dict[str, Any]) -> str:
-    devices = [_device(one) for one in document["devices"]]
-    words = [document["title"], ", ".join(devices)]
+    devices = Counter(_device(one) for one in document["devices"])
+    words = [document["title"], ", ".join(f"{n} × {one}" if n > 1 else one for one, n in devices.items())]
     costs = document["costs"]
     if costs is not None:
         words.append(f"costs {costs['name']} at {setting(costs['setting'])}")

@@ -54,3 +54,11 @@ def test_several_devices_and_no_prices_are_shown():
     assert " on " in text
     bare = "\n".join(lines(no_costs()))
     assert "const." not in bare and "--costs" in bare
+
+
+def test_devices_of_one_kind_are_counted():
+    document = two_devices()
+    alike = {**document, "devices": [document["devices"][0]] * 4}
+    first = lines(alike, width=200)[0]
+    assert f"4 × {document['devices'][0]['name']}" in first
+    assert first.count(document["devices"][0]["name"]) == 1
