@@ -1,5 +1,8 @@
 """Layouts of nvprof that are rare but real, each in the smallest made-up log that shows it."""
 
+import sqlite3
+import struct
+
 import pytest
 from logs_support import (
     EVENTS,
@@ -313,3 +316,64 @@ def test_a_useless_table_changes_no_launches(tmp_path):
     kernels = combine([log])
     assert kernels.kernels["launches"].tolist() == [2] and kernels.counters["inst_integer"].tolist() == [10]
     assert not combine([log]).marks.to_numpy().any()
+
+
+# --- exports (nvprof -o)
+
+INTEGER, IPC, READ_RATE, EVENT = 20971594, 20971634, 20971554, 335544321  # of a V100
+
+
+def exported(path, metrics, events=()):
+    """An export with launches 1, 2... of one kernel, and its metrics: (number, launch, 8 bytes, flags)."""
+    with sqlite3.connect(path) as base:
+        base.executescript(
+            """create table StringTable(_id_ integer primary key, value text);
+            create table CUPTI_ACTIVITY_KIND_DEVICE(id int, name int);
+            create table CUPTI_ACTIVITY_KIND_KERNEL(name int, deviceId int, start int, end int, correlationId int);
+            create table CUPTI_ACTIVITY_KIND_METRIC(id int, value blob, correlationId int, flags int);
+            create table CUPTI_ACTIVITY_KIND_EVENT(id int, value int, correlationId int);
+            insert into StringTable values(1, 'axpy(int)'), (2, 'Tesla V100');
+            insert into CUPTI_ACTIVITY_KIND_DEVICE values(0, 2);
+            insert into CUPTI_ACTIVITY_KIND_KERNEL values(1, 0, 10, 20, 1), (1, 0, 30, 45, 2);"""
+        )
+        base.executemany("insert into CUPTI_ACTIVITY_KIND_METRIC values(?, ?, ?, ?)", metrics)
+        base.executemany("insert into CUPTI_ACTIVITY_KIND_EVENT values(?, ?, ?)", events)
+    return path
+
+
+def whole(number):
+    """8 bytes of a count."""
+    return struct.pack("<Q", number)
+
+
+def test_metrics_of_an_export(tmp_path):
+    cells = [(INTEGER, whole(5), 1, 0), (INTEGER, whole(7), 2, 0), (IPC, struct.pack("<d", 0.5), 1, 0)]
+    cells += [(READ_RATE, whole(3 << 30), launch, 0) for launch in (1, 2)]
+    log = read(exported(tmp_path / "x.nvvp", cells))
+    launches = combine([log])
+    assert launches.counters["inst_integer"].tolist() == [12] and not launches.marks["inst_integer"].any()
+    assert launches.counters["dram_read_throughput"].tolist() == [3 << 30]
+    assert dict(launches.units) == {"inst_integer": "count", "ipc": "other", "dram_read_throughput": "byte_per_s"}
+    assert launches.kernels[["device", "launches"]].to_numpy().tolist() == [["Tesla V100 (0)", 2]]
+    assert launches.kernels["time_s"].tolist() == [pytest.approx(25e-9)]
+    assert not any("not read" in note for note in log.notes)
+
+
+def test_metrics_of_an_export_that_have_no_value(tmp_path):
+    cells = [(INTEGER, whole(5), 1, 0), (INTEGER, whole(7), 2, 1), (IPC, b"short", 1, 0), (IPC, None, 2, 2)]
+    log = read(exported(tmp_path / "x.nvvp", cells))
+    launches = combine([log])
+    assert launches.counters["inst_integer"].tolist() == [5] and launches.marks["inst_integer"].all()
+    assert {"inst_integer: 1 cell <OVERFLOW>, taken as missing", "ipc: 1 cell <INVALID>, taken as missing"} < {
+        *log.notes
+    }
+
+
+def test_events_of_an_export_are_told(tmp_path):
+    log = read(exported(tmp_path / "x.nvvp", [(INTEGER, whole(5), 1, 0), (7, whole(5), 1, 0)], [(EVENT, 3, 1)]))
+    assert any("numbers without names, so they are not read" in note for note in log.notes)
+
+
+def test_unwanted_metrics_of_an_export_are_told(tmp_path):
+    log = read(exported(tmp_path / "x.nvvp", [(IPC, struct.pack("<d", 0.5), 1, 0)]), keep={"inst_integer"})
+    assert any("(`ipc`)" in note for note in log.notes) and combine([log]).kernels["launches"].tolist() == [2]

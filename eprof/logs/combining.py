@@ -30,7 +30,7 @@ from eprof.marks import Mark
 Array = np.ndarray[Any, Any]
 _SLOWED = ("nvprof-sqlite-counted", "ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
 _TIME_KINDS = (TRACE, "nvprof-sqlite", "nsys-summary", SUMMARY, *_SLOWED)
-_BY_LAUNCH = (WIDE, "ncu-long", "ncu-raw", "ncu-report")
+_BY_LAUNCH = (WIDE, "nvprof-sqlite-counted", "ncu-long", "ncu-raw", "ncu-report")
 _NUMBERED = re.compile(r"ncu device (\d+)(?: \(CC .*\))?")
 _EXAMPLES = 3
 _Row = tuple[str | None, str, str | None]

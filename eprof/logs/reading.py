@@ -57,7 +57,7 @@ def read_tuned(
     with source.handle:
         head = _unpacked_head(source)
         if head.startswith(SQLITE):
-            return read_sqlite(source)
+            return read_sqlite(source, keep)
         if head.startswith(ncu_report.MAGIC):
             return ncu_report.read(source, keep)
         if columns is None and ncu.is_in(head):
