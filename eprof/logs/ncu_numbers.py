@@ -21,7 +21,7 @@ _SCALED = re.compile(
     r"([KMGTP]?)(byte|hz|inst|cycle|sector|warp|block|thread|request|wavefront|branches|op|register|bit)s?"
 )
 _NEVER_COUNTS = re.compile(r"device__attribute_|.*\.(ratio|pct|max_rate)$|.*\.(per_|pct_of_|peak_)")
-_WHOLE_UNITS = ("", "inst", "sector", "warp", "block", "thread", "request", "byte", "cycle")
+_WHOLE_UNITS = ("", "inst", "sector", "warp", "block", "thread", "request", "byte", "cycle", "ns", "nsecond")
 _SHOWN = 40  # characters of a cell
 NO_VALUE = ("", "n/a", "nan", "-nan", "inf", "-inf", "(!) n/a", "(!) nan", "(!) inf", "no data")
 _OF_NUMBERS = frozenset(b"0123456789.,+-eE")

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
+from eprof.logs import nsys
 from eprof.logs.header import split
 
 Array = np.ndarray[Any, Any]
@@ -112,7 +113,9 @@ def _section(line: str) -> Section | None:
     section.prefix = len(split(before, delimiter)) - 1 if before.endswith(delimiter) else 0
     section.kind = _kind(section.columns)
     if found and found.lastgroup:
-        section.kind = LINES if found["lines"] else TRACE if "Name" in section.columns else UNKNOWN
+        shape = nsys.shape_of(section.columns)
+        is_trace = shape is not None and shape.kind == nsys.TRACE
+        section.kind = LINES if found["lines"] else TRACE if is_trace else UNKNOWN
     return section if found or section.kind != UNKNOWN else None
 
 

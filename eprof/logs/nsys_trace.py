@@ -35,7 +35,7 @@ def add(nsys: Nsys, section: Section, tables: Sequence[pa.Table]) -> int:
     )
     seconds = values(table[str(section.at(shape.time))].combine_chunks(), ENGLISH) * shape.scale
     copies = np.array([name.strip().startswith(_COPY) for name in names], dtype=bool)[codes]
-    stray = np.isnan(seconds) | np.array([not name.strip() for name in names], dtype=bool)[codes]
+    stray = ~(seconds >= 0) | np.array([not name.strip() for name in names], dtype=bool)[codes]
     kernels = ~copies & ~stray
     nsys.others += int(copies.sum())
     place, pairs = pd.factorize(codes[kernels].astype(np.int64) * max(1, len(devices)) + device[kernels])

@@ -161,6 +161,40 @@ def nsys(facts: Facts) -> bytes:
     return "\n".join([head, *_csv(*rows, quote=csv.QUOTE_MINIMAL), ""]).encode()
 
 
+def ncu_page(facts: Facts) -> bytes:
+    """The page for reading: a block a launch."""
+    lines = ["==PROF== Connected to process 7 (/p)", "==PROF== Disconnected from process 7", "[7] p@127.0.0.1"]
+    ruler = f"    {'-' * len(seeds.DFMA)} ----------- ----------------"
+    names = f"    {'Metric Name':{len(seeds.DFMA)}} Metric Unit     Metric Value"
+    for one in _each(facts):
+        lines.append(f"  {one.name} (64, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.0")
+        lines += ["    Section: Command line profiler metrics", ruler, names, ruler]
+        for name, unit, value in ((seeds.DFMA, "inst", one.count), ("gpu__time_duration.sum", "ns", one.time_ns)):
+            lines.append(f"    {name:{len(seeds.DFMA)}} {unit:>11} {value:16,}")
+        lines += [ruler, ""]
+    return "\n".join([*lines, ""]).encode()
+
+
+def nsys_text(facts: Facts) -> bytes:
+    """The summary of nsys for reading."""
+    lines = [
+        " ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):",
+        "",
+        f" Time (%)  {'Total Time (ns)':>20}  Instances  Name",
+    ]
+    lines += [f" --------  {'-' * 20}  ---------  {'-' * 40}"]
+    lines += [f"     50.0  {one.time_ns * one.launches:20,}  {one.launches:9,}  {one.name:40}" for one in facts]
+    return "\n".join([*lines, "", ""]).encode()
+
+
+def nsys_trace(facts: Facts) -> bytes:
+    """A row a launch with its time."""
+    head = "Start (ns),Duration (ns),CorrId,GrdX,Device,Ctx,Strm,Name"
+    rows = [(i, one.time_ns, i, 64, "NVIDIA A100 (0)", 1, 7, one.name) for i, one in enumerate(_each(facts))]
+    copy = (9, 99, 9, "", "NVIDIA A100 (0)", 1, 7, "[CUDA memset]")
+    return "\n".join([head, *_csv(*rows, copy, quote=csv.QUOTE_MINIMAL), ""]).encode()
+
+
 def oclgrind(facts: Facts) -> bytes:
     """A block a launch."""
     block = "Instructions executed for kernel '{}':\n  {:10} - add\n           1 - br\n\n"
@@ -184,7 +218,10 @@ FORMATS: dict[str, tuple[Callable[[Facts], bytes], str | None, bool]] = {
     "ncu-long": (ncu_long, seeds.DFMA, True),
     "ncu-raw": (ncu_raw, seeds.DFMA, True),
     "ncu-summary": (ncu_summary, seeds.DFMA, True),
+    "ncu-page": (ncu_page, seeds.DFMA, True),
     "nsys": (nsys, None, True),
+    "nsys-text": (nsys_text, None, True),
+    "nsys-trace": (nsys_trace, None, True),
     "oclgrind": (oclgrind, "add", False),
 }
 WRAPPINGS: dict[str, Callable[[bytes], bytes]] = {
