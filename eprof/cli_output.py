@@ -116,6 +116,8 @@ def open_closed_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
             _closed.add(number)
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as we do
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(errors="backslashreplace")  # a Latin-1 or ASCII locale; "?" would read as a mark
     if sys.stderr is sys.__stderr__:
         sys.stderr = io.TextIOWrapper(
             io.BufferedWriter(_Messages(2, "w", closefd=False)),

@@ -1,6 +1,9 @@
 """The door, used as a user does: in a process of its own (see `warm`; the last test starts it from nothing), real logs."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -209,6 +212,14 @@ def test_costs_and_counters_explain_themselves(eprof_command):
     assert "3.5" in eprof_command("counters").stdout
     assert "inst_integer" in eprof_command("counters", "3.5").stdout
     assert "integer" in eprof_command("counters", "--find", "inst_integer").stdout
+
+
+def test_output_that_is_no_unicode_is_escaped_and_no_traceback(real_log):
+    words = ["report", str(real_log(K20C)), "--costs", "jetson-tk1"]
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-m", "eprof", *words], capture_output=True, text=True, env=ascii_only)
+    assert done.returncode == 0 and done.stderr == ""
+    assert "\\u2265 ?" in done.stdout and "Tesla K20c" in done.stdout
 
 
 def test_color_is_for_terminals_or_when_forced(eprof_command, real_log):
