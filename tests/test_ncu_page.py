@@ -8,6 +8,7 @@ from eprof.errors import LogError
 from eprof.logs import combine
 from eprof.logs.reading import read_tuned
 from eprof.logs.stream import Tuning
+from eprof.marks import Mark
 
 LINE = "axpy(int, float *) (2, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0"
 OLD_LINE = "void axpy<(int)4, float>(T2, T1 *), 2021-Mar-04 20:05:20, Context 1, Stream 7"
@@ -138,6 +139,30 @@ def test_rows_below_no_kernel_are_told(tmp_path):
     log = log_of(tmp_path, *rows, *whole)
     assert total(log, FFMA) == {"axpy(int, float *)": (1, 5)}
     assert any("1 row is below no line of ncu's page" in note for note in log.notes)
+
+
+@pytest.mark.parametrize(("rate", "unit"), [("2.00", "cycle/nsecond"), ("2,000,000,000.00", "hz"), ("2.00", "Ghz")])
+@pytest.mark.parametrize("keep", [None, {FFMA}])
+def test_a_time_from_cycles_and_their_rate(tmp_path, rate, unit, keep):
+    cycles, faster = "sm__cycles_elapsed.avg", "sm__cycles_elapsed.avg.per_second"
+    rows = [
+        row(n, *one)
+        for n in (0, 1)
+        for one in ((FFMA, "inst", "9"), (cycles, "cycle", "3,000.50"), (faster, unit, rate))
+    ]
+    assert combine([log_of(tmp_path, NEW, *rows, keep=keep)]).kernels["time_s"].tolist() == pytest.approx([3000.5e-9])
+    told = [
+        *rows,
+        row(0, TIME, "ns", "7"),
+        row(1, TIME, "ns", "n/a"),
+        row(2, faster, unit, rate),
+        row(2, cycles, "cycle", "0"),
+    ]
+    found = log_of(tmp_path, NEW, *told, keep=keep).tables[0].rows["time_s"]
+    assert found.tolist() == pytest.approx([7e-9, 1500.25e-9, np.nan], nan_ok=True)
+    assert combine([log_of(tmp_path, NEW, *rows, row(2, cycles, "cycle", "5"))]).kernels["time_marks"].tolist() == [
+        int(Mark.ESTIMATED)
+    ]
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", ", "])

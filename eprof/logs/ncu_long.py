@@ -17,7 +17,14 @@ from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, counted, is_whole
 from eprof.logs.ncu_rows import LONG, Rows, Section, coded, together
 from eprof.logs.table import COUNT
 
-TIMES = ("gpu__time_duration.sum", "gpu__time_duration")
+DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration")
+# Cycles and cycles a second, of one pass over the kernel: what lists of metrics for a roofline have instead of a time.
+CLOCKS = tuple(
+    (f"{unit}__cycles_elapsed.{rollup}", f"{unit}__cycles_elapsed.{rollup}.per_second")
+    for rollup in ("avg", "max", "sum")
+    for unit in ("sm", "gpc", "smsp")
+)
+TIMES = frozenset((*DURATIONS, *(name for pair in CLOCKS for name in pair)))
 NAME = "device__attribute_display_name"
 # Labels of the details page whose metric is known: read off the sections in ../shared/data/ncu/v100-*.ncu-rep.
 LABELS = {
@@ -222,11 +229,16 @@ def _by_opcode(long: Long, launch: Array, number: int, style: Style, keep: Conta
 
 
 def seconds(counters: Mapping[str, Array], number: int) -> Array:
-    """The time of each of so many rows from its duration in ns; NaN where there is none."""
+    """The time of each of so many rows from its duration in ns, or from cycles and their rate; NaN without these."""
     time = np.full(number, np.nan)
-    for name in TIMES:
+    for name in DURATIONS:
         if name in counters:
             time = np.where(np.isnan(time), counters[name] / 1e9, time)
+    for cycles, rate in CLOCKS:
+        if cycles in counters and rate in counters and np.isnan(time).any():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                clocked = counters[cycles] / counters[rate]
+            time = np.where(np.isnan(time) & (counters[rate] > 0) & (clocked > 0), clocked, time)
     return time
 
 
