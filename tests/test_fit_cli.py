@@ -88,7 +88,7 @@ def test_a_term_may_be_left_out_and_a_table_may_be_the_prior(measured, capfd):
         (lambda one: one.head(6), [], 1, "6 rows cannot tell"),
         (lambda one: one.assign(measured_power_w=one.measured_power_w * 1e3), [], 1, "which no GPU does"),
         (lambda one: one.assign(measured_power_w=-1.0), [], 1, "no row can be used"),
-        (lambda one: one.drop(columns="time_s"), [], 1, "no column mapping suits"),
+        (lambda one: one.drop(columns="time_s"), [], 1, "has no column of times"),
         (lambda one: one, ["--without", "dram"], 2, "--without dram: there is no such term"),
         (lambda one: one, ["--reference", "fast"], 2, "--reference fast: write core and memory clock"),
         (lambda one: one, ["--voltages", "given"], 1, "voltage at 600 MHz is not given"),

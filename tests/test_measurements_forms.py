@@ -204,8 +204,8 @@ def test_clocks_that_jitter_and_a_reference_of_one_row_are_told(tmp_path):
 
 
 def test_the_nearest_mapping_is_named_with_what_it_lacks(tmp_path):
-    with pytest.raises(MeasurementError, match=r"Nearest is eprof-counts, which needs time_s besides"):
-        read(saved(tmp_path, rows().rename(columns={"time_s": "time_ms"})))
+    with pytest.raises(MeasurementError, match=r"Nearest is eprof-counts, which needs memory_mhz besides"):
+        read(saved(tmp_path, rows().drop(columns="memory_mhz")))
     with pytest.raises(MeasurementError, match="share none"):
         read(saved(tmp_path, pd.DataFrame({"a": [1], "b": [2]})))
 
@@ -255,3 +255,25 @@ def test_a_fit_that_counts_do_not_help_says_so(tmp_path):
     quality = examine(measured, fit(measured, Form(starts=1)), replicas=0)
     assert any(note.startswith("No better than a plain mean for kernels that were left out") for note in quality.notes)
     assert set(quality.plain["leave_one_benchmark_out"]) == {CONSTANT, LINEAR}
+
+
+def test_a_kernel_that_was_metered_while_idle_is_named(tmp_path):
+    frame = rows(12)
+    most = frame.groupby("kernel")["measured_power_w"].max().idxmax()
+    frame.loc[frame["kernel"] == most, "measured_power_w"] = 14.0
+    measured = read(saved(tmp_path, frame))
+    form = Form(starts=1, loss="l1")
+    notes = examine(measured, fit(measured, form), replicas=0, protocols=("benchmark",)).notes
+    assert any(note.startswith("1 of 12 kernels do not go with the others") and f"{most} (" in note for note in notes)
+    right = read(saved(tmp_path, rows(12), "right.csv"))
+    assert not any("do not go" in note for note in examine(right, fit(right, form), replicas=0).notes)
+
+
+def test_counts_in_eprofs_words_have_times_and_powers_in_other_units(tmp_path):
+    right = read(saved(tmp_path, rows()))
+    frame = rows().assign(time_us=rows()["time_s"] * 1e6, measured_power_mw=rows()["measured_power_w"] * 1e3)
+    found = read(saved(tmp_path, frame.drop(columns=["time_s", "measured_power_w"]), "other.csv"))
+    assert found.power_w == pytest.approx(right.power_w)
+    assert found.rates.to_numpy() == pytest.approx(right.rates.to_numpy())
+    with pytest.raises(MeasurementError, match=r"no column of times \(time_s, time_ms, time_us, time_ns\)"):
+        read(saved(tmp_path, rows().drop(columns="time_s"), "none.csv"))

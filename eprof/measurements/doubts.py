@@ -77,7 +77,7 @@ def devices(frame: pd.DataFrame, named: str | None, label: str) -> list[str]:
     if named is not None and named not in frame:
         raise MeasurementError(f"{label}: has no column `{named}`, which the mapping takes for `device`.")
     for name in [named] if named is not None else [one for one in frame.columns if one.strip().lower() in _GPU_COLUMNS]:
-        values = sorted(str(one) for one in frame[name].dropna().unique())
+        values = sorted(frame[name].dropna().astype(str).unique())
         if len(values) < 2:
             continue
         shown = ", ".join(brief(one, 40) for one in values[:4]) + (", ..." if len(values) > 4 else "")
