@@ -17,6 +17,7 @@ from eprof.marks import Mark
 Floats = npt.NDArray[np.float64]
 SECTOR_BYTES = 32
 _GOOD, _FEW = 1000, 16  # sectors a launch: from here rounding is below 0.1 %, and from here below 5 %
+_FAST = 1e8  # B/s: nvprof rounds rates down to whole 10**6 B/s, from here on by less than 1 %
 _SPREAD = 0.05
 TOGETHER = "(all kernels together, by --time)"
 
@@ -24,9 +25,9 @@ TOGETHER = "(all kernels together, by --time)"
 def recover(launches: Launches, definition: Definition) -> tuple[Launches, str | None, tuple[str, ...]]:
     """Give kernels without a time the one that their counters imply: bytes moved over the rate at which they moved.
 
-    T = bytes / rate, rates in 1e9 B/s where a log says GB/s (checked: gives a K20c its 705 MHz). Bytes are totals over
-    a kernel's launches and rates their averages, so T is the total too. Of several pairs the weighted median is
-    taken; pairs of few bytes are left out where better ones exist. Marked ESTIMATED.
+    T = bytes / rate. Bytes are totals over a kernel's launches and rates their averages, so T is the total too. Of
+    several pairs the weighted median is taken; pairs of few bytes or low rates are left out where better ones exist.
+    Marked ESTIMATED.
     Returns the launches, a phrase that says where the times come from (None if none was recovered), and warnings.
     """
     need = launches.kernels["time_s"].isna().to_numpy()
@@ -49,7 +50,8 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
 def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats]:
     """Times in s and their weights, each (n_pairs, n_kernels); NaN and 0 where a pair says nothing.
 
-    A pair's weight grows with its sectors a launch up to `_GOOD`: fewer are rounded too much.
+    A pair's weight grows with its sectors a launch up to `_GOOD`, and with its rate up to `_FAST`: below, they are
+    rounded too much.
     """
     times = np.full((len(pairs), sheet.length), np.nan)
     weights = np.zeros_like(times)
@@ -62,9 +64,9 @@ def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats]:
             time, sectors = moved.values / rate.values, moved.values / launches / SECTOR_BYTES
         usable = np.isfinite(time) & (rate.values > 0) & (sectors >= _FEW)
         times[row] = np.where(usable, time, np.nan)
-        weights[row] = np.where(usable, np.minimum(sectors / _GOOD, 1.0), 0.0)
-    good = (weights == 1.0).any(axis=0)
-    weak = good & (weights < 1.0)
+        good = np.minimum(np.minimum(sectors / _GOOD, rate.values / _FAST), 1.0)
+        weights[row] = np.where(usable, good, 0.0)
+    weak = (weights == 1.0).any(axis=0) & (weights < 1.0)
     return np.where(weak, np.nan, times), np.where(weak, 0.0, weights)
 
 

@@ -377,3 +377,32 @@ def test_events_of_an_export_are_told(tmp_path):
 def test_unwanted_metrics_of_an_export_are_told(tmp_path):
     log = read(exported(tmp_path / "x.nvvp", [(IPC, struct.pack("<d", 0.5), 1, 0)]), keep={"inst_integer"})
     assert any("(`ipc`)" in note for note in log.notes) and combine([log]).kernels["launches"].tolist() == [2]
+
+
+# --- what nvprof means by GB/s: 2**30 B/s, and 10**9 up to CUDA 6.5, which begins a message with "Warning:"
+
+REPLAYED = "Some kernel(s) will be replayed on device 0 in order to collect all events/metrics."
+
+
+@pytest.mark.parametrize(
+    ("before", "base"),
+    [("", 1024), (f"==7== {REPLAYED}\n", 1024), (f"==7== Warning: {REPLAYED}\n", 1000)],
+    ids=["not told", "new", "old"],
+)
+@pytest.mark.parametrize("tuning", [TOGETHER, ONE_BY_ONE], ids=["together", "one by one"])
+def test_rates_are_in_the_units_of_the_version(tmp_path, before, base, tuning):
+    values = {"a": ("2.5KB/s", 2.5 * base), "b": ("3.0MB/s", 3 * base**2), "c": ("4.0GB/s", 4 * base**3)}
+    rows = [metric(name, text) for name, (text, _) in values.items()]
+    wide = [WIDE + ',"d"', ",,,,GB/s", f'"{K20C}","1","7","axpy(int, float*)",2.0']
+    log = read_tuned(write(tmp_path, before + profiled(7, METRICS, *rows, "", *wide)), tuning)
+    launches = combine([log]).counters
+    for name, (_, value) in values.items():
+        assert launches[name].tolist() == [pytest.approx(value)]
+    assert launches["d"].tolist() == [pytest.approx(2 * base**3)]
+
+
+@pytest.mark.parametrize(("kernel", "base"), [("    Kernel: k", 1024), ("\tKernel: k", 1000)], ids=["new", "old"])
+def test_rates_in_text_of_the_version(tmp_path, kernel, base):
+    row = "          1        dram_read_throughput        Device Memory Read Throughput  2.0GB/s  2.0GB/s  2.0GB/s"
+    log = in_text(tmp_path, TEXT_METRICS, f'Device "{K20C}"', kernel, row)
+    assert combine([log]).counters["dram_read_throughput"].tolist() == [pytest.approx(2 * base**3)]

@@ -19,6 +19,7 @@ from eprof.logs.stream import Tuning
 from eprof.logs.summary import SummarySection
 from eprof.logs.text import TextSection
 from eprof.logs.trace import TraceSection, UsageSection
+from eprof.logs.values import OLD_RATES, RATES
 from eprof.logs.wide import WideSection
 
 _SECTIONS: dict[str, type[Section]] = {
@@ -37,6 +38,7 @@ _HEADER_STARTS = (b'\n"Device",', b'\n"Start",', b'\n"Time(%)"', b'\n"Type",')
 _HEADERS = tuple(start[1:] for start in _HEADER_STARTS)
 _LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
 _COMMENT = re.compile(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]+\S)")  # what a log stands behind in source code, in a mail
+_REPLAY = "Some kernel(s) will be replayed"  # versions whose rates are decimal say "Warning: " before it
 _EXAMPLE = 120
 
 
@@ -205,6 +207,8 @@ class Walk:
             self.seen.pids.add(pid)
         if words.strip().endswith(("result:", "calls:")):
             self._topic = words.strip()
+        if _REPLAY in words:
+            self._store.rates = OLD_RATES if words.startswith("Warning: ") else RATES
         self.seen.messages.hear(self.seen.lines, words)
 
     def _row(self, line: str) -> bool:

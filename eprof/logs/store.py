@@ -16,7 +16,7 @@ from eprof.logs.header import WIDE
 from eprof.logs.pieces import Array, Piece
 from eprof.logs.table import Table, categories, framed, matrix
 from eprof.logs.threads import Later
-from eprof.logs.values import MISFIT, REASONS, UNITS
+from eprof.logs.values import MISFIT, REASONS, UNITS, Rates
 
 NO_DEVICE = -1
 _EXAMPLES = 3
@@ -59,7 +59,8 @@ class Store:
 
     fold_from: as many rows of a table are held before those of one kernel are added up. by: what else than device and
     kernel tells rows apart ("stream"); None: nothing. ranges: how many tables of NVTX ranges were left out.
-    unused: names of counters of tables that have none that is wanted.
+    rates: how many B/s the units of rates are from here on; None: the log did not tell. unused: names of counters of
+    tables that have none that is wanted.
 
     Numbers of names and notes come in the order of the log: who changes the store does so by `later`, or waits for it.
     """
@@ -77,6 +78,7 @@ class Store:
     untimed: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     ranges: int = 0
+    rates: Rates | None = None
     unused: dict[str, None] = field(default_factory=dict)
     later: Later = field(default_factory=Later)
     _held: Counter[str] = field(default_factory=Counter)

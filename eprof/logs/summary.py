@@ -14,7 +14,7 @@ from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, ColumnSection
 from eprof.logs.store import Names, Store
 from eprof.logs.table import COUNT
-from eprof.logs.values import as_cell, cells, settle
+from eprof.logs.values import RATES, as_cell, cells, settle
 
 _FEW = 100  # keys for which a call of pandas takes longer than Python itself
 _CELLS_A_ROW = 8  # about as many metrics as are collected together
@@ -33,6 +33,7 @@ class SummarySection(ColumnSection):
         self.has_total = total is not None
         self.value = header.at("Avg") if total is None else total
         self.wanted = tuple(sorted((self.device, self.kernel, self.calls, self.name, self.value)))
+        self.rates = store.rates or RATES
         self._counters = Names()
         self._parts: list[tuple[Array, ...]] = []
         self._unused: list[tuple[Array, ...]] = []
@@ -85,7 +86,7 @@ class SummarySection(ColumnSection):
             texts = self._summed(texts, np.array([word in spread for word in name.words]).take(name.codes))
         if not wanted.all():
             numbers, texts = tuple(one[wanted] for one in numbers), chosen(texts, wanted)
-        self._parts.append((*numbers, *cells(texts)))
+        self._parts.append((*numbers, *cells(texts, self.rates)))
         if self.store.is_full(sum(len(part[0]) for part in self._parts) // _CELLS_A_ROW):
             self.finish()
 

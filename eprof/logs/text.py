@@ -11,7 +11,7 @@ from eprof.logs.section import DEVICE
 from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.summary import SummarySection
 from eprof.logs.trace import Usage, add_times, is_kernel, strip_launch_id
-from eprof.logs.values import SECONDS, seconds
+from eprof.logs.values import OLD_RATES, SECONDS, seconds
 from eprof.logs.wide import CutOffSection
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
@@ -83,6 +83,8 @@ class TextCounters(TextSection):
         if device or kernel:
             self._device = self._indexed(device[1]) if device else self._device
             self._kernel = kernel[1].rstrip() if kernel else ""
+            if line.startswith("\tKernel: ") and self.store.rates is None:
+                self._table.rates = OLD_RATES  # the versions that put a tab there
             return True
         row = self._fields(line)
         if not row or not self._table.accepts([self._device, self._kernel, *row]):

@@ -1,6 +1,8 @@
 """Cells: numbers with the units that nvprof glues to them, levels, and the many ways to say that there is no value."""
 
 import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +33,12 @@ _SUFFIXED = rf"^(?P<number>\+?{_NUMBER})(?P<suffix>%|[KMGT]?B/s)$"
 _SIGNED, _UNSIGNED = re.compile(f"[+-]?{_NUMBER}"), re.compile(rf"\+?{_NUMBER}")
 _WITH_UNIT = re.compile(rf"(\+?{_NUMBER})(%|[KMGT]?B/s)?")
 _LEVEL_TEXT = re.compile(r"[A-Za-z]+ \((\d{1,9})\)")
-# Decimal multipliers: 1e9 B per GB gives the fixed 705 MHz clock of a K20c log, 2**30 does not.
-RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+# nvprof 11.8 prints 2**30 B/s as 1 GB/s, and logs of CUDA 8 hold "976.562500KB/s" for 10**6 B/s. Up to CUDA 6.5 it was
+# 10**9: a K20c log holds "2.753000KB/s", and 10**9 gives the fixed 705 MHz clock there.
+RATES = {"B/s": 1.0, "KB/s": 2.0**10, "MB/s": 2.0**20, "GB/s": 2.0**30, "TB/s": 2.0**40}
+OLD_RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+Rates = Mapping[str, float]
+_Converter = Callable[[pa.Array], tuple[Array, Array] | None]
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _TIME = re.compile(rf"({_NUMBER})(ns|us|ms|s)?")
 _MISSING = {
@@ -47,15 +53,15 @@ _MISSING = {
 }
 
 
-def cells(texts: Column) -> tuple[Array, Array]:
+def cells(texts: Column, rates: Rates = RATES) -> tuple[Array, Array]:
     """Values (float64; NaN = none; rates in B/s) and what each cell is (int8, see UNITS), for a column of text."""
     if not isinstance(texts, list):
-        return _many_cells(texts)
-    read = [_cell(text.strip()) for text in texts]
+        return _many_cells(texts, rates)
+    read = [_cell(text.strip(), rates) for text in texts]
     return np.array([value for value, _ in read], dtype=np.float64), np.array([kind for _, kind in read], dtype=np.int8)
 
 
-def _cell(text: str) -> tuple[float, int]:
+def _cell(text: str, rates: Rates) -> tuple[float, int]:
     """The value of one cell, and what it is."""
     found = _WITH_UNIT.fullmatch(text)
     if not found:
@@ -65,10 +71,10 @@ def _cell(text: str) -> tuple[float, int]:
         return np.nan, UNREADABLE
     if suffix is None:
         return number, _COUNT
-    return (number, _PERCENT) if suffix == "%" else (number * RATES[suffix], _BYTES_PER_S)
+    return (number, _PERCENT) if suffix == "%" else (number * rates[suffix], _BYTES_PER_S)
 
 
-def _many_cells(texts: pa.Array) -> tuple[Array, Array]:
+def _many_cells(texts: pa.Array, rates: Rates) -> tuple[Array, Array]:
     """As `cells`, for an array of strings.
 
     The last byte tells which cells are most likely plain numbers, percentages or rates; these are converted together.
@@ -76,15 +82,16 @@ def _many_cells(texts: pa.Array) -> tuple[Array, Array]:
     """
     last = _last_bytes(texts)
     groups = ((last >= _ZERO) & (last <= _NINE), last == _PERCENT_SIGN, last == _S)
+    converters: tuple[_Converter, ...] = (_plain, _percentages, partial(_rates, rates=rates))
     values, kinds = np.full(len(texts), np.nan), np.full(len(texts), EMPTY, dtype=np.int8)
     rest = np.ones(len(texts), dtype=bool)
-    for chosen, convert in zip(groups, (_plain, _percentages, _rates), strict=True):
+    for chosen, convert in zip(groups, converters, strict=True):
         if chosen.any():
             some = texts if chosen.all() else texts.filter(pa.array(chosen))
-            values[chosen], kinds[chosen] = convert(some) or careful_cells(some)
+            values[chosen], kinds[chosen] = convert(some) or careful_cells(some, rates)
             rest &= ~chosen
     if rest.any():
-        values[rest], kinds[rest] = careful_cells(texts.filter(pa.array(rest)))
+        values[rest], kinds[rest] = careful_cells(texts.filter(pa.array(rest)), rates)
     return values, kinds
 
 
@@ -128,7 +135,7 @@ def _percentages(texts: pa.Array) -> tuple[Array, Array] | None:
     return values, np.full(len(texts), _PERCENT, dtype=np.int8)
 
 
-def _rates(texts: pa.Array) -> tuple[Array, Array] | None:
+def _rates(texts: pa.Array, rates: Rates) -> tuple[Array, Array] | None:
     number = pc.ascii_rtrim(texts, characters="KMGTB/s")
     values = _numbers(number)
     if values is None:
@@ -141,14 +148,14 @@ def _rates(texts: pa.Array) -> tuple[Array, Array] | None:
         or (_lengths(texts) - _lengths(number) != np.array(list(map(len, names)))[place]).any()
     ):
         return None
-    return values * np.array([RATES[name] for name in names])[place], np.full(len(texts), _BYTES_PER_S, dtype=np.int8)
+    return values * np.array([rates[name] for name in names])[place], np.full(len(texts), _BYTES_PER_S, dtype=np.int8)
 
 
 def _lengths(texts: pa.Array) -> Array:
     return np.diff(_ends(texts)[1])
 
 
-def careful_cells(texts: pa.Array) -> tuple[Array, Array]:
+def careful_cells(texts: pa.Array, rates: Rates = RATES) -> tuple[Array, Array]:
     """As `cells`, by regular expressions: what `cells` must agree with."""
     texts = pc.utf8_trim_whitespace(texts)
     plain = pc.match_substring_regex(texts, _PLAIN)
@@ -158,7 +165,7 @@ def careful_cells(texts: pa.Array) -> tuple[Array, Array]:
         pc.cast(texts.filter(plain), pa.float64()).to_numpy(zero_copy_only=False), _COUNT
     )
     rest = np.flatnonzero(~is_plain)
-    values[rest], kinds[rest] = _with_units(texts.take(pa.array(rest)))
+    values[rest], kinds[rest] = _with_units(texts.take(pa.array(rest)), rates)
     return values, kinds
 
 
@@ -171,7 +178,7 @@ def _finite(values: Array, kind: int) -> tuple[Array, Array]:
     return values, kinds
 
 
-def _with_units(texts: pa.Array) -> tuple[Array, Array]:
+def _with_units(texts: pa.Array, rates: Rates) -> tuple[Array, Array]:
     parts = pc.extract_regex(texts, _SUFFIXED)
     suffixed = parts.is_valid().to_numpy(zero_copy_only=False)
     values, kinds = np.empty(len(texts)), np.empty(len(texts), dtype=np.int8)
@@ -179,7 +186,7 @@ def _with_units(texts: pa.Array) -> tuple[Array, Array]:
         number = pc.struct_field(parts, 0).filter(parts.is_valid()).cast(pa.float64()).to_numpy(zero_copy_only=False)
         suffix = pc.struct_field(parts, 1).filter(parts.is_valid()).dictionary_encode()
         names, codes = suffix.dictionary.to_pylist(), suffix.indices.to_numpy(zero_copy_only=False)
-        scale = np.array([RATES.get(name, 1.0) for name in names])
+        scale = np.array([rates.get(name, 1.0) for name in names])
         kind = np.array([_PERCENT if name == "%" else _BYTES_PER_S for name in names], dtype=np.int8)
         good = number < LARGEST
         values[suffixed] = np.where(good, number, np.nan) * scale[codes]
@@ -212,13 +219,13 @@ def settle(kinds: Array) -> tuple[int, Array]:
     return kind, np.where((kinds >= 0) & (kinds != kind), np.int8(MISFIT), kinds)
 
 
-def unit_of(text: str) -> tuple[float, str] | None:
+def unit_of(text: str, rates: Rates = RATES) -> tuple[float, str] | None:
     """Multiplier and unit for a unit as a units row writes it; None where it writes nothing."""
     text = text.strip()
     if not text:
         return None
     if text in RATES:
-        return RATES[text], BYTES_PER_S
+        return rates[text], BYTES_PER_S
     return 1.0, PERCENT if text == "%" else OTHER
 
 

@@ -12,7 +12,7 @@ from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DEVICE, DICTIONARY, Body, ColumnSection, Parsed
 from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.table import COUNT, OTHER
-from eprof.logs.values import LARGEST, MISFIT, as_cell, cells, settle, unit_of
+from eprof.logs.values import LARGEST, MISFIT, RATES, Rates, as_cell, cells, settle, unit_of
 
 # Column labels of things that nvprof prints with a unit, which a table without its row of units has lost.
 _RATE = re.compile(
@@ -44,6 +44,7 @@ class WideSection(ColumnSection):
         self.stream = [header.at("Stream")] if store.by == "stream" else []
         self.wanted = tuple(sorted((self.device, self.kernel, *self.stream, *self.labels)))
         self._units: list[str] | None = None
+        self.rates = store.rates or RATES
         self._numeric = True
         self._rows: list[tuple[Array, ...]] = []
         self._cells: dict[int, list[tuple[Array, Array]]] = {i: [] for i in self.labels}
@@ -81,7 +82,7 @@ class WideSection(ColumnSection):
         codes = (self._device_codes(columns[self.device]), self.store.kernels.codes(coded(columns[self.kernel])))
         self._rows.append((*codes, *(self.store.part_codes(coded(columns[one])) for one in self.stream)))
         for i in self.labels:
-            self._cells[i].append(_values(columns[i]))
+            self._cells[i].append(_values(columns[i], self.rates))
         if self.store.is_full(sum(len(codes[0]) for codes in self._rows)):
             self.finish()
 
@@ -112,7 +113,7 @@ class WideSection(ColumnSection):
     def _in_unit(self, i: int, values: Array, kinds: Array) -> tuple[Array, int, Array]:
         """The column's values in its unit, which its row of units tells, or else most of its cells."""
         plain = as_cell(COUNT)
-        unit = unit_of(self._units[i]) if self._units else None
+        unit = unit_of(self._units[i], self.rates) if self._units else None
         if unit is not None:
             kinds = np.where((kinds > plain), np.int8(MISFIT), kinds)
             return np.where(kinds < 0, np.nan, values * unit[0]), as_cell(unit[1]), kinds
@@ -182,8 +183,8 @@ def _counts(column: pa.Array) -> bool:
     return not (np.signbit(values).any() or not (values < LARGEST).all())
 
 
-def _values(column: Column) -> tuple[Array, Array]:
+def _values(column: Column, rates: Rates) -> tuple[Array, Array]:
     if isinstance(column, list) or not pa.types.is_floating(column.type):
-        return cells(column)
+        return cells(column, rates)
     values = column.to_numpy()
     return values, np.full(len(values), as_cell(COUNT), dtype=np.int8)
