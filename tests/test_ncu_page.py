@@ -56,6 +56,7 @@ def test_launches_of_the_page_are_added_up(tmp_path, front, indent, heading):
 def test_the_page_of_2021_tells_no_device(tmp_path):
     lines = page((OLD_LINE, (FFMA, "inst", "7"), (f"{FFMA[:50]}.per_cycle", "inst/cycle", "0,5")), heading=False)
     log = log_of(tmp_path, *lines)
+    assert not any("rounds scaled numbers" in note for note in log.notes)
     assert total(log, FFMA) == {"void axpy<(int)4, float>(T2, T1 *)": (1, 7)}
     assert combine([log]).kernels["device"].tolist() == [None]
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from eprof.logs.ncu_numbers import unit_of
 from eprof.logs.ncu_rows import LONG, SUMMARY, Section
 
 COLUMNS = {
@@ -62,6 +63,7 @@ class Page:
     spans: list[tuple[int, int]] | None = None
     begun: bool = False
     advises: bool = False
+    is_scaled: bool = False
     rows: dict[str, list[tuple[str, ...]]] = field(default_factory=lambda: {LONG: [], SUMMARY: []})
 
     def feed(self, number: int, text: str) -> bool:
@@ -107,6 +109,7 @@ class Page:
             self.orphans += 1
         else:
             self.rows[kind].append((*self.launch, cells[0], cells[1], cells[-1]))
+            self.is_scaled = self.is_scaled or unit_of(cells[1]).factor != 1
         return True
 
     def _head(self, text: str) -> bool:
@@ -151,7 +154,7 @@ class Page:
 
     def notes(self) -> Iterable[str]:
         """Sentences for a log that has the page."""
-        if self.launches:
+        if self.is_scaled:
             yield (
                 "ncu's page for reading rounds scaled numbers to two decimals; "
                 "`--csv --page raw --print-units base` writes them whole"
