@@ -13,7 +13,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eprof import __version__, cli_calibrate, cli_diff, cli_fit, cli_roofline, cli_run, cli_tune, cli_validate
+from eprof import (
+    __version__,
+    cli_calibrate,
+    cli_config,
+    cli_diff,
+    cli_fit,
+    cli_roofline,
+    cli_run,
+    cli_tune,
+    cli_validate,
+)
 from eprof.cli_options import add_output, add_pricing, add_reading
 from eprof.cli_output import Output, Result, deliver, end_by_signals, give_up_output, open_closed_streams, planned
 from eprof.errors import EprofError, UsageError, shortage
@@ -21,22 +31,6 @@ from eprof.plain import printable
 
 if TYPE_CHECKING:
     from eprof.profile import Energy
-
-_CONFIG_KEYS = (
-    "costs",
-    "setting",
-    "efficiency",
-    "capability",
-    "kernel_name",
-    "columns",
-    "time",
-    "output",
-    "format",
-    "force",
-    "quiet",
-    "verbose",
-    "no_color",
-)
 
 _NOT_WRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF)
 
@@ -91,11 +85,10 @@ def _complain(message: str, code: int) -> int:
 
 def _run(words: list[str]) -> int:
     ours, program = cli_run.split(words) if words[:1] == ["run"] else (words, [])
-    parser = _parser(only=words[0] if words else None)
-    options = parser.parse_args(ours)
+    only = words[0] if words else None
+    options = _parser(only)[0].parse_args(ours)
     if options.config is not None:
-        parser = _parser(_config(options.config))
-        options = parser.parse_args(ours)
+        _configure(options, ours)
     if options.no_color:
         os.environ["NO_COLOR"] = "1"
     options.command_line, options.program = ["eprof", *words], program
@@ -109,21 +102,34 @@ class _Parser(argparse.ArgumentParser):
         super().error(printable(message))
 
 
-def _parser(defaults: dict[str, Any] | None = None, only: str | None = None) -> argparse.ArgumentParser:
-    """The options of all commands, or of the command `only` if it is one: building all takes as long as a short run."""
+def _configure(options: argparse.Namespace, words: list[str]) -> None:
+    """Take what the command line does not give from `--config`."""
+    commands = _parser()[1]
+    every = {key: option for one in commands.values() for key, option in cli_config.options_of(one).items()}
+    own = cli_config.options_of(commands[options.command])
+    parser, bare = _parser(options.command)
+    for option in bare[options.command]._actions:
+        option.default = argparse.SUPPRESS
+    cli_config.fill(options, vars(parser.parse_args(words)), own, every)
+
+
+_Parsers = dict[str, argparse.ArgumentParser]
+
+
+def _parser(only: str | None = None) -> tuple[argparse.ArgumentParser, _Parsers]:
+    """The parser, and those of the commands: all, or `only` if it is one (all take as long as a short run)."""
     parser = _Parser(
         prog="eprof",
         description="Where do this kernel's joules go, and what can I change?",
         epilog="Example: eprof report metrics.csv trace.csv --costs jetson-tk1 -o report.html",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"eprof {__version__}")
+    _add_version(parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in [_ADDERS[only]] if only in _ADDERS else _ADDERS.values():
-        added = add(commands)
-        _add_common(added)
-        added.set_defaults(**(defaults or {}))
-    return parser
+    added = {name: _ADDERS[name](commands) for name in ([only] if only in _ADDERS else _ADDERS)}
+    for one in added.values():
+        _add_common(one)
+    return parser, added
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -134,8 +140,13 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )
     common.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR; FORCE_COLOR forces them)")
     common.add_argument(
-        "--config", metavar="FILE", help='TOML file with defaults for these options, e.g. costs = "gtx680"'
+        "--config", metavar="FILE", help='TOML file with values for options not given, e.g. costs = "gtx680"'
     )
+    _add_version(common)
+
+
+def _add_version(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--version", action="version", version=f"eprof {__version__}")
 
 
 _Commands = Any  # argparse does not name the type of its subparsers in public
@@ -205,22 +216,6 @@ def _add_counters(commands: _Commands) -> argparse.ArgumentParser:
     parser.add_argument("--find", metavar="WORD", help="where a counter or a word of the vocabulary is used")
     parser.add_argument("--format", choices=("txt", "json"), default="txt", help="of standard output")
     return parser
-
-
-def _config(path: str) -> dict[str, Any]:
-    """Defaults from a TOML file. Raises DefinitionError with the line for an option that does not exist."""
-    from eprof.definition import Document
-
-    document = Document.read(Path(path))
-    document.check_keys(document.data, _CONFIG_KEYS)
-    flags, lists = ("force", "quiet", "verbose", "no_color"), ("time", "output", "kernel_name")
-    for key, value in document.data.items():
-        wanted: dict[str, type] = {**dict.fromkeys(flags, bool), **dict.fromkeys(lists, list), "efficiency": float}
-        if not isinstance(value, wanted.get(key, str)):
-            raise document.error(f"`{key}` must be a {wanted.get(key, str).__name__}.", key)
-        if isinstance(value, list) and not all(isinstance(one, str) for one in value):
-            raise document.error(f"`{key}` must be a list of texts.", key)
-    return dict(document.data)
 
 
 def _run_program(options: argparse.Namespace) -> int:

@@ -202,6 +202,40 @@ def test_a_config_file_gives_defaults_and_options_win(eprof_command, real_log, t
     assert done.returncode == 1 and "bad.toml:2" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('format = "xyz"', "`format` must be one of: csv, html, json, md, parquet, txt."),
+        ('format = "toml"', "`format` must be one of: csv, html"),  # of `eprof fit`
+        ('efficiency = "much"', "`efficiency` must be a number."),
+        ("quiet = 1", "`quiet` must be true or false."),
+        ("costs = 3", "`costs` must be a text."),
+        ('kernel_name = ["a", 1]', "`kernel_name` must be a text or a list of texts."),
+        ("repeat = 0", "`repeat`: "),  # of `eprof run`
+        ('config = "other.toml"', "unknown key `config`"),
+    ],
+)
+def test_values_of_a_config_file_are_checked_as_options_are(eprof_command, real_log, tmp_path, line, words):
+    (tmp_path / "bad.toml").write_text(f"# mine\n{line}\n")
+    done = eprof_command("report", real_log(K20C), "--config", "bad.toml")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("eprof: bad.toml:2: ") and words in done.stderr, done.stderr
+
+
+def test_a_config_file_may_hold_every_option_and_serves_every_command(eprof_command, real_log, tmp_path):
+    (tmp_path / "eprof.toml").write_text(
+        'costs = "gtx680"\nwhat_if = "dram=-20%"\npower_limit = 90\nfolds = 5\nkernel_name = ["nothing"]\n'
+    )
+    words = (real_log(K20C), "--config", "eprof.toml", "--what-if", "pi0=-10%", "-k", "regex:.")
+    document = as_json(eprof_command, *words)
+    assert document["costs"]["name"] == "gtx680"
+    # What the command line gives takes the place of what the file says, lists too.
+    assert len(document["kernels"]) >= 1
+    assert [one["question"] for one in document["what_if"] if one["asked"]] == ["pi0=-10%"]
+    shown = eprof_command("roofline", "--config", "eprof.toml", "--format", "json")
+    assert [one["name"] for one in json.loads(shown.stdout)["machines"]] == ["gtx680"], shown.stderr
+
+
 def test_costs_and_counters_explain_themselves(eprof_command):
     listing = eprof_command("costs").stdout
     for name in ("jetson-tk1", "gtx580", "gtx680", "i7-950", "fermi-keckler"):

@@ -2,6 +2,7 @@
 reports, entries of the cache, formulas. Seeds, and what must hold of what eprof makes of each.
 """
 
+import argparse
 import json
 import math
 import zlib
@@ -13,7 +14,7 @@ import numpy as np
 import seeds
 from check import FOLDER, as_file, check_log, sound, strictly
 
-from eprof import api, cli, costs, counters, export, variants
+from eprof import api, cli, cli_config, costs, counters, export, variants
 from eprof.definition import Formula
 from eprof.logs import cache as log_cache
 from eprof.logs import read
@@ -114,11 +115,24 @@ def columns(data: bytes) -> None:
         _measured(good, path)
 
 
+@cache
+def _options() -> tuple[cli_config.Actions, cli_config.Actions]:
+    """Those of `eprof report`, and of all commands."""
+    each = {name: cli_config.options_of(one) for name, one in cli._parser()[1].items()}
+    return each["report"], {key: option for one in each.values() for key, option in one.items()}
+
+
 def configuration(data: bytes) -> None:
     """Options have the types that the command line gives them."""
+    own, every = _options()
     with as_file(data, "eprof.toml") as path, strictly(data):
-        for key, value in cli._config(path).items():
-            assert isinstance(value, str | bool | float) or all(isinstance(one, str) for one in value), key
+        found = argparse.Namespace(config=path)
+        cli_config.fill(found, (), own, every)
+        for key, value in vars(found).items():
+            if isinstance(own[key].default if key in own else None, list):
+                assert all(isinstance(one, str) for one in value), key
+            else:
+                assert isinstance(value, str | bool | float | int), key
 
 
 def report(data: bytes) -> None:
