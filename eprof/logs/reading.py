@@ -198,7 +198,8 @@ def _why_no_kernels(seen: Outcome, store: Store) -> str:
         )
     if seen.tables and seen.rows:
         return (
-            "the log's tables hold no kernels or none of the counters; profile with --metrics, --events or a GPU trace"
+            "the log's tables hold no kernels, only such things as API calls; profile with --metrics, --events or a "
+            "GPU trace"
         )
     if seen.tables:
         return (
