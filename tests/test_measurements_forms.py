@@ -277,3 +277,22 @@ def test_counts_in_eprofs_words_have_times_and_powers_in_other_units(tmp_path):
     assert found.rates.to_numpy() == pytest.approx(right.rates.to_numpy())
     with pytest.raises(MeasurementError, match=r"no column of times \(time_s, time_ms, time_us, time_ns\)"):
         read(saved(tmp_path, rows().drop(columns="time_s"), "none.csv"))
+
+
+def test_rows_with_more_cells_than_the_header_are_not_shifted(tmp_path):
+    right = read(saved(tmp_path, rows()))
+    header, *lines = rows().to_csv(index=False).splitlines()
+    path = tmp_path / "other.csv"
+    path.write_text("\n".join([header, *(f"{line}," for line in lines)]) + "\n")
+    trailing = read(path)
+    path.write_text("\n".join([header, *(f"r{at},{line}" for at, line in enumerate(lines))]) + "\n")
+    named = read(path)
+    for found in (trailing, named):
+        assert found.power_w == pytest.approx(right.power_w)
+        assert found.rows["kernel"].tolist() == right.rows["kernel"].tolist()
+    path.write_text("\n".join([header, f"{lines[0]},7", *lines[1:]]) + "\n")
+    with pytest.raises(MeasurementError, match="rows have more cells than its header"):
+        read(path)
+    indexed = tmp_path / "indexed.parquet"
+    rows().set_index("kernel").to_parquet(indexed)
+    assert read(indexed).power_w == pytest.approx(right.power_w)

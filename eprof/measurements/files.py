@@ -60,7 +60,25 @@ def _csv(file: BinaryIO, suffix: str, rows: int | None) -> pd.DataFrame:
         unpacked = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), _PACKED[suffix])
     bounded = io.BufferedReader(_Bounded(unpacked), 1 << 18)
     separator, decimal = _written(bounded.peek(_LOOK_BYTES)[:_LOOK_BYTES])
-    return pd.read_csv(bounded, skip_blank_lines=False, nrows=rows, sep=separator, decimal=decimal)
+    return _aligned(pd.read_csv(bounded, skip_blank_lines=False, nrows=rows, sep=separator, decimal=decimal))
+
+
+def _aligned(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table where rows have more cells than the header, which pandas then takes for names of rows.
+
+    Cells too many that are all empty come of a separator at the end of lines; one more in front of every row is a name,
+    as R writes them. Raises ValueError: it is neither, and nothing says which cell is what.
+    """
+    if isinstance(frame.index, pd.RangeIndex):
+        return frame
+    more = frame.index.nlevels
+    last = frame.iloc[:, -more:]
+    if last.isna().all(axis=None):
+        moved = frame.reset_index().iloc[:, : len(frame.columns)]
+        return moved.set_axis(frame.columns, axis=1)
+    if more == 1 and frame.index.is_unique and last.notna().all(axis=None):
+        return frame.reset_index(drop=True)
+    raise ValueError("its rows have more cells than its header")
 
 
 def _written(start: bytes) -> tuple[str, str]:
@@ -107,4 +125,5 @@ def _parquet(file: BinaryIO) -> pd.DataFrame:
     if about.num_rows * max(1, about.num_columns) > _MOST_CELLS:
         raise ValueError(f"it says that it holds {about.num_rows:,} rows of {about.num_columns:,} columns")
     file.seek(0)
-    return pd.read_parquet(file)
+    frame = pd.read_parquet(file)
+    return frame.reset_index(drop=all(name is None for name in frame.index.names))
