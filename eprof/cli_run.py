@@ -182,6 +182,7 @@ def run(options: argparse.Namespace, outputs: Callable[[argparse.Namespace], lis
 def _run(options: argparse.Namespace, outputs: Callable[[argparse.Namespace], list[Output]], deliver: Deliver) -> int:
     from eprof import running
 
+    _check_names(options.kernel_name)
     place, files = _places(options)
     wanted = outputs(argparse.Namespace(**{**vars(options), "output": files, "open": False})) if files else []
     setup = running.prepare(_settings(options, place))
@@ -197,6 +198,15 @@ def _run(options: argparse.Namespace, outputs: Callable[[argparse.Namespace], li
     if status:
         _hint(options)
     return _report(options, session, wanted, deliver, status)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Raises UsageError for what is no regular expression, before anything runs."""
+    if names:
+        from eprof.api import matcher
+
+        for one in names:
+            matcher(one)
 
 
 def _settings(options: argparse.Namespace, place: str | None) -> "Settings":

@@ -21,6 +21,13 @@ _FLOPS = [name for name, count in COUNTS.items() if count.flops and count.group 
 _UNDER_THE_ROOF = [*_FLOPS, "dram_read", "dram_write"]
 
 
+def checked_efficiency(share: float) -> float:
+    """The same. Raises UsageError if it is not above 0 and at most 1."""
+    if not 0 < share <= 1:
+        raise UsageError(f"--efficiency {share:g}: say a fraction of the peak, above 0 and at most 1.")
+    return share
+
+
 def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) -> tuple[Counts, str | None, list[str]]:
     """Give simulated kernels without a time the one of the roofline ([R] II; model.md 6):
 
@@ -29,9 +36,7 @@ def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) ->
     Returns the counts, a phrase that says where the times come from (None if none was modelled), and warnings. Raises
     UsageError if the efficiency is not above 0 and at most 1.
     """
-    share = DEFAULT_EFFICIENCY if efficiency is None else efficiency
-    if not 0 < share <= 1:
-        raise UsageError(f"--efficiency {share:g}: say a fraction of the peak, above 0 and at most 1.")
+    share = DEFAULT_EFFICIENCY if efficiency is None else checked_efficiency(efficiency)
     need = _need(counts)
     if not need.any():
         return counts, None, []

@@ -95,6 +95,7 @@ def prepare(settings: Settings) -> Setup:
     table = _table(settings)
     path = process.resolve(settings.program[0])
     collector, tool, looked = collectors.choose(settings.profiler, path)
+    _check_pricing(settings, collector, tool)
     if settings.time_only and TIME not in collector.kinds:
         raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
     if collector.name != "ncu" and (settings.launch_skip or settings.launch_count or settings.nvtx):
@@ -111,6 +112,30 @@ def _table(settings: Settings) -> "CostTable | None":
     table = costs.load(settings.costs)
     table.at(settings.setting)
     return table
+
+
+def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
+    """What the report would refuse is refused before the program runs, as far as the device is known by then.
+
+    Raises CostError, UsageError.
+    """
+    if settings.efficiency is not None:
+        from eprof.modelled import checked_efficiency
+
+        if not collector.simulated:
+            raise UsageError(f"--efficiency is for simulated devices, whose time is modelled; {collector.name} times.")
+        checked_efficiency(settings.efficiency)
+    if settings.setting is None or settings.costs is not None or not (collector.simulated or tool.device):
+        return
+    from eprof import costs
+
+    table = costs.load(SIMULATED_COSTS) if collector.simulated else costs.for_device(tool.device or "")
+    if table is None:
+        raise UsageError(
+            f"--setting {settings.setting} is one of a cost table, and there is none for {tool.device}: name it with "
+            "--costs."
+        )
+    table.at(settings.setting)
 
 
 def session(setup: Setup, show: Callable[[str], None] | None = None) -> Session:

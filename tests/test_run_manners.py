@@ -279,8 +279,7 @@ def test_python_can_run_programs_too(simulated):
 def test_the_words_that_take_values_are_those_of_the_parser():
     from eprof import cli, cli_run
 
-    commands = next(one for one in cli._parser()._actions if one.dest == "command").choices
-    taking = {name for one in commands["run"]._actions if one.nargs != 0 for name in one.option_strings}
+    taking = {name for one in cli._parser("run")[1]["run"]._actions if one.nargs != 0 for name in one.option_strings}
     assert taking == cli_run.VALUED
 
 
@@ -307,3 +306,30 @@ def test_a_closed_stream_is_no_obstacle(simulated, closed):
     assert "Traceback" not in done.stderr
     assert simulated.manifest()["status"] == "complete"
     assert simulated.manifest()["measurements"][0]["kernels"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--setting", "9/9"], "9/9"),
+        (["--efficiency", "2"], "above 0 and at most 1"),
+        (["-k", "regex:("], "not a regular expression"),
+        (["--costs", "gtx680", "--setting", "9/9"], "9/9"),
+    ],
+)
+def test_what_the_report_would_refuse_is_refused_before_the_program_runs(simulated, words, says):
+    done = simulated.run(*words, simulated.script("touch ran\n"))
+    assert done.returncode in (1, 2)
+    assert says in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+    assert not (simulated.folder / "ran").exists()
+    assert not list(simulated.folder.glob("*.eprof"))
+
+
+def test_a_setting_is_one_of_the_table_made_for_the_gpu(bench):
+    bench.nvprof()
+    done = bench.run("--setting", "705/2600", bench.script("touch ran\n"))
+    assert done.returncode == 2
+    assert "there is none for Tesla K20c: name it with --costs" in done.stderr
+    done = bench.run("--efficiency", "0.5", bench.script("touch ran\n"))
+    assert done.returncode == 2 and "--efficiency is for simulated devices" in done.stderr
+    assert not (bench.folder / "ran").exists()

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
