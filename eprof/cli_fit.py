@@ -204,7 +204,7 @@ def _clocks(text: str, option: str) -> tuple[float, float]:
 
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     from eprof.fitting import Form
-    from eprof.fitting.defaults import RIDGE, form_for
+    from eprof.fitting.defaults import RIDGE, form_for, form_without_prior
 
     default = form_for(measurements, options.device[0] if options.device else None)
     prior = default.prior if options.prior == "pooled" else None
@@ -218,7 +218,7 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
         voltages=options.voltages or ("given" if known else "estimated"),
         clock_tree=not options.no_clock_tree,
         weights=options.weights,
-        loss=options.loss or ("l1" if prior else "l2" if default.prior else default.loss),
+        loss=options.loss or ("l1" if prior else form_without_prior(measurements).loss),
         ridge=ridge,
         prior=prior,
     )

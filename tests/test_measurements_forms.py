@@ -266,6 +266,7 @@ def test_a_kernel_that_was_metered_while_idle_is_named(tmp_path):
     notes = examine(measured, fit(measured, form), replicas=0, protocols=("benchmark",)).notes
     assert any(note.startswith("1 of 12 kernels do not go with the others") and f"{most} (" in note for note in notes)
     right = read(saved(tmp_path, rows(12), "right.csv"))
+    assert (form_without_prior(measured).loss, form_without_prior(right).loss) == ("l1", "l2")
     assert not any("do not go" in note for note in examine(right, fit(right, form), replicas=0).notes)
 
 

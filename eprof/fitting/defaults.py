@@ -1,22 +1,28 @@
 """The form that `eprof fit` takes if it is not told otherwise, and the prior that it draws energies to.
 
 Chosen by leaving benchmarks out of the public measurements (docs/fit.md): with a prior, least absolute residuals and a
-weak ridge; without one, least squares, unless there are wild rows.
+weak ridge; without one, least squares, unless there are wild rows or kernels.
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 
 from eprof.definition import Document
 from eprof.fitting.form import Form
+from eprof.fitting.moments import Floats
+from eprof.fitting.solve import fit
 from eprof.measurements.doubts import wild
 from eprof.measurements.values import COUNTED, Measurements
 from eprof.resources import folder
 
 RIDGE = 0.01
 _ENOUGH = 4  # terms that the prior must know
+_MANY = 10  # kernels, so that a few of them can be told from the rest
+_STRANGER = 1.8  # times the measured power, or its inverse
+_FEW_OF = 0.2  # of the kernels
 
 
 def form_for(measurements: Measurements, device: str | None = None) -> Form:
@@ -26,7 +32,7 @@ def form_for(measurements: Measurements, device: str | None = None) -> Form:
         return Form(ridge=RIDGE)
     prior = pooled(measurements, device)
     if not prior:
-        return Form(loss="l1" if wild(measurements).any() else "l2")
+        return Form(loss=_loss(measurements))
     return Form(loss="l1", ridge=RIDGE, prior=prior)
 
 
@@ -35,7 +41,27 @@ def form_without_prior(measurements: Measurements) -> Form:
     default = form_for(measurements)
     if default.prior is None:
         return default
-    return Form(loss="l1" if wild(measurements).any() else "l2")
+    return Form(loss=_loss(measurements))
+
+
+def _loss(measurements: Measurements) -> str:
+    """Squares, unless rows are wild, or a few kernels as a whole: in absolute residuals these count little."""
+    if wild(measurements).any():
+        return "l1"
+    if measurements.own or measurements.rows["benchmark"].nunique() < _MANY:
+        return "l2"
+    steady = fit(measurements, Form(loss="l1", starts=1))
+    return "l1" if len(strangers(measurements, steady.predict(measurements))) else "l2"
+
+
+def strangers(measurements: Measurements, predicted_w: Floats) -> pd.Series:
+    """Predicted over measured power, middle row, of the few benchmarks that are far off as a whole; most first.
+
+    Empty where there are none, or so many that it is the fit that is off.
+    """
+    ratios = pd.Series(predicted_w / measurements.power_w).groupby(measurements.rows["benchmark"].to_numpy()).median()
+    far = ratios[(ratios > _STRANGER) | (ratios < 1 / _STRANGER)].sort_values(ascending=False)
+    return far if len(far) <= max(1, _FEW_OF * len(ratios)) else far.iloc[:0]
 
 
 def flattered(form: Form, device: str | None) -> str | None:

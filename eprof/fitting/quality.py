@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from eprof.fitting import plain
-from eprof.fitting.defaults import pooled
+from eprof.fitting.defaults import pooled, strangers
 from eprof.fitting.form import Form
 from eprof.fitting.moments import CONSTANTS, Floats, Ints, Layout, Settings, rows_of, scales
 from eprof.fitting.solve import Fit, fit
@@ -25,8 +25,6 @@ _SINGULAR = 1e12  # no column is better known than this: exactly collinear
 _SHARE = 0.5  # of a coefficient's variance along such a direction
 _FEW = 3  # energies to compare with those of other GPUs
 _STRANGE = 30.0  # times those, up or down: generations of GPUs differ by less than ten
-_STRANGER = 1.8  # times the measured power, or its inverse
-_FEW_OF = 0.2  # of the kernels
 _LITTLE = 0.05  # of the power
 _TELLS = 3.0  # an energy is told if its interval spans no more than this factor
 Progress = Callable[[str, int, int], None]
@@ -107,13 +105,13 @@ def _plain(errors: dict[str, float], others: dict[str, dict[str, float]]) -> lis
 
 def _strangers(measurements: Measurements, predicted: Floats) -> list[str]:
     """A sentence on the few benchmarks whose power, at most settings, is far from what all the others say."""
-    ratios = pd.Series(predicted / measurements.power_w).groupby(measurements.rows["benchmark"].to_numpy()).median()
-    far = ratios[(ratios > _STRANGER) | (ratios < 1 / _STRANGER)].sort_values(ascending=False)
-    if not len(far) or len(far) > max(1, _FEW_OF * len(ratios)):
+    far = strangers(measurements, predicted)
+    if not len(far):
         return []
+    number = measurements.rows["benchmark"].nunique()
     named = ", ".join(f"{brief(str(name), 40)} ({ratio:.2g} times)" for name, ratio in list(far.items())[:4])
     return [
-        f"{len(far)} of {len(ratios)} kernels do not go with the others: left out, their power is predicted as {named} "
+        f"{len(far)} of {number} kernels do not go with the others: left out, their power is predicted as {named} "
         "the measured one. Either they do what was not counted, or the meter saw them idle; their rows are used."
     ]
 
