@@ -32,6 +32,7 @@ from eprof.plain import printable
 if TYPE_CHECKING:
     from eprof.profile import Energy
 
+_TOLD = 3  # of logs that were left out, on standard error
 _NOT_WRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF)
 
 
@@ -261,7 +262,18 @@ def _deliver(energy: "Energy", outputs: list[Output], options: argparse.Namespac
         console.show(document, verbose=options.verbose)
 
     deliver(Result(render, show), outputs, options, page)
+    if options.quiet or options.format and not outputs:
+        _tell_left_out(document["warnings"])
     return 0
+
+
+def _tell_left_out(warnings: Sequence[str]) -> None:
+    """That logs are missing from the result, where no summary says so."""
+    left = [one for one in warnings if one.startswith("Left out: ")]
+    for one in left[:_TOLD]:
+        _complain(f"eprof: {one}", 0)
+    if len(left) > _TOLD:
+        _complain(f"eprof: {len(left) - _TOLD} more logs are left out; the warnings in the document name them.", 0)
 
 
 def _render(kind: str, energy: "Energy", document: dict[str, Any], verbose: bool) -> bytes:

@@ -65,6 +65,8 @@ def planned(options: argparse.Namespace) -> list[Output]:
 
     found: list[Output] = []
     for name in options.output:
+        if name == "-":
+            raise UsageError("-o -: name a file; without -o, --format writes to standard output.")
         path = Path(name)
         kind = options.format or SUFFIXES.get(path.suffix.lower())
         if kind is None:
@@ -74,7 +76,7 @@ def planned(options: argparse.Namespace) -> list[Output]:
         refuse_existing(path, options.force)
         if path.exists() and any(Path(one).exists() and path.samefile(one) for one in getattr(options, "inputs", ())):
             raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
-        if any(path == other for other, _ in found):
+        if any(path.absolute() == other.absolute() for other, _ in found):
             raise UsageError(f"-o {name}: is named twice.")
         found.append((path, kind))
     if options.open and not any(kind == "html" for _, kind in found):

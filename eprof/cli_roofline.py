@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from eprof.profile import Energy
     from eprof.rooflines import Machine, Match
 
-_FORMATS = ("html", "json", "csv", "txt")
-
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """The options of `eprof roofline`."""
@@ -61,7 +59,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--efficiency", type=float, metavar="FRACTION", help="as for eprof report")
     parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
-    add_output(parser, "write .html .json .csv or .txt", "output files")
+    add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
     return parser
 
 
@@ -98,10 +96,6 @@ def parts(groups: Sequence[str]) -> str | None:
 def roofline(options: argparse.Namespace) -> int:
     """Run the command."""
     outputs = planned(options)
-    for _, kind in outputs:
-        _known(kind)
-    if options.format:
-        _known(options.format)
     energy = _energy(options)
     machines, warnings = _machines(options, energy)
     matches = _matches(machines) if options.equal_power else []
@@ -117,11 +111,6 @@ def roofline(options: argparse.Namespace) -> int:
 
     deliver(Result(lambda kind: _render(kind, made, options.verbose), show), outputs, options)
     return 0
-
-
-def _known(kind: str) -> None:
-    if kind not in _FORMATS:
-        raise UsageError(f"A roofline cannot be written as {kind}; use {', '.join(_FORMATS)}.")
 
 
 def _energy(options: argparse.Namespace) -> "Energy | None":
@@ -163,7 +152,7 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
     from eprof.rooflines import machine, main_precision
 
     if not options.costs and energy is None:
-        raise UsageError("eprof roofline needs cost tables (--costs NAME, repeatable) or logs; see `eprof costs`.")
+        raise UsageError("Name cost tables (--costs NAME, repeatable), or give logs; `eprof costs` lists the tables.")
     priced: list[Costs] = [energy.costs] if energy is not None and energy.costs is not None else []
     for text in options.costs:
         name, setting = _at(text)
@@ -241,4 +230,4 @@ def _render(kind: str, made: dict[str, Any], verbose: bool) -> bytes:
         return console_roofline.text(made, verbose=verbose).encode("utf-8", "backslashreplace")
     from eprof import export_roofline
 
-    return export_roofline.to_csv(made) if kind == "csv" else export_roofline.to_json(made)
+    return export_roofline.render(kind, made)

@@ -118,7 +118,10 @@ def validate(options: argparse.Namespace) -> int:
     if gate is not None:
         found["gate"] = {**asdict(gate), "passed": gate.passed}
     deliver(of_document(found, _room, options.verbose), outputs, options)
-    return 0 if gate is None or gate.passed else GATE_FAILED
+    if gate is None or gate.passed:
+        return 0
+    print(f"eprof: {printable(_room('console').gate_words(found['gate']))}", file=sys.stderr)
+    return GATE_FAILED
 
 
 def _room(what: str) -> Any:

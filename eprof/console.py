@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from eprof.console_streams import into, terminal
 from eprof.export import marked
 from eprof.marks import Mark, names
 from eprof.plain import printable
@@ -56,7 +57,7 @@ _LEGEND = {
 
 def show(document: dict[str, Any], verbose: bool = False) -> None:
     """Print the summary of a profile on standard output; every kernel and note if `verbose`."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = terminal()
     _print(_summary(document, verbose, console.width), console)
 
 
@@ -65,7 +66,7 @@ def text(document: dict[str, Any], verbose: bool = False, width: int = 110) -> s
     buffer = io.StringIO()
     _print(
         _summary(document, verbose, width),
-        Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False),
+        into(buffer, width),
     )
     return buffer.getvalue()
 

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from eprof.console import setting
+from eprof.console_streams import into, terminal
 from eprof.export import marked
 from eprof.plain import printable
 from eprof.report import diff_words
@@ -33,7 +34,7 @@ _Document = Mapping[str, Any]
 
 def show(document: _Document, verbose: bool = False) -> None:
     """Print a difference on standard output; every kernel, part and note if `verbose`."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = terminal()
     for part in _summary(document, verbose, console.width):
         console.print(part)
 
@@ -41,7 +42,7 @@ def show(document: _Document, verbose: bool = False) -> None:
 def text(document: _Document, verbose: bool = False, width: int = 110) -> str:
     """The same as plain text of `width` columns."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False)
+    console = into(buffer, width)
     for part in _summary(document, verbose, width):
         console.print(part)
     return buffer.getvalue()

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eprof.console_streams import into, terminal
 from eprof.plain import printable
 
 _PROTOCOLS = {
@@ -22,7 +23,7 @@ _NOTES = 6
 
 def show(document: Mapping[str, Any], verbose: bool = False) -> None:
     """Print the summary on standard output; every note if `verbose`."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = terminal()
     for part in _summary(document, verbose):
         console.print(part)
 
@@ -30,7 +31,7 @@ def show(document: Mapping[str, Any], verbose: bool = False) -> None:
 def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -> str:
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False)
+    console = into(buffer, width)
     for part in _summary(document, verbose):
         console.print(part)
     return buffer.getvalue()

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eprof.console_streams import into, terminal
 from eprof.plain import printable
 from eprof.report.lever import EXPLAINED, lever
 from eprof.report.names import cores, cut
@@ -24,7 +25,7 @@ _PLOTS = (("flop_per_s", "Speed", "flop/s"), ("flop_per_j", "Energy efficiency",
 
 def show(document: dict[str, Any], verbose: bool = False) -> None:
     """Print the lines, the balances and the kernels on standard output."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = terminal()
     for part in _parts(document, verbose, console.width):
         console.print(part)
 
@@ -32,7 +33,7 @@ def show(document: dict[str, Any], verbose: bool = False) -> None:
 def text(document: dict[str, Any], verbose: bool = False, width: int = 110) -> str:
     """The same as plain text of `width` columns."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False)
+    console = into(buffer, width)
     for part in _parts(document, verbose, width):
         console.print(part)
     return buffer.getvalue()

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eprof.console_streams import into, terminal
 from eprof.console_validation import fill, number
 from eprof.plain import printable
 from eprof.report.numbers import quantity
@@ -23,7 +24,7 @@ _STEPS = (230, 223, 222, 215, 208, 172, 130, 94, 52)
 
 def show(document: Mapping[str, Any], verbose: bool = False) -> None:
     """Print the summary on standard output; every kernel and note if `verbose`."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = terminal()
     for part in _summary(document, verbose, console.width):
         console.print(part)
 
@@ -31,7 +32,7 @@ def show(document: Mapping[str, Any], verbose: bool = False) -> None:
 def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -> str:
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False)
+    console = into(buffer, width)
     for part in _summary(document, verbose, console.width):
         console.print(part)
     return buffer.getvalue()

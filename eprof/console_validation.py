@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eprof.console_streams import into, terminal
 from eprof.plain import printable
 from eprof.report.names import cut
 from eprof.report.validation_words import protocol, verdict
@@ -20,7 +21,7 @@ _NARROWEST, _WIDEST = 14, 48
 
 def show(document: Mapping[str, Any], verbose: bool = False) -> None:
     """Print the summary on standard output; every kernel and note if `verbose`."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = terminal()
     for part in _summary(document, verbose, console.width):
         console.print(part)
 
@@ -28,7 +29,7 @@ def show(document: Mapping[str, Any], verbose: bool = False) -> None:
 def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -> str:
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width, no_color=True, highlight=False, markup=False, emoji=False)
+    console = into(buffer, width)
     for part in _summary(document, verbose, console.width):
         console.print(part)
     return buffer.getvalue()
@@ -144,9 +145,12 @@ def _candidate(one: Mapping[str, Any]) -> str:
 def _gate(document: Mapping[str, Any]) -> Iterable[RenderableType]:
     gate = document.get("gate")
     if gate is not None:
-        word, style = ("passed", "green") if gate["passed"] else ("failed", "red")
-        yield Text(
-            f"Gate {word}: {protocol(gate['protocol'])} has a mean error of {number(gate['value_percent'])} %, "
-            f"allowed are {gate['max_error_percent']:g} %.",
-            style=style,
-        )
+        yield Text(gate_words(gate), style="green" if gate["passed"] else "red")
+
+
+def gate_words(gate: Mapping[str, Any]) -> str:
+    """Whether the gate was passed, and by how much."""
+    return (
+        f"Gate {'passed' if gate['passed'] else 'failed'}: {protocol(gate['protocol'])} has a mean error of "
+        f"{number(gate['value_percent'])} %, allowed are {gate['max_error_percent']:g} %."
+    )

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eprof.console_streams import terminal
 from eprof.plain import printable
 
 Row = Mapping[str, Any]
@@ -118,6 +119,6 @@ def _table(*columns: str) -> Table:
 
 
 def _print(parts: Iterable[RenderableType]) -> None:
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = terminal()
     for part in parts:
         console.print(part)

@@ -260,3 +260,33 @@ def test_color_is_for_terminals_or_when_forced(eprof_command, real_log):
     assert "\x1b[" not in report(eprof_command, real_log(K20C), "--costs", "jetson-tk1").stdout
     forced = eprof_command("report", real_log(K20C), "--costs", "jetson-tk1", env={"FORCE_COLOR": "1"})
     assert "\x1b[" in forced.stdout
+
+
+@pytest.mark.parametrize("words", [["--format", "csv"], ["-q", "-o", "x.json"], ["--format", "json"]])
+def test_logs_that_were_left_out_are_told_where_no_summary_does(eprof_command, real_log, tmp_path, words):
+    for number in range(5):
+        (tmp_path / f"bad{number}.csv").write_text("no log\n")
+    done = report(eprof_command, real_log(K20C), "bad*.csv", "--costs", "gtx680", *words)
+    told = [line for line in done.stderr.splitlines() if "eft out" in line]
+    assert [line.partition(".csv")[0] for line in told[:3]] == [f"eprof: Left out: bad{n}" for n in range(3)]
+    assert told[3:] == ["eprof: 2 more logs are left out; the warnings in the document name them."]
+    shown = report(eprof_command, real_log(K20C), "bad0.csv", "--costs", "gtx680")
+    assert "Left out: bad0.csv" in " ".join(shown.stdout.split()) and not shown.stderr
+
+
+def test_standard_output_is_no_file(eprof_command, real_log):
+    done = eprof_command("report", real_log(K20C), "--format", "json", "-o", "-")
+    assert done.returncode == 2 and "-o -: name a file" in done.stderr
+
+
+def test_files_have_no_colours_whatever_the_terminal_has(eprof_command, real_log, tmp_path):
+    words = ("report", real_log(K20C), "--costs", "gtx680", "-o", "x.txt")
+    done = eprof_command(*words, env={"FORCE_COLOR": "1"})
+    assert "\x1b" in done.stdout
+    assert "\x1b" not in (tmp_path / "x.txt").read_text()
+
+
+def test_a_reader_that_goes_away_ends_a_listing(tmp_path):
+    code = f"{sys.executable} -m eprof counters 9.0 | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (141, "")

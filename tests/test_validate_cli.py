@@ -296,7 +296,8 @@ def test_a_run_with_a_meter_is_held_against_it(command, real_log, tmp_path):
     assert code == 0 and found["protocols"]["runs"]["mean_percent"] == pytest.approx(20)
     assert found["runs"][0]["predicted_j"] == pytest.approx(total) and "missing" in found["runs"][0]["marks"]
     assert found["protocols"]["runs"]["rmse_w"] is None
-    assert command("validate", path, "--costs", "jetson-tk1", "--max-error", "10%", "-q")[0] == 3
+    code, out, err = command("validate", path, "--costs", "jetson-tk1", "--max-error", "10%", "-q")
+    assert (code, out) == (3, "") and err.startswith("eprof: Gate failed: ") and "allowed are 10 %." in err
     page = tmp_path / "page.html"
     assert command("validate", path, "--costs", "jetson-tk1", "-o", page)[0] == 0
     assert "Whole programs" in page.read_text() and "lower bound" in page.read_text()

@@ -1,0 +1,25 @@
+"""What the terminal's summaries are printed to: standard output, or text for a file."""
+
+import io
+
+from rich.console import Console
+
+
+class _Terminal(Console):
+    """Standard output. rich would end the process by itself when its reader goes away; the door knows better."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the caller."""
+        raise BrokenPipeError
+
+
+def terminal() -> Console:
+    """For standard output; nothing in what is printed is markup."""
+    return _Terminal(highlight=False, markup=False, emoji=False)
+
+
+def into(buffer: io.StringIO, width: int) -> Console:
+    """For a file of `width` columns: no colours, whatever FORCE_COLOR says."""
+    return Console(
+        file=buffer, width=width, no_color=True, force_terminal=False, highlight=False, markup=False, emoji=False
+    )
