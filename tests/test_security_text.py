@@ -44,7 +44,7 @@ MARKDOWN = {
 JSON = {
     "report": export.to_json,
     "diff": diff_tables.to_json,
-    "roofline": export_roofline.to_json,
+    "roofline": lambda document: export_roofline.render("json", document),
     "tune": export.dumped,
 }
 RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\ud800-\udfff]")
