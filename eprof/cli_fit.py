@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eprof.cli_options import matching
 from eprof.errors import EprofError, UsageError
 from eprof.plain import printable
 
@@ -104,6 +105,7 @@ def _add_head(parser: argparse.ArgumentParser) -> None:
 
 def fit(options: argparse.Namespace) -> int:
     """`eprof fit`."""
+    options.inputs = matching(options.inputs)
     outputs = _outputs(options)
     _peaks(options.peak)
     if options.replicas < 0:

@@ -1,6 +1,10 @@
 """Options that mean the same in several commands, added once (docs/cli.md)."""
 
 import argparse
+import glob
+import os
+
+from eprof.errors import EprofError
 
 SUFFIXES = {
     ".html": "html",
@@ -51,3 +55,17 @@ def add_output(parser: argparse.ArgumentParser, what: str, replaced: str) -> Non
     )
     parser.add_argument("-f", "--force", action="store_true", help=f"overwrite existing {replaced}")
     parser.add_argument("--open", action="store_true", help="open the HTML report in a browser")
+
+
+def matching(names: list[str]) -> list[str]:
+    """Names of files, with the files that match in place of patterns. Raises EprofError for a pattern without any."""
+    found: list[str] = []
+    for name in names:
+        if os.path.lexists(name) or not glob.has_magic(name):
+            found.append(name)
+            continue
+        matches = sorted(glob.glob(name, recursive=True))
+        if not matches:
+            raise EprofError(f"{name}: no file matches this pattern.")
+        found += matches
+    return list(dict.fromkeys(found))

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof.cli_options import add_output
+from eprof.cli_options import add_output, matching
 from eprof.cli_output import deliver, of_document, planned
 from eprof.errors import EprofError, UsageError
 
@@ -67,6 +67,7 @@ def tune(options: argparse.Namespace) -> int:
     from eprof.tuning import document, objective
 
     wanted = objective.parse(options.objective, options.max_slowdown, options.power_limit)
+    options.inputs = matching(options.inputs)
     outputs = planned(options)
     tuning = _measured(options) if _are_measurements(options) else _profiled(options)
     found = document.document(tuning, wanted, options.command_line)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof.cli_options import add_output
+from eprof.cli_options import add_output, matching
 from eprof.cli_output import deliver, of_document, planned
 from eprof.errors import EprofError, UsageError
 from eprof.plain import printable
@@ -100,6 +100,7 @@ def validate(options: argparse.Namespace) -> int:
 
     from eprof.validation import document as documents
 
+    options.inputs = matching(options.inputs)
     outputs, limit = planned(options), _percent(options.max_error)
     if options.profile and options.costs is None:
         raise UsageError("--profile needs --costs, which says what a count pays.")

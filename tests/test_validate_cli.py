@@ -52,6 +52,17 @@ def test_a_table_is_scored_as_it_is(command, files):
     assert row["error_percent"] == pytest.approx(100 * (row["predicted_w"]["table"] / row["measured_w"] - 1))
 
 
+def test_patterns_name_files(command, files):
+    measured, costs = files
+    pattern = f"{str(measured)[:-6]}*{str(measured)[-4:]}"
+    whole = json.loads(command("validate", measured, "--costs", costs, "--format", "json")[1])
+    found = json.loads(command("validate", pattern, "--costs", costs, "--format", "json")[1])
+    assert found["protocols"] == whole["protocols"]
+    for name in ("validate", "fit", "tune"):
+        code, out, err = command(name, "/nowhere/*.csv")
+        assert (code, out) == (1, "") and err == "eprof: /nowhere/*.csv: no file matches this pattern.\n"
+
+
 def test_without_a_table_the_fit_is_validated(command, files):
     code, out, _ = command("validate", files[0], "--format", "json", "--jobs", 1)
     found = json.loads(out)
