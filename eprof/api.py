@@ -174,6 +174,8 @@ def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
     found: list[Path] = []
     missing: set[Path] = set()
     for one in inputs:
+        if str(one) == "":
+            raise UsageError("One of the inputs has an empty name; say which log, or leave it out.")
         path = Path("/dev/stdin" if str(one) == "-" else one)
         exists = os.path.exists(path)  # noqa: PTH110 - Path.exists raises where a folder may not be looked into
         if not exists and glob.has_magic(str(one)):

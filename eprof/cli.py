@@ -303,6 +303,8 @@ def _costs(options: argparse.Namespace) -> int:
 
     from eprof import costs, listing
 
+    if options.name is None and cli_config.asked(options, "setting"):
+        raise UsageError("--setting is one of a table's: eprof costs NAME --setting CORE/MEMORY.")
     if options.name is None:
         tables = [costs.load(name) for name in costs.tables()]
         rows = [

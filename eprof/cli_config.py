@@ -30,10 +30,17 @@ def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, all_of
     document = Document.read(Path(options.config))
     document.check_keys(document.data, all_of_them)
     taken = set(given)
+    options.configured = set()
     for key, value in document.data.items():
         value = _value(document, own.get(key, all_of_them[key]), value)
         if key in own and key not in taken:
             setattr(options, key, value)
+            options.configured.add(key)
+
+
+def asked(options: argparse.Namespace, key: str) -> bool:
+    """Whether the command line itself has this option: one of a file that serves all commands may have no use here."""
+    return getattr(options, key) not in (None, [], False) and key not in getattr(options, "configured", ())
 
 
 def _value(document: "Document", option: argparse.Action, value: Any) -> Any:

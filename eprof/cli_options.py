@@ -69,3 +69,18 @@ def matching(names: list[str]) -> list[str]:
             raise EprofError(f"{name}: no file matches this pattern.")
         found += matches
     return list(dict.fromkeys(found))
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on, for argparse."""
+    number = whole(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return number
+
+
+def whole(text: str) -> int:
+    """A whole number, for argparse."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from eprof.cli_config import asked
 from eprof.cli_options import add_output
 from eprof.cli_output import Result, deliver, planned
 from eprof.errors import CostError, UsageError
@@ -116,6 +117,8 @@ def roofline(options: argparse.Namespace) -> int:
 def _energy(options: argparse.Namespace) -> "Energy | None":
     """The kernels of the logs, priced with the first table at its first setting; None without logs."""
     if not options.inputs:
+        if any(asked(options, one) for one in ("kernel_name", "efficiency", "capability")):
+            raise UsageError("-k, --efficiency and --capability are about logs, and none is given.")
         return None
     from eprof import api
 

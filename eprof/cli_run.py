@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof.cli_options import add_output, add_pricing
+from eprof.cli_options import add_output, add_pricing, positive, whole
 from eprof.errors import CollectError, EprofError, LogError, UsageError, shortage
 from eprof.plain import printable
 
@@ -74,13 +74,13 @@ def add_run(commands: _Commands) -> argparse.ArgumentParser:
 def _add_measuring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profiler", choices=_PROFILERS, default="auto", help="default: the best that is usable here")
     parser.add_argument(
-        "--repeat", type=_positive, default=1, metavar="N", help="measure time and energy N times: medians and spreads"
+        "--repeat", type=positive, default=1, metavar="N", help="measure time and energy N times: medians and spreads"
     )
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="stop PROGRAM after S seconds")
     parser.add_argument(
-        "--launch-skip", type=_whole, default=0, metavar="N", help="do not count the first N kernel launches (ncu)"
+        "--launch-skip", type=whole, default=0, metavar="N", help="do not count the first N kernel launches (ncu)"
     )
-    parser.add_argument("--launch-count", type=_positive, metavar="N", help="count N kernel launches only (ncu)")
+    parser.add_argument("--launch-count", type=positive, metavar="N", help="count N kernel launches only (ncu)")
     parser.add_argument("--nvtx", metavar="NAME", help="count only inside this NVTX range (ncu)")
     parser.add_argument(
         "--dry-run",
@@ -95,19 +95,6 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lock-clocks", action="store_true", help="let ncu lock the clocks to their base (it does not otherwise)"
     )
-
-
-def _positive(text: str) -> int:
-    number = _whole(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
-    return number
-
-
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof.cli_options import add_output, matching
+from eprof.cli_options import add_output, matching, positive
 from eprof.cli_output import deliver, of_document, planned
 from eprof.errors import EprofError, UsageError
 
@@ -57,7 +57,7 @@ def add_tune(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--time", action="append", default=[], metavar="[KERNEL=]SECONDS", help="for logs without times"
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="processes at most (default: as many as cores)")
+    parser.add_argument("--jobs", type=positive, metavar="N", help="processes at most (default: as many as cores)")
     add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
     return parser
 

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof.cli_options import add_output, matching
+from eprof.cli_config import asked
+from eprof.cli_options import add_output, matching, positive
 from eprof.cli_output import deliver, of_document, planned
 from eprof.errors import EprofError, UsageError
 from eprof.plain import printable
@@ -89,7 +90,7 @@ def add_validate(commands: Any) -> argparse.ArgumentParser:
         help="logs of your kernels: which measured ones are like them",
     )
     parser.add_argument("--max-error", metavar="PERCENT", help="exit with 3 if a mean error is above this, e.g. 10%%")
-    parser.add_argument("--jobs", type=int, metavar="N", help="processes at most (default: as many as cores)")
+    parser.add_argument("--jobs", type=positive, metavar="N", help="processes at most (default: as many as cores)")
     add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
     return parser
 
@@ -106,6 +107,8 @@ def validate(options: argparse.Namespace) -> int:
         raise UsageError("--profile needs --costs, which says what a count pays.")
     files, runs = _sorted_inputs(options.inputs)
     table = _table(options.costs)
+    if asked(options, "setting") and not runs:
+        raise UsageError("--setting is about run directories; measurements tell their settings by themselves.")
     checked, notes = _validation(files, table, options) if files else (None, [])
     whole, more = _whole_runs(runs, options) if runs else ([], [])
     found = documents.document(

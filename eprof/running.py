@@ -98,6 +98,8 @@ def prepare(settings: Settings) -> Setup:
     _check_pricing(settings, collector, tool)
     if settings.time_only and TIME not in collector.kinds:
         raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
+    if collector.name != "ncu" and settings.lock_clocks:
+        raise UsageError(f"--lock-clocks is done by ncu; {collector.name} cannot.")
     if collector.name != "ncu" and (settings.launch_skip or settings.launch_count or settings.nvtx):
         raise UsageError(f"--launch-skip, --launch-count and --nvtx need ncu; {collector.name} cannot choose launches.")
     return Setup(settings, collector, tool, looked, table)

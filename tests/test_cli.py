@@ -290,3 +290,17 @@ def test_a_reader_that_goes_away_ends_a_listing(tmp_path):
     code = f"{sys.executable} -m eprof counters 9.0 | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["costs", "--setting", "852/924"], "eprof costs NAME --setting"),
+        (["roofline", "--costs", "gtx680", "-k", "x"], "-k, --efficiency and --capability are about logs"),
+        (["tune", "x.csv", "--jobs", "0"], "0 is not 1 or more"),
+        (["report", ""], "an empty name"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(eprof_command, words, says):
+    done = eprof_command(*words)
+    assert (done.returncode, done.stdout) == (2, "") and says in done.stderr, done.stderr

@@ -282,12 +282,16 @@ def _to_launches(
     if other.any():
         one = int(np.flatnonzero(other)[0])
         warnings.append(
-            f"{_these(other, names)}: times are of {timed[one]:.0f} launches, counters of {launches[one]:.0f}"
+            f"{_these(other, names)}: times are of {_many(timed[one])}, counters of {launches[one]:.0f}"
             f"{' (first kernel)' if other.sum() > 1 else ''}; brought to the counters' launches, so estimated"
         )
     scaled = np.where(other, time_s * np.divide(launches, timed, out=np.ones(len(names)), where=timed > 0), time_s)
     marks = np.where(np.isnan(time_s), int(Mark.MISSING), np.where(other, int(Mark.ESTIMATED), 0))
     return scaled, marks
+
+
+def _many(launches: float) -> str:
+    return f"{launches:.0f} launch{'' if launches == 1 else 'es'}"
 
 
 def _disagreements(

@@ -128,7 +128,8 @@ def configuration(data: bytes) -> None:
     with as_file(data, "eprof.toml") as path, strictly(data):
         found = argparse.Namespace(config=path)
         cli_config.fill(found, (), own, every)
-        for key, value in vars(found).items():
+        for key in found.configured:
+            value = getattr(found, key)
             if isinstance(own[key].default if key in own else None, list):
                 assert all(isinstance(one, str) for one in value), key
             else:
