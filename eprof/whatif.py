@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from eprof.arrays import Floats, columns_of, known_or_zero, known_sum, scaled
@@ -21,6 +22,7 @@ from eprof.energy import attribute
 from eprof.errors import CostError, EprofError, UsageError
 from eprof.marks import Mark, names
 from eprof.rooflines import flops_of, machines, traffic_of
+from eprof.timemodel import of_table
 from eprof.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ _HELP = (
     "integer=free"
 )
 SHARE = "each kernel keeps its share of the roofline's speed"
+AT_CLOCKS = "DRAM traffic goes with the memory clock, the rest of the time with the core clock"
 SAME_TIME = "times stay as they are"
 ROOF_TIME = "a kernel's time changes by as much as the roofline's"
 
@@ -55,6 +58,16 @@ class Work:
         marks = np.bitwise_or.reduce(self.counts.marks.to_numpy(dtype=np.int64), axis=0)
         pairs = zip(whole.tolist(), marks.tolist(), strict=True)
         return {str(word): pair for word, pair in zip(self.counts.table.columns, pairs, strict=True)}
+
+    @cached_property
+    def dram_byte(self) -> Floats:
+        """Of each kernel; NaN where reads or writes are not known."""
+        return np.asarray(columns_of(self.counts.table, ("dram_read", "dram_write")).sum(axis=1))
+
+    @cached_property
+    def on_the_roof(self) -> npt.NDArray[np.bool_]:
+        """The kernels whose time is the roofline's: they were simulated (`modelled.model_time`)."""
+        return np.asarray(self.counts.kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.SIMULATED), dtype=bool)
 
     @cached_property
     def under_the_roof(self) -> tuple[Floats, Floats, Floats]:
@@ -250,12 +263,32 @@ def race(now: Scenario) -> _Changed:
 
 
 def at_setting(now: Scenario, setting: str) -> Scenario:
-    """Another DVFS setting of the same table: T' = T T_roof'/T_roof; not known where there is no roofline."""
+    """Another DVFS setting of the same table, with the times that `timemodel` gives there, as `eprof tune` has them."""
     assert now.table is not None
     priced = now.table.at(setting)
     marks = now.costs.marks & Mark.ASSUMED
     other = replace(now, costs=replace(priced, charges=_with(priced.charges, marks), marks=priced.marks | marks))
-    return replace(other, time_s=now.time_s * other.roof_s() / now.roof_s())
+    return replace(other, time_s=_times_at(now, other))
+
+
+def _times_at(now: Scenario, other: Scenario) -> Floats:
+    """Times in s at another setting. T' = T T_roof'/T_roof where T is the roofline's, of simulated kernels, and where
+    DRAM bytes are not known; NaN without a roofline.
+    """
+    assert now.table is not None
+    here, there, traffic = now.costs.setting, other.costs.setting, now.work.dram_byte
+    roofed = now.work.on_the_roof | np.isnan(traffic)
+    kept = now.time_s * other.roof_s() / now.roof_s() if roofed.any() else now.time_s
+    if here.core_mhz is None or here.memory_mhz is None or there.core_mhz is None or there.memory_mhz is None:
+        return kept
+    clocks = (here.core_mhz, here.memory_mhz), (there.core_mhz, there.memory_mhz)
+    return np.where(roofed, kept, of_table(now.table).at(now.time_s, np.nan_to_num(traffic), *clocks))
+
+
+def _assumed(now: Scenario) -> str:
+    """What is taken for granted about times at other settings."""
+    roofed = now.work.on_the_roof
+    return SHARE if roofed.all() else AT_CLOCKS if not roofed.any() else f"{AT_CLOCKS}; simulated kernels: {SHARE}"
 
 
 def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
@@ -269,7 +302,7 @@ def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
     if now.table is None or now.costs.peaks == Peaks():
         raise UsageError(f"--what-if setting={value}: {now.costs.name} tells no peaks, so time there is not known.")
     other = at_setting(now, value)
-    return other, f"at {other.costs.setting.label} MHz", SHARE
+    return other, f"at {other.costs.setting.label} MHz", _assumed(now)
 
 
 def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
@@ -392,7 +425,7 @@ def _label(key: str) -> str:
 def clocks(energy: "Energy") -> dict[str, Any] | None:
     """Energy and time at every pair of clocks whose voltages the table knows; None if it knows one setting only.
 
-    Each kernel is taken to keep its share of the roofline's speed. How much rests on that shows the range of the
+    Times are those of `at_setting`. How much rests on them shows the range of the
     lowest: the same prices with times that follow the core clock alone, or the memory clock alone.
     """
     if energy.costs is None or energy.table is None or energy.costs.peaks == Peaks():
@@ -408,7 +441,7 @@ def clocks(energy: "Energy") -> dict[str, Any] | None:
     fastest = min(known, key=lambda row: (float(row["time_s"]), float(row["energy_j"])))
     return {
         "modelled": True,
-        "assumes": SHARE,
+        "assumes": _assumed(start),
         "marks": names(totals(start).marks | Mark.ESTIMATED),
         "settings": found,
         "lowest": {**lowest, "energy_range_j": _range(start, lowest)},
@@ -440,7 +473,7 @@ def _clock(start: Scenario, core: float, memory: float) -> dict[str, Any] | None
 
 
 def _range(start: Scenario, row: Mapping[str, Any]) -> list[float | None]:
-    """Lowest and highest energy at a setting over three readings of its time: the roofline, core or memory clock."""
+    """Lowest and highest energy at a setting over three readings of its time: the model's, core or memory clock."""
     there = at_setting(start, f"{row['core_mhz']:g}/{row['memory_mhz']:g}")
     now, then = start.costs.setting, there.costs.setting
     energies = [row["energy_j"]]

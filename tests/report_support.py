@@ -271,7 +271,7 @@ def _clocks(parts: Cell, time_s: float) -> Cell:
     lowest = min(settings, key=lambda one: one["energy_j"])
     low = {**lowest, "energy_range_j": [lowest["energy_j"], lowest["energy_j"] * 1.2]}
     fastest = min(settings, key=lambda one: one["time_s"])
-    share = "each kernel keeps its share of the roofline's speed"
+    share = "DRAM traffic goes with the memory clock, the rest of the time with the core clock"
     return {
         "modelled": True,
         "assumes": share,

@@ -17,7 +17,7 @@ ROOMS = [
     ["logs"],
     ["runs"],
     ["counters", "counts", "times", "checks"],
-    ["costtable", "costfile", "costs", "energy", "modelled"],
+    ["costtable", "costfile", "costs", "energy", "modelled", "timemodel"],
     ["plan", "planning"],
     ["rooflines", "grouping"],
     ["profile", "document", "whatif", "roofline_document"],

@@ -14,9 +14,11 @@ from eprof.errors import CostError, EprofError
 from eprof.marks import NONE, Mark
 from eprof.measurements import Measurements
 from eprof.measurements.values import COUNTED
+from eprof.modelled import roofline_s
 from eprof.profile import Energy
+from eprof.timemodel import TimeModel, of_table
 from eprof.tuning.grid import Floats, Grid, Point
-from eprof.tuning.timemodel import TimeCheck, Timed, TimeModel, check
+from eprof.tuning.timemodel import TimeCheck, Timed, check
 from eprof.validation.candidates import by_price
 from eprof.validation.protocols import settings as setting_keys
 
@@ -56,8 +58,12 @@ def from_profile(
     points, costs, refused = _points(table, wanted)
     assert energy.costs is not None
     here = Point(*_clocks(now or energy.costs.setting.label))
-    model = TimeModel(_byte_per_cycle(table))
+    model = of_table(table)
     dram = counts.table["dram_read"] + counts.table["dram_write"]
+    # The time of a simulated kernel is the roofline's, at every setting.
+    roofed = (counts.kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.SIMULATED)) != 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        at_roof = counts.kernels["time_s"].to_numpy(dtype=float) / roofline_s(counts.table, energy.costs)
     joules, seconds, marks = (
         [],
         [],
@@ -65,6 +71,8 @@ def from_profile(
     )
     for point, one in zip(points, costs, strict=True):
         times = _times(model, counts, dram, here, point)
+        if roofed.any():
+            times = np.where(roofed, at_roof * roofline_s(counts.table, one), times)
         split = attribute(_timed(counts, times), one)
         joules.append(split.total_j.where(~np.isnan(times)).to_numpy(dtype=float))
         seconds.append(times)
@@ -76,6 +84,11 @@ def from_profile(
         for at in range(len(counts.kernels))
     ]
     beyond = _beyond(table, counts, energy)
+    if roofed.any():
+        refused.append(
+            f"The times of simulated kernels ({int(roofed.sum())} of {len(roofed)}) are the roofline's over the "
+            "efficiency at every setting, and not those of the model above."
+        )
     notes = [*energy.costs.notes, *refused, *beyond, *_profile_notes(counts, dram, marks, here, place, table, now_from)]
     about = {"kind": "table", "name": table.name, "device": table.device, "source": table.source}
     title = energy.profile.title
@@ -109,18 +122,6 @@ def _point(setting: Setting, marks: Mark, found: str, listed: bool) -> Point:
 def _clocks(label: str) -> tuple[float, float]:
     core, _, memory = label.partition("/")
     return float(core), float(memory)
-
-
-def _byte_per_cycle(table: CostTable) -> float | None:
-    """The peak of DRAM in bytes a memory clock cycle: the table's, else the most that it was fitted to."""
-    peak, mhz = table.at().peaks.dram_gb_per_s, table.default.memory_mhz
-    if peak is not None and mhz:
-        return peak * 1e3 / mhz
-    seen = table.fit.data.get("range", {}) if table.fit is not None else {}
-    if seen.get("dram_byte") and seen.get("memory_mhz") and seen["dram_byte"][1] > 0:
-        # 1e9 bytes a second; reached, as far as is known, at the highest memory clock.
-        return float(seen["dram_byte"][1]) * 1e3 / float(seen["memory_mhz"][1])
-    return None
 
 
 def _times(model: TimeModel, counts: Counts, dram: pd.Series, here: Point, point: Point) -> Floats:
@@ -179,7 +180,7 @@ def _profile_notes(
     if place is None:
         notes.append(f"{here.label} MHz, where the profile was taken, is not among the settings compared.")
     untimed = int((dram.isna() & counts.kernels["time_s"].notna()).sum())
-    if untimed and _byte_per_cycle(table) is not None:
+    if untimed and of_table(table).byte_per_cycle is not None:
         notes.append(
             f"{untimed} of {len(counts.kernels)} kernels have no count of DRAM bytes, so their time at other settings "
             "is not known, nor that of the program."
