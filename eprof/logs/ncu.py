@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eprof.errors import LogError
-from eprof.logs import ncu_long, ncu_parts, ncu_rows, ncu_wide, nsys_trace
+from eprof.logs import ncu_broken, ncu_long, ncu_parts, ncu_rows, ncu_wide, nsys_trace
 from eprof.logs.ncu_folding import Numbers, joined, whole_launches
 from eprof.logs.ncu_long import TIMES, Long, Part
 from eprof.logs.ncu_messages import CSV, Messages
@@ -93,6 +93,7 @@ class _Open:
     folded: list[Part] = field(default_factory=list)
     fold_from: int = 0
     numbers: Numbers = field(default_factory=Numbers)
+    rest: list[str] = field(default_factory=list)
 
     def done(self) -> Long | Wide:
         """The rows that are there, put together."""
@@ -114,7 +115,7 @@ class _Reader:
         self.several: list[str] = []
         self.unknown: list[int] = []
         self.program: str | None = None
-        self.lines, self.is_cut = 0, False
+        self.lines, self.is_cut, self.is_mended = 0, False, False
 
     def feed(self, lines: Lines, top: Lines, found: Sequence[tuple[Section, Lines]]) -> None:
         """The next lines: the rest of the section that is open (`top`), and further sections."""
@@ -177,6 +178,8 @@ class _Reader:
             return
         self.program = self.program or _program(one.section, lines)
         found = ncu_rows.rows(one.section, lines, one.wanted, one.texts)
+        if one.section.kind == ncu_rows.SUMMARY and ncu_broken.perhaps(lines, found, one.rest):
+            found = self._mended(one, lines, found)
         if one.section.kind == ncu_rows.RAW:
             one.units = one.units or ncu_wide.units_of(one.section, lines, found)
             one.sample.add(one.section, lines)
@@ -187,6 +190,18 @@ class _Reader:
             self._stray(nsys_trace.add(self.nsys, one.section, found.tables))
         else:
             self._hold(one, found.tables)
+
+    def _mended(self, one: _Open, lines: Lines, found: Rows) -> Rows:
+        """The rows of a summary that ncu broke, put together again; as they were found if it is not that."""
+        mended = ncu_broken.mended(one.section, lines, one.rest)
+        if mended is None and one.rest:
+            self._skip(",".join(one.rest))
+        one.rest = mended.rest if mended else []
+        if mended is None:
+            return found
+        self.is_mended = self.is_mended or len(mended.lines.starts) > 0
+        whole = ncu_rows.rows(one.section, mended.lines, one.wanted, one.texts)
+        return Rows(whole.tables, ncu_broken.others(lines), whole.misfits)
 
     def _hold(self, one: _Open, tables: Sequence[pa.Table]) -> None:
         one.found.tables += tables
@@ -236,8 +251,13 @@ class _Reader:
 
     def _close(self) -> None:
         """All rows are there: put them together."""
+        self.page.end()
+        for kind in COLUMNS:
+            self._take(kind)
         for one in (*self.sections, *self.pages.values()):
             if one.section.kind not in (*_NO_COLUMNS, ncu_rows.TRACE):
+                if one.rest and not one.found.tables:
+                    self._skip(",".join(one.rest))
                 done = one.done()
                 self._stray(done.stray)
                 if one.folded and isinstance(done, Long):
@@ -296,6 +316,8 @@ class _Reader:
         yield from not_known(parts)
         if any(part.kind == ncu_rows.SUMMARY for part in parts):
             yield "totals of a summary are its averages times the invocations; averages are rounded to two decimals"
+        if self.is_mended:
+            yield ncu_broken.NOTE
         yield from self.page.notes()
         yield from self.nsys.notes()
         yield from self._unread(bool(parts))

@@ -38,6 +38,7 @@ LABELS = {
     "Block Size": "launch__block_size",
     "Registers Per Thread": "launch__registers_per_thread",
 }
+_LABEL_AND_NAME = re.compile(r".* \(([a-z][a-z0-9]*__[\w.]+)\)")
 _SAMPLE = 4096
 _FEW = 512
 _WHOLE = re.compile("[0-9][0-9,]{0,15}")
@@ -136,6 +137,7 @@ def gather(section: Section, found: Rows) -> Long:
         if place not in texts:
             name = section.columns[place - section.prefix]
             codes[name], words[name] = coded(table[str(place)]) if table is not None else (np.zeros(0, np.int32), [])
+    codes["Metric Name"], words["Metric Name"] = _named(codes["Metric Name"], words["Metric Name"])
     cells = table[str(texts[0])].combine_chunks() if table is not None else pa.array([], pa.string())
     keep = np.ones(len(cells), dtype=bool)
     for name in ("ID", "Process ID", "Invocations"):
@@ -146,6 +148,17 @@ def gather(section: Section, found: Rows) -> Long:
     if not keep.all():
         codes, cells = {name: one[keep] for name, one in codes.items()}, cells.filter(pa.array(keep))
     return Long(section, codes, words, ncu_instances.totals(cells), stray, cells)
+
+
+def _named(codes: Array, words: list[str]) -> tuple[Array, list[str]]:
+    """Metrics by name where the page has label and name, as `--print-metric-name label-name` does."""
+    found = [_LABEL_AND_NAME.fullmatch(word) if word.endswith(")") else None for word in words]
+    if not any(found):
+        return codes, words
+    names = [one[1] if one else word for one, word in zip(found, words, strict=True)]
+    own = list(dict.fromkeys(names))
+    place = {name: number for number, name in enumerate(own)}
+    return np.array([place[name] for name in names], dtype=codes.dtype)[codes], own
 
 
 def _leave_out(keep: Array, codes: Array, words: Sequence[str], is_good: Callable[[str], object]) -> None:

@@ -29,6 +29,7 @@ _HEADER = re.compile(
 )
 # A script may have left out columns: what is needed is a number first, the kernel, and metrics.
 _FEWER = re.compile(rf'(?<![\w "])"?(?:ID|Process ID)"?{_SEPARATOR}')
+_ALIASES = {"Device Id": "Device"}  # of summaries up to 2022
 _NAMES = {LONG: ("Metric Name", "Metric Unit", "Metric Value"), SUMMARY: ("Metric Name", "Metric Unit", "Average")}
 ALL = frozenset(range(1 << 16))  # of the columns, to be read as text
 _CODED = pa.dictionary(pa.int32(), pa.string())
@@ -109,7 +110,7 @@ def _section(line: str) -> Section | None:
     own, before = line[start:], line[:start]
     delimiter = max(",;\t", key=own.count)
     section = Section("", [], delimiter=delimiter, is_spaced=f'"{delimiter} "' in own)
-    section.columns = [name.strip() for name in section.split(own)]
+    section.columns = [_ALIASES.get(name.strip(), name.strip()) for name in section.split(own)]
     section.prefix = len(split(before, delimiter)) - 1 if before.endswith(delimiter) else 0
     section.kind = _kind(section.columns)
     if found and found.lastgroup:
