@@ -47,8 +47,9 @@ class Settings(NamedTuple):
     def request(self) -> Request:
         """What of it a collector needs to know."""
         return Request(
-            self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx, lock_clocks=self.lock_clocks
-        )
+            self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
+            lock_clocks=self.lock_clocks, time_only=self.time_only,
+        )  # fmt: skip
 
 
 class Setup(NamedTuple):

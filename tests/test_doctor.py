@@ -1,11 +1,13 @@
 """`eprof doctor`: every problem with the command that mends it, in words and as JSON."""
 
+import errno
 import json
+import os
 
 import pytest
 import warm
 
-from eprof.collect import doctor
+from eprof.collect import doctor, machine
 
 
 def examine(bench, *options, **env):
@@ -87,6 +89,20 @@ def test_whose_switch_the_counter_permission_is(tmp_path, value, ok, monkeypatch
     if ok is False:
         assert "ERR_NVGPUCTRPERM" in found["counter permission"].detail
         assert "NVreg_RestrictProfilingToAdminUsers=0" in found["counter permission"].remedy
+
+
+@pytest.mark.parametrize(("number", "there"), [(errno.ENXIO, False), (errno.ENODEV, False), (errno.EPERM, True)])
+def test_a_device_file_without_a_driver_is_no_gpu(tmp_path, monkeypatch, number, there):
+    """NVIDIA's libraries make /dev/nvidiactl when root runs them, where there is no driver too (nvidia-smi 535.261)."""
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "nvidiactl").touch()
+    assert machine.has_nvidia_device(tmp_path)
+
+    def refused(path, flags, *_):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr("os.open", refused)
+    assert machine.has_nvidia_device(tmp_path) is there
 
 
 def test_a_jetson_board(tmp_path):

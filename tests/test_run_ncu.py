@@ -80,6 +80,15 @@ def test_what_ncu_complains_of_is_told_in_one_sentence(hopper, mode, code, says)
     assert not (hopper.folder / "program.eprof" / "report.html").exists()
 
 
+def test_without_a_driver_ncu_does_not_run_the_program(hopper):
+    """Its exit code, and the one in its log, are then its own."""
+    done = hopper.run(hopper.script("echo run >> runs; exit 3\n"), env={"STAND_IN": "no-driver"})
+    assert done.returncode == 3, done.stderr
+    assert (hopper.folder / "runs").read_text() == "run\n"
+    assert "ended with" not in done.stderr
+    assert "No kernel ran" not in done.stderr
+
+
 @pytest.mark.parametrize(("body", "code"), [("exit 5", 5), ("kill -SEGV $$", 139)])
 def test_the_programs_own_end_passes_through(hopper, body, code):
     done = hopper.run("--no-report", hopper.script(body + "\n"))
@@ -226,6 +235,17 @@ def test_repeated_traces_give_the_median(traced):
     assert any("medians over 3 repetitions" in one for one in found["warnings"])
 
 
+@pytest.mark.parametrize("mode", ["no-kernel", "no-importer", "mute"])
+def test_time_only_promises_no_times_of_ncu(hopper, mode):
+    hopper.nsys(mode)
+    done = hopper.run("--time-only", hopper.script("echo out\n"))
+    assert done.returncode == 1
+    assert done.stdout == "out\n"
+    assert "so kernels have no times" in done.stderr
+    assert "ncu's own" not in done.stderr
+    assert "Nothing was collected to report on; the run is kept in program.eprof." in done.stderr
+
+
 def test_a_real_table_of_nsys_replayed(traced):
     from conftest import SHARED
 
@@ -259,6 +279,7 @@ def test_the_dry_run_shows_the_trace(traced):
         ("killed", "nsys wrote no trace (signal 9;"),
         ("no-kernel", "nsys saw no kernel"),
         ("torn", "nsys could not make a table of its trace time-1.nsys-rep"),
+        ("no-importer", "cannot read its own trace logs/time-1.qdstrm back"),
     ],
 )
 def test_without_a_trace_the_times_are_of_ncu_and_estimated(hopper, mode, says):

@@ -6,6 +6,8 @@ import shutil
 import pytest
 
 from eprof import api
+from eprof.collect.collector import COUNTERS, Place, Request, Tool
+from eprof.collect.collectors.nvprof import COLLECTOR
 
 
 @pytest.fixture
@@ -120,6 +122,8 @@ def test_energy_is_measured_in_a_run_of_its_own(kepler):
         ("permission", 1, "NVreg_RestrictProfilingToAdminUsers=0"),
         ("cc80", 1, "use ncu"),
         ("silent", 1, "nvprof wrote no log"),
+        ("no-driver", 1, "found no NVIDIA driver (libcuda.so.1): install one"),
+        ("no-device", 1, "see whether nvidia-smi works here"),
         ("overflow", 0, "overflowed"),
     ],
 )
@@ -129,6 +133,31 @@ def test_what_nvprof_complains_of_is_told_in_one_sentence(kepler, mode, code, sa
     assert done.returncode == code, done.stderr
     assert says in done.stderr
     assert kepler.manifest()["warnings"]
+
+
+def test_without_a_driver_the_exit_code_is_the_programs(kepler):
+    done = kepler.run("--no-report", kepler.script("exit 3\n"), env={"STAND_IN": "no-driver"})
+    assert done.returncode == 3, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "is_event"),
+    [
+        ("gld_transactions", False),  # CUPTI 11.8 numbers these as metrics
+        ("gst_requested_throughput", False),
+        ("l1_cache_global_hit_rate", False),
+        ("l2_tex_read_transactions", False),
+        ("gld_inst_8bit", True),
+        ("gst_request", True),
+        ("l1_global_load_hit", True),
+        ("l1_shared_bank_conflict", True),
+        ("fb_subp0_read_sectors", True),
+    ],
+)
+def test_events_and_metrics_are_asked_for_as_such(tmp_path, name, is_event):
+    tool = Tool("nvprof", True, "", "/usr/bin/nvprof")
+    command = COLLECTOR.step(COUNTERS, tool, Request(("./a",)), Place(tmp_path), [name]).command
+    assert command[command.index(name) - 1] == ("--events" if is_event else "--metrics")
 
 
 @pytest.mark.parametrize(("body", "code"), [("exit 5", 5), ("kill -SEGV $$", 139)])

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from run_support import STAND_INS, block
 
 from eprof import api
+from eprof.collect import process
+from eprof.collect.signals import held
 from eprof.errors import LogError
 
 # Two processes that write their blocks in small pieces, taking turns in the middle of lines.
@@ -148,3 +151,18 @@ def test_two_real_programs_at_once(bench):
     assert found["launches"] == 12 + 9 + 2
     assert found["counts"]["fp64_fma"]["value"] == 12 * 256 + 9 * 512
     assert any("2 processes" in one and "10 to 13 launches each" in one for one in found["warnings"])
+
+
+def test_a_profiler_of_several_processes_is_spared(tmp_path):
+    """The real `ncu` is a shell script around `nsight-compute/.../ncu`, around a launcher, around the program."""
+    home = tmp_path / "nsight-compute" / "target"
+    home.mkdir(parents=True)
+    shutil.copy("/bin/sh", home / "ncu")
+    wrapper, log = tmp_path / "ncu", tmp_path / "log"
+    wrapper.write_text(f"#!/bin/sh\n{home}/ncu -c 'sleep 30; echo $? > {log}'\n:\n")
+    wrapper.chmod(0o755)
+    with held() as signals:
+        ended = process.run([str(wrapper)], signals, timeout_s=0.3, wrapped=True)
+    assert ended.timed_out
+    assert ended.seconds < 5
+    assert log.read_text() == "143\n"

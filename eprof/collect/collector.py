@@ -38,6 +38,7 @@ class Request(NamedTuple):
     launch_count: int | None = None
     nvtx: str | None = None
     lock_clocks: bool = False
+    time_only: bool = False
 
 
 class Offer(NamedTuple):
@@ -62,12 +63,14 @@ class Then(NamedTuple):
     """What makes a log of what a measurement left: a command whose standard output becomes `log`.
 
     It is run if there is a `source`, which is kept; the files `beside` are by-products, and are not.
+    lost: what follows if no log comes of it, as half a sentence.
     """
 
     command: tuple[str, ...]
     source: Path
     log: Path
     beside: tuple[Path, ...] = ()
+    lost: str = ""
 
 
 class Step(NamedTuple):
@@ -104,6 +107,7 @@ class Verdict(NamedTuple):
 
     failed: the measurement did not take place. kernels: 0 if the profiler says that there were none, None: not told.
     tells_status: whether the exit code, where no log tells it, is the program's and not the profiler's own.
+    goes_on: another profiler may see kernels where this one saw none.
     """
 
     messages: tuple[str, ...] = ()
@@ -111,6 +115,7 @@ class Verdict(NamedTuple):
     failed: bool = False
     kernels: int | None = None
     tells_status: bool = True
+    goes_on: bool = False
 
 
 class Collector(ABC):
@@ -153,8 +158,8 @@ class Collector(ABC):
         """The measurement `what`; `counters` are the profiler's names of what to collect."""
 
     @abstractmethod
-    def judge(self, step: Step, ended: Ended, logs: Sequence[Path]) -> Verdict:
-        """What happened in a step."""
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
+        """What happened in a step. errors: its standard error; "" in the first step, whose output is passed on."""
 
     def is_log(self, path: Path) -> bool:
         """Whether a file is a log, where processes that are not profiled leave files too."""
@@ -189,10 +194,14 @@ def choose(wanted: str, program: str = "") -> tuple[Collector, Tool, list[Tool]]
         looked.append(tool)
         if tool.usable:
             return one, tool, looked
-    reasons = " ".join(f"{tool.name}: {tool.why}{_mend(tool)}" for tool in looked)
+    alike = dict.fromkeys((tool.why, tool.remedy) for tool in looked)
+    reasons = " ".join(
+        f"{', '.join(tool.name for tool in looked if (tool.why, tool.remedy) == (why, remedy))}: {why}{_mend(remedy)}"
+        for why, remedy in alike
+    )
     which = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
     raise CollectError(f"{which} {reasons}")
 
 
-def _mend(tool: Tool) -> str:
-    return f" ({tool.remedy})." if tool.remedy else "."
+def _mend(remedy: str | None) -> str:
+    return f" ({remedy})." if remedy else "."

@@ -1,16 +1,31 @@
 """What this machine has, found by looking at files alone."""
 
+import errno
+import os
 from pathlib import Path
 
 ROOT = Path("/")
-_DEVICES = ("dev/nvidiactl", "dev/nvidia0", "dev/nvhost-gpu", "dev/nvgpu", "dev/dxg")
+_CONTROL = "dev/nvidiactl"
+_BOARDS = (_CONTROL, "dev/nvidia0")
+_OTHERS = ("dev/nvhost-gpu", "dev/nvgpu", "dev/dxg")
 _PARAMETERS = "proc/driver/nvidia/params"
 _VERSION = "proc/driver/nvidia/version"
 
 
 def has_nvidia_device(root: Path = ROOT) -> bool:
     """Whether there is a device file of an NVIDIA GPU (of a Jetson, or of Windows behind WSL, too)."""
-    return any((root / name).exists() for name in _DEVICES)
+    if any((root / name).exists() for name in _OTHERS):
+        return True
+    return any((root / name).exists() for name in _BOARDS) and not _abandoned(root / _CONTROL)
+
+
+def _abandoned(path: Path) -> bool:
+    """Whether no driver stands behind a device file: NVIDIA's libraries make it for root, driver or not."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+    except OSError as err:
+        return err.errno in (errno.ENXIO, errno.ENODEV)
+    return False
 
 
 def driver_version(root: Path = ROOT) -> str | None:

@@ -10,19 +10,27 @@ PERMISSION_REMEDY = (
     "NVreg_RestrictProfilingToAdminUsers=0` into /etc/modprobe.d/nvidia-profiler.conf, rebuild the initramfs and "
     "reboot; on a shared machine or in a container it is the host administrator's switch"
 )
+_NO_DRIVER = (
+    "The profiler found no NVIDIA driver (libcuda.so.1): install one, start a container with --gpus all, or use "
+    "--profiler oclgrind."
+)
 _LONGEST_LOG = 8 << 20
 
 
 class Known(NamedTuple):
-    """A message: the pattern in a log, what it means and what to do; `fatal`: nothing was collected."""
+    """A message: the pattern in a log, what it means and what to do.
+
+    fatal: nothing was collected. unstarted: the program was not even run.
+    """
 
     pattern: str
     sentence: str
     fatal: bool = True
+    unstarted: bool = False
 
 
-def _known(pattern: str, sentence: str, fatal: bool = True) -> Known:
-    return Known(pattern, sentence, fatal)
+def _known(pattern: str, sentence: str, fatal: bool = True, unstarted: bool = False) -> Known:
+    return Known(pattern, sentence, fatal, unstarted)
 
 
 KNOWN = (
@@ -42,12 +50,15 @@ KNOWN = (
         r"Profiling is not supported on device|Unsupported GPU",
         "ncu does not know this GPU: use nvprof for capability below 7.0, or a newer ncu for a newer GPU.",
     ),
+    _known(r"unable to locate cuda driver library|Driver could not be loaded", _NO_DRIVER),
+    _known(r"failed to connect to the CUDA driver", _NO_DRIVER, unstarted=True),
     _known(
-        r"unable to locate cuda driver library|failed to connect to the CUDA driver|Driver could not be loaded",
-        "The profiler found no NVIDIA driver on this machine: install one, or use --profiler oclgrind.",
+        r"CUDA device error, GPU profiling skipped",
+        "CUDA finds no GPU that it can use: see whether nvidia-smi works here; a container needs --gpus all, a job a "
+        "GPU of its own, and the driver must not be older than the profiler.",
     ),
     _known(
-        r"incompatible CUDA driver version|CUDA device error, GPU profiling skipped",
+        r"incompatible CUDA driver version",
         "The profiler and the driver do not fit together: install the profiler of the driver's CUDA version.",
     ),
     _known(
@@ -99,30 +110,35 @@ _KILLED = r"(?:Application )?received signal (\d+)"
 
 
 class Said(NamedTuple):
-    """What logs say: sentences, whether the collection failed, that no kernel ran, and the program's own status."""
+    """What logs say: sentences, whether the collection failed, that no kernel ran, and the program's own status.
+
+    unstarted: the program was not even run, so a status in the logs is none of its.
+    """
 
     sentences: tuple[str, ...]
     fatal: bool
     no_kernels: bool
     status: int | None
+    unstarted: bool = False
 
 
 def understand(texts: Iterable[str]) -> Said:
     """What the texts of a profiler's logs mean."""
     sentences: list[str] = []
-    fatal = no_kernels = False
+    fatal = no_kernels = unstarted = False
     status: int | None = None
     for text in texts:
         for known in KNOWN:
             if re.search(known.pattern, text):
                 sentences.append(known.sentence)
                 fatal |= known.fatal
+                unstarted |= known.unstarted
         no_kernels |= bool(re.search(_NO_KERNELS, text))
         if found := re.search(_KILLED, text):
             status = 128 + int(found[1])
         elif found := re.search(_RETURNED, text):
             status = int(found[1]) & 0xFF
-    return Said(tuple(dict.fromkeys(sentences)), fatal, no_kernels, status)
+    return Said(tuple(dict.fromkeys(sentences)), fatal, no_kernels, status, unstarted)
 
 
 def texts(paths: Sequence[Path]) -> list[str]:

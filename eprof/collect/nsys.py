@@ -22,7 +22,10 @@ _REPORT, _OLD_REPORT = "cuda_gpu_kern_sum", "gpukernsum"
 _GRAPHS = "--cuda-graph-trace"
 _HEADER = r'(?m)^"?Time ?\(%\)"?,.*\bInstances\b.*$'
 _ROW = r'(?m)^"?[\d.]+"?,"?[\d.]+"?,"?(\d+)"?,'
-FALLBACK = "so the times of kernels are ncu's own, of replayed, cold kernels, and estimated"
+_FALLBACK = "so the times of kernels are ncu's own, of replayed, cold kernels, and estimated"
+_NO_TIMES = "so kernels have no times"
+_NO_IMPORTER = r"importer binary and its dependencies were not found|Unable to retrieve the importer version"
+_WHOLE = "install all of Nsight Systems, not its target part alone: sudo apt install nsight-systems"
 
 
 class _Abilities(NamedTuple):
@@ -58,6 +61,11 @@ def why_not(request: Request) -> str | None:
     return None
 
 
+def lost(request: Request) -> str:
+    """What follows where nsys times nothing, as half a sentence."""
+    return _NO_TIMES if request.time_only else _FALLBACK
+
+
 @functools.cache
 def _abilities(path: str) -> _Abilities:
     reports = ask([path, "stats", "--help-reports"])
@@ -87,6 +95,7 @@ def step(what: str, request: Request, place: Place) -> Step:
             trace,
             log,
             (trace.with_suffix(".sqlite"),),
+            lost(request),
         ),
     )  # fmt: skip
 
@@ -98,21 +107,21 @@ def launches(path: Path) -> int:
     return sum(int(one) for one in re.findall(_ROW, text[header.end() :])) if header else 0
 
 
-def judge(then: Then, ended: Ended) -> Verdict:
+def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
     """What a trace told. It never ends the run: without it ncu's own times are left."""
-    if not then.source.is_file():
-        end = f"exit code {ended.code}" if ended.signal is None else f"signal {ended.signal}"
-        said = f"nsys wrote no trace ({end}; what it said is in output/), {FALLBACK}."
-        return Verdict((said,), tells_status=False)
-    # 0 may be its own; any other code is the program's, for it left a trace.
+    # 0 may be its own; any other code is the program's, if it left a trace.
     tells = bool(ended.code)
+    if not then.source.is_file():
+        raw = then.source.with_suffix(".qdstrm")
+        if raw.is_file() and re.search(_NO_IMPORTER, errors):
+            said = f"nsys cannot read its own trace logs/{raw.name} back, for its importer misses libraries ({_WHOLE})"
+            return Verdict((f"{said}, {then.lost}.",), tells_status=tells)
+        end = f"exit code {ended.code}" if ended.signal is None else f"signal {ended.signal}"
+        return Verdict((f"nsys wrote no trace ({end}; what it said is in output/), {then.lost}.",), tells_status=False)
     if not then.log.is_file():
         return Verdict(
-            (f"nsys could not make a table of its trace {then.source.name}, {FALLBACK}.",), tells_status=tells
+            (f"nsys could not make a table of its trace {then.source.name}, {then.lost}.",), tells_status=tells
         )
     seen = launches(then.log)
-    if not seen:
-        return Verdict(
-            (f"nsys saw no kernel (what it said is in logs/{then.log.name}), {FALLBACK}.",), tells_status=tells
-        )
-    return Verdict(kernels=seen, tells_status=tells)
+    said = f"nsys saw no kernel (what it said is in logs/{then.log.name}), {then.lost}."
+    return Verdict(() if seen else (said,), kernels=seen, tells_status=tells, goes_on=True)

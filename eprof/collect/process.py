@@ -16,6 +16,8 @@ from eprof.errors import CollectError
 _IDLE_S = 0.5
 _TICK_S = 0.02
 _GRACE_S = 5.0
+_PROFILERS = ("ncu", "nsys", "nvprof")
+_PROFILER_FOLDERS = ("nsight-compute", "nsight_compute", "nsight-systems", "nsight_systems")
 # Python ignores these in itself; a program must not inherit that.
 _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -151,9 +153,19 @@ def _send(pid: int, number: int, group: bool) -> None:
 
 
 def _stop(pid: int, number: int, spared: bool) -> None:
-    """Signal all below a process, and itself unless it is spared."""
-    for one in [*reversed(descendants(pid)), *([] if spared else [pid])]:
+    """Signal all below a process, and itself; if it is `spared`, the profiler's other processes below it are too."""
+    below = [one for one in reversed(descendants(pid)) if not (spared and _of_a_profiler(one))]
+    for one in [*below, *([] if spared else [pid])]:
         _send(one, number, group=False)
+
+
+def _of_a_profiler(pid: int) -> bool:
+    """Whether a process is a part of NVIDIA's profilers: `ncu` is a shell script around three programs in a row."""
+    try:
+        path = (Path("/proc") / str(pid) / "exe").readlink()
+    except OSError:
+        return False
+    return path.name in _PROFILERS or any(part.lower().startswith(_PROFILER_FOLDERS) for part in path.parts)
 
 
 def descendants(pid: int) -> list[int]:

@@ -52,6 +52,7 @@ _TELLING = (
 _SHOW_EVERY_S = 0.5
 # For the program that makes a log of a trace; traces of gigabytes take minutes.
 _PATIENCE_S = 1800.0
+_LONGEST_ERRORS = 1 << 20
 
 
 class Session:
@@ -162,14 +163,17 @@ class Session:
         if index == 0:
             yield self.stdout, 2
             return
-        folder = self.directory.path / "output"
-        folder.mkdir(exist_ok=True)
-        with (folder / f"{what}-{number}.out").open("ab") as out, (folder / f"{what}-{number}.err").open("ab") as err:
+        self._kept(what, number, "out").parent.mkdir(exist_ok=True)
+        with self._kept(what, number, "out").open("ab") as out, self._kept(what, number, "err").open("ab") as err:
             yield out.fileno(), err.fileno()
+
+    def _kept(self, what: str, number: int, suffix: str) -> Path:
+        """Where the output of a measurement after the first goes."""
+        return self.directory.path / "output" / f"{what}-{number}.{suffix}"
 
     def _measure(self, step: Step, number: int, signals: Signals, source: Input, outputs: tuple[int, int]) -> bool:
         """Run one step, judge it, write it down. Returns whether the next one is worth while."""
-        began = _now()
+        began, heard = _now(), _end(outputs[1]) if outputs[0] != self.stdout else None
         metered = self.meter is not None and step.what == ENERGY
         if metered:
             assert self.meter is not None
@@ -179,7 +183,8 @@ class Session:
         if step.then is not None:
             self._convert(step.then, signals)
         logs = self._logs(step)
-        verdict = self.collector.judge(step, ended, logs)
+        errors = "" if heard is None else _read(self._kept(step.what, number, "err"), heard)
+        verdict = self.collector.judge(step, ended, logs, errors)
         entry = _entry(step, number, began, ended, runs, logs, verdict)
         if metered and self.meter is not None:
             entry["energy"] = self.meter.result()
@@ -320,12 +325,12 @@ class Session:
             self.warnings.append(f"{name} was still running after {self.timeout_s:g} s (--timeout) and was stopped.")
         elif status > 128 and ended.signal is not None and verdict.tells_status:
             self.warnings.append(f"{name} died of {_signal_name(ended.signal)} in the {step.what} run.")
-        if verdict.kernels is not None and self.launches is None:
+        if verdict.kernels is not None and self.launches is None and not (verdict.goes_on and not verdict.kernels):
             self.launches = verdict.kernels
         failed = verdict.failed or self._lost
         if failed:
             self.status = self.status or 1
-        return not (failed or ended.timed_out or status > 128 or verdict.kernels == 0)
+        return not (failed or ended.timed_out or status > 128 or (verdict.kernels == 0 and not verdict.goes_on))
 
     def _save(self, status: str) -> None:
         self.directory.save(self._record(status), last=status == COMPLETE)
@@ -386,6 +391,17 @@ def _entry(
         "kernels": verdict.kernels,
         "failed": verdict.failed,
     }
+
+
+def _end(descriptor: int) -> int:
+    return os.lseek(descriptor, 0, os.SEEK_END)
+
+
+def _read(path: Path, start: int) -> str:
+    """The end of a file from `start` on, as text; a profiler speaks at the end."""
+    with path.open("rb") as file:
+        file.seek(max(start, path.stat().st_size - _LONGEST_ERRORS))
+        return file.read().decode("utf-8", "replace")
 
 
 def _signal_name(number: int) -> str:

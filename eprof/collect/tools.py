@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from eprof.collect.machine import has_nvidia_device
 
+NO_GPU = "this machine has no NVIDIA GPU"
+GIVE_GPU = "on a cluster run it in a job with a GPU, start a container with --gpus all, or use --profiler oclgrind"
 _PATIENCE_S = 60.0
 
 

@@ -1,7 +1,7 @@
 """A stand-in for ncu 2024.1: runs the program, then writes the log that is asked for. Options, exit codes, messages alike.
 
 STAND_IN_COUNTERS: a real log to replay. STAND_IN: what goes wrong, if anything. STAND_IN_PROCESSES: how many processes
-run the kernel. STAND_IN_GPU: "NAME, CAPABILITY". STAND_IN_OLD: a version without --print-metric-instances.
+run the kernel. STAND_IN_GPU: "NAME, CAPABILITY". STAND_IN_OLD: as 2022.3, which prints instances without their opcodes.
 """
 
 import os
@@ -23,8 +23,14 @@ VALUED = {
     "--metrics",
 }
 INSTANCES = "--print-metric-instances"
-if "STAND_IN_OLD" not in os.environ:
-    VALUED.add(INSTANCES)
+VALUED.add(INSTANCES)
+MODES = ["none", "values"] if "STAND_IN_OLD" in os.environ else ["none", "values", "details"]
+# As 2024.1 prints it; an option behind it has the same word.
+HELP = f"""  {INSTANCES} arg (=none)  Set output mode for metrics with instance values:
+{"".join(f"{'':42}{mode}{chr(10)}{'':42}(Some words on it){chr(10)}" for mode in MODES)}
+  --print-details arg (=header)         Select which part of a section should be printed:
+                                          details
+"""
 PER_OPCODE = "sass__thread_inst_executed_true_per_opcode"
 OPCODES = {"DFMA": 1000, "LDG": 3000, "MUFU": 250, "EXIT": 1000}
 FLAGS = {"--csv", "--nvtx"}
@@ -71,7 +77,6 @@ FAULTS = {
         1,
     ),
     "busy": ("==ERROR== Profiling failed because a driver resource was unavailable.", 1),
-    "no-driver": ("==ERROR== Nsight Compute failed to connect to the CUDA driver (stub libcuda.so[.1] on path?)", 1),
     "no-metric": ("==ERROR== Failed to find metric dram__bytes_read.sum", 1),
     "no-kernel": ("==WARNING== No kernels were profiled.", None),
 }
@@ -129,12 +134,34 @@ def value(name, options):
     return f"{sum(OPCODES.values())} ({each})" if options.get(INSTANCES) == "details" else sum(OPCODES.values())
 
 
-def query():
+def offer():
     lost = tuple(os.environ.get("STAND_IN_LOST", "-").split())
-    for name in os.environ.get("STAND_IN_OFFER", "").split():
-        if not name.startswith(lost):
+    return [name for name in os.environ.get("STAND_IN_OFFER", "").split() if not name.startswith(lost)]
+
+
+def query():
+    """No chip's list holds metrics with a value for each opcode."""
+    for name in offer():
+        if not name.startswith("sass__"):
             print(f"{name:100} Counter         inst            stands in for {name}")
     return 0
+
+
+def knows(names):
+    """`--list-metrics`: a name that ncu does not know becomes a pattern."""
+    for name in names:
+        word = name if name in offer() else rf"regex:^{name}\.(sum|min|max|avg|pct|ratio|max_rate)$"
+        print(f"{word}\n -{word}")
+    return 0
+
+
+def unconnected(log):
+    """Without libcuda the program is not run; the reason is on standard error, and the log has ncu's own exit code."""
+    print(
+        "==ERROR== Nsight Compute failed to connect to the CUDA driver (stub libcuda.so[.1] on path?).", file=sys.stderr
+    )
+    write(log, "==ERROR== The application returned an error code (1).\n==WARNING== No kernels were profiled.\n")
+    return 1
 
 
 def read(path):
@@ -147,18 +174,39 @@ def write(path, text):
         file.write(text)
 
 
-def main():
-    words = sys.argv[1:]
-    mode = os.environ.get("STAND_IN", "")
+def answer(words):
+    """What is asked of ncu itself; None if it is to profile."""
     if words == ["--version"]:
         print("NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2024.1.1.0 (build 33998838) (public-release)")
         return 0
     if words == ["--help"]:
-        print("\n".join(f"  {option} arg" for option in sorted(VALUED)))
+        print(HELP)
         return 0
-    if "--query-metrics" in words:
-        return query()
-    options, command = parse(words)
+    if words[0] == "--list-metrics":
+        return knows(words[2].split(","))
+    return query() if "--query-metrics" in words else None
+
+
+def started(options, mode):
+    """ncu's exit code where it does not come to run the program; None if it does."""
+    if options.get(INSTANCES, "none") not in MODES:
+        print(
+            f"==ERROR== the argument for option '{INSTANCES}' is invalid. Use --help for further details.",
+            file=sys.stderr,
+        )
+        return 1
+    return unconnected(options["--log-file"]) if mode == "no-driver" else None
+
+
+def main():
+    mode = os.environ.get("STAND_IN", "")
+    answered = answer(sys.argv[1:])
+    if answered is not None:
+        return answered
+    options, command = parse(sys.argv[1:])
+    refused = started(options, mode)
+    if refused is not None:
+        return refused
     child = os.posix_spawnp(command[0], command, os.environ, setsigdef=[SIGINT])
     signal(SIGINT, SIG_IGN)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -50,6 +50,11 @@ def profile(words):
         print("Agent launcher failed.", file=sys.stderr)
         return 1
     print("Generating '/tmp/nsys-report-stand-in.qdstrm'")
+    if MODE == "no-importer":
+        write(options["-o"].replace("%%", "%") + ".qdstrm", "a stream")
+        print("Importer error status: The importer binary and its dependencies were not found.", file=sys.stderr)
+        print("Unable to retrieve the importer version: skipping importation of the QDSTRM file.", file=sys.stderr)
+        return 128 - ended if ended < 0 else ended
     name = options["-o"].replace("%%", "%") + ".nsys-rep"
     write(name, "" if MODE == "no-kernel" else table())
     print(f"[1/1] [========================100%] {name}\nGenerated:\n    {name}")
@@ -62,11 +67,12 @@ def stats(words):
     options = {words[n]: words[n + 1] for n in range(0, len(words) - 1, 2)}
     if options["--report"] != REPORT:
         print(f"ERROR: Report '{options['--report']}' could not be found.", file=sys.stderr)
-        return 1
+        return 0
     trace = words[-1]
     export = os.path.splitext(trace)[0] + ".sqlite"  # noqa: PTH122
     write(export, "a large by-product")
     text = read(trace)
+    print(f"Generating SQLite file {export} from {trace}")
     print(f"Processing [{export}] with [{REPORT}.py]... ")
     if not text:
         print(f"SKIPPED: {export} does not contain CUDA kernel data.")

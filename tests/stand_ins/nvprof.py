@@ -19,6 +19,8 @@ METRICS += ["l2_write_transactions", "l2_tex_read_transactions", "tex_cache_tran
 METRICS += ["dram_read_transactions", "dram_write_transactions"]
 DEVICE = "Tesla K20c"
 KERNEL = "work(float*, int)"
+# Without libcuda, and with one but no GPU that answers.
+SKIPPED = {"no-driver": "unable to locate cuda driver library", "no-device": "CUDA device error"}
 
 
 def query(names):
@@ -74,9 +76,18 @@ def table(options, launches):
                 yield f"{row},{value},{value},{value}"
 
 
+def end(ended):
+    if ended > 0:
+        return f"======== Error: Application returned non-zero code {ended}"
+    return f"======== Error: Application received signal {-ended}"
+
+
 def log_text(options, pid, command, launches, ended):
-    lines = [f"==PID== NVPROF is profiling process PID, command: {command}"]
     mode = os.environ.get("STAND_IN", "")
+    if mode in SKIPPED:
+        ending = "======== Warning: No profile data collected." if not ended else end(ended)
+        return f"======== Warning: {SKIPPED[mode]}, GPU profiling skipped\n{ending}\n"
+    lines = [f"==PID== NVPROF is profiling process PID, command: {command}"]
     counting = "--events" in options or "--metrics" in options
     if mode == "permission" and counting:
         lines.append(
@@ -97,10 +108,8 @@ def log_text(options, pid, command, launches, ended):
             lines.append(
                 '======== Warning: One or more events or metrics overflowed. Rerun with "--print-gpu-trace" for detail.'
             )
-    if ended > 0:
-        lines.append(f"======== Error: Application returned non-zero code {ended}")
-    elif ended < 0:
-        lines.append(f"======== Error: Application received signal {-ended}")
+    if ended:
+        lines.append(end(ended))
     return "\n".join(lines).replace("PID", str(pid)) + "\n"
 
 
@@ -122,7 +131,8 @@ def main():
         return 0
     if words and words[0].startswith("--query-"):
         if mode == "no-query":
-            print("======== Error: unable to locate cuda driver library libcuda.so.1. Profiling skipped")
+            print("======== Error: unable to locate cuda driver library.", file=sys.stderr)
+            print("======== Make sure nvidia driver is properly installed.", file=sys.stderr)
             return 23
         query(EVENTS if words[0] == "--query-events" else METRICS)
         return 0

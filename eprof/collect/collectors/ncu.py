@@ -10,7 +10,7 @@ from pathlib import Path
 from eprof.collect import messages, nsys
 from eprof.collect.collector import ENERGY, PLAIN, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
 from eprof.collect.process import Ended
-from eprof.collect.tools import ask, gpu, has_gpu
+from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, gpu, has_gpu
 
 _INSTALL = "sudo apt install nsight-compute (Debian, Ubuntu), or install the CUDA toolkit of the driver's version"
 _PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute", "/usr/lib/nsight-compute")
@@ -24,8 +24,10 @@ _PASSES = {"7.0": "11 or more", "7.2": "11 or more"}
 _DURATION = "gpu__time_duration.sum"
 _PROFILING = '==PROF== Profiling "'
 _ROW = r'(?m)^"(\d+)","(\d+)",'
-# Not in all versions, and no release notes say since when.
-_INSTANCES, _COLLECTION = "--print-metric-instances", "--query-metrics-collection"
+_COMPLAINT = r"(?m)^==ERROR== .*"
+# With each value's opcode since some version after 2022.3, which has `values` only, without them.
+_INSTANCES = "--print-metric-instances"
+_DETAILS = rf"{_INSTANCES}(?:(?!\n  --)[\s\S])*?\n +details\n"
 _PER_OPCODE = "_per_opcode"
 
 
@@ -45,7 +47,7 @@ class Ncu(Collector):
             return Tool(self.name, False, "ncu is not installed", remedy=_INSTALL)
         version = _version(path)
         if not has_gpu():
-            return Tool(self.name, False, "this machine has no NVIDIA GPU", path=path, version=version)
+            return Tool(self.name, False, NO_GPU, path, version, GIVE_GPU)
         device, capability = gpu()
         if not self.fits(capability):
             why = f"it does not know {device} (capability {capability}; 7.0 is its first)"
@@ -68,15 +70,12 @@ class Ncu(Collector):
         Those with a value for each opcode are offered by their plain names, if this ncu can print such values.
         """
         chip = _CHIPS.get(tool.capability or "")
-        path, options = str(tool.path), _options(str(tool.path))
-        query = [path, "--query-metrics", *(["--chips", chip] if chip else [])]
-        text = ask(query)
-        if _COLLECTION in options:
-            text += "\n" + ask([*query, _COLLECTION, "source"])
-        names = set(re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE))
-        if _INSTANCES not in options:
-            names = {name for name in names if _PER_OPCODE not in name}
-        return Offer(tool.device, frozenset(names | {f"{name}.sum" for name in names})) if names else None
+        path = str(tool.path)
+        text = ask([path, "--query-metrics", *(["--chips", chip] if chip else [])])
+        names = {name for name in re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE) if _PER_OPCODE not in name}
+        if not names:
+            return None
+        return Offer(tool.device, frozenset(names | {f"{name}.sum" for name in names} | _by_opcode(path)))
 
     def basic(self, capability: str) -> dict[str, str]:
         """The smallest set of counters.md 3.1, for a GPU without a definition."""
@@ -109,7 +108,7 @@ class Ncu(Collector):
             str(tool.path), "--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all",
             "--clock-control", "base" if request.lock_clocks else "none", "--log-file", str(log),
         ]  # fmt: skip
-        if any("[" in name for name in counters) and _INSTANCES in _options(str(tool.path)):
+        if any("[" in name for name in counters) and _tells_opcodes(str(tool.path)):
             command += [_INSTANCES, "details"]
         if request.kernels:
             command += ["-k", _pattern(request.kernels)]
@@ -127,14 +126,19 @@ class Ncu(Collector):
             passes=_PASSES.get(tool.capability or "", "4 or more"),
         )
 
-    def judge(self, step: Step, ended: Ended, logs: Sequence[Path]) -> Verdict:
-        """Ncu ends with 0 even if no kernel ran; the program's own code passes through it."""
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
+        """Ncu ends with 0 even if no kernel ran; the program's own code passes through it.
+
+        Why it did not even start the program stands in standard error; its log then has an exit code of its own.
+        """
         if step.then is not None:
-            return nsys.judge(step.then, ended)
+            return nsys.judge(step.then, ended, errors)
         if step.what in (PLAIN, TIME, ENERGY):
             return Verdict((f"Time: {step.why}.",) if step.what == TIME else ())
-        said = messages.understand(messages.texts(logs))
+        said = messages.understand([*messages.texts(logs), *re.findall(_COMPLAINT, errors)])
         sentences = list(said.sentences)
+        if said.unstarted:
+            return Verdict(said.sentences, failed=True, kernels=0, tells_status=False)
         rows = self.progress(logs) or 0
         failed = said.fatal or (ended.code == 1 and not rows and said.status is None)
         if said.no_kernels or (logs and not rows and not failed):
@@ -164,13 +168,31 @@ def _alone(what: str, request: Request) -> str:
         return "the program alone: its output, and the time of the whole program"
     if what == ENERGY:
         return "the program alone, while the meter is read"
-    return f"the program alone, for the time of the whole program: {nsys.why_not(request)}, {nsys.FALLBACK}"
+    return f"the program alone, for the time of the whole program: {nsys.why_not(request)}, {nsys.lost(request)}"
 
 
 @functools.cache
 def _options(path: str) -> str:
     """What ncu prints of its options."""
     return ask([path, "--help"])
+
+
+def _tells_opcodes(path: str) -> bool:
+    return re.search(_DETAILS, _options(path)) is not None
+
+
+def _by_opcode(path: str) -> frozenset[str]:
+    """The metrics with a value for each opcode that ncu can count and print; no chip's list holds them.
+
+    `--list-metrics` repeats a name that ncu knows, and makes a pattern of one that it does not.
+    """
+    if not _tells_opcodes(path):
+        return frozenset()
+    from eprof.counters import names_in_use
+
+    wanted = {name.partition("[")[0] for name in names_in_use() if _PER_OPCODE in name}
+    text = ask([path, "--list-metrics", "--metrics", ",".join(sorted(wanted))])
+    return frozenset(wanted & set(re.findall(r"(?m)^[\s-]*(\w+__\w+)\s*$", text)))
 
 
 def _pattern(kernels: Sequence[str]) -> str:

@@ -9,14 +9,14 @@ from pathlib import Path
 from eprof.collect import messages
 from eprof.collect.collector import ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
 from eprof.collect.process import Ended
-from eprof.collect.tools import ask, gpu, has_gpu
+from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, gpu, has_gpu
 
 _INSTALL = "sudo apt install nvidia-profiler (Debian, Ubuntu), or install a CUDA toolkit up to 12"
 _PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 # Patterns are texts: compiled when first used, and the start of `eprof run` uses none.
 _EVENT = (
-    r"subp\d|^(l1|fb|tex\d|elapsed|active|thread_inst|not_predicated|gld_|gst_|atom_|gred_|uncached_|"
-    r"global_store_transaction|shared_(load|store)$)"
+    r"subp\d|^(l1_(global|local|shared)_|fb|tex\d|elapsed|active|thread_inst|not_predicated|g(ld|st)_(inst_|request$)|"
+    r"atom_|gred_|uncached_|global_store_transaction|shared_(load|store)$)"
 )
 _ROW = r'(?m)^(?!=)(?!.*\[CUDA mem).*\(\d+\)"?,.*'
 _REPLAYED = r'(?m)^==\d+== Replaying kernel ".*" \(done\)'
@@ -36,7 +36,7 @@ class Nvprof(Collector):
             return Tool(self.name, False, "nvprof is not installed", remedy=_INSTALL)
         version = _version(path)
         if not has_gpu():
-            return Tool(self.name, False, "this machine has no NVIDIA GPU", path=path, version=version)
+            return Tool(self.name, False, NO_GPU, path, version, GIVE_GPU)
         device, capability = gpu()
         if not self.fits(capability):
             why = f"it does not count on {device} (capability {capability}; 7.2 is its last)"
@@ -83,7 +83,7 @@ class Nvprof(Collector):
             passes="several; nvprof does not tell beforehand",
         )
 
-    def judge(self, step: Step, ended: Ended, logs: Sequence[Path]) -> Verdict:
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
         """The exit code of the program is lost in nvprof's own (9, 15); its log tells it."""
         if step.what == ENERGY:
             return Verdict()

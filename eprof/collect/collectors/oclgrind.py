@@ -73,7 +73,7 @@ class Oclgrind(Collector):
             files={"device/oclgrind.icd": f"{tool.path}\n"},
         )
 
-    def judge(self, step: Step, ended: Ended, logs: Sequence[Path]) -> Verdict:
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
         """Count the blocks; say what Oclgrind complained of."""
         kernels = self.progress(logs)
         messages = []
