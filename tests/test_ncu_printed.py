@@ -1,7 +1,7 @@
 """What the real `ncu -i` prints (2022.3 and 2024.1, see the docstrings), in made-up logs of the same shape."""
 
 import pytest
-from test_ncu_logs import FFMA, NEW, TIME, log_of, row
+from test_ncu_logs import FFMA, NEW, TIME, log_of, refused, row, wide
 from test_ncu_page import LINE, total
 
 from eprof.logs import combine
@@ -130,3 +130,66 @@ def test_damaged_rows_of_a_summary_are_no_broken_ones(tmp_path):
     log = log_of(tmp_path, head, lost, good, lost)
     assert total(log, FFMA) == {KERNEL: (3, 6)}
     assert log.skipped_lines == 2 and not any("put together" in note for note in log.notes)
+
+
+@pytest.mark.parametrize(
+    ("says", "lines"),
+    [
+        (
+            "page of source code (line 2)",
+            ['"Kernel Name","axpy",', '"Address","Source","Samples"', '"0x10","MOV R1","3"'],
+        ),
+        ("page of source code (line 4)", ["--- ---", "Kernel Name axpy", "--- ---", "Address   Source      # Samples"]),
+        ("page of source code (line 2)", ['"File Name","/a.cu"', '"Line No","Source"', '"1","int main()"']),
+        ("page of the session (line 2)", ["Launch Settings", '"Launch Attribute","Value"', '"Command","ncu"']),
+        (
+            "page of the session (line 3)",
+            ["Launch Settings", "---- ----", "Launch Attribute      Value   ", "---- ----"],
+        ),
+        ("summary per NVTX range", ['"Domain","Range:PL_Type","Kernel Name","Device","Metric Name","Average"']),
+        (
+            "ncu failed (line 1 says: unrecognised option '--bogus')",
+            ["unrecognised option '--bogus'", "", "Use --help"],
+        ),
+        ("names 1 launch but no metric", ["[7] p@h", f"  {LINE}", *table("  ")]),
+        (
+            "no table of ncu was found",
+            ["  Note: The shown averages are calculated as the arithmetic mean of", "  all."],
+        ),
+    ],
+)
+def test_pages_without_counters_say_what_they_are(tmp_path, says, lines):
+    sentence = refused(tmp_path, *lines)
+    assert says in sentence and "nvprof" not in sentence
+
+
+def test_a_page_of_the_session_in_front_of_a_table_changes_nothing(tmp_path):
+    log = log_of(tmp_path, "Launch Settings", '"Launch Attribute","Value"', "", NEW, row(0, FFMA, "inst", "8"))
+    assert total(log, FFMA) == {KERNEL: (1, 8)} and not any("session" in note for note in log.notes)
+
+
+@pytest.mark.parametrize("long", [True, False])
+def test_counts_in_scaled_units_are_told_to_be_rounded(tmp_path, long):
+    """`--csv` scales units by default: 128 bytes of one launch are `0.000000` Gbyte beside those of another."""
+    lines = [NEW, row(0, FFMA, "inst", "8"), row(0, "dram__bytes.sum", "Gbyte", "0.000000"), row(0, TIME, "us", "2.50")]
+    raw = wide(("0", "7", KERNEL, "8", "0.000000", "2.50"), units=("inst", "Gbyte", "usecond"))
+    log = log_of(tmp_path, *(lines if long else raw.splitlines()))
+    (note,) = [note for note in log.notes if "scaled units" in note]
+    assert "dram__bytes.sum;" in note and FFMA not in note and TIME not in note
+    base = log_of(tmp_path, *(one.replace("Gbyte", "byte").replace("usecond", "ns") for one in raw.splitlines()))
+    assert not any("scaled units" in note for note in base.notes)
+
+
+@pytest.mark.parametrize("long", [True, False])
+def test_scaled_numbers_have_six_decimals_and_a_point_in_every_locale(tmp_path, long):
+    """In German 2024.1 writes `8.192` instructions, `0,27` per cent and `1.530000` Gbyte in one file."""
+    cells = ((FFMA, "inst", "8.192"), ("dram__bytes.sum", "Gbyte", "1.530000"), ("sm__a.avg.pct", "%", "0,27"))
+    names, units, values = zip(*cells, strict=True)
+    raw = wide(("0", "7", KERNEL, *values), names=names, units=units).splitlines()
+    log = log_of(tmp_path, *([NEW, *(row(0, *one) for one in cells)] if long else raw))
+    assert total(log, FFMA) == {KERNEL: (1, 8192)} and total(log, "dram__bytes.sum") == {KERNEL: (1, 1.53e9)}
+
+
+def test_six_decimals_do_not_tell_how_other_numbers_are_written(tmp_path):
+    sentence = refused(tmp_path, NEW, row(0, "a", "Mbyte", "1.530000"), row(0, "b", "Mbyte", "1.530"))
+    assert "`1.530` may have decimals or groups" in sentence

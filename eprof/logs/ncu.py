@@ -14,7 +14,7 @@ from eprof.errors import LogError
 from eprof.logs import ncu_broken, ncu_long, ncu_parts, ncu_rows, ncu_wide, nsys_trace
 from eprof.logs.ncu_folding import Numbers, joined, whole_launches
 from eprof.logs.ncu_long import TIMES, Long, Part
-from eprof.logs.ncu_messages import CSV, Messages
+from eprof.logs.ncu_messages import CSV, IMPORTED, Messages
 from eprof.logs.ncu_numbers import Locale, Style, Unit
 from eprof.logs.ncu_page import COLUMNS, Page, uncommented
 from eprof.logs.ncu_rows import Lines, Rows, Section
@@ -32,6 +32,8 @@ _SIGN = re.compile(
     rb'|"?Start ?\(\w+\)"?,"?Duration ?\(\w+\)"?,"?CorrId"?,|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,'
     rb"|[ \t]*(?:Time ?\(%\) +Total Time \(|Start \(\w+\) +Duration \(\w+\) +CorrId )"
     rb"|[ \t]*(?:PID +TID +DevId +)?Count +QCount "
+    rb"|unrecognised option '|the argument for option '|Invalid option --|[ \t]*Note: The shown averages are calc"
+    rb'|"?(?:Address|Line No)"?(?:,| {2,})"?Source"?[, \r\n]|"?Launch Attribute"?(?:,| +)"?Value'
     rb"|[^\n]*, Context \d+, Stream \d+|[#/*> \t]* +Metric Name +Metric Unit +(?:Metric Value|Minimum))"
 )
 _NVPROF = re.compile(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
@@ -315,7 +317,13 @@ class _Reader:
             yield f"cells without a number, by metric: {_list(some)}; these are not known"
         yield from not_known(parts)
         if any(part.kind == ncu_rows.SUMMARY for part in parts):
-            yield "totals of a summary are its averages times the invocations; averages are rounded to two decimals"
+            yield "totals of a summary are its averages times the invocations; averages are rounded"
+        scaled = list(dict.fromkeys(name for part in parts for name in part.scaled))
+        if scaled and not self.page.is_scaled:
+            yield (
+                f"printed in scaled units, so rounded, and 0 may stand for a few: {_list(scaled, _FEW)}; "
+                "`--csv --page raw --print-units base` writes them whole"
+            )
         if self.is_mended:
             yield ncu_broken.NOTE
         yield from self.page.notes()
@@ -360,6 +368,9 @@ class _Reader:
                     "wrote it, with all quotes and with nothing in front of its lines"
                 )
             return f"{begins}; profile again"
+        if self.page.launches and not self.page.orphans:
+            what = "1 launch" if self.page.launches == 1 else f"{self.page.launches} launches"
+            return f"ncu's page names {what} but no metric, which is nothing to count with; print {IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
 

@@ -79,7 +79,8 @@ def joined(parts: Sequence[Part]) -> Part:
     rows = {name: np.concatenate([part.rows[name] for part in parts]) for name in parts[0].rows}
     counters = {name: np.concatenate([part.column(name) for part in parts]) for name in units}
     metrics = list(dict.fromkeys(name for part in parts for name in part.metrics))
-    return _added_up(Part(parts[0].kind, rows, counters, units, metrics, missing))
+    scaled = list(dict.fromkeys(name for part in parts for name in part.scaled))
+    return _added_up(Part(parts[0].kind, rows, counters, units, metrics, missing, scaled))
 
 
 def _added_up(part: Part) -> Part:
@@ -97,7 +98,7 @@ def _added_up(part: Part) -> Part:
         else np.bincount(key, values * launches, size) / np.maximum(number, 1)
         for name, values in part.counters.items()
     }
-    return Part(part.kind, rows, sums, part.units, part.metrics, part.missing)
+    return Part(part.kind, rows, sums, part.units, part.metrics, part.missing, part.scaled)
 
 
 def _alike(rows: Mapping[str, Array], columns: Sequence[Array]) -> Array:

@@ -55,7 +55,7 @@ class Part:
     """What one section of a log holds: what its launches are, their metrics, and words for the user.
 
     rows: device, kernel, process (text, None = not told), launches, time_s (s, NaN = not known); part, if asked for.
-    counters: by name, a value a row.
+    counters: by name, a value a row. scaled: counts that were printed in scaled units, and so rounded.
     """
 
     kind: str
@@ -64,6 +64,7 @@ class Part:
     units: dict[str, str]
     metrics: list[str] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)
+    scaled: list[str] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -206,7 +207,8 @@ def pivot(long: Long, style: Style, keep: Container[str] | None) -> Part:
         launch, unit, texts = launch[chosen], unit[chosen], texts.filter(pa.array(chosen))
     kinds = {name: kind_of(name, unit) for name, unit in columns}
     is_count = np.array([kind == COUNT for kind in kinds.values()], dtype=bool)
-    numbers = counted(values(texts, style) * _factors(long)[unit], is_count[metric])
+    factors = _factors(long)[unit]
+    numbers = counted(values(texts, style) * factors, is_count[metric])
     matrix = np.full((len(columns), len(first)), np.nan)
     there = np.flatnonzero(~np.isnan(numbers))[::-1]  # a metric that two sections show: the first counts
     matrix[metric[there], launch[there]] = numbers[there]
@@ -221,7 +223,11 @@ def pivot(long: Long, style: Style, keep: Container[str] | None) -> Part:
     kinds = {name: kind for name, kind in kinds.items() if keep is None or name in keep}
     counters = {name: (counters | by_opcode)[name] for name in kinds}
     lost = {name: number for (name, _), number in zip(columns, missing.tolist(), strict=True) if number}
-    return Part(long.section.kind, rows, counters, kinds, names, lost)
+    rounded = np.bincount(metric[(factors != 1) & is_count[metric]], minlength=len(columns))
+    scaled = [
+        name for (name, unit), number in zip(columns, rounded.tolist(), strict=True) if number and not unit.is_time
+    ]
+    return Part(long.section.kind, rows, counters, kinds, names, lost, scaled)
 
 
 def _by_opcode(long: Long, launch: Array, number: int, style: Style, keep: Container[str] | None) -> dict[str, Array]:

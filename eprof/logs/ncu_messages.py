@@ -5,7 +5,18 @@ from dataclasses import dataclass, field
 
 CSV = "ncu --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
 IMPORT = "ncu --import FILE.ncu-rep --csv --page raw --print-units base > out.csv"
+IMPORTED = f"the report as a CSV: `{IMPORT}`"
 _LINE = re.compile(r"\s*==(PROF|WARNING|ERROR|INFO)== ?(.*)")
+_BARE = re.compile(r"(?:unrecognised option|the argument for option|Invalid option) \S.*")  # of ncu up to 2022
+# Pages and summaries that hold no counters of launches, by the line that names their columns.
+_OTHERS = (
+    (re.compile(r'"?(?:Address|Line No)"?(?:,| {2,})"?Source"?(?:[, ].*)?\s*'), "its page of source code"),
+    (re.compile(r'"?Launch Attribute"?(?:,| +)"?Value"?\s*'), "its page of the session"),
+    (
+        re.compile(r'"Domain","Range:.*"Kernel Name".*'),
+        "its summary per NVTX range, in which ranges within ranges have the same launches",
+    ),
+)
 _CONNECTED = re.compile(r"Connected to process (\d+)(?: \((.*)\))?")
 _OPTIONS = re.compile(r"No kernels were profiled|No ranges were profiled|No graphs were profiled")
 # Cause and cure; the first that is found in a log without a table explains it: causes before consequences.
@@ -65,19 +76,28 @@ class Messages:
     processes: dict[str, str] = field(default_factory=dict)
     said: list[tuple[int, str, str]] = field(default_factory=list)
     page: int | None = None
-    header: int | None = None
+    other: tuple[int, str] | None = None
 
     def hear(self, number: int, text: str) -> bool:
         """Look at a line; whether it is ncu's own."""
         found = _LINE.match(text)
         if not found:
-            return False
+            return self._is_other(number, text)
         connected = _CONNECTED.match(found[2])
         if connected:
             self.processes[connected[1]] = connected[2] or ""
         elif found[1] in ("ERROR", "WARNING") or found[2].startswith("Report:"):
             self.said.append((number, found[1], found[2].strip()))
         return True
+
+    def _is_other(self, number: int, text: str) -> bool:
+        """Whether a line is an error of an old ncu; one that begins what has no counters is kept in mind."""
+        if _BARE.fullmatch(text.rstrip()):
+            self.said.append((number, "ERROR", text.strip()))
+            return True
+        if self.other is None:
+            self.other = next(((number, what) for shape, what in _OTHERS if shape.fullmatch(text)), None)
+        return False
 
     def notes(self) -> list[str]:
         """Sentences for a log that has a table: what ncu warned of."""
@@ -93,6 +113,9 @@ class Messages:
             for number, _, text in self.said:
                 if re.search(pattern, text):
                     return f"{cause} (line {number} says: {_short(text)}); {cure}"
+        if self.other is not None:
+            number, what = self.other
+            return f"ncu printed {what} (line {number}), which is nothing to count with; print {IMPORTED}"
         if self.page is not None:
             return (
                 f"the tables of ncu's page for reading (line {self.page}) are not below a line that names their kernel "

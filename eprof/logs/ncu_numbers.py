@@ -41,6 +41,11 @@ class Unit:
     base: str
     kind: str
 
+    @property
+    def is_time(self) -> bool:
+        """Whether it is one of time."""
+        return self.base == "ns"
+
 
 @lru_cache(maxsize=256)
 def unit_of(text: str) -> Unit:

@@ -120,6 +120,10 @@ class Wide:
         unit = self.units.get(place)
         return unit is not None and unit.factor == 1 and is_whole(name, unit.base)
 
+    def _is_scaled(self, place: int) -> bool:
+        unit = self.units.get(place, _NO_UNIT)
+        return unit.factor != 1 and not unit.is_time
+
     def _cells(self, place: int) -> pa.Array:
         """The cells of a metric: with instances, the total before them; alone ("1; 2; 3") they are no number."""
         assert self.table is not None
@@ -146,7 +150,8 @@ class Wide:
         lost = zip(kinds, np.isnan(matrix).sum(axis=1).tolist(), is_several.tolist(), strict=True)
         missing = {name: number for name, number, several in lost if number and not several}
         names = [name for _, name in self.metrics]
-        part = Part(self.section.kind, rows, {name: data[name] for name in units}, units, names, missing)
+        scaled = [name for name, place in kept.items() if kinds[name] == COUNT and self._is_scaled(place)]
+        part = Part(self.section.kind, rows, {name: data[name] for name in units}, units, names, missing, scaled)
         return part, [name for name, several in zip(kinds, is_several, strict=True) if several]
 
     def _numbers(self, columns: Sequence[int], is_count: Sequence[bool], style: Style) -> tuple[Array, Array]:
