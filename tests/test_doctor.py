@@ -67,6 +67,16 @@ def test_a_gpu_without_its_profiler_says_how_to_install_it(bench):
     assert "nsight-compute" in found["profiler ncu"]["remedy"]
 
 
+@pytest.mark.parametrize(("installed", "ok"), [(True, True), (False, False)])
+def test_a_gpu_without_the_cuda_library(tmp_path, monkeypatch, installed, ok):
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "nvidiactl").touch()
+    monkeypatch.setattr("eprof.collect.cuda_driver._LIBRARIES", ("libc.so.6",) if installed else ("libnone.so.1",))
+    found = {one.name: one for one in doctor.examine(tmp_path)}["CUDA library"]
+    assert found.ok is ok
+    assert ("NVIDIA_DRIVER_CAPABILITIES=compute" in (found.remedy or "")) is not ok
+
+
 def test_a_meter_is_named_with_what_it_covers(bench):
     bench.nvprof()
     bench.meter()

@@ -166,3 +166,19 @@ def test_a_profiler_of_several_processes_is_spared(tmp_path):
     assert ended.timed_out
     assert ended.seconds < 5
     assert log.read_text() == "143\n"
+
+
+def test_a_profiler_outlives_a_program_that_must_be_killed(tmp_path, monkeypatch):
+    """nsys has an agent that no process of ours is the parent of: killed itself, it leaves that behind."""
+    monkeypatch.setattr(process, "_GRACE_S", 0.3)
+    log = tmp_path / "log"
+    wrapper = tmp_path / "nsys"
+    wrapper.write_text(
+        f"#!/bin/sh\nsh -c \"trap '' TERM; while :; do sleep 0.1; done\"\necho $? > {log}\nexec sleep 30\n"
+    )
+    wrapper.chmod(0o755)
+    with held() as signals:
+        ended = process.run([str(wrapper)], signals, timeout_s=0.3, wrapped=True)
+    assert log.read_text() == "137\n"
+    assert (ended.timed_out, ended.signal) == (True, signal.SIGKILL)  # it had its time, and hung itself
+    assert ended.seconds < 5

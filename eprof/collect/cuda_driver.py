@@ -1,4 +1,4 @@
-"""The CUDA driver through ctypes: no toolkit and no Python package is needed. Only `cuda_worker` uses it.
+"""The CUDA driver through ctypes: no toolkit and no Python package is needed. `cuda_worker` uses it; `doctor` looks for it.
 
 Functions and constants are those of cuda.h; `_v2` names are what its macros stand for since CUDA 4.
 """
@@ -88,6 +88,15 @@ class DriverError(CollectError):
         }.get(number, text or "no explanation")
         super().__init__(f"The CUDA driver says: {what} ({name}, error {number}).")
         self.number = number
+
+
+def installed() -> bool:
+    """Whether the library is there; it is not started."""
+    try:
+        _find()
+    except CollectError:
+        return False
+    return True
 
 
 def _find() -> Any:

@@ -42,6 +42,7 @@ def examine(root: Path = machine.ROOT) -> list[Check]:
     return [
         _driver(root, has_gpu),
         _device(has_gpu),
+        _library(has_gpu),
         *(check for one, tool in zip(known, tools, strict=True) for check in _with_helpers(one, tool, has_gpu)),
         _permission(root, has_gpu),
         _meter(has_gpu),
@@ -99,6 +100,23 @@ def _device(has_gpu: bool) -> Check:
     if name is None:
         return Check("GPU", None, "there is one, but nvidia-smi does not name it" if has_gpu else "no NVIDIA GPU here")
     return Check("GPU", True, f"{name} (capability {capability or 'not told; say it with --capability'})")
+
+
+def _library(has_gpu: bool) -> Check:
+    """Nvidia-smi works without it: containers get it only with the capability `compute`."""
+    if not has_gpu:
+        return Check("CUDA library", None, _NOT_ASKED)
+    from eprof.collect.cuda_driver import installed
+
+    if installed():
+        return Check("CUDA library", True, "libcuda.so.1 is there")
+    return Check(
+        "CUDA library",
+        False,
+        "libcuda.so.1 is not found: neither CUDA programs nor profilers work without it",
+        "start a container with --gpus all (and NVIDIA_DRIVER_CAPABILITIES=compute,utility, if that variable is set), "
+        "else install the whole of NVIDIA's driver (Debian: sudo apt install libcuda1)",
+    )
 
 
 def _permission(root: Path, has_gpu: bool) -> Check:

@@ -16,6 +16,7 @@ from eprof.errors import CollectError
 _IDLE_S = 0.5
 _TICK_S = 0.02
 _GRACE_S = 5.0
+_SPARED = 2
 _PROFILERS = ("ncu", "nsys", "nvprof")
 _PROFILER_FOLDERS = ("nsight-compute", "nsight_compute", "nsight-systems", "nsight_systems")
 # Python ignores these in itself; a program must not inherit that.
@@ -75,19 +76,20 @@ def run(
     """Run `command` to its end and send signals on to it. `tick` is called some 50 times a second meanwhile.
 
     A process that outlives `timeout_s` gets SIGTERM, 5 s later SIGKILL, with all that it started. wrapped: it is a
-    profiler around the program, which is spared the SIGTERM so that it can still write its log.
+    profiler around the program, which is spared both so that it can still write its log, for 5 s more: nsys, killed,
+    would leave its agent behind.
     Raises CollectError if it cannot be started (126, 127).
     """
     began = time.monotonic()
     pid = _start(command, signals, dict(os.environ if environment is None else environment), streams or Streams())
     deadline = None if timeout_s is None else began + timeout_s
-    timed_out = False
+    stops = 0
     while (status := _reaped(pid)) is None:
         if tick is not None:
             tick()
         if deadline is not None and time.monotonic() >= deadline:
-            _stop(pid, signal.SIGKILL if timed_out else signal.SIGTERM, spared=wrapped and not timed_out)
-            deadline, timed_out = time.monotonic() + _GRACE_S, True
+            _stop(pid, signal.SIGKILL if stops else signal.SIGTERM, spared=wrapped and stops < _SPARED)
+            deadline, stops = time.monotonic() + _GRACE_S, stops + 1
         got = signals.wait(_pause(tick is not None, deadline))
         if got is not None and got[1]:
             _send(pid, got[0], group=signals.own_group)
@@ -95,7 +97,7 @@ def run(
     if tick is not None:
         tick()
     code = os.waitstatus_to_exitcode(status)
-    return Ended(code if code >= 0 else None, -code if code < 0 else None, seconds, timed_out)
+    return Ended(code if code >= 0 else None, -code if code < 0 else None, seconds, stops > 0)
 
 
 def _pause(ticking: bool, deadline: float | None) -> float:
