@@ -135,6 +135,26 @@ def test_what_nvprof_complains_of_is_told_in_one_sentence(kepler, mode, code, sa
     assert kepler.manifest()["warnings"]
 
 
+def test_nvprof_that_gives_up_is_quoted(kepler):
+    """As 11.8 does when it is to count and CUDA finds no device: no log, and the program is not run."""
+    done = kepler.run("--no-report", kepler.script("echo run >> runs; exit 3\n"), env={"STAND_IN": "internal"})
+    assert done.returncode == 3, done.stderr
+    assert "nvprof wrote no log (exit code 4): internal error." in done.stderr
+    assert "ended with" not in done.stderr
+    assert (kepler.folder / "runs").read_text() == "run\n"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "pattern"),
+    [("solver::step", "solver..step"), ("regex:(?:a|b)::run", "(a|b)..run"), ("work(int)", r"work\(int\)")],
+)
+def test_colons_of_kernels_are_none_of_a_path(tmp_path, kernel, pattern):
+    """`nvprof --help`: --kernels takes CONTEXT:STREAM:KERNEL:INVOCATION."""
+    tool = Tool("nvprof", True, "", "/usr/bin/nvprof")
+    step = COLLECTOR.step(COUNTERS, tool, Request(("./a",), (kernel,)), Place(tmp_path), ["inst_integer"])
+    assert step.command[step.command.index("--kernels") + 1] == pattern
+
+
 def test_without_a_driver_the_exit_code_is_the_programs(kepler):
     done = kepler.run("--no-report", kepler.script("exit 3\n"), env={"STAND_IN": "no-driver"})
     assert done.returncode == 3, done.stderr

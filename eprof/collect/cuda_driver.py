@@ -1,4 +1,4 @@
-"""The CUDA driver through ctypes: no toolkit and no Python package is needed. `cuda_worker` uses it; `doctor` looks for it.
+"""The CUDA driver through ctypes: no toolkit and no Python package is needed. For `cuda_worker`; `doctor` looks for it.
 
 Functions and constants are those of cuda.h; `_v2` names are what its macros stand for since CUDA 4.
 """

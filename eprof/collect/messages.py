@@ -15,6 +15,9 @@ _NO_DRIVER = (
     "--profiler oclgrind."
 )
 _LONGEST_LOG = 8 << 20
+_LONGEST_QUOTE = 200
+# nvprof, ncu since 2023 or so, and ncu before, of its options.
+_ERROR = r"(?m)^(?:=+ ?(?:Error: |ERROR=+ )|(?=unrecognised option|the (?:required )?argument for option))(.*)"
 
 
 class Known(NamedTuple):
@@ -139,6 +142,13 @@ def understand(texts: Iterable[str]) -> Said:
         elif found := re.search(_RETURNED, text):
             status = int(found[1]) & 0xFF
     return Said(tuple(dict.fromkeys(sentences)), fatal, no_kernels, status, unstarted)
+
+
+def no_log(profiler: str, code: int | None, errors: str) -> str:
+    """A sentence on a profiler that left nothing, in its own words if it had any."""
+    said = re.search(_ERROR, errors)
+    why = f": {said[1].strip()[:_LONGEST_QUOTE]}" if said else "; what it said is above, or in output/"
+    return f"{profiler} wrote no log" + (f" (exit code {code})" if code else "") + why.rstrip(".") + "."
 
 
 def texts(paths: Sequence[Path]) -> list[str]:

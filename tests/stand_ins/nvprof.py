@@ -39,7 +39,8 @@ def parse(words):
         elif word in FLAGS:
             options[word] = True
         else:
-            print(f"======== Error: unrecognized option '{word}'", file=sys.stderr)
+            print(f"======== Error: Encountered invalid option : {word}", file=sys.stderr)
+            print('======== Use "nvprof --help" to get more information.', file=sys.stderr)
             sys.exit(5)
     return options, words
 
@@ -137,6 +138,9 @@ def main():
         query(EVENTS if words[0] == "--query-events" else METRICS)
         return 0
     options, command = parse(words)
+    if mode == "internal" and ("--events" in options or "--metrics" in options):
+        print("======== Error: internal error.", file=sys.stderr)
+        return 4
     signal(SIGINT, SIG_IGN)
     child = os.posix_spawnp(command[0], command, os.environ, setsigdef=[SIGINT])
     signal(SIGTERM, lambda *_: os.kill(child, SIGTERM))

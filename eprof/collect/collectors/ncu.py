@@ -144,9 +144,7 @@ class Ncu(Collector):
         if said.no_kernels or (logs and not rows and not failed):
             sentences.append("No kernel ran on the GPU, or ncu saw none. Does the program use CUDA?")
         if not logs:
-            sentences.append(
-                "ncu wrote no log" + (f" (exit code {ended.code})" if ended.code else "") + "; see what it says above."
-            )
+            sentences.append(messages.no_log(self.name, ended.code, errors))
         status = said.status if said.status is not None else (0 if failed else None)
         return Verdict(tuple(sentences), status, failed or not logs, rows if logs else None)
 

@@ -95,12 +95,8 @@ class Nvprof(Collector):
         if status is None and ended.code is not None:
             status = 0 if ended.code in (9, 15) or failed else ended.code
         if not logs:
-            sentences.append(
-                "nvprof wrote no log"
-                + (f" (exit code {ended.code})" if ended.code else "")
-                + "; see what it says above."
-            )
-            return Verdict(tuple(sentences), status, True, None)
+            sentences.append(messages.no_log(self.name, ended.code, errors))
+            return Verdict(tuple(sentences), status, True, None, tells_status=False)
         if not rows and not said.fatal:
             sentences.append(
                 "No kernel ran on the GPU, or nvprof lost them all. Does the program use CUDA, and end by itself?"
@@ -118,7 +114,9 @@ def _percent(path: Path) -> str:
 
 
 def _pattern(kernel: str) -> str:
-    return kernel.removeprefix("regex:") if kernel.startswith("regex:") else re.escape(kernel)
+    """A pattern for nvprof, in which a colon ends the pattern of a context, a stream or a kernel."""
+    pattern = kernel.removeprefix("regex:") if kernel.startswith("regex:") else re.escape(kernel)
+    return pattern.replace("(?:", "(").replace(":", ".")
 
 
 def _version(path: str) -> str | None:
