@@ -10,8 +10,9 @@ import subprocess
 import pytest
 from run_support import STAND_INS
 
-from eprof import api
-from eprof.collect.tools import gpu, has_gpu
+from eprof import api, counters
+from eprof.collect.collectors import ncu
+from eprof.collect.tools import ask, gpu, has_gpu
 
 N = 1 << 24  # 128 MiB an array: more than any second-level cache holds
 REAL = os.environ.get("EPROF_REAL_TOOLS", "auto")
@@ -99,3 +100,45 @@ def test_the_dry_run_asks_for_what_there_is(machine):
     assert done.returncode == 0, done.stderr
     assert "FP64 multiply-add" in done.stdout
     assert not list(machine.bench.folder.glob("*.eprof"))
+
+
+# Names that ncu 2024.1 lists and 2022.3 does not.
+LATER = {
+    "smsp__sass_thread_inst_executed_op_fp8_pred_on",
+    "sm__sass_thread_inst_executed_op_fp8_pred_on",
+    "smsp__sass_data_bytes_mem_shared_op_gmma",
+    "l1tex__m_xbar2l1tex_read_bytes_pipe_tma",
+    "l1tex__m_l1tex2xbar_write_bytes_pipe_tma",
+}
+
+
+@pytest.mark.parametrize("capability", sorted(ncu._CHIPS, key=float))
+def test_every_metric_of_a_definition_is_one_of_the_chip(capability):
+    """Needs ncu, but no GPU: it knows its chips' metrics, though not those of other kinds (device, opcodes)."""
+    path, chip = shutil.which("ncu"), ncu._CHIPS[capability]
+    if path is None or REAL == "0":
+        pytest.skip("needs the real ncu in PATH")
+    if chip not in ask([path, "--list-chips"]):
+        pytest.skip(f"this ncu does not know {chip}")
+    listed = ask([path, "--query-metrics", "--chips", chip])
+    kinds = dict(line.split()[:2] for line in listed.splitlines() if "__" in line)
+    definition = counters.find("ncu", capability)
+    names = {one.partition("[")[0] for counter in definition.counters.values() for one in counter.wanted}
+    names = {one for one in names if not one.startswith(("device__", "sass__"))}
+    assert len(names) > 50
+    unknown = {one for one in names if one.partition(".")[0] not in kinds}
+    assert {one.partition(".")[0] for one in unknown} <= LATER
+    assert all(kinds[one.partition(".")[0]] == "Counter" for one in names - unknown if one.endswith(".sum"))
+    basic = ncu.COLLECTOR.basic(capability)
+    assert {one for one in basic if one.partition(".")[0] not in kinds} == set()
+
+
+def test_metrics_by_opcode_are_known_to_ncu():
+    """No chip's list holds them; 2022.3 knows them too, but prints no opcodes."""
+    path = shutil.which("ncu")
+    if path is None or REAL == "0":
+        pytest.skip("needs the real ncu in PATH")
+    name = "sass__thread_inst_executed_true_per_opcode"
+    assert ask([path, "--list-metrics", "--metrics", name]).split() == [name, f"-{name}"]
+    details = "details" in ask([path, "--help"]).partition("--print-metric-instances")[2][:800].partition("\n  --")[0]
+    assert (name in ncu._by_opcode(path)) is details
