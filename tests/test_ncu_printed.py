@@ -48,11 +48,14 @@ def test_cells_that_go_on_in_the_lines_below(tmp_path, chunk):
 
 
 def test_a_name_that_goes_on_below_and_one_that_does_not(tmp_path):
-    long_name = "smsp__sass_thread_inst_executed_op_ffma_pred_on"
-    rows = [(f"{long_name}.", "inst", "7"), ("sum", "", ""), ("dram__bytes_read.sum", "byte", "9"), ("done", "", "")]
-    log = log_of(tmp_path, "[77] prog@127.0.0.1", f"  {LINE}", *table("  ", *rows))
+    """Of label and name, broken in the midst of a word; a metric whose value is empty (`memory_access_type`) is another."""
+    rows = [(f"Fused ({FFMA[:-6]}", "inst", "7"), (f"{FFMA[-6:]})", "", ""), ("memory_access_type", "", "")]
+    rows += [("smsp__inst_executed.sum", "inst", "5"), ("memory_access_size_type", "", "")]
+    rows += [("dram__bytes_read.sum", "byte", "9"), ("done", "", "")]
+    log = log_of(tmp_path, "[77] prog@127.0.0.1", f"  {LINE}", *table("  ", *rows, widths=(60, 11, 20)))
     assert total(log, FFMA) == {KERNEL: (1, 7)} and total(log, "dram__bytes_read.sum") == {KERNEL: (1, 9)}
-    assert log.skipped_lines == 1  # what the program says below a short name
+    assert total(log, "smsp__inst_executed.sum") == {KERNEL: (1, 5)}
+    assert log.skipped_lines == 1  # what the program says
 
 
 @pytest.mark.parametrize("page_of", [True, False])

@@ -50,6 +50,7 @@ _HEADER = re.compile(r"\s*Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+
 _RULE = re.compile(r"\s*(?:OPT|INF|WRN|ERR) .*|\s*---+ ---+\s*")
 _SECTION = re.compile(r"\s*(?:Section|Table Name) ?: .*")
 _LOOSE = re.compile(r"\s*(\w+__[\w.]+)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
+_NO_VALUE = re.compile(r"[a-z][a-z0-9]*_[a-z0-9_.]+\s*")  # a metric whose value is an empty text
 _COMMENT = re.compile(r"\s*(?://+|#+|\*|>)(?=\s|$)")
 _NEAR = 160  # characters before `, Context` that grid, block and date may take
 _KINDS = {3: LONG, 5: SUMMARY}
@@ -115,6 +116,9 @@ class Page:
         assert self.spans is not None
         cells = _cells(text.rstrip(), self.spans)
         kind = _KINDS.get(len(self.spans))
+        if kind is not None and _NO_VALUE.fullmatch(text, self.spans[0][0]) and not text[: self.spans[0][0]].strip():
+            self._end()
+            return True
         if cells is None or kind is None:
             return False
         self._end()
@@ -129,11 +133,11 @@ class Page:
         ends = [*(start for start, _ in self.spans[1:]), len(text)]
         cells = [text[start:end].strip() for (start, _), end in zip(self.spans, ends, strict=True)]
         filled = [place for place, cell in enumerate(cells) if cell]
-        start, end = self.spans[0]
+        start = self.spans[0][0]
         if text[:start].strip() or filled not in ([0], [len(cells) - 1]):
             return False
-        if filled == [0] and (not start or text[start] == " " or 2 * len(self.last[0][-1]) < end - start):
-            return False  # not the rest of a name: that stands right below a long one
+        if filled == [0] and not (start and "(" in self.last[0][0] and not self.last[0][-1].endswith(")")):
+            return False  # not the rest of a label and the name in brackets, but a metric without a value
         self.last[0 if filled == [0] else 2].append(cells[filled[0]])
         return True
 
