@@ -196,3 +196,8 @@ def test_scaled_numbers_have_six_decimals_and_a_point_in_every_locale(tmp_path, 
 def test_six_decimals_do_not_tell_how_other_numbers_are_written(tmp_path):
     sentence = refused(tmp_path, NEW, row(0, "a", "Mbyte", "1.530000"), row(0, "b", "Mbyte", "1.530"))
     assert "`1.530` may have decimals or groups" in sentence
+
+
+def test_what_is_left_out_of_old_ncu_is_said(tmp_path):
+    says = "Invalid option --nvtx specified for --mode import"
+    assert f"ncu failed (line 1 says: {says})" in refused(tmp_path, says, "", "Use --help for further details.")

@@ -17,6 +17,7 @@ _OTHERS = (
         "its summary per NVTX range, in which ranges within ranges have the same launches",
     ),
 )
+_FIRST = frozenset('"ALutI')  # letters of _BARE and _OTHERS
 _CONNECTED = re.compile(r"Connected to process (\d+)(?: \((.*)\))?")
 _OPTIONS = re.compile(r"No kernels were profiled|No ranges were profiled|No graphs were profiled")
 # Cause and cure; the first that is found in a log without a table explains it: causes before consequences.
@@ -92,6 +93,8 @@ class Messages:
 
     def _is_other(self, number: int, text: str) -> bool:
         """Whether a line is an error of an old ncu; one that begins what has no counters is kept in mind."""
+        if text[:1] not in _FIRST:  # nearly all of what a program says
+            return False
         if _BARE.fullmatch(text.rstrip()):
             self.said.append((number, "ERROR", text.strip()))
             return True

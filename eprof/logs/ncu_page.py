@@ -70,7 +70,8 @@ class Page:
     processes: int = 0
     device: tuple[str, str] = ("", "")
     name: str = ""
-    last: list[list[str]] | None = None
+    last: tuple[str, str, str] | None = None
+    more: list[tuple[int, str]] = field(default_factory=list)
     spans: list[tuple[int, int]] | None = None
     begun: bool = False
     advises: bool = False
@@ -116,13 +117,16 @@ class Page:
         assert self.spans is not None
         cells = _cells(text.rstrip(), self.spans)
         kind = _KINDS.get(len(self.spans))
-        if kind is not None and _NO_VALUE.fullmatch(text, self.spans[0][0]) and not text[: self.spans[0][0]].strip():
+        if kind is None:
+            return False
+        if cells is None:
+            start = self.spans[0][0]
+            if _NO_VALUE.fullmatch(text, start) is None or text[:start].strip():
+                return False
             self._end()
             return True
-        if cells is None or kind is None:
-            return False
         self._end()
-        self.last = [[cells[0]], [cells[1]], [cells[-1]]]
+        self.last = (cells[0], cells[1], cells[-1])
         return True
 
     def _goes_on(self, text: str) -> bool:
@@ -136,16 +140,23 @@ class Page:
         start = self.spans[0][0]
         if text[:start].strip() or filled not in ([0], [len(cells) - 1]):
             return False
-        if filled == [0] and not (start and "(" in self.last[0][0] and not self.last[0][-1].endswith(")")):
-            return False  # not the rest of a label and the name in brackets, but a metric without a value
-        self.last[0 if filled == [0] else 2].append(cells[filled[0]])
+        if filled == [0]:
+            name = "".join([self.last[0], *(cell for place, cell in self.more if place == 0)])
+            if not start or "(" not in name or name.endswith(")"):
+                return False  # not the rest of a label and the name in brackets, but a metric without a value
+        self.more.append((0 if filled == [0] else 2, cells[filled[0]]))
         return True
 
     def _end(self) -> None:
         """The row that was open is whole."""
         if self.last is None:
             return
-        name, unit, value = (_joined(one) for one in self.last)
+        name, unit, value = self.last
+        if self.more:
+            name, value = (
+                _joined([self.last[place], *(text for own, text in self.more if own == place)]) for place in (0, 2)
+            )
+            self.more = []
         kind, self.last = _KINDS[len(self.spans or ())], None
         if self.launch is not None and kind == self.kind:
             self.rows[kind].append((*self.launch, name, unit, value))
