@@ -28,7 +28,7 @@ def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capabili
     """What to collect with `collector`. Raises DefinitionError if the GPU's capability is not known."""
     if collector.simulated:
         return Shopping({}, [], f"{collector.name}/{counters.SIMULATED}")
-    offer = collector.offered(tool)
+    offer = collector.offered(tool, counters.names_in_use())
     offered = None if offer is None else offer.names
     device = (offer.device if offer is not None else None) or tool.device
     known = _capability(capability or tool.capability, device, offered or ())

@@ -174,7 +174,7 @@ def test_a_signal_to_the_whole_group_reaches_the_program_once(simulated):
 
 
 def test_a_signal_that_kills_the_program_is_told_as_a_shell_does(simulated):
-    program = simulated.script(emit(block()) + "touch ready; exec sleep 20\n")
+    program = simulated.script(emit(block()) + ": > ready; exec sleep 20\n")
     running = simulated.start("--no-report", program, start_new_session=True)
     simulated.await_file("ready")
     running.send_signal(signal.SIGINT)

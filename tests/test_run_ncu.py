@@ -153,7 +153,7 @@ def test_a_hanging_program_under_ncu_still_leaves_a_log(hopper):
 
 
 def test_ncu_killed_at_work_leaves_the_run_readable(hopper):
-    program = hopper.script("[ -e once ] && { touch counting; exec sleep 30; }\ntouch once\n")
+    program = hopper.script("[ -e once ] && { : > counting; exec sleep 30; }\ntouch once\n")
     running = hopper.start("--no-report", program, start_new_session=True)
     hopper.await_file("counting")
     os.killpg(running.pid, signal.SIGKILL)
@@ -333,7 +333,7 @@ def test_a_program_that_dies_under_nsys_only(traced):
 
 
 def test_interrupted_under_nsys_what_was_traced_is_kept(traced):
-    program = traced.script("[ -e once ] && { touch tracing; exec sleep 30; }\ntouch once\n")
+    program = traced.script("[ -e once ] && { : > tracing; exec sleep 30; }\ntouch once\n")
     running = traced.start("--no-report", program, start_new_session=True)
     traced.await_file("tracing")
     running.send_signal(signal.SIGINT)

@@ -2,7 +2,7 @@
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -145,8 +145,11 @@ class Collector(ABC):
     def find(self, program: str = "") -> Tool:
         """Look for the profiler and a device that it can use; `program` may tell where. Quick where there is none."""
 
-    def offered(self, tool: Tool) -> Offer | None:
-        """What this profiler can count on this machine; None where it does not tell."""
+    def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
+        """What this profiler can count on this machine; None where it does not tell.
+
+        wanted: names that may be asked for, of which the profiler is asked where no list of its own holds them.
+        """
         return None
 
     def basic(self, capability: str) -> dict[str, str]:

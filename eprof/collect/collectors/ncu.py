@@ -4,7 +4,7 @@ import functools
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from eprof.collect import messages, nsys
@@ -64,7 +64,7 @@ class Ncu(Collector):
         """Without nsys the times are ncu's own, of replayed kernels."""
         return (nsys.find(),)
 
-    def offered(self, tool: Tool) -> Offer | None:
+    def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
         """The metrics of this GPU's chip, plain and with the suffix of a sum; needs no driver.
 
         Those with a value for each opcode are offered by their plain names, if this ncu can print such values.
@@ -75,7 +75,7 @@ class Ncu(Collector):
         names = {name for name in re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE) if _PER_OPCODE not in name}
         if not names:
             return None
-        return Offer(tool.device, frozenset(names | {f"{name}.sum" for name in names} | _by_opcode(path)))
+        return Offer(tool.device, frozenset(names | {f"{name}.sum" for name in names} | _by_opcode(path, wanted)))
 
     def basic(self, capability: str) -> dict[str, str]:
         """The smallest set of counters.md 3.1, for a GPU without a definition."""
@@ -179,18 +179,16 @@ def _tells_opcodes(path: str) -> bool:
     return re.search(_DETAILS, _options(path)) is not None
 
 
-def _by_opcode(path: str) -> frozenset[str]:
+def _by_opcode(path: str, wanted: Collection[str]) -> frozenset[str]:
     """The metrics with a value for each opcode that ncu can count and print; no chip's list holds them.
 
     `--list-metrics` repeats a name that ncu knows, and makes a pattern of one that it does not.
     """
-    if not _tells_opcodes(path):
+    names = {name.partition("[")[0] for name in wanted if _PER_OPCODE in name}
+    if not names or not _tells_opcodes(path):
         return frozenset()
-    from eprof.counters import names_in_use
-
-    wanted = {name.partition("[")[0] for name in names_in_use() if _PER_OPCODE in name}
-    text = ask([path, "--list-metrics", "--metrics", ",".join(sorted(wanted))])
-    return frozenset(wanted & set(re.findall(r"(?m)^[\s-]*(\w+__\w+)\s*$", text)))
+    text = ask([path, "--list-metrics", "--metrics", ",".join(sorted(names))])
+    return frozenset(names & set(re.findall(r"(?m)^[\s-]*(\w+__\w+)\s*$", text)))
 
 
 def _pattern(kernels: Sequence[str]) -> str:

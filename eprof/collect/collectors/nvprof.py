@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from eprof.collect import messages
@@ -45,7 +45,7 @@ class Nvprof(Collector):
             self.name, True, "counts on NVIDIA GPUs up to capability 7.2", path, version, None, device, capability
         )
 
-    def offered(self, tool: Tool) -> Offer | None:
+    def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
         """The events and metrics that nvprof lists for the first device."""
         names: set[str] = set()
         device = None
