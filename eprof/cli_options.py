@@ -68,7 +68,7 @@ def matching(names: list[str]) -> list[str]:
         if not matches:
             raise EprofError(f"{name}: no file matches this pattern.")
         found += matches
-    return list(dict.fromkeys(found))
+    return found
 
 
 def positive(text: str) -> int:

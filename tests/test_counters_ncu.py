@@ -105,7 +105,7 @@ def test_a_definition_is_used_instead_of_the_smallest_set():
     from eprof.planning import counters_for
 
     class Here(Ncu):
-        def offered(self, tool):
+        def offered(self, tool, wanted=()):
             return None
 
     tool = Tool("ncu", True, "", device="NVIDIA H100 80GB HBM3", capability="9.0")

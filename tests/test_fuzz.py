@@ -107,7 +107,7 @@ def test_names_of_many_letters_are_compared_soon():
     assert matching.ratio("x" * 20_000, "y" * 20_000) == 0
     assert matching.ratio("f<" + "x" * 400 + ">(int)", "f<" + "x" * 400 + ">(int)") == 1
     matching.bare("<" * 20_000)
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 5  # as the square of the length it would be minutes
 
 
 def test_some_of_the_lines_are_part_of_a_log():

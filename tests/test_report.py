@@ -540,13 +540,14 @@ def test_own_script_and_style():
     assert len(_asset("report.css").encode()) < 16_000
 
 
-def test_5000_kernels_are_built_in_time(large):
-    spent = []
-    for _ in range(2):
+def test_5000_kernels_are_built_in_no_more_than_their_share(large):
+    """Not as the square of their number: a twentieth of them takes no less than a hundredth of the time."""
+    document, spent = large[0], []
+    for some in (document, {**document, "kernels": document["kernels"][:250]}):
         start = time.process_time()
-        html(large[0])
+        html(some)
         spent.append(time.process_time() - start)
-    assert min(spent) < 1.5
+    assert spent[0] < 100 * spent[1]
 
 
 # ---- trust, phases
