@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eprof.cli_options import positive, seconds
 from eprof.errors import EprofError, UsageError
 from eprof.plain import printable
 
@@ -43,10 +44,10 @@ def add_calibrate(commands: Any) -> argparse.ArgumentParser:
         help="hold these clocks in MHz, one after the other (needs permission)",
     )
     parser.add_argument("--device", type=int, default=0, metavar="N", help="which GPU, as nvidia-smi numbers them (0)")
-    parser.add_argument("--budget", type=_seconds, default=360.0, metavar="S", help="seconds a setting may take (360)")
-    parser.add_argument("--window", type=_seconds, default=5.0, metavar="S", help="seconds the meter is read (5)")
+    parser.add_argument("--budget", type=seconds, default=360.0, metavar="S", help="seconds a setting may take (360)")
+    parser.add_argument("--window", type=seconds, default=5.0, metavar="S", help="seconds the meter is read (5)")
     parser.add_argument(
-        "--repeat", type=_count, default=3, metavar="N", help="measure up to N times, as time allows (3)"
+        "--repeat", type=positive, default=3, metavar="N", help="measure up to N times, as time allows (3)"
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="only this benchmark (repeatable; see --dry-run)"
@@ -54,22 +55,6 @@ def add_calibrate(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--no-fit", action="store_true", help="measure only; `eprof fit` makes a table later")
     parser.add_argument("--dry-run", action="store_true", help="list benchmarks, counts and times; run nothing")
     return parser
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
-    return int(text)
 
 
 def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof.cli_options import add_output, add_pricing, positive, whole
+from eprof.cli_options import add_output, add_pricing, positive, seconds, whole
 from eprof.errors import CollectError, EprofError, LogError, UsageError, shortage
 from eprof.plain import printable
 
@@ -76,7 +76,7 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repeat", type=positive, default=1, metavar="N", help="measure time and energy N times: medians and spreads"
     )
-    parser.add_argument("--timeout", type=_seconds, metavar="S", help="stop PROGRAM after S seconds")
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="stop PROGRAM after S seconds")
     parser.add_argument(
         "--launch-skip", type=whole, default=0, metavar="N", help="do not count the first N kernel launches (ncu)"
     )
@@ -95,16 +95,6 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lock-clocks", action="store_true", help="let ncu lock the clocks to their base (it does not otherwise)"
     )
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
 
 
 def add_doctor(commands: _Commands) -> argparse.ArgumentParser:

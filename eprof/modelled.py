@@ -28,6 +28,11 @@ def checked_efficiency(share: float) -> float:
     return share
 
 
+def has_modelled_time(counts: Counts) -> npt.NDArray[np.bool_]:
+    """The kernels whose time is that of `model_time`: they were simulated, and nobody gave a time."""
+    return np.asarray(counts.kernels["time_marks"].to_numpy(dtype=np.int64) & _SIMULATED, dtype=bool)
+
+
 def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) -> tuple[Counts, str | None, list[str]]:
     """Give simulated kernels without a time the one of the roofline ([R] II; model.md 6):
 

@@ -21,6 +21,7 @@ from eprof.counts import Counts
 from eprof.energy import attribute
 from eprof.errors import CostError, EprofError, UsageError
 from eprof.marks import Mark, names
+from eprof.modelled import has_modelled_time
 from eprof.rooflines import flops_of, machines, traffic_of
 from eprof.timemodel import of_table
 from eprof.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
@@ -39,6 +40,7 @@ _HELP = (
 )
 SHARE = "each kernel keeps its share of the roofline's speed"
 AT_CLOCKS = "DRAM traffic goes with the memory clock, the rest of the time with the core clock"
+HALVES = "half of the time goes with each clock, a guess: no peak bandwidth is known"
 SAME_TIME = "times stay as they are"
 ROOF_TIME = "a kernel's time changes by as much as the roofline's"
 
@@ -66,8 +68,8 @@ class Work:
 
     @cached_property
     def on_the_roof(self) -> npt.NDArray[np.bool_]:
-        """The kernels whose time is the roofline's: they were simulated (`modelled.model_time`)."""
-        return np.asarray(self.counts.kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.SIMULATED), dtype=bool)
+        """The kernels that keep their share of the roofline at other clocks: simulated, or of unknown DRAM bytes."""
+        return has_modelled_time(self.counts) | np.isnan(self.dram_byte)
 
     @cached_property
     def under_the_roof(self) -> tuple[Floats, Floats, Floats]:
@@ -277,7 +279,7 @@ def _times_at(now: Scenario, other: Scenario) -> Floats:
     """
     assert now.table is not None
     here, there, traffic = now.costs.setting, other.costs.setting, now.work.dram_byte
-    roofed = now.work.on_the_roof | np.isnan(traffic)
+    roofed = now.work.on_the_roof
     kept = now.time_s * other.roof_s() / now.roof_s() if roofed.any() else now.time_s
     if here.core_mhz is None or here.memory_mhz is None or there.core_mhz is None or there.memory_mhz is None:
         return kept
@@ -287,8 +289,11 @@ def _times_at(now: Scenario, other: Scenario) -> Floats:
 
 def _assumed(now: Scenario) -> str:
     """What is taken for granted about times at other settings."""
-    roofed = now.work.on_the_roof
-    return SHARE if roofed.all() else AT_CLOCKS if not roofed.any() else f"{AT_CLOCKS}; simulated kernels: {SHARE}"
+    roofed, told = now.work.on_the_roof, now.table is not None and of_table(now.table).byte_per_cycle is not None
+    clocked = AT_CLOCKS if told else HALVES
+    if roofed.all():
+        return SHARE
+    return f"{clocked}; where time is simulated or DRAM bytes are not known, {SHARE}" if roofed.any() else clocked
 
 
 def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:

@@ -170,7 +170,7 @@ def door(monkeypatch, tmp_path, capsys):
         (["-o", "t.toml", "--settings", "fast"], "`fast` is no setting"),
         (["-o", "t.toml", "--settings", "1200,1200"], "1200 is named twice"),
         (["-o", "t.toml", "--budget", "0"], "not a number of seconds above 0"),
-        (["-o", "t.toml", "--repeat", "0"], "not a whole number of 1 or more"),
+        (["-o", "t.toml", "--repeat", "0"], "0 is not 1 or more"),
         (["--dry-run", "--only", "raed"], "There is no benchmark `raed`"),
         (["-o", "t.toml", "--device", "-1"], "numbered from 0"),
         (["--no-fit"], "Say where"),

@@ -292,3 +292,13 @@ def test_limits_of_every_kernel_are_in_the_document(energy):
     for kernel, limit in zip(document["kernels"], limits["kernels"], strict=True):
         assert math.fsum(limit["parts_j"].values()) == pytest.approx(kernel["energy_j"]["total"])
         assert limit["speed_share"] == pytest.approx(limit["roofline_time_s"] / kernel["time_s"])
+
+
+def test_what_is_taken_for_granted_about_other_clocks_is_said(energy):
+    assert energy.what_if("setting=396/204").assumes == whatif.AT_CLOCKS
+    table = energy.counts.table.copy()
+    table.loc[table.index[0], "dram_read"] = np.nan
+    partly = replace(energy, counts=replace(energy.counts, table=table))
+    assert energy.what_if("setting=396/204").time_s != partly.what_if("setting=396/204").time_s
+    said = partly.what_if("setting=396/204").assumes
+    assert said.startswith(whatif.AT_CLOCKS) and said.endswith(whatif.SHARE)

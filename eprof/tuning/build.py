@@ -14,7 +14,7 @@ from eprof.errors import CostError, EprofError
 from eprof.marks import NONE, Mark
 from eprof.measurements import Measurements
 from eprof.measurements.values import COUNTED
-from eprof.modelled import roofline_s
+from eprof.modelled import has_modelled_time, roofline_s
 from eprof.profile import Energy
 from eprof.timemodel import TimeModel, of_table
 from eprof.tuning.grid import Floats, Grid, Point
@@ -60,19 +60,13 @@ def from_profile(
     here = Point(*_clocks(now or energy.costs.setting.label))
     model = of_table(table)
     dram = counts.table["dram_read"] + counts.table["dram_write"]
-    # The time of a simulated kernel is the roofline's, at every setting.
-    roofed = (counts.kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.SIMULATED)) != 0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        at_roof = counts.kernels["time_s"].to_numpy(dtype=float) / roofline_s(counts.table, energy.costs)
     joules, seconds, marks = (
         [],
         [],
         np.full(len(counts.kernels), int(energy.costs.marks & Mark.ASSUMED), dtype=np.int64),
     )
     for point, one in zip(points, costs, strict=True):
-        times = _times(model, counts, dram, here, point)
-        if roofed.any():
-            times = np.where(roofed, at_roof * roofline_s(counts.table, one), times)
+        times = _times(model, energy, dram, (here, point), one)
         split = attribute(_timed(counts, times), one)
         joules.append(split.total_j.where(~np.isnan(times)).to_numpy(dtype=float))
         seconds.append(times)
@@ -84,12 +78,13 @@ def from_profile(
         for at in range(len(counts.kernels))
     ]
     beyond = _beyond(table, counts, energy)
-    if roofed.any():
-        refused.append(
-            f"The times of simulated kernels ({int(roofed.sum())} of {len(roofed)}) are the roofline's over the "
-            "efficiency at every setting, and not those of the model above."
-        )
-    notes = [*energy.costs.notes, *refused, *beyond, *_profile_notes(counts, dram, marks, here, place, table, now_from)]
+    notes = [
+        *energy.costs.notes,
+        *refused,
+        *_of_roof(counts),
+        *beyond,
+        *_profile_notes(counts, dram, marks, here, place, table, now_from),
+    ]
     about = {"kind": "table", "name": table.name, "device": table.device, "source": table.source}
     title = energy.profile.title
     return Tuning(title, points, grids, "the program", MODELLED, model, None, about, tuple(notes))
@@ -124,13 +119,32 @@ def _clocks(label: str) -> tuple[float, float]:
     return float(core), float(memory)
 
 
-def _times(model: TimeModel, counts: Counts, dram: pd.Series, here: Point, point: Point) -> Floats:
-    """Times in s at a setting, (n_kernels,); those measured at it stay as they are."""
-    measured = counts.kernels["time_s"].to_numpy(dtype=float)
-    if point.label == here.label:
-        return measured
+def _times(model: TimeModel, energy: Energy, dram: pd.Series, points: tuple[Point, Point], there: Costs) -> Floats:
+    """Times in s at the second of two settings, (n_kernels,), from those at the first, which stay as they are there.
+
+    The time of a simulated kernel is the roofline's at every setting. there: the costs at the second.
+    """
+    assert energy.costs is not None
+    here, point = points
+    table, known = energy.counts.table, energy.counts.kernels["time_s"].to_numpy(dtype=float)
     clocks = (here.core_mhz, here.memory_mhz), (point.core_mhz, point.memory_mhz)
-    return model.at(measured, dram.to_numpy(dtype=float), *clocks)
+    times = known if point.label == here.label else model.at(known, dram.to_numpy(dtype=float), *clocks)
+    simulated = has_modelled_time(energy.counts)
+    if not simulated.any():
+        return times
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(simulated, known * roofline_s(table, there) / roofline_s(table, energy.costs), times)
+
+
+def _of_roof(counts: Counts) -> list[str]:
+    """A sentence on the times of simulated kernels, if there are some."""
+    simulated = has_modelled_time(counts)
+    if not simulated.any():
+        return []
+    return [
+        f"The times of simulated kernels ({int(simulated.sum())} of {len(simulated)}) are the roofline's over the "
+        "efficiency at every setting, and not those of the model above."
+    ]
 
 
 def _timed(counts: Counts, time_s: Floats) -> Counts:
