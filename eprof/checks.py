@@ -3,21 +3,23 @@
 import numpy as np
 import numpy.typing as npt
 
+from eprof.arrays import Floats
 from eprof.counters import Check, Definition
-from eprof.counts import Sheet
+from eprof.counts import Cells, Sheet
 from eprof.definition import Formula
-from eprof.logs.table import COUNT, Launches
-from eprof.marks import Mark
+from eprof.logs.table import COUNT, PERCENT, Launches
 
 
 def check(launches: Launches, definition: Definition) -> list[str]:
     """Run the definition's checks on every kernel whose counters are all known. One sentence for each that fails.
 
     Left and right side may differ by the check's tolerance, a fraction of the larger one, and by what rounding the
-    averages of a summary can do. Sums that are known to be incomplete (marked MISSING) are not checked.
+    averages of a summary can do. Sums that are known to be incomplete are not checked. A rate or percentage of several
+    launches is their plain mean, which weighs a short launch as much as a long one: only what contradicts the sums
+    however the launches are weighed is a contradiction.
     """
     sheet = Sheet(launches, definition)
-    return [sentence for one in definition.checks for sentence in _run(sheet, one)]
+    return [sentence for relation in definition.checks for sentence in _run(sheet, relation)]
 
 
 def _run(sheet: Sheet, check: Check) -> list[str]:
@@ -25,13 +27,49 @@ def _run(sheet: Sheet, check: Check) -> list[str]:
     if left is None or right is None:
         return []
     several = sheet.launches.kernels["launches"].to_numpy() > 1
+    left_range, right_range = _range(sheet, check.left, left), _range(sheet, check.right, right)
     allowed = check.tolerance * np.fmax(np.abs(left.values), np.abs(right.values))
     allowed = allowed + np.where(several, _rounding(sheet, check.left) + _rounding(sheet, check.right), 0.0)
-    excess = left.values - right.values
+    excess = left_range[0] - right_range[1]
     if check.relation == "==":
-        excess = np.abs(excess)
-    failed = (excess > allowed) & ((left.marks | right.marks) & int(Mark.MISSING) == 0)
+        excess = np.maximum(excess, right_range[0] - left_range[1])
+    bounds = left.low | left.high | right.low | right.high
+    failed = (excess > allowed) & ~bounds
     return [_sentence(sheet, check, left.values, right.values, failed)] if failed.any() else []
+
+
+def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats]:
+    """The least and the most of a formula over all weights of its averages over launches, each (n_kernels,).
+
+    Of n values of mean m, none below 0, each weighted mean is at most n m; of percentages p it is at least
+    100 - n (100 - p). A step that was made of averages may be anything: NaN.
+    """
+    launches = sheet.launches.kernels["launches"].to_numpy(dtype=np.float64)
+    least: dict[str, Floats] = {}
+    most: dict[str, Floats] = {}
+    for name in formula.names:
+        part = sheet.look_up(name)
+        assert part is not None, "its formula was evaluated"
+        counter = sheet.definition.counters.get(name)
+        least[name], most[name] = part.values, part.values
+        if part.averaged.any():
+            low, high = _weighted(part.values, launches, counter.unit if counter else None)
+            least[name] = np.where(part.averaged, low, part.values)
+            most[name] = np.where(part.averaged, high, part.values)
+    if not cells.averaged.any():
+        return cells.values, cells.values
+    with np.errstate(all="ignore"):
+        ends = [np.asarray(formula(values), dtype=np.float64) for values in (least, most)]
+    return np.minimum(*ends), np.maximum(*ends)
+
+
+def _weighted(mean: Floats, launches: Floats, unit: str | None) -> tuple[Floats, Floats]:
+    """The least and the most that a weighted mean can be, of the plain mean."""
+    if unit is None:
+        return np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+    if unit == PERCENT:
+        return np.maximum(100 - launches * (100 - mean), 0.0), np.minimum(launches * mean, 100.0)
+    return np.zeros_like(mean), launches * mean
 
 
 def _rounding(sheet: Sheet, formula: Formula) -> npt.NDArray[np.float64]:

@@ -7,7 +7,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from eprof import marks as mark_words
@@ -15,7 +15,7 @@ from eprof.costtable import CORE, MEMORY, Constant, CostTable, FitRecord, Peak, 
 from eprof.definition import Document, Formula
 from eprof.errors import DefinitionError
 from eprof.marks import NONE, Mark
-from eprof.vocabulary import BOOKS, COUNTS, PARTS
+from eprof.vocabulary import BOOKS, COUNTS, LEVEL_PARTS, PARTS
 
 _SMALLEST, _LARGEST = 1e-30, 1e15  # of any clock, voltage, price, power or rate, in the units of a table
 SCHEMA = 1
@@ -377,7 +377,23 @@ def _statements(reader: _Reader, rates: tuple[Rate, ...] | None) -> dict[str, St
         reader.attempt(_no_charges)
     known = {rate.name for rate in rates} if rates is not None else None
     found = {word: reader.attempt(_statement, word, entry, known) for word, entry in table.items()}
-    return {word: one for word in COUNTS if (one := found.get(word)) is not None}
+    stated = {word: statement for word, statement in found.items() if statement is not None}
+    for level, (read, write) in LEVEL_PARTS.items():
+        if level not in table and read in stated and write in stated:
+            stated[level] = _of_either(stated[read], stated[write])
+    return {word: stated[word] for word in COUNTS if word in stated}
+
+
+def _of_either(read: Statement, write: Statement) -> Statement:
+    """What bytes of a level pay where a log does not tell reads from writes: the mean, where the two differ."""
+    if read.kind == write.kind and read.formula == write.formula:
+        return replace(read, why=f"{read.why}; reads and writes cost the same", marks=read.marks | write.marks)
+    if "unpriced" in (read.kind, write.kind):
+        return read if read.kind == "unpriced" else write
+    texts = [statement.formula.text if statement.formula else "0" for statement in (read, write)]
+    formula = Formula.parse(f"(({texts[0]}) + ({texts[1]})) / 2")
+    why = "reads and writes are not told apart: half of the bytes taken for each"
+    return Statement("pays", formula, why, read.marks | write.marks | Mark.ASSUMED)
 
 
 def _no_charges(document: Document) -> None:
@@ -532,7 +548,7 @@ def _totals_agree(document: Document, table: CostTable) -> None:
     for total, parts in PARTS.items():
         priced = [charges[part].pj for part in parts if part in charges]
         pays = any(charges[part].pays for part in parts if part in charges)
-        if pays and total not in table.statements:
+        if pays and total not in table.statements and total not in LEVEL_PARTS:
             raise document.error(
                 f"the parts of `{total}` pay, so say what `{total}` pays where a log tells no parts (or `unpriced`).",
                 "charge",

@@ -18,7 +18,7 @@ from eprof import resources
 from eprof.definition import Document, Formula
 from eprof.errors import DefinitionError
 from eprof.marks import NONE, Mark, names
-from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS, PARTS
+from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS, LEVEL_PARTS, PARTS
 
 SCHEMA = 1
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
@@ -762,8 +762,9 @@ def _reasons(stack: _Stack, section: str) -> dict[str, str]:
         if word not in COUNTS:
             raise stack.error(f"`{word}` is no word of the vocabulary.", section, word)
         text = _text(stack.origin[section, word], reason, section, word)
-        for one in (word, *PARTS.get(word, ())):
-            found.setdefault(one, text)
+        parts = () if word in LEVEL_PARTS else PARTS.get(word, ())
+        for name in (word, *parts):
+            found.setdefault(name, text)
     return found
 
 
@@ -832,12 +833,16 @@ class _Entries:
                 yield document, index, about
 
 
-def _mark(document: Document, word: Any, path: tuple[str | int, ...]) -> Mark:
-    if word is None:
-        return NONE
-    if word not in ("estimated", "assumed"):
-        raise document.error(f"`mark` must be estimated or assumed, not {word!r}.", *path)
-    return Mark[word.upper()]
+def _mark(document: Document, given: Any, path: tuple[str | int, ...]) -> Mark:
+    """One mark or a list of them; `missing` says that the formula leaves something out: a lower bound."""
+    mark = NONE
+    for word in given if isinstance(given, list) else [given]:
+        if word is None:
+            continue
+        if word not in ("estimated", "assumed", "missing"):
+            raise document.error(f"`mark` must be estimated, assumed or missing (a lower bound), not {word!r}.", *path)
+        mark |= Mark[word.upper()]
+    return mark
 
 
 def _check_cycles(stack: _Stack, definition: Definition) -> None:
@@ -900,7 +905,7 @@ def _check_complete(stack: _Stack, definition: Definition) -> None:
             if word in definition.words[other]:
                 raise stack.error(f"`{word}` stands in [{section}] and in [{other}].", other, word)
     for word in COUNTS:
-        told = word in definition.absent or word in definition.uncountable
+        told = word in definition.absent or word in definition.uncountable or word in LEVEL_PARTS
         for books in WORDS_OF:
             if not told and not definition.entries(word, books):
                 raise stack.top.error(

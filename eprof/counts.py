@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from eprof.arrays import Floats, Ints, framed
@@ -14,12 +13,15 @@ from eprof.definition import Formula
 from eprof.errors import UsageError
 from eprof.logs.table import COUNT, Launches
 from eprof.marks import Mark
-from eprof.vocabulary import BOOKS, BYTES, COUNTS, PARTS
+from eprof.term import Bools, Term
+from eprof.vocabulary import BOOKS, BYTES, COUNTS, LEVEL_PARTS, PARTS
 
-Bools = npt.NDArray[np.bool_]
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 _COLUMNS = ("device", "kernel", "launches", "time_s", "time_marks", "part")
 _AVERAGED = "an average over several launches, not weighted by their size"
+# A difference of nearly equal counters may come out negative by this share of them: they are of different passes, and
+# ECC lets DRAM read up to a quarter more than was asked for. Further below 0, the formula does not hold for the kernel.
+_TOLERANCE = 0.125
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,9 @@ class Counts:
 class Cells:
     """Values for each kernel, their marks, and which of `ways` made each (-1: none, then the value is NaN).
 
-    averaged: where an average over several launches takes part, which makes an estimate of all but a zero.
+    A value marked MISSING is a lower bound. averaged: where an average over several launches takes part, which makes an
+    estimate of all but a zero. high: where the value is an upper bound, which no count may be, but a step on the way to
+    one may: what an upper bound is subtracted from is a lower bound again.
     """
 
     values: Floats
@@ -62,6 +66,28 @@ class Cells:
     choice: Ints
     ways: tuple[Way, ...]
     averaged: Bools
+    high: Bools
+
+    @property
+    def low(self) -> Bools:
+        """Where the value is a lower bound."""
+        lacks: Bools = ((self.marks & _MISSING) != 0) & ~np.isnan(self.values)
+        return lacks
+
+    def term(self) -> Term:
+        """As a part of a formula."""
+        return Term.of(self.values, self.low, self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class _Result:
+    """One entry of a definition worked out for each kernel: a term, its marks, where averages take part, its parts."""
+
+    entry: Entry
+    term: Term
+    marks: Ints
+    averaged: Bools
+    parts: Mapping[str, Cells]
 
 
 @dataclass(eq=False)
@@ -98,26 +124,29 @@ class Sheet:
         return self._known[name]
 
     def evaluate(self, formula: Formula) -> Cells | None:
-        """A formula alone, without fallbacks: NaN where one of its names is not known. Not clamped."""
-        known = self._parts(formula)
-        if known is None:
+        """A formula alone, without fallbacks: NaN where one of its names is not known. May be negative."""
+        parts = self._parts(formula)
+        if parts is None:
             return None
-        values = self._values(formula, known)
+        term = self._term(formula, parts)
+        marks = self._marks(parts, term)
         ways = (Way(self.definition.expand(formula), "", 0),)
-        return Cells(values, self._marks(known), np.where(np.isnan(values), -1, 0), ways, self._averaged(known))
+        choice = np.where(np.isnan(term.values), -1, 0)
+        return Cells(term.values, marks, choice, ways, self._averaged(parts), term.high)
 
     def _find(self, name: str) -> Cells | None:
         if name in self.definition.parameters:
             value = self.definition.parameters[name]
             return self._all(np.full(self.length, value), (Way(f"{value:g}", "", 0),))
         if name in self.definition.quantities:
-            return self.first_known(name, self.definition.quantities[name], 32)
+            return self.first_known(name, self.definition.quantities[name], 32, is_step=True)
         counter = self.definition.counters[name]
         return self._slices(counter) if counter.slices else self._counter(counter)
 
     def _all(self, values: Floats, ways: tuple[Way, ...]) -> Cells:
         zeros = np.zeros(self.length, dtype=np.int64)
-        return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), ways, zeros.astype(np.bool_))
+        never = np.zeros(self.length, dtype=np.bool_)
+        return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), ways, never, never)
 
     # ------------------------------------------------------------------------------------------- from the log
 
@@ -149,7 +178,7 @@ class Sheet:
         averaged = (choice >= 0) & (self.launches.kernels["launches"].to_numpy() > 1) & (counter.unit != COUNT)
         choice[averaged] += 1
         ways = tuple(Way(name, note, 0) for name, _ in found for note in ("", _AVERAGED))
-        return Cells(values, marks, choice, ways, averaged)
+        return Cells(values, marks, choice, ways, averaged, np.zeros(self.length, dtype=np.bool_))
 
     def _slices(self, counter: Counter) -> Cells | None:
         """The sum over a counter's slices. A missing slice is no zero slice: known only where all expected ones are."""
@@ -186,36 +215,93 @@ class Sheet:
 
     # --------------------------------------------------------------------------------------------- formulas
 
-    def first_known(self, word: str, entries: Sequence[Entry], rounding: float = 1) -> Cells | None:
-        """For each kernel the first of `entries` whose names are all known; negative results are set to 0 and said.
+    def first_known(
+        self, word: str, entries: Sequence[Entry], rounding: float = 1, *, is_step: bool = False
+    ) -> Cells | None:
+        """For each kernel the first of `entries` whose names are all known, and whose result can be true.
 
-        rounding: what one count more or less changes; profilers round averages, so a result that is negative by no more
-        than two such counts a launch is no news.
+        A count is never an upper bound; a step on the way to one is where nothing better is known. A result that is
+        negative by rounding is 0, and an estimate; one that is negative by more is not used, and said. rounding: what
+        one count more or less changes; profilers round averages, so a result that is negative by no more than two such
+        counts a launch is no news.
         """
-        values, marks = np.full(self.length, np.nan), np.zeros(self.length, dtype=np.int64)
-        averaged = np.zeros(self.length, dtype=np.bool_)
-        choice, ways = np.full(self.length, -1, dtype=np.int64), list[Way]()
-        for entry in entries:
-            missing = np.isnan(values)
-            if not missing.any():
-                break
-            parts = self._parts(entry.formula)
-            if parts is None:
-                continue
-            result = self._values(entry.formula, parts)
-            use = missing & ~np.isnan(result)
-            if use.any():
-                quiet = self._quiet(entry)
-                values[use] = result[use]
-                marks[use] = (self._marks(parts) | np.where(quiet, 0, int(entry.mark)))[use]
-                averaged[use] = (self._averaged(parts) & ~(quiet & (result == 0)))[use]
-                codes, found = self._ways(entry, parts)
-                choice[use] = codes[use] + len(ways)
-                ways += found
-        if not ways:
+        results = [result for entry in entries if (result := self._result(entry)) is not None]
+        choice = self._choice(word, results, rounding, is_step)
+        if (choice < 0).all():
             return None
-        values, marks = self._clamp(word, values, marks, choice, ways, rounding)
-        return Cells(values, marks, choice, tuple(ways), averaged)
+        return self._chosen(word, results, choice, rounding)
+
+    def _choice(self, word: str, results: Sequence[_Result], rounding: float, is_step: bool) -> Ints:
+        """Which result is used for each kernel; -1: none."""
+        choice = np.full(self.length, -1, dtype=np.int64)
+        contradicted = np.zeros(self.length, dtype=np.bool_)
+        for number, result in enumerate(results):
+            open_ = (choice < 0) & ~np.isnan(result.term.values)
+            holds = self._holds(result, rounding)
+            choice[open_ & holds & ~result.term.high & ~self._leaves_out(results[:number], result)] = number
+            refused = open_ & ~holds
+            if (refused & ~contradicted).any():
+                self._warn_negative(word, result, refused, "not used")
+            contradicted |= refused
+        if is_step:
+            for number, result in enumerate(results):
+                above = result.term.high & ~result.term.low & ~np.isnan(result.term.values)
+                choice[(choice < 0) & above & self._holds(result, rounding)] = number
+        return choice
+
+    @staticmethod
+    def _leaves_out(better: Sequence[_Result], result: _Result) -> Bools:
+        """Where a better entry bounds from the wrong side: what only leaves out some of its counters does so, too."""
+        leaves_out = np.zeros(result.term.high.shape, dtype=np.bool_)
+        for other in better:
+            if result.entry.formula.names < other.entry.formula.names:
+                leaves_out |= other.term.high
+        return leaves_out
+
+    def _chosen(self, word: str, results: Sequence[_Result], choice: Ints, rounding: float) -> Cells:
+        """The cells of the results that were chosen."""
+        values = np.full(self.length, np.nan)
+        marks = np.zeros(self.length, dtype=np.int64)
+        way_numbers = np.full(self.length, -1, dtype=np.int64)
+        averaged = np.zeros(self.length, dtype=np.bool_)
+        high = np.zeros(self.length, dtype=np.bool_)
+        ways: list[Way] = []
+        for number, result in enumerate(results):
+            use = choice == number
+            if not use.any():
+                continue
+            quiet = self._quiet(result.entry)
+            below = use & (result.term.values < -self._rounded(rounding))
+            if below.any():
+                self._warn_negative(word, result, below, "set to 0 and marked estimated")
+            values[use] = np.maximum(result.term.values, 0.0)[use]
+            marks[use] = (result.marks | np.where(quiet, 0, int(result.entry.mark)))[use]
+            marks[use & (result.term.values < 0)] |= _ESTIMATED
+            averaged[use] = (result.averaged & ~(quiet & (result.term.values == 0)))[use]
+            high[use] = result.term.high[use]
+            codes, found = self._ways(result.entry, result.parts)
+            way_numbers[use] = codes[use] + len(ways)
+            ways += found
+        return Cells(values, marks, way_numbers, tuple(ways), averaged, high)
+
+    def _result(self, entry: Entry) -> _Result | None:
+        """An entry worked out for each kernel; None if the log has nothing for one of its names."""
+        parts = self._parts(entry.formula)
+        if parts is None:
+            return None
+        term = self._term(entry.formula, parts)
+        return _Result(entry, term, self._marks(parts, term), self._averaged(parts), parts)
+
+    def _rounded(self, rounding: float) -> Floats:
+        """How far below 0 the rounding of averages alone may bring a difference."""
+        launches = self.launches.kernels["launches"].to_numpy(dtype=np.float64)
+        return np.where(launches > 1, 2 * rounding * launches, 0.0)
+
+    def _holds(self, result: _Result, rounding: float) -> Bools:
+        """Where a result is not negative by more than counters of different passes differ."""
+        allowed = np.maximum(self._rounded(rounding), _TOLERANCE * np.nan_to_num(result.term.size))
+        holds: Bools = ~(result.term.values < -allowed)
+        return holds
 
     def _parts(self, formula: Formula) -> dict[str, Cells] | None:
         """The cells behind a formula's names; None if the log has nothing for one of them."""
@@ -229,17 +315,25 @@ class Sheet:
         zero: Bools = np.zeros(self.length, dtype=np.bool_) if cells is None else cells.values == 0
         return zero
 
-    def _values(self, formula: Formula, parts: Mapping[str, Cells]) -> Floats:
-        """The formula for each kernel; NaN where a part is not known or the result not finite (division by zero)."""
+    def _term(self, formula: Formula, parts: Mapping[str, Cells]) -> Term:
+        """The formula for each kernel; NaN where it says nothing: a part is not known, the result is not finite
+        (division by zero), or may lie on either side of the truth.
+        """
+        exact = np.zeros(self.length, dtype=np.bool_)
         with np.errstate(all="ignore"):
-            result = np.asarray(formula({name: part.values for name, part in parts.items()}), dtype=np.float64)
-        return np.where(np.isfinite(result), np.broadcast_to(result, (self.length,)), np.nan)
+            result = formula({name: part.term() for name, part in parts.items()})
+        if not isinstance(result, Term):  # a formula of numbers alone
+            return Term.of(np.full(self.length, float(result)), exact, exact)
+        says = np.isfinite(result.values) & ~(result.low & result.high)
+        return replace(result, values=np.where(says, result.values, np.nan))
 
-    def _marks(self, parts: Mapping[str, Cells]) -> Ints:
-        marks = np.zeros(self.length, dtype=np.int64)
+    @staticmethod
+    def _marks(parts: Mapping[str, Cells], term: Term) -> Ints:
+        """The marks of all parts; MISSING only where the result is a lower bound, too."""
+        marks = np.zeros(term.values.shape, dtype=np.int64)
         for part in parts.values():
             marks |= part.marks
-        return marks
+        return np.where(term.low, marks | _MISSING, marks & ~_MISSING)
 
     def _averaged(self, parts: Mapping[str, Cells]) -> Bools:
         found: Bools = np.zeros(self.length, dtype=np.bool_)
@@ -267,22 +361,23 @@ class Sheet:
         notes = list(dict.fromkeys(note for one in notes for note in one.split("; ") if note))
         return Way(self.definition.expand(entry.formula, texts), "; ".join(notes), 0)
 
-    def _clamp(
-        self, word: str, values: Floats, marks: Ints, choice: Ints, ways: Sequence[Way], rounding: float
-    ) -> tuple[Floats, Ints]:
-        negative = values < 0
-        if not negative.any():
-            return values, marks
-        launches = self.launches.kernels["launches"].to_numpy(dtype=np.float64)
-        news = values < np.where(launches > 1, -2 * rounding * launches, 0)
-        if news.any():
-            worst = int(np.argmin(values))
-            kernel, formula = self.launches.kernels["kernel"].iloc[worst], ways[choice[worst]].formula
-            self.warnings.append(
-                f"{word.replace('_', ' ')}: {formula} came out negative for {_of(int(news.sum()), self.length)} "
-                f"(most in {_short(str(kernel))}: {values[worst]:,.0f}); set to 0 and marked estimated."
-            )
-        return np.where(negative, 0.0, values), np.where(negative, marks | _ESTIMATED, marks)
+    def _warn_negative(self, word: str, result: _Result, where: Bools, done: str) -> None:
+        values = np.where(where, result.term.values, np.inf)
+        worst = int(np.argmin(values))
+        kernel = _short(str(self.launches.kernels["kernel"].iloc[worst]))
+        formula = self.definition.expand(result.entry.formula, self._texts(result, worst))
+        self.warnings.append(
+            f"{word.replace('_', ' ')}: {formula} came out negative for {_of(int(where.sum()), self.length)} "
+            f"(most in {kernel}: {values[worst]:,.0f}); {done}."
+        )
+
+    def _texts(self, result: _Result, row: int) -> dict[str, str]:
+        """How the parts of a result were made for one kernel."""
+        texts = {}
+        for name, part in result.parts.items():
+            formula = part.ways[part.choice[row]].formula
+            texts[name] = formula if result.entry.formula.text == name else bracketed(formula)
+        return texts
 
 
 def _of(number: int, total: int) -> str:
@@ -329,20 +424,29 @@ def _word(sheet: Sheet, word: str, books: str) -> Cells:
         marks = found.marks | np.where(found.averaged, _ESTIMATED, 0)
         return replace(found, marks=np.where(found.choice < 0, _MISSING, marks))
     zeros = np.zeros(sheet.length, dtype=np.int64)
+    never = np.zeros(sheet.length, dtype=np.bool_)
     if not entries and word in sheet.definition.absent:
         ways = (Way("0", sheet.definition.absent[word], 0),)
-        return Cells(zeros.astype(np.float64), zeros, zeros, ways, zeros.astype(np.bool_))
+        return Cells(zeros.astype(np.float64), zeros, zeros, ways, never, never)
     reason = "" if entries else sheet.definition.uncountable.get(word, "")
     because = (Way("", reason, _MISSING),) if reason else ()
     unknown = np.full(sheet.length, np.nan)
-    return Cells(unknown, zeros + _MISSING, zeros if reason else zeros - 1, because, zeros.astype(np.bool_))
+    return Cells(unknown, zeros + _MISSING, zeros if reason else zeros - 1, because, never, never)
 
 
 def _choose(cells: dict[str, Cells], total: str, parts: Sequence[str]) -> None:
-    """Let a class total stand only where its kinds are not told apart, and the kinds only where it does not stand."""
+    """Let a total stand only where its parts are not told apart, and the parts only where it does not stand.
+
+    Where neither is known both are missing; of a memory level, reads and writes are.
+    """
     kinds = np.stack([~np.isnan(cells[part].values) for part in parts if not part.endswith("_other")])
-    use_total = ~kinds.all(axis=0) & ~np.isnan(cells[total].values)
-    open_ = ~kinds.any(axis=0) & ~use_total
+    told_apart = kinds.all(axis=0)
+    if total in LEVEL_PARTS:
+        # All bytes of a level, counted, are better than their two halves, guessed.
+        guessed = np.bitwise_or.reduce([cells[part].marks for part in parts]) & ~cells[total].marks & _ESTIMATED != 0
+        told_apart &= ~guessed
+    use_total = ~told_apart & ~np.isnan(cells[total].values)
+    open_ = ~kinds.any(axis=0) & ~use_total & (total not in LEVEL_PARTS)
     cells[total] = _silence(cells[total], ~use_total & ~open_)
     for part in parts:
         cells[part] = _silence(cells[part], use_total)

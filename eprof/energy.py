@@ -37,8 +37,15 @@ class Split:
 
     @property
     def total_j(self) -> pd.Series:
-        """Everything that is known, for each kernel: a lower bound where the row is marked MISSING."""
-        return pd.Series(known_sum(self.table.to_numpy(dtype=np.float64)), index=self.table.index)
+        """Everything that is known, for each kernel: a lower bound where the row is marked MISSING.
+
+        NaN where computation, data and constant energy are all unknown: that some classes take 0 J is no total.
+        """
+        parts = (self.computation_j, self.data_j, self.constant_j)
+        known = np.logical_or.reduce([part.notna().to_numpy() for part in parts])
+        return pd.Series(
+            np.where(known, known_sum(self.table.to_numpy(dtype=np.float64)), np.nan), index=self.table.index
+        )
 
     def _sum(self, names: tuple[str, ...]) -> pd.Series:
         """What is known of some classes; NaN where nothing is, or where all that is known is that some take 0 J."""

@@ -18,7 +18,8 @@ from eprof.vocabulary import COUNTS
 DEFAULT_EFFICIENCY = 0.25
 _SIMULATED, _ESTIMATED, _MISSING = int(Mark.SIMULATED), int(Mark.ESTIMATED), int(Mark.MISSING)
 _FLOPS = [name for name, count in COUNTS.items() if count.flops and count.group in ("fp32", "fp64")]
-_UNDER_THE_ROOF = [*_FLOPS, "dram_read", "dram_write"]
+_DRAM = ("dram_read", "dram_write", "dram")  # the last where reads and writes are not told apart
+_UNDER_THE_ROOF = [*_FLOPS, *_DRAM]
 
 
 def checked_efficiency(share: float) -> float:
@@ -76,7 +77,7 @@ def roofline_s(table: pd.DataFrame, costs: Costs) -> Floats:
     """The least time in s at the peaks of `costs`; NaN where a peak that is needed is not known."""
     peaks = costs.peaks
     work = _seconds(_flops(table, "fp32"), peaks.sp_gflops) + _seconds(_flops(table, "fp64"), peaks.dp_gflops)
-    traffic = known_or_zero(columns_of(table, ("dram_read", "dram_write"))).sum(axis=1)
+    traffic = known_or_zero(columns_of(table, _DRAM)).sum(axis=1)
     return np.maximum(work, _seconds(traffic, peaks.dram_gb_per_s))
 
 

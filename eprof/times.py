@@ -26,14 +26,14 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
     """Give kernels without a time the one that their counters imply: bytes moved over the rate at which they moved.
 
     T = bytes / rate. Bytes are totals over a kernel's launches and rates their averages, so T is the total too. Of
-    several pairs the weighted median is taken; pairs of few bytes or low rates are left out where better ones exist.
-    Marked ESTIMATED.
+    several pairs the weighted median is taken; pairs of few bytes or low rates, and pairs that lack launches, are left
+    out where better ones exist. Marked ESTIMATED; where all pairs lack launches, also MISSING: a lower bound.
     Returns the launches, a phrase that says where the times come from (None if none was recovered), and warnings.
     """
     need = launches.kernels["time_s"].isna().to_numpy()
     if not need.any() or not definition.time_pairs:
         return launches, None, ()
-    times, weights = _pairs(Sheet(launches, definition), definition.time_pairs)
+    times, weights, low = _pairs(Sheet(launches, definition), definition.time_pairs)
     times[:, ~need] = np.nan
     found, number, spread = _medians(times, weights)
     got = ~np.isnan(found)
@@ -42,19 +42,22 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
     kernels = launches.kernels.copy()
     kernels.loc[got, "time_s"] = found[got]
     marks = kernels["time_marks"][got].astype("int64") & ~int(Mark.MISSING)
-    kernels.loc[got, "time_marks"] = marks | int(Mark.ESTIMATED)
+    kernels.loc[got, "time_marks"] = marks | int(Mark.ESTIMATED) | np.where(low[got], int(Mark.MISSING), 0)
     timed = replace(launches, kernels=kernels)
     return timed, _phrase(number[got], spread[got], need.size), _warnings(launches, found, spread)
 
 
-def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats]:
+def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
     """Times in s and their weights, each (n_pairs, n_kernels); NaN and 0 where a pair says nothing.
+
+    And the kernels (n_kernels,) of which all pairs are lower bounds.
 
     A pair's weight grows with its sectors a launch up to `_GOOD`, and with its rate up to `_FAST`: below, they are
     rounded too much.
     """
     times = np.full((len(pairs), sheet.length), np.nan)
     weights = np.zeros_like(times)
+    low = np.zeros(times.shape, dtype=np.bool_)
     launches = sheet.launches.kernels["launches"].to_numpy(dtype=np.float64)
     for row, pair in enumerate(pairs):
         moved, rate = sheet.evaluate(pair.bytes), sheet.evaluate(pair.rate)
@@ -62,12 +65,16 @@ def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats]:
             continue
         with np.errstate(all="ignore"):
             time, sectors = moved.values / rate.values, moved.values / launches / SECTOR_BYTES
-        usable = np.isfinite(time) & (rate.values > 0) & (sectors >= _FEW)
+        usable = np.isfinite(time) & (rate.values > 0) & (sectors >= _FEW) & ~moved.high & ~rate.high & ~rate.low
         times[row] = np.where(usable, time, np.nan)
         good = np.minimum(np.minimum(sectors / _GOOD, rate.values / _FAST), 1.0)
         weights[row] = np.where(usable, good, 0.0)
-    weak = (weights == 1.0).any(axis=0) & (weights < 1.0)
-    return np.where(weak, np.nan, times), np.where(weak, 0.0, weights)
+        low[row] = moved.low & usable
+    has_whole = ((weights > 0) & ~low).any(axis=0)
+    weights[low & has_whole] = 0.0
+    weak = ((weights == 1.0).any(axis=0) & (weights < 1.0)) | (low & has_whole)
+    lacks = np.asarray(low.any(axis=0) & ~has_whole, dtype=np.bool_)
+    return np.where(weak, np.nan, times), np.where(weak, 0.0, weights), lacks
 
 
 def _medians(times: Floats, weights: Floats) -> tuple[Floats, npt.NDArray[np.int64], Floats]:

@@ -43,6 +43,11 @@ def _bytes(name: str, group: str, label: str) -> list[Count]:
     ]
 
 
+def _level(name: str, label: str) -> list[Count]:
+    total = Count(name, "byte", DATA, name, f"{label} (reads and writes not told apart)")
+    return [*_bytes(name, name, label), total]
+
+
 _ALL = [
     _plain("tensor", "tensor", "Tensor"),
     *_floats(64),
@@ -57,9 +62,9 @@ _ALL = [
     _plain("misc", "other", "Moves and barriers"),
     _plain("warp_issue", "other", "Warp instructions issued"),
     *_bytes("shared", "shared", "Shared memory"),
-    *_bytes("l1", "l1", "L1"),
-    *_bytes("l2", "l2", "L2"),
-    *_bytes("dram", "dram", "DRAM"),
+    *_level("l1", "L1"),
+    *_level("l2", "L2"),
+    *_level("dram", "DRAM"),
     *_bytes("system", "system", "Host memory"),
     *_bytes("global", "requested", "Global, requested"),
     *_bytes("local", "requested", "Local (spills)"),
@@ -70,9 +75,13 @@ INSTRUCTIONS = tuple(name for name, count in COUNTS.items() if count.unit == "in
 BYTES = tuple(name for name, count in COUNTS.items() if count.unit == "byte")
 BOOKS = ("served", "accessed")
 
-# A class total stands in for its parts where a profiler tells only the total: never both priced.
+# A total stands in for its parts where a profiler tells only the total: never both priced.
+LEVEL_PARTS: dict[str, tuple[str, ...]] = {level: (f"{level}_read", f"{level}_write") for level in ("l1", "l2", "dram")}
 PARTS: dict[str, tuple[str, ...]] = {
-    total: tuple(f"{total}_{part}" for part in ("fma", "add", "mul", "other")) for total in ("fp64", "fp32", "fp16")
+    **{
+        total: tuple(f"{total}_{part}" for part in ("fma", "add", "mul", "other")) for total in ("fp64", "fp32", "fp16")
+    },
+    **LEVEL_PARTS,
 }
 
 # The groups of the report in stacking order (report-design.md 5), with their labels.

@@ -64,7 +64,7 @@ class Work:
     @cached_property
     def dram_byte(self) -> Floats:
         """Of each kernel; NaN where reads or writes are not known."""
-        return np.asarray(columns_of(self.counts.table, ("dram_read", "dram_write")).sum(axis=1))
+        return traffic_of(self.counts.table)
 
     @cached_property
     def on_the_roof(self) -> npt.NDArray[np.bool_]:

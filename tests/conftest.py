@@ -96,6 +96,19 @@ def pytest_collection_finish():
 
 
 @pytest.fixture
+def real_repro():
+    """The path of a small log that once gave a wrong number; skips where there is none."""
+
+    def path(name):
+        found = SHARED / "repro" / name
+        if not found.exists():
+            pytest.skip(f"no {found}")
+        return found
+
+    return path
+
+
+@pytest.fixture
 def real_log():
     """The path of a real nvprof log, by name; skips where the shared data is not there."""
 

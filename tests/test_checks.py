@@ -45,7 +45,7 @@ def test_healthy_logs_pass(name, capability):
         (
             "k20c-metrics-summary.csv",
             "3.5",
-            {"inst_integer": 2},
+            {"inst_executed": 0.02},  # beyond what any weighing of the launches' efficiencies could explain
             "32 * inst_executed * warp_nonpred_execution_efficiency",
         ),
         (

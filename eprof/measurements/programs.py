@@ -23,7 +23,7 @@ from eprof.measurements.reading import from_frame
 from eprof.measurements.values import MeasurementError, Measurements
 from eprof.profile import Profile
 from eprof.runs import Measured, Run, clock_note
-from eprof.vocabulary import COUNTS, PARTS
+from eprof.vocabulary import COUNTS, LEVEL_PARTS, PARTS
 
 MAPPING = "eprof-counts"
 _SAME_CLOCK = 0.01  # what a run was told and what its meter saw are one clock
@@ -164,8 +164,8 @@ def _clocks(setting: Any) -> tuple[float | None, float | None]:
 
 def _whole(table: pd.DataFrame, marks: pd.DataFrame) -> dict[str, float]:
     """The sum of each word over all kernels; NaN where a kernel lacks it. The kinds of FP64, FP32, FP16 are added."""
-    families = {total: (total, *parts) for total, parts in PARTS.items()}
-    inside = {part for parts in PARTS.values() for part in parts}
+    families = {total: (total, *parts) for total, parts in PARTS.items() if total not in LEVEL_PARTS}
+    inside = {part for parts in families.values() for part in parts[1:]}
     found = {}
     for word in COUNTS:
         if word in inside:

@@ -218,7 +218,7 @@ def _count_changes(document: _Document) -> list[str]:
     found = []
     for verb, members, thing in (
         ("executes", [name for name, one in COUNTS.items() if one.unit == "instruction"], "instructions"),
-        ("moves", ["dram_read", "dram_write"], "DRAM bytes"),
+        ("moves", ["dram_read", "dram_write", "dram"], "DRAM bytes"),
     ):
         cells = [document["counts"][name] for name in members if name in document["counts"] and name != "warp_issue"]
         told = [cell for cell in cells if cell["change"] is not None]

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from eprof.marks import from_names
 from eprof.report.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount
-from eprof.vocabulary import COMPUTATION, COUNTS, DATA, GROUPS, PARTS
+from eprof.vocabulary import COMPUTATION, COUNTS, DATA, GROUPS
 
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 _ABOUT_TIME = MISSING | ESTIMATED | SIMULATED
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
-DRAM = ("dram_read", "dram_write")
+DRAM = ("dram_read", "dram_write", "dram")
 
 
 def number(value: Any) -> float | None:
@@ -242,11 +242,11 @@ class View:
     def counted(self, unit: str) -> list[str]:
         """The words that make up all instructions or all bytes, none twice.
 
-        No class total beside its parts, no requested bytes beside served ones, no warp instructions among threads'.
+        No requested bytes beside served ones, no warp instructions among threads'. A class total and its parts exclude
+        each other in every kernel.
         """
         names = [name for name, word in self.words.items() if word.unit == unit and word.value.value is not None]
-        doubled = {whole for whole, parts in PARTS.items() if any(part in names for part in parts)} | {"warp_issue"}
-        plain = [name for name in names if name not in doubled]
+        plain = [name for name in names if name != "warp_issue"]
         served = [name for name in plain if COUNTS[name].group != "requested"]
         return served or plain or names
 

@@ -74,7 +74,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     at_roof = np.fmin(constant, costs.constant_power_w * roof)
     parts = {
         "flops": _sum(split, _FLOPS),
-        "dram": _sum(split, ["dram_read", "dram_write"]),
+        "dram": _sum(split, ["dram_read", "dram_write", "dram"]),
         "constant": np.where(np.isnan(roof), constant, np.where(np.isnan(constant), np.nan, at_roof)),
         "waiting": np.where(np.isnan(roof), 0.0, constant - at_roof),
         "instructions": _sum(split, [name for name in INSTRUCTIONS if name not in _FLOPS]),

@@ -22,14 +22,17 @@ def flops_of(table: pd.DataFrame, precision: str | None = None) -> Floats:
 
 
 def traffic(table: pd.DataFrame, level: str = "dram") -> pd.Series:
-    """Bytes from and to a memory level; NaN where one direction is not known."""
+    """Bytes from and to a memory level; NaN where neither both directions nor their sum are known."""
     return pd.Series(traffic_of(table, level), index=table.index)
 
 
 def traffic_of(table: pd.DataFrame, level: str = "dram") -> Floats:
     """As `traffic`, (n_kernels,)."""
     read, written = columns_of(table, (f"{level}_read", f"{level}_write")).T
-    return np.asarray(read + written)
+    both = read + written
+    if level not in table:
+        return np.asarray(both)
+    return np.where(np.isnan(both), table[level].to_numpy(dtype=np.float64), both)
 
 
 def intensity(table: pd.DataFrame) -> pd.Series:

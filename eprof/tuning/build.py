@@ -16,6 +16,7 @@ from eprof.measurements import Measurements
 from eprof.measurements.values import COUNTED
 from eprof.modelled import has_modelled_time, roofline_s
 from eprof.profile import Energy
+from eprof.rooflines import traffic_of
 from eprof.timemodel import TimeModel, of_table
 from eprof.tuning.grid import Floats, Grid, Point
 from eprof.tuning.timemodel import TimeCheck, Timed, check
@@ -59,7 +60,7 @@ def from_profile(
     assert energy.costs is not None
     here = Point(*_clocks(now or energy.costs.setting.label))
     model = of_table(table)
-    dram = counts.table["dram_read"] + counts.table["dram_write"]
+    dram = traffic_of(counts.table)
     joules, seconds, marks = (
         [],
         [],
@@ -119,7 +120,7 @@ def _clocks(label: str) -> tuple[float, float]:
     return float(core), float(memory)
 
 
-def _times(model: TimeModel, energy: Energy, dram: pd.Series, points: tuple[Point, Point], there: Costs) -> Floats:
+def _times(model: TimeModel, energy: Energy, dram: Floats, points: tuple[Point, Point], there: Costs) -> Floats:
     """Times in s at the second of two settings, (n_kernels,), from those at the first, which stay as they are there.
 
     The time of a simulated kernel is the roofline's at every setting. there: the costs at the second.
@@ -128,7 +129,7 @@ def _times(model: TimeModel, energy: Energy, dram: pd.Series, points: tuple[Poin
     here, point = points
     table, known = energy.counts.table, energy.counts.kernels["time_s"].to_numpy(dtype=float)
     clocks = (here.core_mhz, here.memory_mhz), (point.core_mhz, point.memory_mhz)
-    times = known if point.label == here.label else model.at(known, dram.to_numpy(dtype=float), *clocks)
+    times = known if point.label == here.label else model.at(known, dram, *clocks)
     simulated = has_modelled_time(energy.counts)
     if not simulated.any():
         return times
@@ -181,7 +182,7 @@ def _beyond(table: CostTable, counts: Counts, energy: Energy) -> list[str]:
 
 def _profile_notes(
     counts: Counts,
-    dram: pd.Series,
+    dram: Floats,
     marks: npt.NDArray[np.int64],
     here: Point,
     place: int | None,
@@ -193,7 +194,7 @@ def _profile_notes(
         notes.append(now_from)
     if place is None:
         notes.append(f"{here.label} MHz, where the profile was taken, is not among the settings compared.")
-    untimed = int((dram.isna() & counts.kernels["time_s"].notna()).sum())
+    untimed = int((np.isnan(dram) & counts.kernels["time_s"].notna()).sum())
     if untimed and of_table(table).byte_per_cycle is not None:
         notes.append(
             f"{untimed} of {len(counts.kernels)} kernels have no count of DRAM bytes, so their time at other settings "
