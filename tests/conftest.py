@@ -62,6 +62,7 @@ BROWSED = ("test_report_browser.py", "test_diff_browser.py", "test_security_page
 # Files that take longest, so that none of them is left for the end when the other workers have nothing to do.
 LONGEST = [
     "report_browser",
+    "oracle",
     "faults",
     "diff",
     "run_directory",

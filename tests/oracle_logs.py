@@ -106,10 +106,12 @@ def ncu(runs, holes=frozenset(), capability="7.0"):
 
 
 def _in_unit(name, value):
-    """A count as ncu may print it: groups of digits, and bytes in a unit that loses no digit."""
+    """A number as ncu may print it, so that it can be read in one way only, and bytes in a unit that loses no digit."""
+    if not name.endswith(".sum"):
+        return f"{value:,.2f}", ""
     if "bytes" not in name:
         return f"{value:,}", "inst"
-    return (f"{value / 1000:,.3f}", "Kbyte") if value % 2 else (f"{value:,}", "byte")
+    return (f"{value / 1000:,.4f}", "Kbyte") if value % 2 else (str(value), "byte")
 
 
 @st.composite

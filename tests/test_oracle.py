@@ -35,9 +35,14 @@ from eprof import api
 from eprof.errors import EprofError
 from eprof.marks import Mark
 
-quick = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-# What is to fail need not be made smaller.
-to_fail = settings(quick, max_examples=20, phases=[Phase.explicit, Phase.generate])
+# Logs are small, and eprof reads them by the hundred: what fails is not made smaller, which takes minutes.
+quick = settings(
+    max_examples=10,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+to_fail = settings(quick, max_examples=20, database=None)
 TABLES = {name: Prices(ROOT / "costs" / f"{name}.toml") for name in ("gtx680", "jetson-tk1", "v100", "gtx980")}
 HEADERS = rb'"?ID"?,"?Process ID|"?Device"?,"?(Kernel|Context)|"Duration"|"?Time\(%\)"?,"?Time'
 FOLDERS = ("nvprof", "ncu", "ncu-modern", "repro", "traces/nsys")
@@ -300,53 +305,44 @@ def test_a_packed_log_that_is_cut_is_a_lower_bound():
 # ------------------------------------------------------------------------------------------------- less tells no more
 
 
-def unmarked(path, **options):
-    """Totals without a mark: (kernel, word) -> count, and of all kernels."""
+def family(word):
+    """A class stands for its kinds, or they for it: they are compared as one."""
+    return word[:4] if word.startswith("fp") else word
+
+
+def amounts(path, **options):
+    """((kernel or "all", family) -> its count, unknown as nothing; those of them that have no mark)."""
     counted = api.load(path, cache=False, **options).counts()
-    found = {}
+    found, marked = {}, set()
     for word in counted.table:
-        values, marks = counted.table[word], counted.marks[word]
-        if not marks.any() and values.notna().any():
-            found["all", word] = values.sum()
-        for at, kernel in enumerate(counted.kernels["kernel"]):
-            if not marks.iloc[at] and values.iloc[at] == values.iloc[at]:
-                found[kernel, word] = values.iloc[at]
-    return found
-
-
-def known(path, **options):
-    """All totals, marked or not: unknown is nothing."""
-    counted = api.load(path, cache=False, **options).counts()
-    found = {("all", word): counted.table[word].sum() for word in counted.table}
-    for at, kernel in enumerate(counted.kernels["kernel"]):
-        found |= {(kernel, word): counted.table[word].fillna(0).iloc[at] for word in counted.table}
-    return found
+        values, marks = counted.table[word].fillna(0), counted.marks[word]
+        for kernel, value, mark in zip(counted.kernels["kernel"], values, marks, strict=True):
+            for key in ((kernel, family(word)), ("all", family(word))):
+                found[key] = found.get(key, 0) + value
+                marked |= {key} if mark else set()
+    return found, found.keys() - marked
 
 
 def takes_away(tmp_path, lines, is_row, drop, **options):
     """Without some rows nothing that is not marked may be more than with them."""
     path = tmp_path / "whole.csv"
     path.write_text("".join(lines))
-    before = known(path, **options)
+    before, _ = amounts(path, **options)
     rows = [number for number, line in enumerate(lines) if is_row(line)]
     lost = {rows[place % len(rows)] for place in drop}
     path = tmp_path / "less.csv"
     path.write_text("".join(line for number, line in enumerate(lines) if number not in lost))
     try:
-        after = unmarked(path, **options)
+        after, exact = amounts(path, **options)
     except EprofError:
         return
-    more = {
-        key: (before.get(key), value) for key, value in after.items() if value > before.get(key, 0) * (1 + 1e-9) + 1e-9
-    }
-    assert not more
+    assert not {key: (before[key], after[key]) for key in exact if after[key] > before[key] * (1 + 1e-9)}
 
 
-# Percentages of averages and counters that stand for each other differ a little, each of them exact as far as it goes:
-# of summaries, a whole kernel is taken away, of traces launches.
 MONOTONE = [
     "titan-wide-trace-events-and-metrics.csv",
-    "k40c-wide-trace-events-only-no-units-row.csv",
+    # L2 writes are all less those that reached DRAM, of all launches at once: more may reach it in one than were written there.
+    pytest.param("k40c-wide-trace-events-only-no-units-row.csv", marks=wrong("monotone")),
     "gtx1080ti-cuda8-metrics-summary.csv",
     "gtx760-dev1-metrics-summary-lavamd.csv",
     "v100-events-and-metrics-summary-with-total.csv",
