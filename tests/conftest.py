@@ -4,8 +4,10 @@ import contextlib
 import gc
 import importlib
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,7 @@ BROWSED = ("test_report_browser.py", "test_diff_browser.py", "test_security_page
 # Files that take longest, so that none of them is left for the end when the other workers have nothing to do.
 LONGEST = [
     "report_browser",
+    "oracle",
     "faults",
     "diff",
     "run_directory",
@@ -93,6 +96,22 @@ def pytest_collection_finish():
     """What thousands of tests are made of is never garbage: looking through it again and again took a sixth of the time."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """At the end: how many tests were skipped and why, most first. What was not tested should not look as if it passed."""
+    reasons = Counter(_reason(report) for report in terminalreporter.getreports("skipped"))
+    if not reasons:
+        return
+    terminalreporter.section(f"{reasons.total()} tests skipped")
+    for reason, number in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
+        terminalreporter.write_line(f"{number:5}  {reason}")
+
+
+def _reason(report):
+    """Why a test was skipped; tests that need real logs have one reason, whichever log it is."""
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple | list) else str(report.longrepr)
+    return re.sub(r"(real log) \S+?(,| )", r"\1\2", said.removeprefix("Skipped: ")).strip() or "no reason given"
 
 
 @pytest.fixture

@@ -301,6 +301,10 @@ def test_guess_capability_by_the_counters():
         "6.1",
     )
     assert counters.guess_capability(["no_such_counter"]) == ()
+    nvprof = ["l2_l1_read_transactions", "l2_read_transactions"]
+    assert "3.5" in counters.guess_capability([*nvprof, "a__name.like_ncu"]), "the profiler is that of most names"
+    assert counters.profiler_of([*nvprof, "smsp__inst_executed.sum"]) == "nvprof"
+    assert counters.profiler_of([*nvprof, *(f"sm__inst_{number}.sum" for number in range(3))]) == "ncu"
 
 
 def test_descriptions_lead_to_names_misspelt_or_not():

@@ -252,6 +252,10 @@ def test_a_missing_slice_is_not_a_zero_slice():
     assert row(counted)["system_read"] == 32 * 22
     five = {f"l2_subp{number}_read_sysmem_sector_queries": 5.0 for number in range(6)}
     assert row(count(make(five), "3.5"))["system_read"] == 32 * 30, "a chip with more slices than expected"
+    del five["l2_subp2_read_sysmem_sector_queries"]
+    assert np.isnan(row(count(make(five), "3.5"))["system_read"]), (
+        "as many slices as expected, but one among them lacks"
+    )
 
 
 def test_each_kernel_takes_the_best_way_it_has():
@@ -295,6 +299,15 @@ def test_a_mark_applies_only_where_it_matters():
     parts = {f"flop_count_sp_{kind}": 1.0 for kind in ("fma", "add", "mul")} | {"inst_fp_32": 9.0}
     assert count(make(parts | {"flop_count_sp_special": 0.0}), "3.5").marks["fp32_other"].tolist() == [0]
     assert count(make(parts | {"flop_count_sp_special": 2.0}), "3.5").marks["fp32_other"].tolist() == [A]
+
+
+def test_an_average_stays_an_estimate_where_the_mark_of_its_formula_does_not_apply():
+    """No local loads, so the formula's own mark falls away; the hit rate is an average over launches all the same."""
+    loads = {"l1_global_load_hit": 10.0, "local_load_transactions": 0.0, "l1_cache_local_hit_rate": 50.0}
+    values = loads | {"tex_cache_transactions": 8.0, "l2_tex_read_transactions": 8.0}
+    several, single = count(make(values, launches=3), "3.5"), count(make(values, launches=1), "3.5")
+    assert row(several)["l1_read"] == row(single)["l1_read"] == 1280
+    assert several.marks["l1_read"].tolist() == [E] and single.marks["l1_read"].tolist() == [0]
 
 
 def test_a_fourth_follows_from_three():
@@ -427,6 +440,14 @@ def test_a_group_with_an_unknown_says_so():
     assert grouped.kernels["time_s"].tolist() == [1, 2]
     assert grouped.kernels["time_marks"].tolist() == [M, 0]
     assert grouped.kernels["launches"].tolist() == [2, 1]
+
+
+def test_a_group_of_a_named_device_and_of_none_has_no_device():
+    launches = make({"inst_integer": [1.0, 2.0, 3.0, 4.0]})
+    launches.kernels["device"] = pd.Series(["A (0)", None, "A (0)", "A (0)"], dtype=object)
+    grouped = counts.group(count(launches, "3.5"), ["mixed", "mixed", "same", "same"])
+    assert grouped.kernels["device"].isna().tolist() == [True, False]
+    assert grouped.kernels["device"][1] == "A (0)"
 
 
 def test_devices_below_each_other():

@@ -263,6 +263,31 @@ def test_time_is_brought_to_the_launches_of_the_counters(tmp_path):
     assert "times are of 2 launches, counters of 4" in joined.warnings[0]
 
 
+def test_time_of_more_launches_than_the_counters_is_brought_to_theirs(tmp_path):
+    counts = log_of(tmp_path, "a", METRICS, metric("a", 5, launches=1))
+    times = log_of(tmp_path, "b", TRACE, TRACE_UNITS, launch(2.0), launch(4.0), launch(6.0))
+    joined = combine([counts, times])
+    assert joined.kernels["launches"].tolist() == [1]
+    assert joined.kernels["time_s"].tolist() == [pytest.approx(4e-3)]
+    assert joined.kernels["time_marks"].tolist() == [Mark.ESTIMATED]
+    assert any("times are of 3 launches, counters of 1" in warning for warning in joined.warnings)
+
+
+def test_a_table_without_a_value_does_not_decide_the_unit_of_a_counter(tmp_path):
+    without = log_of(tmp_path, "a", METRICS, metric("a", "<OVERFLOW>"), metric("b", 1))
+    rate = log_of(tmp_path, "b", METRICS, metric("a", "50%"), metric("b", 1), pid=2)
+    joined = combine([without, rate])
+    assert joined.units["a"] == "percent" and joined.counters["a"].tolist() == [50]
+    assert not any("in one table" in warning for warning in joined.warnings)
+
+
+def test_launches_without_any_value_are_those_of_the_table_that_saw_most(tmp_path):
+    """Two tables of the same launches: what they saw is not twice as many."""
+    events = log_of(tmp_path, "a", EVENTS, event("a", "<OVERFLOW>", launches=2))
+    metrics = log_of(tmp_path, "b", METRICS, metric("b", "<OVERFLOW>", launches=3))
+    assert combine([events, metrics]).kernels["launches"].tolist() == [3]
+
+
 def test_a_trace_is_preferred_to_a_summary_and_never_added_to_it(tmp_path):
     trace = log_of(tmp_path, "a", TRACE, TRACE_UNITS, launch(2.0), launch(4.0))
     summary = log_of(
@@ -290,6 +315,14 @@ def test_kernels_without_counters_keep_their_time(tmp_path):
     assert joined.counters["a"].isna().tolist() == [False, True]
     assert [warning.split(": ")[1][:11] for warning in joined.warnings[:2]] == ["no counters", "counters bu"]
     assert "mangled" in joined.warnings[2]
+
+
+def test_kernels_that_do_not_match_though_both_logs_are_mangled_are_not_blamed_on_mangling(tmp_path):
+    counts = log_of(tmp_path, "a", METRICS, metric("a", 5, kernel="_Z4onlyPf"))
+    times = log_of(tmp_path, "b", TRACE, TRACE_UNITS, launch(2.0, kernel="_Z5otherPf"), launch(3.0, kernel="plain"))
+    warnings = combine([counts, times]).warnings
+    assert any("no counters" in warning for warning in warnings)
+    assert not any("mangled" in warning for warning in warnings)
 
 
 def test_a_summary_without_device_is_not_used_where_there_are_several(tmp_path):

@@ -84,6 +84,16 @@ def test_rates_of_zero_and_few_bytes_are_left_out():
     assert recover(make({"l2_write_transactions": 3.0, "l2_write_throughput": 32e6}), "3.5")[1] is None
 
 
+def test_few_bytes_a_launch_are_few_however_many_launches():
+    """100,000 sectors in all are 100 for each of 1,000 launches: rounded too much beside a pair of 2,000 a launch."""
+    many = {"dram_read_transactions": 2e6, "dram_read_throughput": 32e9}
+    few = {"l2_read_transactions": 1e5, "l2_read_throughput": 32e9}
+    timed, source, _ = recover(make(many | few, launches=1000), "3.5")
+    assert "1 pair " in source and timed.kernels["time_s"].iloc[0] == pytest.approx(0.002)
+    single, source, _ = recover(make(many | few, launches=1), "3.5")
+    assert "2 pairs " in source and single.kernels["time_s"].iloc[0] < 0.002
+
+
 def test_pairs_far_apart_are_warned_of():
     far = {"l2_read_transactions": 1e6, "l2_read_throughput": 16e9}
     close = {"l2_write_transactions": 1e6, "l2_write_throughput": 31.9e9}

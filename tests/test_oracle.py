@@ -1,0 +1,390 @@
+"""eprof against a second, independent implementation (`oracle`): every log in CSV that is at hand, and logs made by hypothesis.
+
+`wrong(POINT)` marks what eprof is known to do wrong, by the number of its point in issue 14: take the mark out with the fault.
+"""
+
+import re
+
+import pytest
+from conftest import ROOT, SHARED
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from logs_support import K20C, METRICS, metric, profiled
+from oracle import NotUnderstood, Prices, named, names, read, totals
+from oracle.amounts import Amount
+from oracle_logs import (
+    ADDED,
+    DEVICES,
+    INSIDE,
+    KERNELS,
+    MOVED,
+    NCU,
+    TOTALS,
+    Run,
+    both,
+    holes,
+    ncu,
+    runs,
+    summary,
+    trace,
+    wide,
+)
+from oracle_support import disagreement, wrong_counters, wrong_words
+
+from eprof import api
+from eprof.errors import EprofError
+from eprof.marks import Mark
+
+# Logs are small, and eprof reads them by the hundred: what fails is not made smaller, which takes minutes.
+quick = settings(
+    max_examples=10,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+to_fail = settings(quick, max_examples=20, database=None)
+TABLES = {name: Prices(ROOT / "costs" / f"{name}.toml") for name in ("gtx680", "jetson-tk1", "v100", "gtx980")}
+HEADERS = rb'"?ID"?,"?Process ID|"?Device"?,"?(Kernel|Context)|"Duration"|"?Time\(%\)"?,"?Time'
+FOLDERS = ("nvprof", "ncu", "ncu-modern", "repro", "traces/nsys")
+UNTOLD = {"a100-details-kernel-time": "8.0", "details-rewritten-by-pandas": "8.0", "celeritas-roofline": "7.0"}
+
+
+def wrong(point):
+    return pytest.mark.xfail(strict=False, reason=f"issue 14, point {point}")
+
+
+WRONG = {
+    "false-lower-bound-l2.csv": wrong(2),
+    "false-lower-bound-special.csv": wrong(2),
+    "intensity-overflow.csv": wrong(2),
+    "flops-only.csv": wrong(8),
+    "titanx-pascal-wide-trace-two-flop-metrics.csv": wrong(8),
+    "a100-details-kernel-time-program-output.csv": wrong(9),
+    "a100-pcie-cutlass-details-program-output.csv": wrong(9),
+    "cc80-roofline-metrics-no-preamble.csv": wrong(9),
+    "details-rewritten-by-pandas-unquoted.csv": wrong(9),
+    "celeritas-roofline-track.csv": wrong(9),
+    "rtxa6000-sgemm-raw-wide.csv": wrong(13),
+}
+
+
+def tables():
+    """The logs with a table in CSV."""
+    for folder in FOLDERS:
+        for path in sorted((SHARED / folder).glob("*")) if (SHARED / folder).is_dir() else ():
+            if path.suffix in (".csv", ".gz", ".txt") and (
+                path.suffix == ".gz" or re.search(HEADERS, path.read_bytes())
+            ):
+                yield path
+
+
+LOGS = list(tables())
+DESCRIBED = names([path for path in LOGS if "metrics-summary" in path.name])
+
+
+def rows_of(path):
+    try:
+        return read(path)
+    except (NotUnderstood, EOFError):
+        pytest.skip("no table in CSV, which is all that the oracle reads")
+
+
+def options_of(path):
+    told = [capability for start, capability in UNTOLD.items() if path.name.startswith(start)]
+    return {"capability": told[0]} if told else {}
+
+
+def profiler(rows):
+    return "ncu" if rows[0].kind == "ncu" else "nvprof"
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
+def test_totals_of_a_real_log(path):
+    rows = rows_of(path)
+    try:
+        api.load(path, cache=False, **options_of(path))
+    except EprofError:
+        assert not any(row.values for row in rows), "eprof refuses what the oracle reads"
+        return
+    found, compared = wrong_counters([path], [rows])
+    assert not found and compared
+
+
+@pytest.mark.parametrize("costs", ["gtx680", "jetson-tk1", "v100"])
+@pytest.mark.parametrize(
+    "path", [pytest.param(one, marks=WRONG.get(one.name, ())) for one in LOGS], ids=lambda path: path.name
+)
+def test_instructions_bytes_and_joules_of_a_real_log(path, costs):
+    rows = named(rows_of(path), DESCRIBED)
+    try:
+        found, _ = wrong_words([path], [rows], TABLES[costs], costs, profiler(rows), **options_of(path))
+    except EprofError:
+        return
+    assert not found
+
+
+def test_the_oracle_has_something_to_say_of_real_logs(real_log):
+    least = {"titan-wide-trace-events-and-metrics.csv": 36, "gtx1080ti-cuda8-metrics-summary.csv": 25}
+    for name, number in least.items():
+        path = real_log(name)
+        assert wrong_words([path], [named(read(path), DESCRIBED)], TABLES["gtx680"], "gtx680", "nvprof")[1] >= number
+        assert wrong_counters([path], [read(path)])[1] > 50
+
+
+# ------------------------------------------------------------------------------------------------- logs that are made
+
+
+def check(tmp_path, texts, costs="gtx680", words=True, name="log{}.csv"):
+    """Write logs and let both read them."""
+    paths = [tmp_path / name.format(number) for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    rows = [read(path) for path in paths]
+    found, compared = wrong_counters(paths, rows)
+    if words:
+        more, number = wrong_words(paths, rows, TABLES[costs], costs, profiler(rows[0]))
+        found, compared = found + more, compared + number
+    assert not found
+    assert compared
+    return totals(rows)
+
+
+def contains(found, made, holes=frozenset()):
+    """The oracle's totals must hold the truth, and be exact where nothing lacks. Runs may ask for different counters."""
+    for (_, kernel), total in found.items():
+        own = {}
+        for run in made:
+            for number, (name, counts) in enumerate(run.launches):
+                for counter in run.counters if name == kernel else ():
+                    own.setdefault(counter, []).append((counts[counter], (number, counter) in holes))
+        for counter, cells in own.items():
+            truth, amount = sum(value for value, _ in cells), total.counters[counter]
+            assert amount.low <= truth * (1 + 1e-12) and truth <= amount.high * (1 + 1e-12)
+            whole = len(cells) == max(map(len, own.values())) and not any(lost for _, lost in cells)
+            assert amount.is_exact == whole
+
+
+@pytest.mark.parametrize("costs", ["gtx680", "jetson-tk1", "v100", "gtx980"])
+@given(made=runs(alike=True, counters=(*ADDED, *INSIDE)), milliseconds=st.integers(1, 10**6))
+@quick
+def test_summaries_of_several_runs(tmp_path, costs, made, milliseconds):
+    texts = [summary(run) for run in made] + [trace(made[0], milliseconds / 1000)]
+    contains(check(tmp_path, texts, costs), made)
+
+
+@given(made=runs(alike=True, counters=(*ADDED, *MOVED), least=2))
+@quick
+def test_several_runs_in_one_file_and_in_several(tmp_path, made):
+    check(tmp_path, ["".join(summary(run) for run in made)])
+    check(tmp_path, [summary(run) for run in made])
+
+
+@given(data=st.data(), made=runs(most=2, counters=(*ADDED, *MOVED, *INSIDE)))
+@quick
+def test_traces_add_up_launch_by_launch(tmp_path, data, made):
+    contains(check(tmp_path, [wide(run) for run in made]), made)
+
+
+@given(data=st.data(), made=runs(most=1, counters=(*ADDED, "dram_write_transactions"), fewer=False))
+@quick
+def test_a_hole_is_no_zero(tmp_path, data, made):
+    lost = data.draw(holes(made[0]))
+    cell = data.draw(st.sampled_from(['"<OVERFLOW>"', '"<INVALID>"', "", "nan"]))
+    contains(check(tmp_path, [wide(made[0], lost, cell)]), made, lost)
+
+
+@wrong(2)
+@given(data=st.data(), made=runs(most=1, counters=(*ADDED, *MOVED, *INSIDE), fewer=False))
+@to_fail
+def test_a_hole_in_what_is_subtracted_makes_no_bound(tmp_path, data, made):
+    lost = data.draw(holes(made[0], ("dram_read_transactions", "flop_count_sp_special", "flop_count_dp_fma")))
+    check(tmp_path, [wide(made[0], lost)])
+
+
+@wrong(1)
+@given(made=runs(alike=True, most=2, device=DEVICES[0], fewer=False))
+@to_fail
+def test_events_and_metrics_of_one_run_are_of_the_same_launches(tmp_path, made):
+    contains(check(tmp_path, ["".join(both(run) for run in made)]), made)
+
+
+@wrong(1)
+@given(made=runs(alike=True, most=1, device=DEVICES[0], fewer=False))
+@to_fail
+def test_events_and_metrics_of_one_run_in_two_files(tmp_path, made):
+    check(tmp_path, [summary(made[0], TOTALS, ("inst_executed",)), summary(made[0])])
+
+
+@wrong(4)
+@given(made=runs(least=2, most=3, fewer=False))
+@to_fail
+def test_a_run_whose_every_cell_overflowed_makes_a_lower_bound(tmp_path, made):
+    first = frozenset((number, "inst_integer") for number in range(len(made[0].launches)))
+    check(tmp_path, [wide(made[0], first) + "".join(wide(run) for run in made[1:])])
+
+
+@wrong(10)
+@given(made=runs(alike=True, most=2), form=st.sampled_from([summary, wide]), pasted=st.booleans())
+@to_fail
+def test_the_same_log_twice_counts_once(tmp_path, made, form, pasted):
+    text = "".join(form(run) for run in made)
+    contains(check(tmp_path, [text + text] if pasted else [text, text]), made)
+
+
+@wrong(11)
+@given(data=st.data(), made=runs(most=1, fewer=False))
+@to_fail
+def test_a_counter_that_ran_backwards_is_a_hole(tmp_path, data, made):
+    lost = data.draw(holes(made[0]))
+    cell = data.draw(st.sampled_from([str(2**64 - 1), "18446744073709551615.000000", str(2**64 - 24)]))
+    check(tmp_path, [wide(made[0], lost, cell)])
+
+
+@given(data=st.data(), made=runs(counters=tuple(NCU), most=2, fewer=False))
+@quick
+def test_ncu_launch_by_launch(tmp_path, data, made):
+    lost = data.draw(holes(made[0])) if len(made) == 1 else frozenset()
+    contains(check(tmp_path, [ncu(made, lost)], "v100"), made, lost)
+
+
+@given(made=runs(counters=tuple(NCU), least=2, most=2, fewer=False))
+@quick
+def test_ncu_in_several_files(tmp_path, made):
+    contains(check(tmp_path, [ncu([run]) for run in made], "v100"), made)
+
+
+RATE = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed"
+CYCLES = "smsp__cycles_elapsed.avg"
+
+
+def rates(launches):
+    """Launches of one kernel with so many multiply-adds a cycle in so many cycles."""
+    made = [(KERNELS[0], {RATE: rate, CYCLES: cycles}) for rate, cycles in launches]
+    return ncu([Run(1, "", made, (RATE, CYCLES))])
+
+
+@given(rate=st.integers(1, 5000), cycles=st.integers(1, 10**6), number=st.integers(1, 4))
+@quick
+def test_rates_a_cycle_of_launches_alike(tmp_path, rate, cycles, number):
+    check(tmp_path, [rates([(rate, cycles)] * number)], "v100")
+
+
+@wrong(13)
+@given(launches=st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 10**6)), min_size=2, max_size=5))
+@to_fail
+def test_rates_a_cycle_of_unlike_launches(tmp_path, launches):
+    check(tmp_path, [rates(launches)], "v100")
+
+
+@wrong(13)
+def test_rates_a_cycle_of_the_issue(tmp_path):
+    check(tmp_path, [rates([(1000, 100), (10, 10000)])], "v100")
+
+
+@wrong(8)
+@given(flops=st.integers(2, 10**9))
+@to_fail
+def test_flops_alone_are_a_lower_bound_of_instructions(tmp_path, flops):
+    check(
+        tmp_path,
+        [profiled(1, METRICS, metric("flop_count_dp", flops, launches=1), metric("inst_integer", 5, launches=1))],
+    )
+
+
+@wrong(8)
+def test_a_packed_log_that_is_cut_is_a_lower_bound():
+    path, whole = SHARED / "repro" / "cut-trace.csv.gz", SHARED / "repro" / "whole-trace.csv.gz"
+    if not path.exists():
+        pytest.skip(f"needs the real log {path.name}, which is not part of this project")
+    ((_, truth),) = totals([read(whole)]).items()
+    counted = api.load(path, cache=False).counts()
+    assert counted.table["integer"].iloc[0] <= truth.counters["inst_integer"].low
+    assert counted.marks["integer"].iloc[0] & int(Mark.MISSING)
+
+
+# ------------------------------------------------------------------------------------------------- less tells no more
+
+
+def family(word):
+    """A class stands for its kinds, or they for it: they are compared as one."""
+    return word[:4] if word.startswith("fp") else word
+
+
+def amounts(path, **options):
+    """((kernel or "all", family) -> its count, unknown as nothing; those of them that have no mark)."""
+    counted = api.load(path, cache=False, **options).counts()
+    found, marked = {}, set()
+    for word in counted.table:
+        values, marks = counted.table[word].fillna(0), counted.marks[word]
+        for kernel, value, mark in zip(counted.kernels["kernel"], values, marks, strict=True):
+            for key in ((kernel, family(word)), ("all", family(word))):
+                found[key] = found.get(key, 0) + value
+                marked |= {key} if mark else set()
+    return found, found.keys() - marked
+
+
+def takes_away(tmp_path, lines, is_row, drop, **options):
+    """Without some rows nothing that is not marked may be more than with them."""
+    path = tmp_path / "whole.csv"
+    path.write_text("".join(lines))
+    before, _ = amounts(path, **options)
+    rows = [number for number, line in enumerate(lines) if is_row(line)]
+    lost = {rows[place % len(rows)] for place in drop}
+    path = tmp_path / "less.csv"
+    path.write_text("".join(line for number, line in enumerate(lines) if number not in lost))
+    try:
+        after, exact = amounts(path, **options)
+    except EprofError:
+        return
+    assert not {key: (before[key], after[key]) for key in exact if after[key] > before[key] * (1 + 1e-9)}
+
+
+MONOTONE = [
+    "titan-wide-trace-events-and-metrics.csv",
+    # L2 writes are all less those that reached DRAM, of all launches at once: more may reach it in one than were written there.
+    pytest.param("k40c-wide-trace-events-only-no-units-row.csv", marks=wrong("monotone")),
+    "gtx1080ti-cuda8-metrics-summary.csv",
+    "gtx760-dev1-metrics-summary-lavamd.csv",
+    "v100-events-and-metrics-summary-with-total.csv",
+]
+
+
+@pytest.mark.parametrize("name", MONOTONE)
+@given(drop=st.lists(st.integers(0, 10**6), min_size=1, max_size=60))
+@settings(quick, max_examples=5)
+def test_rows_taken_from_a_real_log_raise_no_total(tmp_path, real_log, name, drop):
+    lines = real_log(name).read_text().splitlines(keepends=True)
+    takes_away(tmp_path, lines, lambda line: re.match(r'"[^"]*\(\d+\)",', line), drop)
+
+
+@given(
+    made=runs(counters=(*ADDED, *MOVED, *INSIDE), device=K20C, alike=True),
+    form=st.sampled_from([summary, wide]),
+    drop=st.lists(st.integers(0, 10**6), min_size=1, max_size=20),
+)
+@quick
+def test_rows_taken_from_a_made_log_raise_no_total(tmp_path, made, form, drop):
+    lines = "".join(form(run) for run in made).splitlines(keepends=True)
+    takes_away(tmp_path, lines, lambda line: line.startswith('"Tesla'), drop)
+
+
+# ------------------------------------------------------------------------------------------------------- the judge
+
+
+@pytest.mark.parametrize(
+    ("value", "marks", "truth", "fine"),
+    [
+        (10.0, Mark(0), (10, 10, 10), True),
+        (10.1, Mark(0), (10, 10, 10), False),
+        (float("nan"), Mark.MISSING, (10, 10, 10), False),
+        (9.0, Mark.MISSING, (10, 10, 10), True),
+        (11.0, Mark.MISSING, (10, 10, 10), False),
+        (5.0, Mark(0), (5, 5, float("inf")), False),
+        (5.0, Mark.ESTIMATED, (5, 5, float("inf")), False),
+        (5.0, Mark.MISSING, (5, 5, float("inf")), True),
+        (5.0, Mark.MISSING, (0, 5, 5), False),
+        (float("nan"), Mark.MISSING, (0, 5, 5), True),
+    ],
+)
+def test_what_the_judge_says(value, marks, truth, fine):
+    assert (disagreement(value, int(marks), Amount(*truth)) is None) == fine
