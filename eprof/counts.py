@@ -276,7 +276,7 @@ class Sheet:
         launches = self.launches.kernels["launches"].to_numpy(dtype=np.float64)
         news = values < np.where(launches > 1, -2 * rounding * launches, 0)
         if news.any():
-            worst = int(np.argmin(values))
+            worst = int(np.nanargmin(values))
             kernel, formula = self.launches.kernels["kernel"].iloc[worst], ways[choice[worst]].formula
             self.warnings.append(
                 f"{word.replace('_', ' ')}: {formula} came out negative for {_of(int(news.sum()), self.length)} "

@@ -61,9 +61,7 @@ def test_every_real_log_gives_a_report_or_one_sentence(capsys, path):
     counted = [word for kernel in document["kernels"] for word, cell in kernel["counts"].items() if cell["value"]]
     timed = [kernel["time_s"] for kernel in document["kernels"]]
     assert counted or any(timed), "a report about nothing"
-    assert bool(set(counted) - {"warp_issue"}) == (
-        path.name not in (*TIMES_ONLY, "cc80-details-page-rules-estimated-speedup.csv")
-    )
+    assert bool(set(counted) - {"warp_issue"}) == (path.name not in TIMES_ONLY)
 
 
 def test_a_real_log_of_percentages_says_so(capsys):
