@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from conftest import SHARED
 from test_ncu_logs import FFMA, NEW, SUMMARY, TIME, log_of, row, wide
 
+import eprof
 from eprof import checks, counters, counts
-from eprof.logs import combine, read
+from eprof.logs import cache, combine, read
 from eprof.logs.reading import read_tuned
 from eprof.logs.stream import Tuning
 from eprof.marks import Mark
@@ -164,3 +166,104 @@ def test_a_metric_that_is_told_twice_with_two_values_is_said(tmp_path, page, sec
     log = log_of(tmp_path, text.encode(), keep=IN_USE)
     assert log.tables[0].counters[FFMA].tolist() == [1e6]
     assert any(note.startswith(f"{FFMA}: told twice") for note in log.notes) == is_said
+
+
+# ------------------------------------------------------------------------------------------------------------- clocks
+
+CORE, MEMORY = "sm__cycles_elapsed.avg.per_second", "dram__cycles_elapsed.avg.per_second"
+NAMES = ("device__attribute_display_name", FFMA, TIME, CORE, MEMORY)
+
+
+def v100(path, *launches):
+    """A log of launches (ns, core MHz) of a V100 that says its clocks."""
+    rows = [(n, 7, "axpy", "Tesla V100-SXM2-32GB", 10**9, ns, core, 877) for n, (ns, core) in enumerate(launches)]
+    text = wide(*rows, names=NAMES, units=("", "inst", "ns", "Mhz", "Mhz")).replace('"9.0"', '"7.0"')
+    path.write_text(text)
+    return path
+
+
+def test_clocks_are_means_over_the_time_of_launches_that_are_long_enough(tmp_path):
+    path = v100(tmp_path / "log.csv", (1_000_000, 1000), (3_000_000, 1200), (9_000, 300))
+    (clock,) = read(path).clocks
+    assert (clock.device, clock.core_mhz, clock.memory_mhz) == ("Tesla V100-SXM2-32GB (0)", 1150, 877)
+    long = tmp_path / "long.csv"
+    long.write_text(
+        "\n".join(
+            [
+                NEW,
+                *(
+                    row(n, *one)
+                    for n in range(9)
+                    for one in ((FFMA, "inst", 5), (TIME, "ns", 1_000_000), (CORE, "Ghz", "1.00" if n < 3 else "1.30"))
+                ),
+                "",
+            ]
+        )
+    )
+    (folded,) = read_tuned(long, Tuning(fold_rows=8, chunk_bytes=256), keep=IN_USE).clocks
+    assert folded.core_mhz == pytest.approx(1200) and folded.memory_mhz is None
+    assert not log_of(tmp_path, NEW, row(0, FFMA, "inst", 5), row(0, TIME, "ns", 9)).clocks
+
+
+@pytest.mark.parametrize(("core", "setting"), [(1293, "1290/877"), (1375, "1380/877"), (1100, "1100/877")])
+def test_a_run_is_priced_at_its_own_clocks(tmp_path, core, setting):
+    profile = eprof.load(v100(tmp_path / "log.csv", (1_000_000, core)))
+    energy = profile.energy()
+    assert energy.costs.setting.label == setting and "as ncu saw them" in energy.costs.setting_from
+    given = profile.energy(setting=setting)
+    assert energy.split.total_j.sum() == given.split.total_j.sum()
+    assert "asked for" in given.costs.setting_from
+    assert not any("other clocks than its own" in note for note in energy.warnings)
+
+
+@pytest.mark.parametrize(("core", "setting"), [(1530, "1380/877"), (700, "802/877")])
+def test_clocks_outside_of_the_table_are_warned_of(tmp_path, core, setting):
+    energy = eprof.load(v100(tmp_path / "log.csv", (1_000_000, core))).energy()
+    assert energy.costs.setting.label == setting
+    (note,) = [one for one in energy.warnings if "other clocks than its own" in one]
+    assert f"its core clock was {core} MHz, as ncu saw, and the nearest that v100 knows is" in note
+
+
+def test_clocks_of_another_run_or_gpu_do_not_price(tmp_path):
+    path = v100(tmp_path / "log.csv", (1_000_000, 1290))
+    profile = eprof.load(path)
+    assert profile.energy("gtx980").costs.setting == eprof.load(path, time=["1"]).energy("gtx980").costs.setting
+    assert eprof.load(path, time=["axpy=0.5"]).energy().costs.setting.label == "1380/877", "a time without ncu"
+    times = tmp_path / "times.csv"
+    times.write_text(
+        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+        "100.0,500000,1,500000,500000,500000,500000,0,axpy\n"
+    )
+    assert eprof.load(path, times).energy().costs.setting.label == "1380/877", "a time of nsys"
+
+
+def test_clocks_are_kept_in_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "SMALLEST_BYTES", 0)
+    path = v100(tmp_path / "log.csv", (1_000_000, 1290))
+    log, stamp = read(path), cache.Stamp.of(path)
+    kept = cache.Cache(tmp_path / "cache", "asked")
+    kept.put(stamp, log)
+    assert kept.get(stamp).clocks == log.clocks
+
+
+def test_the_clock_of_real_reports():
+    path = SHARED / "ncu" / "v100-miniweather-baseline.ncu-rep"
+    if not path.exists():
+        pytest.skip("needs a real report, which is not part of this project")
+    pytest.importorskip("ncu_report", reason="needs pip install 'eprof[ncu]'")
+    energy = eprof.load(path).energy()
+    assert energy.costs.setting.label == "1290/877"
+    assert energy.split.total_j.sum() == pytest.approx(3.14, abs=0.005)
+
+
+def test_a_nul_is_no_part_of_a_name():
+    path = SHARED / "ncu-modern" / "rtx5060ti-occupancy-one-nan-launch.ncu-rep"
+    if not path.exists():
+        pytest.skip("needs a real report, which is not part of this project")
+    pytest.importorskip("ncu_report", reason="needs pip install 'eprof[ncu]'")
+    log = read(path)
+    assert log.command.endswith("MatrixTranspose_occupancy_optimized.exe")
+    joined = combine([log])
+    assert joined.kernels["launches"].tolist() == [45] and joined.kernels["time_marks"].tolist() == [
+        ESTIMATED | MISSING
+    ]
