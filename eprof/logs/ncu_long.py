@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eprof.logs import ncu_derived, ncu_instances, ncu_parts
+from eprof.logs.ncu_derived import TIMES as TIMES
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, counted, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import LONG, Rows, Section, coded, together
 from eprof.logs.table import COUNT, Clock
