@@ -21,7 +21,9 @@ def add_pricing(parser: argparse.ArgumentParser, default_costs: str) -> None:
     """`--costs`, `--setting`, `--efficiency`, `--capability`: what a count pays, and on which GPU."""
     parser.add_argument("--costs", metavar="NAME|FILE", help=f"cost table (default: {default_costs})")
     parser.add_argument(
-        "--setting", metavar="CORE/MEMORY", help="DVFS setting in MHz, e.g. 852/924 (default: the table's)"
+        "--setting",
+        metavar="CORE/MEMORY",
+        help="DVFS setting in MHz, e.g. 852/924 (default: nearest to the run's clocks, else the table's)",
     )
     parser.add_argument(
         "--efficiency",

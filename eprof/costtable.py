@@ -17,6 +17,7 @@ from eprof.vocabulary import COUNTS
 
 CORE, MEMORY = "core", "memory"
 _DEFAULT_FROM = "the table's default"
+_SAME_CLOCK = 0.01
 _UNSTATED = "the table says nothing about it"
 
 
@@ -292,6 +293,19 @@ class CostTable:
             relative=self.relative,
         )
 
+    def nearest(self, core_mhz: float | None, memory_mhz: float | None) -> str | None:
+        """The setting nearest to these clocks in MHz (None: not known), "1290/877"; None if the table has one alone.
+
+        A core clock between two listed ones is taken as it is, but for one within 1 % of a listed clock.
+        """
+        core, memory = (_curve(self.settings, domain) for domain in (CORE, MEMORY))
+        if core_mhz is None or not core or not memory:
+            return None
+        listed = _closest(core, core_mhz)
+        is_between = min(core) < core_mhz < max(core) and abs(core_mhz - listed) > _SAME_CLOCK * listed
+        at = self.default.memory_mhz if memory_mhz is None else _closest(memory, memory_mhz)
+        return f"{core_mhz if is_between else listed:g}/{at:g}"
+
     def replicas(self, setting: str | None = None) -> tuple[Costs, ...]:
         """The costs at `setting` by each replica of the fit: their spread is how well the table is known. May be empty.
 
@@ -407,6 +421,10 @@ def _curve(settings: Iterable[Setting], domain: str) -> dict[float, float]:
     """Clock (MHz) -> voltage (V) of `domain`, for the settings whose voltages are known, sorted by clock."""
     points = [(one.core_mhz, one.core_v) if domain == CORE else (one.memory_mhz, one.memory_v) for one in settings]
     return dict(sorted((mhz, volts) for mhz, volts in points if mhz is not None and volts is not None))
+
+
+def _closest(clocks: Iterable[float], mhz: float) -> float:
+    return min(clocks, key=lambda one: abs(one - mhz))
 
 
 def _level(curve: Mapping[float, float], mhz: float) -> _Level | None:

@@ -443,13 +443,18 @@ def _choose(cells: dict[str, Cells], total: str, parts: Sequence[str]) -> None:
     told_apart = kinds.all(axis=0)
     if total in LEVEL_PARTS:
         # All bytes of a level, counted, are better than their two halves, guessed.
-        guessed = np.bitwise_or.reduce([cells[part].marks for part in parts]) & ~cells[total].marks & _ESTIMATED != 0
-        told_apart &= ~guessed
+        told_apart &= ~np.logical_and.reduce([_is_surer(cells[total].marks, cells[part].marks) for part in parts])
     use_total = ~told_apart & ~np.isnan(cells[total].values)
     open_ = ~kinds.any(axis=0) & ~use_total & (total not in LEVEL_PARTS)
     cells[total] = _silence(cells[total], ~use_total & ~open_)
     for part in parts:
         cells[part] = _silence(cells[part], use_total)
+
+
+def _is_surer(marks: Ints, than: Ints) -> Bools:
+    """Where some of the marks of the other are all there are."""
+    surer: Bools = ((marks & ~than) == 0) & (marks != than)
+    return surer
 
 
 def _silence(cells: Cells, where: Bools) -> Cells:

@@ -10,6 +10,8 @@ import pandas as pd
 
 from eprof import checks, counters, counts, times
 from eprof.arrays import columns_of, framed, marks_of
+from eprof.clocks import Clocks, clocks_of
+from eprof.clocks import priced as priced_at
 from eprof.costs import Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counters import Definition
@@ -66,6 +68,7 @@ class Profile:
     command_line: tuple[str, ...] = ()
     run: Run | None = None
     priced_as: Run | None = None
+    clocks: Clocks | None = None
     _books: dict[str, Counts] = field(default_factory=dict, repr=False)
 
     def counts(self, books: str = "served") -> Counts:
@@ -81,8 +84,10 @@ class Profile:
         """The profile priced with a cost table (a name, a file or a loaded one) at a DVFS setting ("852/924", MHz).
 
         Without `costs`, the table that is made for the profiled GPU is taken; if there is none, nothing is priced and
-        every energy is unknown. `efficiency`: the fraction of the peak that kernels on a simulated device are taken to
-        reach (`modelled`). Raises CostError: no such table, no such setting; UsageError: no such efficiency.
+        every energy is unknown. Without `setting`, it is that nearest to the clocks of the run, if these are known and
+        the table is for this GPU, else the table's default. `efficiency`: the fraction of the peak that kernels on a
+        simulated device are taken to reach (`modelled`). Raises CostError: no such table, no such setting; UsageError:
+        no such efficiency.
         """
         if efficiency is not None and all(one.device.label != oclgrind.DEVICE for one in self.counted):
             raise UsageError("--efficiency is for simulated devices, whose time is modelled; these logs are of a GPU.")
@@ -96,7 +101,7 @@ class Profile:
         if table is None:
             counted = self.counts()
             return Energy(self, None, _rows(counted, _order(counted.kernels, None)), None)
-        priced = self._for_this_gpu(table.at(setting), table)
+        priced = self._for_this_gpu(self._at(table, setting), table)
         counted, time_from, notes = model_time(self.counts(priced.books), priced, efficiency)
         split = attribute(counted, priced)
         order = _order(counted.kernels, split)
@@ -110,6 +115,12 @@ class Profile:
         tables = {one.device.name: for_device(one.device.name) for one in self.counted if one.device.name}
         found = {table.name: table for table in tables.values() if table is not None}
         return next(iter(found.values())) if len(found) == 1 and None not in tables.values() else None
+
+    def _at(self, table: CostTable, setting: str | None) -> Costs:
+        is_for_all = all(one.device.name is not None and table.is_for(one.device.name) for one in self.counted)
+        if setting is not None or self.clocks is None or not is_for_all:
+            return table.at(setting)
+        return priced_at(table, self.clocks)
 
     def _for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
         """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
@@ -168,6 +179,7 @@ def build(
         command_line=tuple(command_line),
         run=run,
         priced_as=priced_as,
+        clocks=None if time else clocks_of(run, logs),
     )
 
 

@@ -21,7 +21,7 @@ ROOMS = [
     ["costtable", "costfile", "costs", "energy", "modelled", "timemodel"],
     ["plan", "planning"],
     ["rooflines", "grouping"],
-    ["profile", "document", "whatif", "roofline_document"],
+    ["profile", "clocks", "document", "whatif", "roofline_document"],
     ["running"],
     ["matching", "compare"],
     ["measurements", "fitting", "validation", "tuning", "tabletext"],

@@ -15,14 +15,14 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from eprof.logs.table import Log, Table
+from eprof.logs.table import Clock, Log, Table
 
 SMALLEST_BYTES = 8 << 20
 _LARGEST_BYTES = 4 << 30
@@ -131,7 +131,9 @@ class Cache:
                 parquet.write_table(_arrow(table), beside / f"{number}.parquet", compression="zstd")
                 kinds.append({"kind": table.kind, "units": dict(table.units)})
             told: dict[str, Any] = {name: getattr(log, name) for name in _LISTED}
-            (beside / "log.json").write_text(json.dumps({**told, "notes": log.notes, "tables": kinds}))
+            (beside / "log.json").write_text(
+                json.dumps({**told, "notes": log.notes, "tables": kinds, "clocks": [*map(astuple, log.clocks)]})
+            )
             beside.rename(entry)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
@@ -143,7 +145,8 @@ class Cache:
         tables = tuple(
             _table(parquet.read_table(entry / f"{number}.parquet"), **one) for number, one in enumerate(told["tables"])
         )
-        log = Log(**{name: told[name] for name in _LISTED}, tables=tables, notes=tuple(told["notes"]))
+        clocks = tuple(Clock(*one) for one in told["clocks"])
+        log = Log(**{name: told[name] for name in _LISTED}, tables=tables, notes=tuple(told["notes"]), clocks=clocks)
         # A cache that may only be read is of use too.
         with contextlib.suppress(OSError):
             os.utime(entry)  # the order of last use, for pruning

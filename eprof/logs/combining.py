@@ -56,11 +56,12 @@ def combine(logs: Sequence[Log]) -> Launches:
     names = [kernel if part is None else f"{kernel} ({part})" for _, kernel, part in kernels.rows]
     values, marks = sums.result(launches)
     warnings += _disagreements(sums, marks, list(units), launches, names)
-    time_s, timed, slowed = _best_time(times, names, warnings)
+    time_s, timed, slowed, is_short = _best_time(times, names, warnings)
     if units and (timed > 0).any():
         warnings += _unmatched(launches, time_s, timed, names)
     time_s, time_marks = _to_launches(time_s, timed, launches, names, warnings)
     time_marks = np.where(slowed, time_marks | int(Mark.ESTIMATED), time_marks)
+    time_marks = np.where(is_short, time_marks | int(Mark.MISSING), time_marks)
     return Launches(
         framed(
             {
@@ -258,9 +259,10 @@ def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[s
     return {label: units.get(label, COUNT) for label in labels}
 
 
-def _best_time(times: Times, names: Sequence[str], warnings: list[str]) -> tuple[Array, Array, Array]:
-    """Seconds (NaN = not known), the launches that they are of, and whether the profiler slowed these down."""
+def _best_time(times: Times, names: Sequence[str], warnings: list[str]) -> tuple[Array, Array, Array, Array]:
+    """Seconds (NaN = not known), the launches that they are of, whether these were slowed down, whether some lack."""
     time_s, timed, slowed = np.full(len(names), np.nan), np.zeros(len(names)), np.zeros(len(names), dtype=bool)
+    is_short = slowed.copy()
     for kind, one in times.items():
         known, new = one.launches[0] > 0, np.isnan(time_s)
         # Nobody misses a time that was only the last resort.
@@ -271,7 +273,8 @@ def _best_time(times: Times, names: Sequence[str], warnings: list[str]) -> tuple
         time_s = np.where(new & known, one.sum[0], time_s)
         timed = np.where(new & known, one.launches[0], timed)
         slowed |= new & known & (kind in _SLOWED)
-    return time_s, timed, slowed
+        is_short |= new & known & one.has_holes[0]
+    return time_s, timed, slowed, is_short
 
 
 def _to_launches(

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from eprof.errors import LogError
-from eprof.logs import ncu_broken, ncu_long, ncu_parts, ncu_rows, ncu_wide, nsys_trace
+from eprof.logs import ncu_broken, ncu_derived, ncu_long, ncu_parts, ncu_rows, ncu_wide, nsys_trace
+from eprof.logs.ncu_derived import TIMES
 from eprof.logs.ncu_folding import Numbers, joined, whole_launches
-from eprof.logs.ncu_long import TIMES, Long, Part
+from eprof.logs.ncu_long import Long, Part
 from eprof.logs.ncu_messages import CSV, IMPORTED, Messages
 from eprof.logs.ncu_numbers import Locale, Style, Unit
 from eprof.logs.ncu_page import COLUMNS, Page, uncommented
@@ -286,6 +287,7 @@ class _Reader:
             command=self._command(parts),
             example_skipped=self.example or None,
             processes=max(1, len(processes)),
+            clocks=ncu_derived.joined([clock for part in parts for clock in part.clocks]),
         )
 
     def _parts(self) -> list[Part]:
@@ -318,6 +320,10 @@ class _Reader:
         yield from not_known(parts)
         if any(part.kind == ncu_rows.SUMMARY for part in parts):
             yield "totals of a summary are its averages times the invocations; averages are rounded"
+        yield from _mean_rates(parts)
+        twice = list(dict.fromkeys(name for part in parts for name in part.twice))
+        if twice:
+            yield f"{_list(twice, _FEW)}: told twice for one launch, with two values; the first is used"
         scaled = list(dict.fromkeys(name for part in parts for name in part.scaled))
         if scaled and not self.page.is_scaled:
             yield (
@@ -385,6 +391,21 @@ def _program(section: Section, lines: Lines) -> str | None:
         if len(fields) >= section.least and fields[place]:
             return fields[place]
     return None
+
+
+def _mean_rates(parts: Sequence[Part]) -> Iterable[str]:
+    """A sentence on rates that are averages over several launches, and so no totals."""
+    averages = {
+        name.removesuffix(ncu_derived.TOTAL): None
+        for part in parts
+        for name, values in part.counters.items()
+        if name.endswith(ncu_derived.TOTAL) and np.isnan(values[part.rows["launches"] > 1]).any()
+    }
+    if averages and any(part.kind == ncu_rows.SUMMARY for part in parts):
+        yield (
+            f"{_list(list(averages), _FEW)}: a summary has only the mean rate of launches, which tells no total; "
+            "print the log without --print-summary"
+        )
 
 
 def not_known(parts: Sequence[Part]) -> Iterable[str]:

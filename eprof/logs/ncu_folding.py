@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from eprof.errors import LogError
+from eprof.logs import ncu_derived
 from eprof.logs.ncu_long import Long, Part
 from eprof.logs.ncu_numbers import Array
 from eprof.logs.ncu_rows import Section, coded, together
@@ -80,7 +82,9 @@ def joined(parts: Sequence[Part]) -> Part:
     counters = {name: np.concatenate([part.column(name) for part in parts]) for name in units}
     metrics = list(dict.fromkeys(name for part in parts for name in part.metrics))
     scaled = list(dict.fromkeys(name for part in parts for name in part.scaled))
-    return _added_up(Part(parts[0].kind, rows, counters, units, metrics, missing, scaled))
+    twice = list(dict.fromkeys(name for part in parts for name in part.twice))
+    clocks = ncu_derived.joined([clock for part in parts for clock in part.clocks])
+    return _added_up(Part(parts[0].kind, rows, counters, units, metrics, missing, scaled, clocks, twice))
 
 
 def _added_up(part: Part) -> Part:
@@ -98,7 +102,7 @@ def _added_up(part: Part) -> Part:
         else np.bincount(key, values * launches, size) / np.maximum(number, 1)
         for name, values in part.counters.items()
     }
-    return Part(part.kind, rows, sums, part.units, part.metrics, part.missing, part.scaled)
+    return replace(part, rows=rows, counters=sums)
 
 
 def _alike(rows: Mapping[str, Array], columns: Sequence[Array]) -> Array:

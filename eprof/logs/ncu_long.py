@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,19 +12,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eprof.logs import ncu_instances, ncu_parts
+from eprof.logs import ncu_derived, ncu_instances, ncu_parts
+from eprof.logs.ncu_derived import TIMES as TIMES
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, counted, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import LONG, Rows, Section, coded, together
-from eprof.logs.table import COUNT
+from eprof.logs.table import COUNT, Clock
 
-DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration")
-# Cycles and cycles a second, of one pass over the kernel: what lists of metrics for a roofline have instead of a time.
-CLOCKS = tuple(
-    (f"{unit}__cycles_elapsed.{rollup}", f"{unit}__cycles_elapsed.{rollup}.per_second")
-    for rollup in ("avg", "max", "sum")
-    for unit in ("sm", "gpc", "smsp")
-)
-TIMES = frozenset((*DURATIONS, *(name for pair in CLOCKS for name in pair)))
 NAME = "device__attribute_display_name"
 # Labels of the details page whose metric is known: read off the sections in ../shared/data/ncu/v100-*.ncu-rep.
 LABELS = {
@@ -38,8 +31,17 @@ LABELS = {
     "Block Size": "launch__block_size",
     "Registers Per Thread": "launch__registers_per_thread",
 }
+# And of labels that are so only in some units.
+_RATE_LABELS = {
+    ("Memory Throughput", "byte/second"): "dram__bytes.sum.per_second",
+    ("SM Frequency", "hz"): "gpc__cycles_elapsed.avg.per_second",
+    ("SM Frequency", "cycle/second"): "gpc__cycles_elapsed.avg.per_second",
+    ("DRAM Frequency", "hz"): "dram__cycles_elapsed.avg.per_second",
+    ("DRAM Frequency", "cycle/second"): "dram__cycles_elapsed.avg.per_second",
+}
 _LABEL_AND_NAME = re.compile(r".* \(([a-z][a-z0-9]*__[\w.]+)\)")
 _SAMPLE = 4096
+_ROUNDED = 0.01  # 1.00 of a scaled unit may be 0.995
 _FEW = 512
 _WHOLE = re.compile("[0-9][0-9,]{0,15}")
 _KEYS = {
@@ -55,7 +57,8 @@ class Part:
     """What one section of a log holds: what its launches are, their metrics, and words for the user.
 
     rows: device, kernel, process (text, None = not told), launches, time_s (s, NaN = not known); part, if asked for.
-    counters: by name, a value a row. scaled: counts that were printed in scaled units, and so rounded.
+    counters: by name, a value a row. scaled: counts that were printed in scaled units, and so rounded. clocks: a device
+    each. twice: metrics that a launch has with two values, of which the first is taken.
     """
 
     kind: str
@@ -65,6 +68,8 @@ class Part:
     metrics: list[str] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)
     scaled: list[str] = field(default_factory=list)
+    clocks: tuple[Clock, ...] = ()
+    twice: list[str] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -197,7 +202,7 @@ def pivot(long: Long, style: Style, keep: Container[str] | None) -> Part:
     """A row a launch (or summarised kernel), a column a metric."""
     metric, columns = _metrics(long)
     names = [name for name, _ in columns]
-    known = [keep is None or name in keep or name in TIMES for name in names]
+    known = [ncu_derived.is_read(name, keep) for name in names]
     first, launch = long.launches
     unit, texts = long.codes["Metric Unit"], long.texts
     if not all(known):
@@ -212,22 +217,32 @@ def pivot(long: Long, style: Style, keep: Container[str] | None) -> Part:
     matrix = np.full((len(columns), len(first)), np.nan)
     there = np.flatnonzero(~np.isnan(numbers))[::-1]  # a metric that two sections show: the first counts
     matrix[metric[there], launch[there]] = numbers[there]
-    missing = np.bincount(metric[np.isnan(matrix[metric, launch])], minlength=len(columns))
+    taken = matrix[metric, launch]
+    missing = np.bincount(metric[np.isnan(taken)], minlength=len(columns))
+    other = np.bincount(metric[are_unlike(numbers, taken)], minlength=len(columns))
+    twice = [name for (name, _), number in zip(columns, other.tolist(), strict=True) if number]
     rows = _rows(long, first, style)
     if long.section.kind != LONG:
         matrix[is_count] *= rows["launches"]
     counters = dict(zip(kinds, matrix, strict=True))
-    rows["time_s"] = seconds(counters, len(first))
-    by_opcode = _by_opcode(long, long.launches[1], len(first), style, keep)
-    kinds |= dict.fromkeys(by_opcode, COUNT)
+    rows["time_s"] = ncu_derived.seconds(counters, rows["launches"])
+    made = ncu_derived.totals(counters, rows["time_s"], rows["launches"], keep)
+    made |= _by_opcode(long, long.launches[1], len(first), style, keep)
+    clocks = ncu_derived.clocks(counters, rows["device"], rows["time_s"], rows["launches"])
+    kinds |= dict.fromkeys(made, COUNT)
     kinds = {name: kind for name, kind in kinds.items() if keep is None or name in keep}
-    counters = {name: (counters | by_opcode)[name] for name in kinds}
+    counters = {name: (counters | made)[name] for name in kinds}
     lost = {name: number for (name, _), number in zip(columns, missing.tolist(), strict=True) if number}
     rounded = np.bincount(metric[(factors != 1) & is_count[metric]], minlength=len(columns))
     scaled = [
         name for (name, unit), number in zip(columns, rounded.tolist(), strict=True) if number and not unit.is_time
     ]
-    return Part(long.section.kind, rows, counters, kinds, names, lost, scaled)
+    return Part(long.section.kind, rows, counters, kinds, names, lost, scaled, clocks, twice)
+
+
+def are_unlike(values: Array, taken: Array) -> Array:
+    """Where two known values of one metric differ by more than their rounding."""
+    return np.asarray(np.abs(values - taken) > _ROUNDED * np.abs(taken))
 
 
 def _by_opcode(long: Long, launch: Array, number: int, style: Style, keep: Container[str] | None) -> dict[str, Array]:
@@ -247,20 +262,6 @@ def _by_opcode(long: Long, launch: Array, number: int, style: Style, keep: Conta
     return found
 
 
-def seconds(counters: Mapping[str, Array], number: int) -> Array:
-    """The time of each of so many rows from its duration in ns, or from cycles and their rate; NaN without these."""
-    time = np.full(number, np.nan)
-    for name in DURATIONS:
-        if name in counters:
-            time = np.where(np.isnan(time), counters[name] / 1e9, time)
-    for cycles, rate in CLOCKS:
-        if cycles in counters and rate in counters and np.isnan(time).any():
-            with np.errstate(divide="ignore", invalid="ignore"):
-                clocked = counters[cycles] / counters[rate]
-            time = np.where(np.isnan(time) & (counters[rate] > 0) & (clocked > 0), clocked, time)
-    return time
-
-
 def _metrics(long: Long) -> tuple[Array, list[tuple[str, Unit]]]:
     """The column of each row, and what the columns are. One label in two units ("Memory Throughput") is two metrics."""
     units = [unit_of(text) for text in long.words["Metric Unit"]]
@@ -272,7 +273,7 @@ def _metrics(long: Long) -> tuple[Array, list[tuple[str, Unit]]]:
     columns: dict[str, Unit] = {}
     for label_code, base_code in zip(label_codes[first].tolist(), base[first].tolist(), strict=True):
         label, unit = labels_[label_code], bases[base_code]
-        name = LABELS.get(label, label)
+        name = _RATE_LABELS.get((label, unit.base)) or LABELS.get(label, label)
         while name in columns:
             label = name = f"{label} ({unit.base or 'without unit'})"
         columns[name] = unit

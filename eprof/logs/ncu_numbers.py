@@ -27,7 +27,9 @@ NO_VALUE = ("", "n/a", "nan", "-nan", "inf", "-inf", "(!) n/a", "(!) nan", "(!) 
 _OF_NUMBERS = frozenset(b"0123456789.,+-eE")
 # Some locales write a blank (French, Finnish) or an apostrophe (Swiss) between groups of three digits.
 _BLANKS = "[ \u00a0\u2009\u202f\ufffd'\u2019]"
-_IN_GROUPS = rf"^\s*[+-]?[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{3}})+(?:[.,][0-9]+)?\s*$"
+# Groups are of three digits, in India of two but for the last.
+_IN_GROUPS = rf"^\s*[+-]?[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})*{_BLANKS}[0-9]{{3}}(?:[.,][0-9]+)?\s*$"
+_IN_TWOS = {sign: rf"^[+-]?[0-9]{{1,2}}(?:[{sign}][0-9]{{2}})+[{sign}][0-9]{{3}}(?:[.,][0-9]+)?$" for sign in ",."}
 _FIXED = 7  # bytes of a point and six decimals
 _SIX = r"^[+-]?[0-9]+\.[0-9]{6}$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -122,6 +124,8 @@ class Locale:
             return
         row = np.searchsorted(cells.ends, place, side="right")
         number = np.bincount(row, minlength=len(cells.ends))[row]
+        in_twos = pc.match_substring_regex(cells.texts, _IN_TWOS[style.group]).to_numpy(zero_copy_only=False)
+        self._prove(style, in_twos[row], row, cells)
         group, after = cells.groups(place, row)
         alone = (number == 1) & (cells.signs(row) == 1)
         open_ = group & alone & (after == 0)

@@ -10,9 +10,9 @@ from typing import IO, Any
 import numpy as np
 
 from eprof.errors import LogError
-from eprof.logs import ncu_instances, ncu_report_blocks, packing
+from eprof.logs import ncu_derived, ncu_instances, ncu_report_blocks, packing
 from eprof.logs.ncu import SLOWED, not_known
-from eprof.logs.ncu_long import NAME, TIMES, Part, labels, seconds
+from eprof.logs.ncu_long import NAME, Part, labels
 from eprof.logs.ncu_messages import IMPORT
 from eprof.logs.ncu_numbers import Array, kind_of, unit_of
 from eprof.logs.ncu_report_blocks import MAGIC, Shape
@@ -62,6 +62,7 @@ def read(source: Source, keep: Container[str] | None) -> Log:
         notes=(*source.notes, *notes, *not_known([part])),
         command=shape.program,
         processes=max(1, len(set(shape.pids))),
+        clocks=part.clocks,
     )
 
 
@@ -116,20 +117,24 @@ def _part(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | No
     """A row a launch, a column a metric."""
     names = [tuple(action.metric_names()) for action in actions]
     every = list(dict.fromkeys(name for own in names for name in own))
-    chosen = [name for name in every if keep is None or name in keep or name in TIMES]
+    chosen = [name for name in every if ncu_derived.is_read(name, keep)]
     data, units, missing = _cells(actions, names, chosen)
+    launches, devices = np.ones(len(actions), dtype=np.int64), _devices(actions)
+    time_s = ncu_derived.seconds(data, launches)
+    clocks = ncu_derived.clocks(data, devices, time_s, launches)
+    data |= ncu_derived.totals(data, time_s, launches, keep)
     data |= _by_opcode(actions, names, keep)
     units |= dict.fromkeys((name for name in data if name not in units), COUNT)
     rows = {
-        "device": _devices(actions),
-        "kernel": np.array([str(action.name(action.NameBase_DEMANGLED)) for action in actions], dtype=object),
+        "device": devices,
+        "kernel": np.array([_text(action.name(action.NameBase_DEMANGLED)) for action in actions], dtype=object),
         "process": np.array(pids, dtype=object),
-        "launches": np.ones(len(actions), dtype=np.int64),
-        "time_s": seconds(data, len(actions)),
+        "launches": launches,
+        "time_s": time_s,
     }
     units = {name: kind for name, kind in units.items() if keep is None or name in keep}
     notes = [_missing_note(missing)] if missing and keep is not None else []
-    return Part(KIND, rows, {name: data[name] for name in units}, units, every), notes
+    return Part(KIND, rows, {name: data[name] for name in units}, units, every, clocks=clocks), notes
 
 
 def _cells(
@@ -187,11 +192,16 @@ def _devices(actions: Sequence[Any]) -> Array:
     def words(name: str) -> list[str | None]:
         metrics = [action.metric_by_name(name) for action in actions]
         values = [metric.value() if metric is not None and metric.has_value() else None for metric in metrics]
-        return [str(int(one)) if isinstance(one, float) else None if one is None else str(one) for one in values]
+        return [None if one is None else str(int(one)) if isinstance(one, float) else _text(one) for one in values]
 
     major, minor = (words(name) for name in _VERSION)
     capabilities = [f"{a}.{b}" if a and b else None for a, b in zip(major, minor, strict=True)]
     return labels(words(_DEVICE), capabilities, words(NAME))
+
+
+def _text(value: object) -> str:
+    """A name without the NULs that Windows leaves at its end."""
+    return str(value).replace("\0", "")
 
 
 def _missing_note(missing: Mapping[str, int]) -> str:

@@ -73,7 +73,8 @@ def _block(handle: IO[bytes], size: int, found: Shape) -> None:
     header = _message(handle, size)
     process = parse(_bytes(header, _PROCESS))
     session = _bytes(header, _SESSION)
-    found.program = found.program or _bytes(process, _PROGRAM).decode("utf-8", "replace") or None
+    program = _bytes(process, _PROGRAM).decode("utf-8", "replace")
+    found.program = found.program or program.replace("\0", "") or None  # ncu of Windows counts the end of the text
     build = _BUILD.search(session)
     found.build = found.build or (build[1].decode() if build else None)
     entries = sum(_number(header, one) for one in (_SOURCES, _RESULTS, _RANGES))

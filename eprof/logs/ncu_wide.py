@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eprof.logs import ncu_instances, ncu_parts
-from eprof.logs.ncu_long import LABELS, NAME, TIMES, Part, labels, seconds
+from eprof.logs import ncu_derived, ncu_instances, ncu_parts
+from eprof.logs.ncu_long import LABELS, NAME, Part, are_unlike, labels
 from eprof.logs.ncu_numbers import Array, Locale, Style, Unit, counted, is_whole, kind_of, unit_of, values
 from eprof.logs.ncu_rows import Lines, Rows, Section
 from eprof.logs.table import COUNT
@@ -55,7 +55,7 @@ def columns_of(section: Section, keep: Container[str] | None) -> list[int] | Non
 
 
 def _is_kept(name: str, keep: Container[str] | None) -> bool:
-    return keep is None or name in keep or name in TIMES or ncu_instances.PER_OPCODE.fullmatch(name) is not None
+    return ncu_derived.is_read(name, keep) or ncu_instances.PER_OPCODE.fullmatch(name) is not None
 
 
 def units_of(section: Section, lines: Lines, found: Rows) -> dict[int, Unit] | None:
@@ -132,7 +132,7 @@ class Wide:
     def pivot(self, style: Style, keep: Container[str] | None) -> tuple[Part, list[str]]:
         """A row a launch; and the metrics that have several instances in a cell."""
         assert self.table is not None
-        kept = {name: place for place, name in self.metrics if keep is None or name in keep or name in TIMES}
+        kept = {name: place for place, name in self.metrics if ncu_derived.is_read(name, keep)}
         kinds = {name: kind_of(name, self.units.get(place, _NO_UNIT)) for name, place in kept.items()}
         matrix, is_several = self._numbers(list(kept.values()), [kind == COUNT for kind in kinds.values()], style)
         numbers = dict(zip(kept, matrix, strict=True))
@@ -145,14 +145,33 @@ class Wide:
             if name in numbers:
                 data[name], units[name] = numbers[name], kinds[name]
         rows = self._rows()
-        rows["time_s"] = seconds(data, len(self.table))
+        rows["time_s"] = ncu_derived.seconds(numbers, rows["launches"])
+        made = ncu_derived.totals(numbers, rows["time_s"], rows["launches"], keep)
+        data |= made
+        units |= dict.fromkeys(made, COUNT)
         units = {name: unit for name, unit in units.items() if keep is None or name in keep}
         lost = zip(kinds, np.isnan(matrix).sum(axis=1).tolist(), is_several.tolist(), strict=True)
         missing = {name: number for name, number, several in lost if number and not several}
         names = [name for _, name in self.metrics]
         scaled = [name for name, place in kept.items() if kinds[name] == COUNT and self._is_scaled(place)]
-        part = Part(self.section.kind, rows, {name: data[name] for name in units}, units, names, missing, scaled)
+        twice = self._twice(numbers, style)
+        clocks = ncu_derived.clocks(numbers, rows["device"], rows["time_s"], rows["launches"])
+        part = Part(
+            self.section.kind, rows, {name: data[name] for name in units}, units, names, missing, scaled, clocks, twice
+        )
         return part, [name for name, several in zip(kinds, is_several, strict=True) if several]
+
+    def _twice(self, numbers: Mapping[str, Array], style: Style) -> list[str]:
+        """The metrics that have two columns with different values; the first is read."""
+        assert self.table is not None
+        found = []
+        for place, name in self.metrics:
+            first = numbers.get(name.rpartition(" (")[0])
+            if first is not None and str(place) in self.table.column_names:
+                factor = self.units.get(place, _NO_UNIT).factor
+                if are_unlike(values(self._cells(place), style) * factor, first).any():
+                    found.append(name.rpartition(" (")[0])
+        return found
 
     def _numbers(self, columns: Sequence[int], is_count: Sequence[bool], style: Style) -> tuple[Array, Array]:
         """The values of the metrics in these columns, a row a metric; and which have several instances in a cell."""

@@ -33,9 +33,33 @@ class Table:
     units: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Clock:
+    """The mean clocks of a device over `time_s` s of its launches, in MHz; None for what a log does not tell."""
+
+    device: str | None
+    time_s: float
+    core_mhz: float | None
+    memory_mhz: float | None
+
+    @staticmethod
+    def mean(device: str | None, clocks: Sequence[Clock]) -> Clock:
+        """One for several, weighted by their times."""
+
+        def of(told: Sequence[tuple[float | None, float]]) -> float | None:
+            known = [(mhz, time_s) for mhz, time_s in told if mhz is not None]
+            return sum(mhz * time_s for mhz, time_s in known) / sum(time_s for _, time_s in known) if known else None
+
+        core, memory = (of([(getattr(one, name), one.time_s) for one in clocks]) for name in ("core_mhz", "memory_mhz"))
+        return Clock(device, sum(one.time_s for one in clocks), core, memory)
+
+
 @dataclass(frozen=True, eq=False)
 class Log:
-    """One file as it was read. `format` names the kinds of table in it; `notes` are sentences for the user."""
+    """One file as it was read. `format` names the kinds of table in it; `notes` are sentences for the user.
+
+    clocks: those that the launches ran at, a device each, where the log tells them.
+    """
 
     path: str
     format: str
@@ -48,6 +72,7 @@ class Log:
     command: str | None = None
     example_skipped: str | None = None
     processes: int = 1
+    clocks: tuple[Clock, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eprof import costs
+from eprof.clocks import setting_of
 from eprof.costs import CostTable
 from eprof.errors import CostError, EprofError
 from eprof.fitting.defaults import form_without_prior
@@ -92,7 +93,7 @@ def table_of(energy: Energy, named: str | None) -> CostTable:
 def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> tuple[str, str]:
     """The setting at which a profile was taken, and a sentence on how it is known.
 
-    In this order: `given`; what the run was told; what its meter saw; the table's default, which is an assumption.
+    In this order: `given`; what the run was told; what its meter or ncu saw; the table's default, an assumption.
     Raises CostError: a table with one setting only.
     """
     if table.default.core_mhz is None:
@@ -102,10 +103,10 @@ def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> tup
     told = energy.profile.priced_as.pricing("setting") if energy.profile.priced_as is not None else None
     if told:
         return _checked(str(told)), f"The profile was taken at {told} MHz, as its run directory says."
-    seen = energy.measured
-    if seen is not None and seen.core_mhz and seen.memory_mhz:
-        label = f"{seen.core_mhz:g}/{seen.memory_mhz:g}"
-        return label, f"The profile was taken at {label} MHz, as the meter saw."
+    seen = energy.profile.clocks
+    label = None if seen is None else setting_of(table, seen)
+    if seen is not None and label is not None:
+        return label, f"The profile was taken at {label} MHz, as {seen.seen_by} saw."
     label = table.default.label
     return (
         label,
