@@ -18,7 +18,7 @@ from eprof.vocabulary import COUNTS
 DEFAULT_EFFICIENCY = 0.25
 _SIMULATED, _ESTIMATED, _MISSING = int(Mark.SIMULATED), int(Mark.ESTIMATED), int(Mark.MISSING)
 _FLOPS = [name for name, count in COUNTS.items() if count.flops and count.group in ("fp32", "fp64")]
-_UNDER_THE_ROOF = [*_FLOPS, "dram_read", "dram_write"]
+UNDER_THE_ROOF = [*_FLOPS, "dram_read", "dram_write"]
 
 
 def checked_efficiency(share: float) -> float:
@@ -54,7 +54,7 @@ def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) ->
     kernels.loc[found, "time_s"] = seconds[found]
     marks = kernels["time_marks"].to_numpy(dtype=np.int64)
     # A roof over counts that are not whole is a roof too low: the time is a lower bound then.
-    lost = (marks_of(counts.marks, _UNDER_THE_ROOF) & _MISSING).max(axis=1)
+    lost = (marks_of(counts.marks, UNDER_THE_ROOF) & _MISSING).max(axis=1)
     kernels["time_marks"] = np.where(found, (marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED, marks)
     whose = (
         "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"
