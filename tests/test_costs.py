@@ -303,6 +303,11 @@ core_mv = 1000
 memory_mhz = 900
 memory_mv = 1000
 default = true
+[[setting]]
+core_mhz = 1000
+core_mv = 1000
+memory_mhz = 600
+memory_mv = 900
 [pj_per_v2]
 core = { l2_byte = 30.0 }
 memory = { dram_byte = 100.0 }
@@ -329,11 +334,12 @@ def of_two_prices(tmp_path):
 
 
 def test_a_charge_of_several_prices_has_the_marks_of_each(of_two_prices):
-    """Between the listed core clocks the voltage is interpolated: only the price of L2 rests on it."""
-    between = of_two_prices.at("750/900")
-    for word, marks in (("dram_read", Mark.ESTIMATED), ("dram_write", Mark.ESTIMATED | Mark.ASSUMED)):
-        assert between.charges[word].marks == marks
-        assert of_two_prices.at().charges[word].marks == marks & Mark.ASSUMED
+    """Between listed clocks a voltage is interpolated: one of the two prices rests on each of them."""
+    for setting in ("750/900", "1000/750"):
+        charges = of_two_prices.at(setting).charges
+        assert charges["dram_read"].marks == Mark.ESTIMATED
+        assert charges["dram_write"].marks == Mark.ESTIMATED | Mark.ASSUMED
+    assert of_two_prices.at().charges["dram_write"].marks == Mark.ASSUMED
 
 
 def test_replicas_of_a_fit_have_their_own_constant_power(of_two_prices):
