@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import eprof
@@ -256,6 +256,7 @@ def less_or_same(after, before):
 
 
 @given(st.sampled_from(TABLES), kernels, st.lists(changes, min_size=1, max_size=4))
+@example("jetson-tk1", [(1e-3, 1e6, 0.0, 0.0, 1e6, 1e10, 1e10, 1e9)], ["dram=0.5"])
 @every
 def test_no_energy_and_no_time_is_below_zero(table, rows, question):
     answer = answered(of_kernels(table, rows), ",".join(question))
