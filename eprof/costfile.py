@@ -47,6 +47,7 @@ _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
     "notes": list,
     "replicas": dict,
 }
+_LIMIT = "power_limit_w"  # of the board: it holds at every setting
 _PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
     "sp_gflops": ("sp_gflops", None),
     "dp_gflops": ("dp_gflops", None),
@@ -54,6 +55,7 @@ _PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
     "sp_flop_per_core_cycle": ("sp_gflops", CORE),
     "dp_flop_per_core_cycle": ("dp_gflops", CORE),
     "dram_byte_per_memory_cycle": ("dram_gb_per_s", MEMORY),
+    _LIMIT: (_LIMIT, None),
 }
 _STATEMENT_KINDS = {"formula": "pays", "nothing": "nothing", "unpriced": "unpriced"}
 # The last word of a price's name is what it is the price of; it says which counts may pay it.
@@ -506,7 +508,7 @@ def _clocks_suffice(document: Document, table: CostTable) -> None:
     for key, (_, domain) in _PEAK_TERMS.items():
         if key not in document.data.get("peak", {}):
             continue
-        if domain is None and len(table.settings) > 1:
+        if domain is None and key != _LIMIT and len(table.settings) > 1:
             raise document.error(f"`{key}` holds at one setting; with several, give it a cycle.", "peak", key)
         if domain is not None and table.default.core_mhz is None:
             raise document.error(f"`{key}` needs a clock; list the setting.", "peak", key)

@@ -61,13 +61,17 @@ class Price:
 
 @dataclass(frozen=True)
 class Peaks:
-    """The highest throughputs at one setting: Gflop/s in single and double precision, GB/s of DRAM. None: not known."""
+    """The highest throughputs at one setting: Gflop/s in single and double precision, GB/s of DRAM. None: not known.
+
+    power_limit_w: the power in W at which the platform throttles, constant power included.
+    """
 
     sp_gflops: float | None = None
     dp_gflops: float | None = None
     dram_gb_per_s: float | None = None
     why: str = ""
     marks: Mark = NONE
+    power_limit_w: float | None = None
 
 
 @dataclass(frozen=True)
@@ -354,6 +358,7 @@ class CostTable:
                 "sp_gflops": peaks.sp_gflops,
                 "dp_gflops": peaks.dp_gflops,
                 "dram_gb_per_s": peaks.dram_gb_per_s,
+                "power_limit_w": peaks.power_limit_w,
                 "why": peaks.why,
                 "marks": mark_words.names(peaks.marks),
             },

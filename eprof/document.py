@@ -34,8 +34,8 @@ def document(energy: Energy) -> dict[str, Any]:
     frame = energy.sums()
     cells = _Cells(energy)
     devices = [_device(one.device) for one in energy.profile.counted]
-    time_s = _sum(energy.counts.kernels["time_s"])
-    parts, part_marks = _energies(energy)
+    time_s = time_of(energy)
+    parts, part_marks = energies(energy)
     warnings = apart.warnings
     return {
         "schema": SCHEMA,
@@ -51,7 +51,7 @@ def document(energy: Energy) -> dict[str, Any]:
         "time_s": time_s,
         "time_marks": _MARK_WORDS[_time_mark(energy)],
         "time_from": energy.time_from,
-        "power_w": _ratio(parts["total"], time_s),
+        "power_w": _ratio(parts["total"], time_s) if energy.is_timed else None,
         "launches": int(frame["launches"].sum()),
         "energy_j": parts,
         "energy_marks": part_marks,
@@ -96,6 +96,7 @@ def _parts(energy: Energy, grouping: Grouping, members: dict[str, np.ndarray], p
 def _bound(group: dict[str, Any]) -> None:
     """Mark all of a group as lower bounds: some of what no log tells the part of may be its."""
     cells = group["counts"].values()
+    group["power_w"] = None
     for holder, key in [
         (group, "time_marks"),
         (group, "marks"),
@@ -111,8 +112,8 @@ def _bound(group: dict[str, Any]) -> None:
 def _group(name: str, energy: Energy, places: np.ndarray) -> dict[str, Any]:
     """The totals of some kernels, like those of the whole; `kernels` are their places in the document."""
     cells = _Cells(energy)
-    time_s = _sum(energy.counts.kernels["time_s"])
-    parts, marks = _energies(energy)
+    time_s = time_of(energy)
+    parts, marks = energies(energy)
     counted = _total_counts(energy, cells)
     return {
         "name": name,
@@ -120,7 +121,7 @@ def _group(name: str, energy: Energy, places: np.ndarray) -> dict[str, Any]:
         "launches": int(energy.counts.kernels["launches"].sum()),
         "time_s": time_s,
         "time_marks": _MARK_WORDS[_time_mark(energy)],
-        "power_w": _ratio(parts["total"], time_s),
+        "power_w": _ratio(parts["total"], time_s) if energy.is_timed else None,
         "counts": {word: {key: cell[key] for key in cell if key != "how"} for word, cell in counted.items()},
         "energy_j": {**parts, "measured": None},
         "energy_marks": marks,
@@ -235,8 +236,8 @@ def _fit(energy: Energy) -> dict[str, Any]:
     return {"fit": {key: value for key, value in record.data.items() if key != "replicas"}} if record else {}
 
 
-def _energies(energy: Energy) -> tuple[dict[str, float | None], dict[str, list[str]]]:
-    """Energy of the whole run by family, and the marks on each."""
+def energies(energy: Energy) -> tuple[dict[str, float | None], dict[str, list[str]]]:
+    """Energy of the whole run by family, J (None: not known), and the marks on each."""
     empty: dict[str, float | None] = dict.fromkeys((*FAMILIES, "total"))
     empty["measured"] = energy.measured.joules if energy.measured is not None else None
     if energy.split is None:
@@ -248,8 +249,14 @@ def _energies(energy: Energy) -> tuple[dict[str, float | None], dict[str, list[s
         "constant": _sum(split.constant_j),
         "total": _sum(split.total_j),
     }
-    marks = join(family_marks(split), axis=0)
-    return {**empty, **parts}, {str(part): _MARK_WORDS[int(mark)] for part, mark in marks.items()}
+    marks = {str(part): int(mark) for part, mark in join(family_marks(split), axis=0).items()}
+    if energy.total_s is not None and energy.costs is not None:
+        constant = energy.total_s * energy.costs.constant_power_w
+        known = [joules for joules in (parts["computation"], parts["data"], constant) if joules is not None]
+        parts = {**parts, "constant": constant, "total": math.fsum(known)}
+        marks["constant"] = int(energy.costs.constant_marks)
+        marks["total"] = marks["computation"] | marks["data"] | marks["constant"]
+    return {**empty, **parts}, {part: _MARK_WORDS[mark] for part, mark in marks.items()}
 
 
 class _Cells:
@@ -295,7 +302,14 @@ def _time_marks(energy: Energy) -> pd.Series:
     return kernels["time_marks"].astype("int64") | unknown
 
 
+def time_of(energy: Energy) -> float | None:
+    """The time of all kernels in s: of them together where only that is told, else the sum of what is known."""
+    return _sum(energy.counts.kernels["time_s"]) if energy.total_s is None else energy.total_s
+
+
 def _time_mark(energy: Energy) -> int:
+    if energy.total_s is not None:
+        return 0
     return int(np.bitwise_or.reduce(_time_marks(energy).to_numpy(dtype=np.int64)))
 
 

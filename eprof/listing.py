@@ -37,11 +37,13 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
     yield Text(
         printable(f"Constant power: {constant['power_w']:.3f} W = {constant['formula']}{marks}: {constant['why']}.")
     )
-    known = [
-        f"{peaks[key]:g} {unit}"
-        for key, unit in (("sp_gflops", "Gflop/s SP"), ("dp_gflops", "Gflop/s DP"), ("dram_gb_per_s", "GB/s"))
-        if peaks[key] is not None
-    ]
+    units = (
+        ("sp_gflops", "Gflop/s SP"),
+        ("dp_gflops", "Gflop/s DP"),
+        ("dram_gb_per_s", "GB/s"),
+        ("power_limit_w", "W of power"),
+    )
+    known = [f"{peaks[key]:g} {unit}" for key, unit in units if peaks[key] is not None]
     if known:
         yield Text(printable(f"Peaks: {', '.join(known)} ({peaks['why']})."))
     yield _charges(explained["charges"])

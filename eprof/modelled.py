@@ -19,7 +19,7 @@ DEFAULT_EFFICIENCY = 0.25
 _SIMULATED, _ESTIMATED, _MISSING = int(Mark.SIMULATED), int(Mark.ESTIMATED), int(Mark.MISSING)
 _FLOPS = [name for name, count in COUNTS.items() if count.flops and count.group in ("fp32", "fp64")]
 _DRAM = ("dram_read", "dram_write", "dram")  # the last where reads and writes are not told apart
-_UNDER_THE_ROOF = [*_FLOPS, *_DRAM]
+UNDER_THE_ROOF = [*_FLOPS, *_DRAM]
 
 
 def checked_efficiency(share: float) -> float:
@@ -55,7 +55,7 @@ def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) ->
     kernels.loc[found, "time_s"] = seconds[found]
     marks = kernels["time_marks"].to_numpy(dtype=np.int64)
     # A roof over counts that are not whole is a roof too low: the time is a lower bound then.
-    lost = (marks_of(counts.marks, _UNDER_THE_ROOF) & _MISSING).max(axis=1)
+    lost = (marks_of(counts.marks, UNDER_THE_ROOF) & _MISSING).max(axis=1)
     kernels["time_marks"] = np.where(found, (marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED, marks)
     whose = (
         "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"

@@ -59,7 +59,10 @@ class Counted:
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """Counts and times of one program, from one or more logs. `energy` puts prices on it."""
+    """Counts and times of one program, from one or more logs. `energy` puts prices on it.
+
+    total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
+    """
 
     title: str
     logs: tuple[Log, ...]
@@ -69,6 +72,7 @@ class Profile:
     run: Run | None = None
     priced_as: Run | None = None
     clocks: Clocks | None = None
+    total_s: float | None = None
     _books: dict[str, Counts] = field(default_factory=dict, repr=False)
 
     def counts(self, books: str = "served") -> Counts:
@@ -100,12 +104,29 @@ class Profile:
             raise UsageError(f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs.")
         if table is None:
             counted = self.counts()
-            return Energy(self, None, _rows(counted, _order(counted.kernels, None)), None)
-        priced = self._for_this_gpu(self._at(table, setting), table)
-        counted, time_from, notes = model_time(self.counts(priced.books), priced, efficiency)
+            rows = _rows(counted, _order(counted.kernels, None))
+            return Energy(self, None, rows, None, total_s=self.total_s)
+        priced = self.for_this_gpu(self._at(table, setting), table)
+        counted, time_from, notes, total_s = self._timed(priced, efficiency)
         split = attribute(counted, priced)
         order = _order(counted.kernels, split)
-        return Energy(self, priced, _rows(counted, order), _split_rows(split, order), time_from, tuple(notes), table)
+        rows, split = _rows(counted, order), _split_rows(split, order)
+        return Energy(self, priced, rows, split, time_from, tuple(notes), table, total_s=total_s)
+
+    def _timed(self, priced: Costs, efficiency: float | None) -> tuple[Counts, str | None, Sequence[str], float | None]:
+        """The counts with modelled times, what was modelled, notes, and the total time if no kernel's share is known.
+
+        Where every kernel has a time then, the modelled ones are made to add up to what the total leaves for them.
+        """
+        counted = self.counts(priced.books)
+        timed, time_from, notes = model_time(counted, priced, efficiency)
+        if self.total_s is None:
+            return timed, time_from, notes, None
+        if timed.kernels["time_s"].isna().any():
+            return counted, None, notes, self.total_s
+        left_s = self.total_s - float(counted.kernels["time_s"].sum())
+        kernels = times.scaled_to(timed.kernels, counted.kernels["time_s"].isna(), left_s)
+        return replace(timed, kernels=kernels), f"shared out as if {time_from}", notes, None
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
         if isinstance(costs, CostTable):
@@ -122,7 +143,7 @@ class Profile:
             return table.at(setting)
         return priced_at(table, self.clocks)
 
-    def _for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
+    def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
         """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
         profiled = {one.device.name or "a GPU that the logs do not name" for one in self.counted}
         others = sorted(name for name in profiled if not table.is_for(name))
@@ -171,26 +192,35 @@ def build(
     launches = times.given(launches, time)
     labels = [None if pd.isna(label) else str(label) for label in launches.kernels["device"].unique()]
     counted = [_counted(_of_device(launches, label), label, capability, profiler) for label in labels]
+    shared, total_s = _share(counted, times.total(time), time)
     return Profile(
         title=_title(logs),
         logs=tuple(logs),
-        counted=_share(counted, times.total(time)),
+        counted=shared,
         warnings=tuple(dict.fromkeys([*warnings, *launches.warnings])),
         command_line=tuple(command_line),
         run=run,
         priced_as=priced_as,
         clocks=None if time else clocks_of(run, logs),
+        total_s=total_s,
     )
 
 
-def _share(counted: Sequence[Counted], total_s: float | None) -> tuple[Counted, ...]:
-    """Make the times add up to `total_s`, if the user gave it; with several devices nothing tells whose time it is."""
+def _share(
+    counted: Sequence[Counted], total_s: float | None, specs: Sequence[str]
+) -> tuple[tuple[Counted, ...], float | None]:
+    """Share `total_s` out, if the user gave it; returned too where nothing tells how to.
+
+    Raises UsageError: several devices, as nothing tells whose time it is, or a total that contradicts other times.
+    """
     if total_s is None:
-        return tuple(counted)
+        return tuple(counted), None
     if len(counted) > 1:
         raise UsageError("--time SECONDS: the logs are of several devices; give --time KERNEL=SECONDS, or a trace.")
     only = counted[0]
-    return (replace(only, launches=times.share(only.launches, total_s), time_from="given by --time"),)
+    launches, how = times.share(only.launches, total_s, specs, only.time_from)
+    said = how or "given by --time for all kernels together"
+    return (replace(only, launches=launches, time_from=said),), (None if how else total_s)
 
 
 def _title(logs: Sequence[Log]) -> str:
@@ -280,7 +310,8 @@ class Energy:
     """A profile priced at one setting; kernels with the most energy (else time) come first.
 
     `costs`, `split` and `table` are None where no cost table is in force. modelled: where the times of simulated
-    kernels come from. questions, grouping: what `asking` and `grouped` added to the document.
+    kernels come from. questions, grouping: what `asking` and `grouped` added to the document. total_s: the time of all
+    kernels, where it is known of them together only; those without a time took what it leaves of it.
     """
 
     profile: Profile
@@ -292,6 +323,7 @@ class Energy:
     table: CostTable | None = None
     questions: tuple[str, ...] = ()
     grouping: Grouping | None = None
+    total_s: float | None = None
 
     def __repr__(self) -> str:
         """What it is about; `to_frame` shows the numbers."""
@@ -334,7 +366,20 @@ class Energy:
     def only(self, places: np.ndarray) -> "Energy":
         """The energy of some kernels, by their places."""
         split = _split_rows(self.split, places) if self.split is not None else None
-        return replace(self, counts=_rows(self.counts, places), split=split, grouping=None, questions=())
+        counts, total_s = _rows(self.counts, places), self._total_of(places)
+        return replace(self, counts=counts, split=split, grouping=None, questions=(), total_s=total_s)
+
+    def _total_of(self, places: np.ndarray) -> float | None:
+        """What the total leaves to some kernels; not known where one without a time is not among them."""
+        times_s = np.delete(self.counts.kernels["time_s"].to_numpy(dtype=np.float64), places)
+        return None if self.total_s is None or np.isnan(times_s).any() else self.total_s - float(times_s.sum())
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the time of all kernels is known in full: of each of them, or of all together."""
+        kernels = self.counts.kernels
+        lower = (kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.MISSING)) != 0
+        return self.total_s is not None or not bool(lower.any() or kernels["time_s"].isna().any())
 
     @property
     def measured(self) -> Measured | None:
@@ -378,6 +423,11 @@ class Energy:
 
     def _no_time(self) -> str:
         unknown = int(self.counts.kernels["time_s"].isna().sum())
+        if self.total_s is not None:
+            return (
+                f"--time {self.total_s:g} is the time of all kernels together, and nothing tells how {unknown} of them "
+                "share it: their own time and constant energy are not known; give --time KERNEL=SECONDS, or a trace."
+            )
         return (
             f"The time of {unknown} of {len(self.counts.kernels)} kernels is not known, nor is their constant energy; "
             "give times along with the log (nvprof --print-gpu-trace --csv, nsys stats), or --time."
@@ -424,7 +474,9 @@ class Energy:
         if split is not None:
             parts = (split.computation_j, split.data_j, split.constant_j, split.total_j)
             columns = {name: part.to_numpy() for name, part in zip(columns, parts, strict=True)}
-        columns["power_w"] = columns["total_j"] / np.where(time_s > 0, time_s, np.nan)
+        # Energy over a time that is a lower bound would bound the power on neither side.
+        whole = (kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.MISSING)) == 0
+        columns["power_w"] = columns["total_j"] / np.where(whole & (time_s > 0), time_s, np.nan)
         columns["intensity_flop_per_byte"] = intensity(self.counts.table).to_numpy()
         return pd.concat([kernels[shown], framed(list(columns.values()), list(columns), kernels.index)], axis=1)
 

@@ -19,7 +19,7 @@ SECTOR_BYTES = 32
 _GOOD, _FEW = 1000, 16  # sectors a launch: from here rounding is below 0.1 %, and from here below 5 %
 _FAST = 1e8  # B/s: nvprof rounds rates down to whole 10**6 B/s, from here on by less than 1 %
 _SPREAD = 0.05
-TOGETHER = "(all kernels together, by --time)"
+_SAME = 1e-9  # relative: sums of times that are this close are the same
 
 
 def recover(launches: Launches, definition: Definition) -> tuple[Launches, str | None, tuple[str, ...]]:
@@ -119,58 +119,103 @@ def given(launches: Launches, specs: Sequence[str]) -> Launches:
     """Put in the times that a user gave with `--time KERNEL=SECONDS` (a name or "regex:...").
 
     Seconds are the total over a kernel's launches, without counter collection; they replace what the log says and are
-    exact. Totals ("SECONDS" alone) are for `total` and `share`. Raises UsageError: no number, no such kernel.
+    exact. Totals ("SECONDS" alone) are for `total` and `share`. Raises UsageError: no number, no such kernel, or two
+    times for one kernel.
     """
     kernels = launches.kernels.copy()
-    for spec in specs:
-        name, equals, number = spec.rpartition("=")
-        if equals:
-            chosen = _chosen(kernels["kernel"], name, spec)
-            kernels = _spread(kernels, chosen, _seconds(number, spec))
+    for chosen, seconds in _told(kernels["kernel"], specs):
+        kernels = _spread(kernels, chosen, seconds)
     return replace(launches, kernels=kernels)
 
 
 def total(specs: Sequence[str]) -> float | None:
     """The total time of all kernels that `--time SECONDS` gives, if one does. Raises UsageError: no number, or two."""
-    found = [_seconds(spec, spec) for spec in specs if "=" not in spec]
-    if len(found) > 1:
-        raise UsageError(f"--time gives two total times, {found[0]:g} s and {found[1]:g} s; give one.")
-    return found[0] if found else None
+    totals = [_seconds(spec, spec) for spec in specs if "=" not in spec]
+    if len(set(totals)) > 1:
+        raise UsageError(f"--time gives two total times, {totals[0]:g} s and {totals[1]:g} s; give one.")
+    return totals[0] if totals else None
 
 
-def share(launches: Launches, total_s: float) -> Launches:
-    """Make the kernels' times add up to `total_s`, after `recover`.
+def share(
+    launches: Launches, total_s: float, specs: Sequence[str] = (), recovered: str | None = None
+) -> tuple[Launches, str | None]:
+    """Make the kernels' times add up to `total_s`, after `given` with these specs and `recover`.
 
-    Exact for a single kernel. Where every kernel has a time, these are scaled: ESTIMATED. Otherwise no split would be
-    honest: what is left of the total becomes a row of its own, TOGETHER, so that at least the sum is right. Raises
-    UsageError if nothing is left.
+    Times that the specs give stay. A single other kernel took the rest: exact. Several share the rest in proportion to
+    their times, where each of them has one: ESTIMATED. Else nothing tells how to share it: the times stay as they are,
+    and the total is that of all kernels together only.
+    recovered: where those times come from, if not from the log. Returns the launches and how the total was shared, in
+    words; None if it was not. Raises UsageError: the total contradicts times that are given or known.
     """
-    kernels = launches.kernels.copy()
-    known = kernels["time_s"]
-    if len(kernels) == 1:
-        kernels["time_s"], kernels["time_marks"] = total_s, 0
-    elif known.notna().all() and known.sum() > 0:
-        kernels["time_s"] = known * (total_s / known.sum())
-        kernels["time_marks"] = (kernels["time_marks"].astype("int64") & ~int(Mark.MISSING)) | int(Mark.ESTIMATED)
-    else:
-        return _together(launches, total_s - known.sum())
-    return replace(launches, kernels=kernels)
+    kernels = launches.kernels
+    told = pd.Series(False, index=kernels.index)
+    for chosen, _ in _told(kernels["kernel"], specs):
+        told |= chosen
+    left_s, others = total_s - float(kernels.loc[told, "time_s"].sum()), ~told
+    _no_contradiction(total_s, left_s, bool(others.any()))
+    if not others.any():
+        return launches, "given by --time"
+    times_s = kernels.loc[others, "time_s"]
+    if len(times_s) > 1 and (times_s.isna().any() or not times_s.sum() > 0):
+        if times_s.sum() >= left_s:
+            raise UsageError(
+                f"--time: the kernels whose times are known take {times_s.sum() - left_s:.3g} s longer than the total "
+                "given. Give --time KERNEL=SECONDS for the others, or a trace."
+            )
+        return launches, None
+    shared = replace(launches, kernels=scaled_to(kernels, others, left_s))
+    if len(times_s) < 2:
+        return shared, "given by --time"
+    return shared, f"given by --time, shared out as the times {recovered or 'in the logs'}"
 
 
-def _together(launches: Launches, seconds: float) -> Launches:
-    """`launches` with a row for the time that all kernels without one took together; its counts are 0."""
-    if not seconds > 0:
-        raise UsageError(
-            f"--time: the kernels whose times are known take {-seconds:.3g} s longer than the total given. "
-            "Give --time KERNEL=SECONDS for the others, or a trace."
+def scaled_to(kernels: pd.DataFrame, chosen: "pd.Series[bool]", seconds: float) -> pd.DataFrame:
+    """The times of the chosen kernels made to add up to `seconds`, in proportion: ESTIMATED, but for a single one."""
+    if chosen.sum() == 1:
+        return kernels.assign(
+            time_s=kernels["time_s"].mask(chosen, seconds), time_marks=kernels["time_marks"].mask(chosen, 0)
         )
-    row = {"device": launches.kernels["device"].iloc[0], "kernel": TOGETHER, "launches": 0, "time_s": seconds}
-    label = launches.kernels.index.max() + 1
-    kernels = pd.concat([launches.kernels, pd.DataFrame([{**row, "time_marks": 0}], index=[label])])
-    zeros = pd.DataFrame(0.0, index=[label], columns=launches.counters.columns)
-    counters = pd.concat([launches.counters, zeros])
-    marks = pd.concat([launches.marks, zeros.astype(launches.marks.dtypes)])
-    return replace(launches, kernels=kernels, counters=counters, marks=marks)
+    factor = seconds / kernels.loc[chosen, "time_s"].sum()
+    marks = (kernels["time_marks"].astype("int64") & ~int(Mark.MISSING)) | int(Mark.ESTIMATED)
+    return kernels.assign(
+        time_s=kernels["time_s"].mask(chosen, kernels["time_s"] * factor),
+        time_marks=kernels["time_marks"].mask(chosen, marks),
+    )
+
+
+def _no_contradiction(total_s: float, left_s: float, others: bool) -> None:
+    """Raises UsageError if times given for kernels are more than the total, or all of them and not the total."""
+    given_s = total_s - left_s
+    if given_s and others and left_s <= _SAME * total_s:
+        raise UsageError(
+            f"--time: the kernels' times add up to {given_s:g} s, which leaves nothing of the total of {total_s:g} s "
+            "for the others; give one or the other."
+        )
+    if not others and abs(left_s) > _SAME * total_s:
+        raise UsageError(
+            f"--time: the kernels' times add up to {given_s:g} s, and the total is {total_s:g} s; leave one out."
+        )
+
+
+def _told(names: "pd.Series[str]", specs: Sequence[str]) -> list[tuple["pd.Series[bool]", float]]:
+    """The kernels and the seconds of each `KERNEL=SECONDS`. Raises UsageError if two contradict each other."""
+    told: dict[str, tuple[pd.Series[bool], float]] = {}
+    for spec in specs:
+        name, equals, number = spec.rpartition("=")
+        if not equals:
+            continue
+        chosen, seconds = _chosen(names, name, spec), _seconds(number, spec)
+        again = False
+        for other, (others, other_s) in told.items():
+            both = chosen & others
+            same = seconds == other_s and bool((chosen == others).all())
+            if both.any() and not same:
+                kernel = str(names[both].iloc[0]).partition("(")[0]
+                raise UsageError(f"--time {other} and --time {spec} both give the time of `{kernel}`; give one.")
+            again |= same
+        if not again:
+            told[spec] = chosen, seconds
+    return list(told.values())
 
 
 def _seconds(text: str, spec: str) -> float:

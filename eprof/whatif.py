@@ -1,7 +1,8 @@
 """What if: another setting or table, less constant power, a power cap, a class for free, fewer bytes. All modelled.
 
-A question is a list of changes, "setting=612/924,dram=-20%". Each is applied to the counts, the prices or the times of
-a priced profile, which is then priced again. How times change is written with each `Change`.
+A question is a set of changes, "setting=612/924,dram=-20%", that hold all at once: in whatever order they are written,
+they are made in that of `_ORDER`. Each changes the counts, the prices or the times of a priced profile, which is then
+priced again. How times change is written with each change.
 """
 
 import math
@@ -15,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from eprof.arrays import Floats, columns_of, known_or_zero, known_sum, scaled
+from eprof.arrays import Floats, columns_of, known_or_zero, known_sum, marks_of, scaled
 from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
 from eprof.counts import Counts
 from eprof.energy import attribute
 from eprof.errors import CostError, EprofError, UsageError
 from eprof.marks import Mark, names
-from eprof.modelled import has_modelled_time
+from eprof.modelled import UNDER_THE_ROOF, has_modelled_time
 from eprof.rooflines import flops_of, machines, traffic_of
 from eprof.timemodel import of_table
 from eprof.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 _SCALED = re.compile(r"([+-]?\d+(?:\.\d+)?)(%?)")
 _WATTS = re.compile(r"(\d+(?:\.\d+)?)\s*[wW]")
-_FREE = ("free", "0")
+_FREE = "free"
+# First the machine, then what runs on it, then how fast it runs there.
+_COUNTS = "counts"
+_ORDER = ("costs", "setting", _COUNTS, "pi0", "time", "race", "cap")
 _FEWEST = 10  # replicas of a fit that percentiles can be taken of
 _ALIASES = {"integer": "int", "special": "sfu"}
 _HELP = (
@@ -43,13 +47,23 @@ AT_CLOCKS = "DRAM traffic goes with the memory clock, the rest of the time with 
 HALVES = "half of the time goes with each clock, a guess: no peak bandwidth is known"
 SAME_TIME = "times stay as they are"
 ROOF_TIME = "a kernel's time changes by as much as the roofline's"
+FASTER = "in proportion to it where a kernel is faster than the roofline of these costs"
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """The counts of some kernels, with the sums that every price needs worked out once."""
+    """The counts of some kernels, with the sums that every price needs worked out once.
+
+    together: the kernels whose time is known only as one, if there are some. Arrays "of each time" have an entry for
+    each kernel, and then one for those, as if they were one kernel.
+    """
 
     counts: Counts
+    together: npt.NDArray[np.bool_] | None = None
+
+    def of_each_time(self, of_kernels: Floats) -> Floats:
+        """Values that add up, of each time: (n_kernels,) -> (n_times,)."""
+        return of_kernels if self.together is None else np.append(of_kernels, of_kernels[self.together].sum())
 
     @cached_property
     def sums(self) -> dict[str, tuple[float, int]]:
@@ -63,13 +77,14 @@ class Work:
 
     @cached_property
     def dram_byte(self) -> Floats:
-        """Of each kernel; NaN where reads or writes are not known."""
-        return traffic_of(self.counts.table)
+        """Of each time; NaN where reads or writes are not known."""
+        return self.of_each_time(traffic_of(self.counts.table))
 
     @cached_property
     def on_the_roof(self) -> npt.NDArray[np.bool_]:
-        """The kernels that keep their share of the roofline at other clocks: simulated, or of unknown DRAM bytes."""
-        return has_modelled_time(self.counts) | np.isnan(self.dram_byte)
+        """The times that keep their share of the roofline at other clocks: simulated, or of unknown DRAM bytes."""
+        simulated = self.of_each_time(has_modelled_time(self.counts).astype(np.float64)) > 0
+        return np.asarray(simulated | np.isnan(self.dram_byte))
 
     @cached_property
     def under_the_roof(self) -> tuple[Floats, Floats, Floats]:
@@ -79,11 +94,20 @@ class Work:
         return flops_of(known, "fp32"), flops_of(known, "fp64"), traffic_of(known)
 
     def roof_s(self, peaks: Peaks) -> Floats:
-        """The roofline's time of each kernel; NaN where it is not known or nothing is under the roof."""
+        """The roofline's time, of each time: 0 where nothing is under the roof, NaN where a peak is not known."""
         single, double, moved = self.under_the_roof
         work = _seconds(single, peaks.sp_gflops) + _seconds(double, peaks.dp_gflops)
         roof = np.maximum(work, _seconds(moved, peaks.dram_gb_per_s))
-        return np.where(roof > 0, roof, np.nan)
+        if self.together is None:
+            return roof
+        # What is under the roof of some of them only says nothing of the time that all took.
+        return self.of_each_time(np.where(self.together & (self.uncounted | (roof == 0)), np.nan, roof))
+
+    @cached_property
+    def uncounted(self) -> npt.NDArray[np.bool_]:
+        """The kernels of which something under the roof was not counted, or not all of it: their roofline is higher."""
+        marks = marks_of(self.counts.marks, UNDER_THE_ROOF)
+        return np.asarray((marks & int(Mark.MISSING)).any(axis=1))
 
 
 def _seconds(amount: Floats, peak_giga: float | None) -> Floats:
@@ -96,7 +120,7 @@ def _seconds(amount: Floats, peak_giga: float | None) -> Floats:
 class Scenario:
     """A priced profile that may be changed: the counts and times (s, NaN = not known) of its kernels, and its costs.
 
-    time_marks: of all times together.
+    time_s: (n_times,), as `Work` has them. time_marks: of all times together.
     """
 
     work: Work
@@ -106,19 +130,22 @@ class Scenario:
     table: CostTable | None
 
     def roof_s(self) -> Floats:
-        """The roofline's time of each kernel at these costs."""
+        """The roofline's time at these costs, of each time."""
         return self.work.roof_s(self.costs.peaks)
 
-    def timed(self) -> Counts:
-        """The counts with these times."""
-        return replace(self.work.counts, kernels=self.work.counts.kernels.assign(time_s=self.time_s))
+    @property
+    def known_s(self) -> npt.NDArray[np.bool_]:
+        """Which times are known, (n_times,), but for the kernels whose time is in that of all together."""
+        known = ~np.isnan(self.time_s)
+        return known if self.work.together is None else known | np.append(self.work.together, False)
 
 
 @dataclass(frozen=True)
 class Answer:
     """A modelled energy. says: the question in words; assumes: what was done about time; change: against the profile.
 
-    Joules and seconds; None = not known. marks carry ESTIMATED: nothing here was measured.
+    Joules and seconds; None = not known. marks carry ESTIMATED: nothing here was measured. comparable: whether the
+    energy lacks nothing that the energy before has; else their difference is no change.
     """
 
     question: str
@@ -129,12 +156,15 @@ class Answer:
     before_j: float | None
     before_s: float | None
     marks: Mark
+    comparable: bool = True
 
     @property
     def change_j(self) -> float | None:
         """What is added; below 0 is saved."""
         after = self.energy_j["total"]
-        return None if after is None or self.before_j is None else after - self.before_j
+        if after is None or self.before_j is None or not self.comparable:
+            return None
+        return after - self.before_j
 
     @property
     def change_share(self) -> float | None:
@@ -144,7 +174,7 @@ class Answer:
     @property
     def time_share(self) -> float | None:
         """The change of time over the time before."""
-        if self.time_s is None or not self.before_s:
+        if self.time_s is None or not self.before_s or not self.comparable:
             return None
         return self.time_s / self.before_s - 1
 
@@ -166,49 +196,86 @@ class Answer:
 
 def ask(energy: "Energy", question: str) -> Answer:
     """Answer one question. Raises UsageError: not a question, or not of this profile; CostError: no such setting."""
-    now = _scenario(energy)
-    before = totals(now)
-    said: list[str] = []
-    assumed: list[str] = []
-    for part in filter(None, (one.strip() for one in question.split(","))):
-        now, says, assumes = _change(now, part, energy)
-        said.append(says)
-        assumed.append(assumes)
-    if not said:
+    parts = [part.strip() for part in question.split(",") if part.strip()]
+    if not parts:
         raise UsageError(f"--what-if {question!r}: {_HELP}.")
-    after = totals(now)
+    start = now = _scenario(energy)
+    says, assumes = [], []
+    steps: dict[str, list[tuple[str, str]]] = {step: [] for step in _ORDER}
+    for part in parts:
+        step, key, value = _parsed(part)
+        steps[step].append((key, value))
+    for step, values in steps.items():
+        before_step = now
+        for key, value in values:
+            now, said, assumed = _CHANGES[step](now, key, value, energy)
+            says.append(said)
+            assumes.append(assumed)
+        if step == _COUNTS:
+            now = replace(now, time_s=_slower(before_step, now.roof_s()))
+    before, after = totals(start), totals(now)
+    # Sums in another order differ in the last digit: what did not change keeps the digits of the report.
+    known_j, known_s = _reported(energy)
     return Answer(
         question,
-        "; ".join(said),
-        "; ".join(dict.fromkeys(piece for one in assumed for piece in one.split("; "))),
-        after.parts,
-        after.time_s,
-        before.parts["total"],
-        before.time_s,
+        "; ".join(says),
+        "; ".join(dict.fromkeys(piece for assumed in assumes for piece in assumed.split("; "))),
+        {part: known_j[part] if joules == before.parts[part] else joules for part, joules in after.parts.items()},
+        known_s if after.time_s == before.time_s else after.time_s,
+        known_j["total"],
+        known_s,
         after.marks | Mark.ESTIMATED,
+        after.lacks <= before.lacks,
     )
+
+
+def _reported(energy: "Energy") -> tuple[Mapping[str, float | None], float | None]:
+    """Energies by family and time of all kernels as the report has them."""
+    from eprof.document import energies, time_of
+
+    return energies(energy)[0], time_of(energy)
+
+
+def _parsed(part: str) -> tuple[str, str, str]:
+    """The step of `_ORDER`, the key and the value of a change as it is written. Raises UsageError: it is none."""
+    key, equals, value = (piece.strip() for piece in part.partition("="))
+    if key == "race" and not equals:
+        return key, key, value
+    if equals and key in _ORDER and key not in ("race", _COUNTS):
+        return key, key, value
+    if equals and _words(key):
+        return _COUNTS, key, value
+    raise UsageError(f"--what-if {part}: {_HELP}.")
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Energy by family and time of all kernels; None = not known."""
+    """Energy by family and time of all kernels; None = not known.
+
+    lacks: the words of which some energy is not known, and the places of the times that are not.
+    """
 
     parts: Mapping[str, float | None]
     time_s: float | None
     marks: Mark
+    lacks: frozenset[str | int]
 
 
 def totals(scenario: Scenario) -> Totals:
     """Price a scenario as a whole, as `energy.attribute` does it, which is linear: the counts are added up first."""
     known: dict[str, list[float]] = {COMPUTATION: [], DATA: []}
     lost, marks = dict.fromkeys(known, False), 0
+    lacks: set[str | int] = set(np.flatnonzero(~scenario.known_s).tolist())
+    marks |= int(Mark.MISSING) if lacks else 0
     for word, (value, word_marks) in scenario.work.sums.items():
         family, charge = COUNTS[word].family, scenario.costs.charges.get(word)
-        if np.isnan(value):
-            lost[family] |= bool(charge is not None and charge.pays and word_marks & Mark.MISSING)
-        elif charge is None:
-            lost[family] |= value != 0
-        elif not charge.pays:
+        pays = charge is not None and charge.pays
+        if (pays and word_marks & Mark.MISSING) or (charge is None and value > 0):
+            lacks.add(word)
+            marks |= int(Mark.MISSING)
+        if np.isnan(value) or charge is None:
+            lost[family] |= word in lacks
+        elif not pays:
             known[family].append(0.0)
         else:
             known[family].append(value * charge.pj * 1e-12)
@@ -216,11 +283,10 @@ def totals(scenario: Scenario) -> Totals:
     parts = {family: _known(known[family], lost[family]) for family in known}
     time_s = _known(scenario.time_s[~np.isnan(scenario.time_s)].tolist(), False)
     constant = None if time_s is None else time_s * scenario.costs.constant_power_w
-    untimed = bool(np.isnan(scenario.time_s).any())
     marks |= scenario.time_marks | int(scenario.costs.constant_marks)
-    marks |= int(Mark.MISSING) if untimed or any(lost.values()) else 0
     everything = [*known[COMPUTATION], *known[DATA], *([] if constant is None else [constant])]
-    return Totals({**parts, CONSTANT: constant, "total": _known(everything, False)}, time_s, Mark(marks))
+    whole = {**parts, CONSTANT: constant, "total": _known(everything, False)}
+    return Totals(whole, time_s, Mark(marks), frozenset(lacks))
 
 
 def _known(values: Sequence[float], lost: bool) -> float | None:
@@ -235,33 +301,26 @@ def _scenario(energy: "Energy") -> Scenario:
     kernels = energy.counts.kernels
     marks = int(np.bitwise_or.reduce(kernels["time_marks"].to_numpy(dtype=np.int64)))
     time_s = kernels["time_s"].to_numpy(dtype=np.float64)
-    return Scenario(Work(energy.counts), time_s, marks, energy.costs, energy.table)
+    if energy.total_s is None:
+        return Scenario(Work(energy.counts), time_s, marks, energy.costs, energy.table)
+    together = np.isnan(time_s)
+    time_s = np.append(time_s, energy.total_s - time_s[~together].sum())
+    return Scenario(Work(energy.counts, together), time_s, marks & ~int(Mark.MISSING), energy.costs, energy.table)
 
 
 _Changed = tuple[Scenario, str, str]
 
 
-def _change(now: Scenario, part: str, energy: "Energy") -> _Changed:
-    """Apply one change: the scenario after it, the change in words, and what it takes for granted about time."""
-    key, equals, value = (one.strip() for one in part.partition("="))
-    if key == "race" and not equals:
-        return race(now)
-    known: dict[str, Callable[[Scenario, str, str, Energy], _Changed]] = {
-        "setting": _setting,
-        "costs": _costs,
-        "pi0": _pi0,
-        "cap": _cap,
-        "time": _time,
-    }
-    if not equals or (key not in known and not _words(key)):
-        raise UsageError(f"--what-if {part}: {_HELP}.")
-    return known.get(key, _count)(now, key, value, energy)
-
-
-def race(now: Scenario) -> _Changed:
-    """Racing to finish: every kernel takes the roofline's time; one without a roofline keeps its own."""
+def race(now: Scenario, *_: object) -> _Changed:
+    """Racing to finish: every kernel takes the roofline's time; one whose roofline is not known, or that is faster than
+    it, keeps its own.
+    """
     says = "every kernel races to finish at the roofline's time"
-    return replace(now, time_s=np.fmin(now.time_s, now.roof_s())), says, "every kernel can be as fast as the roofline"
+    roof, known = now.roof_s(), ~now.work.uncounted
+    if now.work.together is not None:
+        known = np.append(known, True)
+    faster = np.where(known & (roof > 0), np.minimum(now.time_s, roof), now.time_s)
+    return replace(now, time_s=faster), says, "every kernel can be as fast as the roofline"
 
 
 def at_setting(now: Scenario, setting: str) -> Scenario:
@@ -279,12 +338,20 @@ def _times_at(now: Scenario, other: Scenario) -> Floats:
     """
     assert now.table is not None
     here, there, traffic = now.costs.setting, other.costs.setting, now.work.dram_byte
+    if (here.core_mhz, here.memory_mhz) == (there.core_mhz, there.memory_mhz):
+        return now.time_s
     roofed = now.work.on_the_roof
-    kept = now.time_s * other.roof_s() / now.roof_s() if roofed.any() else now.time_s
+    kept = _kept_share(now, other) if roofed.any() else now.time_s
     if here.core_mhz is None or here.memory_mhz is None or there.core_mhz is None or there.memory_mhz is None:
         return kept
     clocks = (here.core_mhz, here.memory_mhz), (there.core_mhz, there.memory_mhz)
     return np.where(roofed, kept, of_table(now.table).at(now.time_s, np.nan_to_num(traffic), *clocks))
+
+
+def _kept_share(now: Scenario, other: Scenario) -> Floats:
+    """Times in s if each kernel keeps its share of the roofline's speed; NaN without a roofline."""
+    roof = now.roof_s()
+    return now.time_s * (other.roof_s() / np.where(roof > 0, roof, np.nan))
 
 
 def _assumed(now: Scenario) -> str:
@@ -312,15 +379,26 @@ def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
 
 def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
     table = load(value)
-    priced = table.at()
+    same_gpu = now.table is not None and (table.path == now.table.path or set(table.devices) & set(now.table.devices))
+    priced = energy.profile.for_this_gpu(_nearest(table, now.costs.setting) if same_gpu else table.at(), table)
     work = now.work
     if priced.books != work.counts.books:
-        work = Work(_same_rows(energy.profile.counts(priced.books), work.counts))
+        work = replace(work, counts=_same_rows(energy.profile.counts(priced.books), work.counts))
     other = replace(now, work=work, costs=priced, table=table)
     says = f"with the costs of {table.name} at {priced.setting.label}"
-    if now.table is not None and set(table.devices) & set(now.table.devices):
+    if not same_gpu:
+        return replace(other, time_s=_kept_share(now, other)), f"{says}, as if on that platform", SHARE
+    if priced.setting.label in (now.costs.setting.label, "fixed") or now.costs.setting.core_mhz is None:
         return other, says, SAME_TIME
-    return replace(other, time_s=now.time_s * other.roof_s() / now.roof_s()), f"{says}, as if on that platform", SHARE
+    return replace(other, time_s=_times_at(now, other)), says, _assumed(now)
+
+
+def _nearest(table: CostTable, setting: Setting) -> Costs:
+    """The costs at this setting, if the table knows it; else at its default."""
+    try:
+        return table.at(setting.label)
+    except CostError:
+        return table.at()
 
 
 def _same_rows(counts: Counts, like: Counts) -> Counts:
@@ -364,7 +442,8 @@ def _pi0(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 def _cap(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     """A power cap: a kernel whose power above pi0 would exceed Delta_pi takes (E - pi0 T)/Delta_pi ([T] 4.2)."""
     usable, says = _usable(now, key, value)
-    above = known_sum(columns_of(attribute(now.timed(), now.costs).table, COUNTS))
+    above = now.work.of_each_time(known_sum(columns_of(attribute(now.work.counts, now.costs).table, COUNTS)))
+    # A kernel without a time has no power to cap; energy that is not known slows nothing.
     slowed = np.where(np.isnan(now.time_s), np.nan, np.fmax(now.time_s, above / usable))
     return replace(now, time_s=slowed), says, "a kernel that would draw more is slowed until it does not"
 
@@ -399,24 +478,45 @@ def _words(key: str) -> list[str]:
 
 
 def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
-    """A class for free, at the same time; or more or less of it, with the time that the roofline then allows."""
+    """A class for free, at the same time; or more or less of it: `_slower` then says what time that takes."""
     words = [name for name in _words(key) if name in now.work.sums]
     label = _label(key)
-    if value.lower() in _FREE:
+    if value.lower() == _FREE:
         charges = {
             name: replace(charge, pj=0.0) if name in words else charge for name, charge in now.costs.charges.items()
         }
         return replace(now, costs=replace(now.costs, charges=charges)), f"{label} for free", SAME_TIME
     factor = _factor(key, value)
     table = scaled(now.work.counts.table, words, factor)
-    other = replace(now, work=Work(replace(now.work.counts, table=table)))
-    # Only what the roofline allows is gained: nothing tells that the rest of the time is spent on these counts.
-    less = np.nan_to_num(now.roof_s()) - np.nan_to_num(other.roof_s())
-    slower = replace(other, time_s=now.time_s - less)
+    other = replace(now, work=replace(now.work, counts=replace(now.work.counts, table=table)))
+    assumes = ROOF_TIME if not (faster := _flattered(now)) else f"{ROOF_TIME}; {faster}"
     if COUNTS[words[0]].unit == "instruction":
-        return slower, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", ROOF_TIME
+        return other, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", assumes
     says = f"{_by(factor).replace('less', 'fewer')} bytes: {label}"
-    return slower, says, f"{ROOF_TIME}; the bytes are not moved at another level instead"
+    return other, says, f"{assumes}; the bytes are not moved at another level instead"
+
+
+def _slower(now: Scenario, roof_s: Floats) -> Floats:
+    """Times in s, (n_times,), with other counts, for which the roofline's time is `roof_s`: R -> R'.
+
+    T' = T - (R - R'): only what the roofline allows is gained, as nothing tells that the rest of the time is spent on
+    these counts. A kernel that is faster than the roofline of these costs (T < R: another GPU's table, or a time that
+    is not exact) keeps its share of the roofline's speed instead, T' = T R'/R. Both are T' = T - min(T, R) (1 - R'/R):
+    never below 0, and T where the roofline stays. A kernel whose roofline is not known keeps its time.
+    """
+    roof = now.roof_s()
+    left = roof_s / np.where(roof > 0, roof, np.nan)
+    gone = np.minimum(now.time_s, roof) * (1 - left)
+    return np.asarray(now.time_s - np.where(np.isnan(left), 0.0, gone))
+
+
+def _flattered(now: Scenario) -> str:
+    """What is said of kernels that are faster than the roofline; nothing where there are none."""
+    timed = ~np.isnan(now.time_s)
+    faster = int((now.time_s[timed] < now.roof_s()[timed] * (1 - 1e-9)).sum())
+    if not faster:
+        return ""
+    return f"{FASTER} ({faster} of {timed.sum()})"
 
 
 def _label(key: str) -> str:
@@ -427,13 +527,25 @@ def _label(key: str) -> str:
     return COUNTS[name].label if name in COUNTS else {DATA: "data movement"}.get(name, name)
 
 
+_CHANGES: Mapping[str, Callable[[Scenario, str, str, "Energy"], _Changed]] = {
+    "costs": _costs,
+    "setting": _setting,
+    _COUNTS: _count,
+    "pi0": _pi0,
+    "time": _time,
+    "race": race,
+    "cap": _cap,
+}
+
+
 def clocks(energy: "Energy") -> dict[str, Any] | None:
     """Energy and time at every pair of clocks whose voltages the table knows; None if it knows one setting only.
 
-    Times are those of `at_setting`. How much rests on them shows the range of the
-    lowest: the same prices with times that follow the core clock alone, or the memory clock alone.
+    None too where some time is not known: constant energy that is left out would pass for none. Times are those of
+    `at_setting`. How much rests on them shows the range of the lowest: the same prices with times that follow the core
+    clock alone, or the memory clock alone.
     """
-    if energy.costs is None or energy.table is None or energy.costs.peaks == Peaks():
+    if energy.costs is None or energy.table is None or energy.costs.peaks == Peaks() or not energy.is_timed:
         return None
     listed = [one for one in energy.table.settings if one.core_mhz is not None and one.memory_mhz is not None]
     pairs = [(core, memory) for memory in _levels(listed, 1) for core in _levels(listed, 0)]
@@ -462,11 +574,12 @@ def _levels(settings: Sequence[Setting], domain: int) -> list[float]:
 
 def _clock(start: Scenario, core: float, memory: float) -> dict[str, Any] | None:
     try:
-        there = totals(at_setting(start, f"{core:g}/{memory:g}"))
+        scenario = at_setting(start, f"{core:g}/{memory:g}")
     except CostError:
         return None
-    if there.time_s is None:
+    if not scenario.known_s.all():
         return None
+    there = totals(scenario)
     now = start.costs.setting
     return {
         "core_mhz": core,

@@ -1,6 +1,7 @@
 """Differences: parts that add up to the last digit, nothing missing taken for zero, the model's bounds."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import diff_support as support
@@ -246,6 +247,44 @@ def test_a_total_is_compared_with_the_sum_of_its_kinds():
         part = next(part for part in found.parts if part["what"] == "fp32")
         assert "estimated" in part["marks"] and not found.is_partial
         conserved(found)
+
+
+def test_another_mix_of_kinds_is_a_change_of_counts_not_of_prices():
+    """A total at 58 pJ against kinds at 58 and 30 pJ of the same table: all of the change is of the counts."""
+    prices = {**support.PRICES, "fp32_add": 30.0}
+    total = {**{word: v for word, v in KERNEL.items() if not word.startswith("fp32_")}, "fp32": 2e9}
+    found = compare([energy({"k": total}, prices=prices)], [energy({"k": KERNEL}, prices=prices)])
+    ((_, because),) = [key for key in by_what(found) if key[0] == "fp32"]
+    assert because == "counts"
+    assert by_what(found)["fp32", "counts"] == pytest.approx((1.1 * 58 + 0.2 * 30 - 2 * 58) * 1e-3)
+    (kernel_parts,) = [one["parts"] for one in found.document()["kernels"]]
+    assert [part["because"] for part in kernel_parts if part["what"] == "fp32"] == ["counts"]
+    conserved(found)
+
+
+def test_tables_of_one_name_from_different_sources_are_different_tables():
+    here, there = costs(watts=60.0), costs(watts=50.0, setting="396/924")
+    for source, because in (("us", "setting"), ("them", "cost")):
+        found = compare(
+            [energy({"k": kernel()}, priced=here)], [energy({"k": kernel()}, priced=replace(there, source=source))]
+        )
+        assert by_what(found)["constant", because] == pytest.approx(-10 * 0.35)
+
+
+def test_a_step_of_kernels_that_went_counts_each_kernel_once():
+    found = compare([energy({"a": kernel(), "gone": kernel(), "lost": kernel()})], [energy({"a": kernel()})])
+    step = next(step for step in found.document()["steps"] if step["kernels"] == "vanished")
+    assert step["names"] == 2 and len(step["words"]) > 2
+
+
+def test_parts_are_listed_by_size_whatever_their_sign():
+    """Savings of 1.131 and 0.17 J around more integers for 0.6 J: a saving is as large as a loss of as many joules."""
+    found = compare([energy({"k": kernel()})], [energy({"k": kernel(dram_read=1e9, time=0.325, integer=107e8)})])
+    (row,) = found.document()["kernels"]
+    for parts in (row["parts"], found.parts):
+        assert [part["what"] for part in parts][:3] == ["dram_read", "integer", "constant"]
+        sizes = [abs(part["change_j"]) for part in parts]
+        assert sizes == sorted(sizes, reverse=True)
 
 
 def test_other_books_leave_bytes_out():

@@ -287,6 +287,84 @@ def test_explain_is_plain_data_that_says_it_all(name):
     assert told["constant"]["power_w"] == at.constant_power_w
 
 
+OF_TWO_PRICES = """\
+schema = 1
+name = "mine"
+device = "My GPU"
+source = "measured"
+books = "accessed"
+[[setting]]
+core_mhz = 500
+core_mv = 800
+memory_mhz = 900
+memory_mv = 1000
+[[setting]]
+core_mhz = 1000
+core_mv = 1000
+memory_mhz = 900
+memory_mv = 1000
+default = true
+[[setting]]
+core_mhz = 1000
+core_mv = 1000
+memory_mhz = 600
+memory_mv = 900
+[pj_per_v2]
+core = { l2_byte = 30.0 }
+memory = { dram_byte = 100.0 }
+[constant_power]
+core_w_per_v = 10.0
+w = 5.0
+[charge]
+l2_read = { formula = "l2_byte" }
+dram_read = { formula = "l2_byte + dram_byte" }
+dram_write = { formula = "dram_byte + l2_byte", mark = "assumed", why = "as reads" }
+[fit]
+rows = 10
+[fit.replicas]
+l2_byte = [20.0, 40.0]
+w = [4.0, 7.0]
+core_w_per_v = [10.0, 20.0]
+"""
+
+
+@pytest.fixture
+def of_two_prices(tmp_path):
+    (tmp_path / "mine.toml").write_text(OF_TWO_PRICES)
+    return costs.load(str(tmp_path / "mine.toml"))
+
+
+def test_a_charge_of_several_prices_has_the_marks_of_each(of_two_prices):
+    """Between listed clocks a voltage is interpolated: one of the two prices rests on each of them."""
+    for setting in ("750/900", "1000/750"):
+        charges = of_two_prices.at(setting).charges
+        assert charges["dram_read"].marks == Mark.ESTIMATED
+        assert charges["dram_write"].marks == Mark.ESTIMATED | Mark.ASSUMED
+    assert of_two_prices.at().charges["dram_write"].marks == Mark.ASSUMED
+
+
+def test_replicas_of_a_fit_have_their_own_constant_power(of_two_prices):
+    """Where the table has 15 W, the replicas have 14 and 27; at 0.8 V 12 and 23. What has no replicas stays."""
+    one, other = of_two_prices.replicas()
+    assert [at.constant_power_w for at in (one, other)] == pytest.approx([14, 27])
+    assert [at.constant_power_w for at in of_two_prices.replicas("500/900")] == pytest.approx([12, 23])
+    assert [at.prices["l2_byte"].pj for at in (one, other)] == pytest.approx([20, 40])
+    assert [at.prices["dram_byte"].pj for at in (one, other)] == pytest.approx([100, 100])
+
+
+def test_the_power_limit_of_the_gtx_580_is_that_of_the_thesis():
+    """[T] table 3 and figure 6: 244 W, which single precision would exceed."""
+    assert costs.load("gtx580").at().peaks.power_limit_w == 244
+    assert costs.load("gtx580").explain()["peaks"]["power_limit_w"] == 244
+    assert costs.load("jetson-tk1").at().peaks.power_limit_w is None
+
+
+def test_a_power_limit_holds_at_every_setting(tmp_path):
+    (tmp_path / "mine.toml").write_text(OF_TWO_PRICES.replace("[charge]", "[peak]\npower_limit_w = 50.0\n[charge]"))
+    table = costs.load(str(tmp_path / "mine.toml"))
+    assert table.at().peaks.power_limit_w == table.at("500/900").peaks.power_limit_w == 50
+
+
 def test_explain_puts_the_numbers_in():
     told = costs.load("jetson-tk1").explain("612/792")
     row = next(row for row in told["charges"] if row["word"] == "fp64_fma")

@@ -20,7 +20,7 @@ from eprof.fitting.defaults import form_for, known
 from eprof.fitting.moments import Settings, moments, rows_of
 from eprof.fitting.quality import collinearity, error, examine, left_out
 from eprof.fitting.solve import level_volts
-from eprof.fitting.voltage import lowest_points, monotone
+from eprof.fitting.voltage import HIGHEST, LOWEST, lowest_points, monotone
 from eprof.marks import Mark
 from eprof.measurements import MeasurementError, Measurements, read
 from eprof.tabletext import Head, number, text
@@ -162,6 +162,37 @@ def test_a_level_without_rows_has_a_voltage_between_its_neighbours():
     assert level_volts(curve, np.array([600.0, 900.0])).tolist() == pytest.approx([0.85, 1.0])
     assert level_volts(curve, np.array([400.0, 1000.0])).tolist() == pytest.approx([0.75, 1.05])
     assert level_volts(pd.Series([1.0], index=[877.0]), np.array([900.0])).tolist() == [1.0]
+
+
+def test_no_voltage_falls_below_a_share_of_the_lowest_that_was_fitted():
+    """At a clock far below, the line would go to 0.3 V of 0.8; the floor is a share of those 0.8, not of 1."""
+    low, high = LOWEST * 0.8, HIGHEST * 1.2
+    curve = pd.Series([0.8, 1.2], index=[500.0, 900.0])
+    assert level_volts(curve, np.array([1.0, 90.0, 5000.0])).tolist() == pytest.approx([low, 0.39, high])
+    volts = pd.Series([80.0, 120.0], index=[500.0, 900.0])
+    assert level_volts(volts, np.array([1.0])).tolist() == pytest.approx([LOWEST * 80]), "in whatever unit"
+
+
+def test_given_voltages_with_holes_are_those_of_their_clock():
+    measurements = made((50, 20, 30, 200), (5, 5, 10, 0, 0), (0.8, 0.85, 0.9, 1.0), (0.9, 0.95, 1.0))
+    found = fit(measurements, Form(voltages="given", clock_tree=False))
+    holed = measurements.rows.assign(
+        core_v=measurements.rows["core_v"].mask(measurements.rows.index % 2 == 0), memory_v=math.nan
+    )
+    assert found.predict(replace(measurements, rows=holed)) == pytest.approx(found.predict(measurements))
+
+
+def test_the_energy_of_a_benchmark_without_rows_is_not_known():
+    """Each benchmark has an energy of its own: one that is left out costs no 0 pJ, and its power is not predicted."""
+    base = made((50, 20, 30, 200), (5, 5, 10, 0, 0), (0.8, 0.85, 0.9, 1.0), (0.9, 0.95, 1.0), benchmarks=4)
+    benchmarks = base.rows["benchmark"]
+    rates = pd.DataFrame({f"{name}_core": (benchmarks == name) * 1.0 for name in benchmarks.unique()})
+    own = replace(base, rates=rates, domains=dict.fromkeys(rates, "core"), own=True)
+    seen = (benchmarks != "k3").to_numpy()
+    found = fit(own.take(seen), Form(voltages="given", clock_tree=False))
+    assert found.prices_pj.isna().to_dict() == {name: name == "k3_core" for name in rates}
+    predicted = found.predict(own)
+    assert np.isnan(predicted[~seen]).all() and np.isfinite(predicted[seen]).all()
 
 
 def test_the_reference_may_be_left_out():

@@ -121,6 +121,10 @@ def test_gtx580_would_draw_more_than_its_244_w():
     """[R] V-B: single precision needs more than the limit; double does not reach 300 W."""
     assert of("gtx580", "fp32").peak_power_w == pytest.approx(122 + 99.7 * 1.58106 + 513 * 0.1924)
     assert of("gtx580", "fp32").peak_power_w > 244
+    said = ["the model needs up to 378.3 W, the platform throttles at 244 W; --power-cap gtx580=244 draws that"]
+    assert [note for note in of("gtx580", "fp32").notes if "throttles" in note] == said
+    assert not [note for note in of("gtx580", "fp32", 244.0).notes if "throttles" in note]
+    assert not [note for note in of("gtx680", "fp32").notes if "throttles" in note]
 
 
 def test_a_cap_below_constant_power_is_refused():

@@ -1,12 +1,17 @@
 """Times: recovered from pairs of counters, or said by the user."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from test_counts_launches import make, real
 
-from eprof import counters, times
-from eprof.errors import UsageError
+import eprof
+from eprof import costs, counters, times
+from eprof.errors import EprofError, UsageError
 from eprof.marks import Mark
+from eprof.tuning import build
 
 E = int(Mark.ESTIMATED)
 
@@ -118,7 +123,8 @@ def test_every_pair_can_be_used(definition):
 
 def test_the_time_of_a_single_kernel():
     assert times.total(["a=1", "0.25"]) == 0.25 and times.total(["a=1"]) is None
-    timed = times.share(make({"inst_misc": 1.0}), 0.25)
+    timed, how = times.share(make({"inst_misc": 1.0}), 0.25)
+    assert how == "given by --time"
     assert timed.kernels["time_s"].tolist() == [0.25] and timed.kernels["time_marks"].tolist() == [0]
 
 
@@ -138,19 +144,112 @@ def test_a_name_that_fits_several_rows_is_shared():
 
 
 def test_a_total_is_shared_in_proportion():
-    timed = times.share(make({}, names=["a", "b"], time_s=[1.0, 3.0]), 8)
+    launches = make({}, names=["a", "b"], time_s=[1.0, 3.0])
+    timed, how = times.share(launches, 8)
     assert timed.kernels["time_s"].tolist() == [2, 6] and timed.kernels["time_marks"].tolist() == [E, E]
+    assert how == "given by --time, shared out as the times in the logs"
+    assert times.share(launches, 8, recovered="recovered from 1 pair")[1].endswith("as the times recovered from 1 pair")
 
 
-def test_a_total_that_nothing_splits_is_a_row_of_its_own():
-    launches = make({"inst_misc": [5.0, 6.0]}, names=["a", "b"], time_s=[1.0, np.nan])
-    timed = times.share(launches, 8)
-    assert timed.kernels["kernel"].tolist() == ["a", "b", times.TOGETHER]
-    assert timed.kernels["time_s"].sum() == 8 and timed.kernels["launches"].tolist()[2] == 0
-    assert timed.counters["inst_misc"].tolist() == [5, 6, 0]
-    assert timed.kernels["time_marks"].tolist()[2] == 0
+def test_times_of_kernels_stay_and_the_others_share_what_is_left():
+    launches = make({}, names=["a", "b", "c"], time_s=[9.0, 1.0, 3.0])
+    timed, how = times.share(times.given(launches, ["a=2"]), 10, ["a=2", "10"])
+    assert timed.kernels["time_s"].tolist() == [2, 2, 6] and timed.kernels["time_marks"].tolist() == [0, E, E]
+    assert how == "given by --time, shared out as the times in the logs"
+    specs = ["a=2", "b=3", "10"]
+    timed, how = times.share(times.given(make({}, names=["a", "b", "c"]), specs), 10, specs)
+    assert timed.kernels["time_s"].tolist() == [2, 3, 5] and timed.kernels["time_marks"].tolist() == [0, 0, 0]
+    assert how == "given by --time", "a single kernel took the rest"
+
+
+def test_a_total_that_nothing_shares_out_invents_no_kernel_and_no_time():
+    launches = make({"inst_misc": [5.0, 6.0, 7.0]}, names=["a", "b", "c"], time_s=[1.0, np.nan, np.nan])
+    assert times.share(launches, 8) == (launches, None)
     with pytest.raises(UsageError, match="take 0.5 s longer than the total given"):
         times.share(launches, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("specs", "says"),
+    [
+        (["a=1", "a=2"], "--time a=1 and --time a=2 both give the time of `a`"),
+        (["regex:.=3", "b=3"], "both give the time of `b`"),
+        (["1", "a=5"], "add up to 5 s, which leaves nothing of the total of 1 s"),
+        (["1", "a=1"], "leaves nothing"),
+        (["1", "a=0.5", "b=0.75"], "add up to 1.25 s, and the total is 1 s"),
+        (["2", "a=0.5", "b=0.75"], "add up to 1.25 s, and the total is 2 s"),
+    ],
+)
+def test_times_that_contradict_each_other_are_wrong_usage(specs, says, tmp_path):
+    with pytest.raises(UsageError, match=re.escape(says)):
+        eprof.load(two_kernels(tmp_path), time=specs)
+
+
+@pytest.mark.parametrize(
+    "specs", [["a=1", "a=1"], ["a=1", "regex:^a=1"], ["3", "a=1", "b=2"], ["3", "3.0", "a=1"], ["3", "a=1"]]
+)
+def test_times_that_say_the_same_are_none(specs, tmp_path):
+    profile = eprof.load(two_kernels(tmp_path), time=specs)
+    by_name = dict(profile.counts().kernels[["kernel", "time_s"]].to_numpy().tolist())
+    assert by_name["a(int)"] == 1 and (len(specs) == 2 and "3" not in specs or by_name["b(int)"] == 2)
+
+
+def two_kernels(folder, name="two.csv"):
+    """Two kernels of a K20c without times."""
+    lines = ['"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"']
+    for kernel, number in (("a(int)", 4e9), ("b(int)", 1e9)):
+        for metric in ("inst_integer", "flop_count_dp_fma", "dram_read_transactions", "dram_write_transactions"):
+            lines.append(f'"Tesla K20c (0)","{kernel}",1,"{metric}","x",{number:.0f},{number:.0f},{number:.0f}')
+    (folder / name).write_text("\n".join(lines) + "\n")
+    return folder / name
+
+
+def test_a_total_alone_gives_the_whole_its_constant_energy_and_no_kernel_one(tmp_path):
+    log = two_kernels(tmp_path)
+    bare, energy = (eprof.load(log, time=specs).energy("jetson-tk1") for specs in ([], ["2"]))
+    found, without = energy.document(), bare.document()
+    assert [kernel["name"] for kernel in found["kernels"]] == ["a(int)", "b(int)"]
+    assert all(kernel["time_s"] is None and kernel["power_w"] is None for kernel in found["kernels"])
+    assert all("missing" in kernel["energy_marks"]["constant"] for kernel in found["kernels"])
+    assert found["time_s"] == 2 and found["time_marks"] == []
+    assert found["time_from"] == "given by --time for all kernels together"
+    constant = 2 * energy.costs.constant_power_w
+    assert found["energy_j"]["constant"] == pytest.approx(constant)
+    assert found["energy_j"]["total"] == pytest.approx(without["energy_j"]["total"] + constant)
+    assert found["power_w"] == pytest.approx(found["energy_j"]["total"] / 2)
+    assert "missing" not in found["energy_marks"]["constant"]
+    assert any("nothing tells how 2 of them share it" in warning for warning in found["warnings"])
+    assert eprof.load(log, time=["2"]).energy().document()["time_s"] == 2, "without costs too"
+    with pytest.raises(EprofError, match="time of all kernels together"):
+        build.from_profile(energy, costs.load("jetson-tk1"))
+
+
+def test_groups_know_what_the_total_leaves_them(tmp_path):
+    lines = two_kernels(tmp_path).read_text()
+    log = tmp_path / "three.csv"
+    log.write_text(lines + lines.partition('Avg"\n')[2].replace("a(int)", "c(int)").replace("b(int)", "c(long)"))
+    energy = eprof.load(log, time=["c=1", "5"]).energy("jetson-tk1").grouped("^[ab]=these", "^c=those")
+    these, those = energy.document()["groups"]
+    assert (these["name"], these["time_s"], those["time_s"]) == ("these", 4, 1)
+    split = eprof.load(log, time=["c=1", "5"]).energy("jetson-tk1").grouped("^a=one", "^b=two").document()["groups"]
+    assert [group["time_s"] for group in split] == [None, None, 1] and split[0]["power_w"] is None
+
+
+def test_a_total_is_shared_out_as_modelled_times_are(tmp_path):
+    log = tmp_path / "both.txt"
+    log.write_text(simulated("gemm-naive.txt") + simulated("gemm-tiled.txt"))
+    free = eprof.load(log).energy("jetson-tk1")
+    told = eprof.load(log, time=["0.5"]).energy("jetson-tk1")
+    modelled_s, shared_s = (one.counts.kernels["time_s"].to_numpy() for one in (free, told))
+    assert len(shared_s) > 1 and shared_s.sum() == pytest.approx(0.5)
+    assert shared_s == pytest.approx(modelled_s * 0.5 / modelled_s.sum())
+    document = told.document()
+    assert document["time_s"] == pytest.approx(0.5) and "estimated" in document["time_marks"]
+    assert "shared out as if modelled" in document["time_from"]
+
+
+def simulated(name):
+    return (Path(__file__).parents[1] / "samples" / "logs" / "simulated" / name).read_text()
 
 
 @pytest.mark.parametrize(

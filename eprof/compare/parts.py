@@ -77,10 +77,12 @@ def of_kernel(difference: "Difference", row: int) -> list[Row]:
             "marks": MARK_WORDS[int(changes.marks[row, at])],
         }
         because = TIMED if word == CONSTANT else COUNTED
-        found.append({**shared, "because": because, "change_j": float(changes.quantity_j[row, at])})
+        quantity, price = float(changes.quantity_j[row, at]), float(changes.price_j[row, at])
         if _priced_apart(difference, at, changes.old.price[row, at] != changes.new.price[row, at]):
-            price = float(changes.price_j[row, at])
+            found.append({**shared, "because": because, "change_j": quantity})
             found.append({**shared, "because": price_because(difference), "change_j": price})
+        else:
+            found.append({**shared, "because": because, "change_j": quantity + price})
     return sorted(found, key=lambda part: -abs(part["change_j"]))
 
 
@@ -106,14 +108,18 @@ def _by_word(difference: "Difference", rows: "np.ndarray[tuple[int], np.dtype[np
             "marks": MARK_WORDS[int(np.bitwise_or.reduce(changes.marks[here, at]))],
         }
         because = TIMED if word == CONSTANT else COUNTED
-        yield {**shared, "because": because, "change_j": math.fsum(changes.quantity_j[here, at].tolist())}
+        quantities, prices = changes.quantity_j[here, at].tolist(), changes.price_j[here, at].tolist()
         if _priced_apart(difference, int(at), (changes.old.price[here, at] != changes.new.price[here, at]).any()):
-            price = math.fsum(changes.price_j[here, at].tolist())
-            yield {**shared, "because": price_because(difference), "change_j": price}
+            yield {**shared, "because": because, "change_j": math.fsum(quantities)}
+            yield {**shared, "because": price_because(difference), "change_j": math.fsum(prices)}
+        else:
+            yield {**shared, "because": because, "change_j": math.fsum([*quantities, *prices])}
 
 
 def _priced_apart(difference: "Difference", at: int, differ: Any) -> bool:
-    """Whether the tables differ in this price; within one table the mix of kinds can differ instead."""
+    """Whether the tables differ in this price. Where the mix of kinds alone makes a mean price differ, that is a change
+    of the counts.
+    """
     return bool(differ) and bool(difference.old.price[at] != difference.new.price[at])
 
 

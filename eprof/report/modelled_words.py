@@ -17,7 +17,8 @@ def clock_words(clocks: Mapping[str, Any]) -> str:
     """Where the lowest energy is, what it saves, what it costs in time; and how much rests on the times."""
     lowest, here = clocks["lowest"], next((one for one in clocks["settings"] if one["this"]), None)
     at = f"{lowest['core_mhz']:g}{NARROW}MHz core and {lowest['memory_mhz']:g}{NARROW}MHz memory"
-    found = f"Lowest prediction: {at}, {quantity(lowest['energy_j'], 'J')}"
+    least = "at least " if "missing" in clocks["marks"] else ""
+    found = f"Lowest prediction: {at}, {least}{quantity(lowest['energy_j'], 'J')}"
     if here is None:
         return f"{found}."
     if same(here, lowest):

@@ -150,9 +150,9 @@ class View:
 
     @cached_property
     def time(self) -> Amount:
-        """Time of all kernels; MISSING if one of them has none."""
+        """Time of all kernels; MISSING if one of them has none, and none is told of all together."""
         found = time_of(self.document)
-        lost = any(kernel.get("time_s") is None for kernel in self.kernels)
+        lost = "time_marks" not in self.document and any(kernel.get("time_s") is None for kernel in self.kernels)
         return Amount(found.value, found.marks | (MISSING if lost else 0) if found.value is not None else 0)
 
     @cached_property

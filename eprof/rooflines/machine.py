@@ -1,6 +1,6 @@
 """A machine at one setting: its balances, and its roofline, arch line and power line ([R] II-III, [T] 3.1-3.2, 4.2)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -210,7 +210,7 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
             f"A power cap of {cap_w:g} W leaves nothing to compute with: {costs.name} at {costs.setting.label} "
             f"draws {costs.constant_power_w:.4g} W of constant power alone."
         )
-    return Machine(
+    found = Machine(
         name=costs.name,
         device=costs.device,
         setting=costs.setting.label,
@@ -224,6 +224,17 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         levels=_levels(costs, flop[0]),
         marks=flop[1] | byte[1] | costs.constant_marks | costs.peaks.marks,
         notes=tuple(note for note in (flop_note, _byte_note(costs)) if note),
+    )
+    limit = _limit_note(found, costs.peaks.power_limit_w)
+    return replace(found, notes=(*found.notes, limit)) if limit else found
+
+
+def _limit_note(machine: Machine, limit_w: float | None) -> str:
+    if limit_w is None or machine.peak_power_w <= limit_w:
+        return ""
+    return (
+        f"the model needs up to {machine.peak_power_w:.4g} W, the platform throttles at {limit_w:g} W; "
+        f"--power-cap {machine.name}={limit_w:g} draws that"
     )
 
 

@@ -54,6 +54,11 @@ def from_profile(
     if table.default.core_mhz is None or (len(table.settings) < 2 and len(wanted) < 2):
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
     counts = energy.counts
+    if energy.total_s is not None:
+        raise EprofError(
+            "Only the time of all kernels together is known, and how it follows the clocks differs from kernel to "
+            "kernel; give --time KERNEL=SECONDS, or a trace."
+        )
     if counts.kernels["time_s"].isna().all():
         raise EprofError("No kernel has a time, so nothing is known of its energy; give a trace, or --time.")
     points, costs, refused = _points(table, wanted)
