@@ -40,6 +40,7 @@ _LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}'
 _COMMENT = re.compile(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]+\S)")  # what a log stands behind in source code, in a mail
 _REPLAY = "Some kernel(s) will be replayed"  # versions whose rates are decimal say "Warning: " before it
 _EXAMPLE = 120
+_PID_DIGITS = 18  # that fit in 64 bits
 
 
 @dataclass
@@ -267,6 +268,8 @@ class Walk:
         if run is None or (run, header) in self._opened:
             run = self._runs[self._pid] = self._next_run
             self._next_run += 1
+            if 0 < len(self._pid) <= _PID_DIGITS:
+                self._store.processes[run] = int(self._pid)
         self._opened.add((run, header))
         return run
 

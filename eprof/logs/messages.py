@@ -1,6 +1,7 @@
 """What nvprof says around its tables: why there is none, or why its counts are not complete."""
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 PROFILER_LINE = re.compile(
@@ -8,6 +9,7 @@ PROFILER_LINE = re.compile(
 )
 _COMMAND = re.compile(r"NVPROF is profiling process (\d+), command: (.*)")
 _NEW_NUMBERS = "; counts may be incomplete"
+_EXAMPLES, _SHOWN = 3, 60
 _LONGEST = 4000  # characters of a message that are looked at
 
 
@@ -194,6 +196,30 @@ _CHATTER = re.compile(
     r"|(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|Src Dev|Dst Dev|Src Ctx|Dst Ctx): .*"
     r"|No (?:kernels|events/metrics) were profiled\.|Internal profil(?:er|ing) error.*)"
 )
+
+
+def of_several_programs(commands: Iterable[str]) -> str | None:
+    """What commands of several programs are of, in words, or those of one program with other arguments; else None.
+
+    A command without arguments may be one whose arguments are not told.
+    """
+    whole = list(dict.fromkeys(" ".join(command.split()) for command in commands if command.strip()))
+    programs = list(dict.fromkeys(_program(command) for command in whole))
+    told = [command for command in whole if " " in command]
+    if len(programs) > 1:
+        return f"{len(programs)} programs: {_listed(programs)}; their counts and times are added up or set side by side"
+    if len(told) > 1:
+        return f"{len(told)} commands: {_listed(told)}; what they counted and timed is taken for one program's"
+    return None
+
+
+def _program(command: str) -> str:
+    return re.split(r"[/\\]", command.split()[0])[-1].partition("@")[0]
+
+
+def _listed(words: Sequence[str]) -> str:
+    shown = [f"`{word if len(word) <= _SHOWN else word[: _SHOWN - 3] + '...'}`" for word in words[:_EXAMPLES]]
+    return ", ".join(shown) + (f" and {len(words) - _EXAMPLES} more" if len(words) > _EXAMPLES else "")
 
 
 def is_chatter(line: str) -> bool:

@@ -116,6 +116,8 @@ class SummarySection(ColumnSection):
         row = _rows(device, kernel, calls, counter)
         first = _first(row)
         piece = Piece(self.run, device[first], kernel[first], calls[first])
+        is_told = np.zeros((int(counter.max()) + 1, len(first)), dtype=bool)
+        is_told[counter, row] = True
         sizes = np.bincount(counter)
         order = np.argsort(counter.astype(np.min_scalar_type(len(sizes))), kind="stable")  # short numbers sort faster
         stop = 0
@@ -123,7 +125,8 @@ class SummarySection(ColumnSection):
             cell, stop = order[stop : stop + size], stop + size
             if size:
                 piece.counters[label] = self._column(label, len(first), row[cell], values[cell], kinds[cell])
-        self.store.add(self.header.kind, piece)
+        for told in _by_what_is_told(piece, is_told):
+            self.store.add(self.header.kind, told)
 
     def _finish_unused(self) -> None:
         """None of the counters is wanted: the rows tell which kernels ran, and how often."""
@@ -139,6 +142,30 @@ class SummarySection(ColumnSection):
         column = np.full(size, np.nan)
         column[row] = np.where(kinds < 0, np.nan, values)
         return column, kind
+
+
+def _by_what_is_told(piece: Piece, is_told: Array) -> list[Piece]:
+    """Rows with the same counters together, so that a cell without a value is one that the log has.
+
+    is_told: (n_counters, n_rows).
+    """
+    if is_told.all():
+        return [piece]
+    labels = list(piece.counters)
+    is_told = is_told[is_told.any(axis=1)]
+    pattern = np.zeros(len(piece.kernel), dtype=np.int64)
+    for told in is_told[~is_told.all(axis=1)]:
+        pattern = pd.factorize(pattern * 2 + told)[0].astype(np.int64)
+    found = []
+    for number in range(int(pattern.max()) + 1):
+        rows = pattern == number
+        told = is_told[:, np.argmax(rows)]
+        own = Piece(piece.run, piece.device[rows], piece.kernel[rows], piece.launches[rows])
+        for place in np.flatnonzero(told).tolist():
+            values, kind = piece.counters[labels[place]]
+            own.counters[labels[place]] = values[rows], kind
+        found.append(own)
+    return found
 
 
 def _first(row: Array) -> Array:
