@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from eprof.logs.gathering import named
+from eprof.logs.oclgrind import KIND as SIMULATED
 from eprof.logs.sums import blocks
 from eprof.logs.table import COUNT, Log, Table
 
 Array = np.ndarray[Any, Any]
-_SIMULATED = "oclgrind"  # tells no processes and counts the same each time
 _NAMES = ("device", "kernel", "part")
 _ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _SHIFT = np.uint64(29)
@@ -60,7 +60,7 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
     """By place of a table, its runs that a table before it has too, or that it has itself a second time."""
     alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
-        if table.kind != _SIMULATED:
+        if table.kind != SIMULATED:  # tells no processes, and counts the same each time
             for run, process in _processes(table):
                 alike.setdefault((table.kind, frozenset(table.units), process), []).append((place, run))
     perhaps = [places for places in alike.values() if len(places) > 1]

@@ -234,6 +234,7 @@ class Messages:
     hits: dict[Sign, tuple[int, str, str]] = field(default_factory=dict)
     counts: dict[Sign, int] = field(default_factory=dict)
     command: str | None = None
+    commands: dict[str, None] = field(default_factory=dict)
     profiled: bool = False
 
     def hear(self, number: int, text: str) -> None:
@@ -242,6 +243,7 @@ class Messages:
         if command:
             self.profiled = True
             self.command = self.command or command[2].strip() or None
+            self.commands.setdefault(command[2].strip()[:_LONGEST])
             return
         text = text[:_LONGEST]
         if not any(map(text.__contains__, _WORDS)):
@@ -255,10 +257,14 @@ class Messages:
 
     def notes(self) -> list[str]:
         """Sentences for a log that has tables."""
+        several = of_several_programs(self.commands)
         return [
-            f"{sign.note.format(detail=detail)} (line {number})"
-            for sign, (number, _, detail) in self.hits.items()
-            if sign.note
+            *([f"the log is of {several}"] if several else []),
+            *(
+                f"{sign.note.format(detail=detail)} (line {number})"
+                for sign, (number, _, detail) in self.hits.items()
+                if sign.note
+            ),
         ]
 
     def why_no_table(self) -> str | None:

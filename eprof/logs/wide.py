@@ -102,6 +102,9 @@ class WideSection(ColumnSection):
             values, kinds = (np.concatenate(part) for part in zip(*self._cells[i], strict=True))
             self._cells[i] = []
             column, kind, kinds = self._in_unit(i, values, kinds)
+            first, known = piece.counters.get(label, (column, None))
+            if known == kind and i not in self._instances:  # an event and a metric of one name, each with its own holes
+                piece.counters[label] = np.where(np.isnan(first), column, first), kind
             place = None if i in self._instances else self._place(label, column, piece, again)
             if i in self._instances:
                 self._add_instance(label, column, kind, kinds, piece)
