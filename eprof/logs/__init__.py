@@ -44,9 +44,7 @@ def read_columns(path: str | Path) -> list[str]:
     return read_now(path)
 
 
-def combine(
-    logs: Sequence["Log"], capability_of: Callable[[str], tuple[str, ...]] | None = None
-) -> "Launches":
+def combine(logs: Sequence["Log"], capability_of: Callable[[str], tuple[str, ...]] | None = None) -> "Launches":
     """Join logs to one row for each device and kernel. See `eprof.logs.combining.combine` for the rules.
 
     capability_of: the compute capabilities that a GPU of some name may have.

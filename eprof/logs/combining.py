@@ -51,8 +51,8 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     """
     warnings = list(_programs(logs))
     logs, told = spelling.agree(logs)
-    tables = together([part for log in logs for table in log.tables for part in by_collection(table)])
-    tables, twice = copies.without(tables, logs)
+    every = together([part for log in logs for table in log.tables for part in by_collection(table)])
+    tables, twice = copies.without(every, logs)
     warnings += [*twice, *told]
     kernels = _Kernels()
     _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings)
@@ -240,9 +240,7 @@ def _devices(table: Table) -> list[str]:
     return [str(names.categories[code]) for code in pd.unique(names.codes).tolist() if code >= 0]
 
 
-def _name_devices(
-    tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str]
-) -> None:
+def _name_devices(tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str]) -> None:
     """Say which labels are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables of ncu or time.
 
     Not if that is known to be of another capability, nor if devices of several capabilities may be it.

@@ -34,16 +34,16 @@ def without(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[Table], 
     if not again:
         return list(tables), [f"{twin}; it was added as if it were a further run" for twin in twins]
     more = [f"{len(twins) - _EXAMPLES} more"] if len(twins) > _EXAMPLES else []
-    named_twins = f" ({', '.join([*twins[:_EXAMPLES], *more])})" if twins else ""
+    these = f" ({', '.join([*twins[:_EXAMPLES], *more])})" if twins else ""
     number = sum(len(runs) for runs in again.values())
-    these = f"{number} tables stand" if number > 1 else "a table stands"
+    stand, are = ("a table stands", "is") if number == 1 else (f"{number} tables stand", "are")
     left = [
         table.chosen(~np.isin(table.rows["run"].to_numpy(), again[place])) if place in again else table
         for place, table in enumerate(tables)
     ]
     return [table for table in left if len(table.rows)], [
-        f"{these} in these logs twice, cell by cell{named_twins}, and {'is' if number == 1 else 'are'} counted once; if they are of different runs, make each "
-        "run a file of its own and add --group rank"
+        f"{stand} in these logs twice, cell by cell{these}, and {are} counted once; if they are of different runs, make "
+        "each run a file of its own and add --group rank"
     ]
 
 
@@ -124,4 +124,4 @@ def _stirred(numbers: Array) -> Array:
     """Numbers that differ in any bit, made to differ in about half of them."""
     for odd in _ODD:
         numbers = (numbers ^ (numbers >> _SHIFT)) * odd
-    return numbers ^ (numbers >> _SHIFT)
+    return np.asarray(numbers ^ (numbers >> _SHIFT))

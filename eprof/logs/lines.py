@@ -61,8 +61,8 @@ class Outcome:
     foreign: tuple[str, int] | None = None
     headerless: tuple[int, str] | None = None
     lost_rows: list[int] = field(default_factory=list)
-    broken_rows: list[int] = field(default_factory=list)
-    unquoted: tuple[int, int, int] | None = None  # the line of a row that lost its quotes, its fields, those of a row
+    broken_rows: int = 0
+    unquoted: tuple[int, int] | None = None  # how many fields a row has that lost its quotes, and its header
     devices: dict[str, int] = field(default_factory=dict)  # named beside tables, with the line
     cut_off: bool = False
     ends_in_row: bool = False
@@ -151,11 +151,11 @@ class Walk:
         odd = section.add_body(body, self._is_output) if isinstance(section, ColumnSection) else None
         if odd is None:
             return False
-        first = self.seen.lines + 1
         self.seen.lines += body.lines
         self.seen.rows += body.lines - len(odd)
         self.seen.skipped_lines += len(odd)
-        self.seen.broken_rows += [first for line in odd if line.startswith('"') and _LIKE_A_ROW.match(line)]
+        for line in odd:
+            self._look_for_rows(line)
         self._last_skipped = False
         return True
 
@@ -273,9 +273,9 @@ class Walk:
         number = len(headers.split(line))
         like_a_row = _LIKE_A_ROW.match(line) is not None
         if '"' not in line and number > header.width and (like_a_row or not header.quoted):
-            self.seen.unquoted = self.seen.unquoted or (self.seen.lines, number, header.width)
+            self.seen.unquoted = self.seen.unquoted or (number, header.width)
         elif like_a_row and (line.startswith('"') or header.prefix):
-            self.seen.broken_rows.append(self.seen.lines)
+            self.seen.broken_rows += 1
 
     def _open(self, header: Header) -> None:
         self._end_table()

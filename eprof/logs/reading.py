@@ -183,11 +183,8 @@ def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
             "give the log as nvprof wrote it"
         )
     if seen.broken_rows:
-        number = len(seen.broken_rows)
-        yield (
-            f"{number} of them look{'s' if number == 1 else ''} like {'a row' if number == 1 else 'rows'} of the table "
-            f"with fields too few or too many (the first from line {seen.broken_rows[0]} on), so totals are lower bounds"
-        )
+        what = "1 of them looks like a row" if seen.broken_rows == 1 else f"{seen.broken_rows} of them look like rows"
+        yield f"{what} that something happened to, so totals are lower bounds"
     if seen.lost_rows:
         number = len(seen.lost_rows)
         yield (
@@ -195,16 +192,21 @@ def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
             f"had ended (the first is line {seen.lost_rows[0]}); they were not read"
         )
     if seen.cut_off:
-        yield f"the log looks cut off: its last line ({seen.lines}) is no whole row, so totals are lower bounds; collect the log again"
+        yield (
+            f"the log looks cut off: its last line ({seen.lines}) is no whole row, so totals are lower bounds; collect the "
+            "log again"
+        )
     elif not source.ends_with_newline and seen.ends_in_row:
-        yield f"the last row (line {seen.lines}) has no line end; if the log was cut off, its last field is not whole, so totals are taken for lower bounds"
+        yield (
+            f"the last row (line {seen.lines}) has no line end; if the log was cut off, its last field is not whole, so "
+            "totals are taken for lower bounds"
+        )
     if seen.foreign:
         yield f"a table of another profiler (line {seen.foreign[1]}) was not read"
 
 
-def _lost_quotes(unquoted: tuple[int, int, int]) -> str:
-    line, number, width = unquoted
-    return f"the log has lost its quotes (line {line} has {number} fields and its header {width})"
+def _lost_quotes(unquoted: tuple[int, int]) -> str:
+    return f"the log has lost its quotes (a row has {unquoted[0]} fields and its header {unquoted[1]})"
 
 
 def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:

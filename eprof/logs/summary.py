@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -11,14 +12,15 @@ import pyarrow as pa
 from eprof.logs.columns import Arrays, Column, Columns, chosen, coded, no_blanks, words
 from eprof.logs.header import EVENTS, Header
 from eprof.logs.pieces import Array, Piece
-from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, ColumnSection
+from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, Body, ColumnSection
 from eprof.logs.store import Names, Store
 from eprof.logs.table import COUNT
-from eprof.logs.values import RATES, as_cell, cells, settle
+from eprof.logs.values import RATES, as_cell, cells, settle, shows_wrong
 
 _FEW = 100  # keys for which a call of pandas takes longer than Python itself
 _CELLS_A_ROW = 8  # about as many metrics as are collected together
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
+_SIGNS_OF_WRONG = (b"18446744073709551", b"1.84467")  # in a cell of 2^64-1
 _LIST = re.compile(r"\d+(?:,\s*\d+)+")
 
 
@@ -32,6 +34,7 @@ class SummarySection(ColumnSection):
         self.device, self.kernel, self.calls, self.name = map(header.at, ("Device", "Kernel", "Invocations", name))
         self.has_total = total is not None
         self.value = header.at("Avg") if total is None else total
+        self._others = [place for name in ("Min", "Max", "Avg") if (place := header.position(name)) is not None]
         self.wanted = tuple(sorted((self.device, self.kernel, self.calls, self.name, self.value)))
         self.rates = store.rates or RATES
         self._counters = Names()
@@ -60,6 +63,19 @@ class SummarySection(ColumnSection):
             and no_blanks(columns[self.kernel])
             and no_blanks(columns[self.name])
         )
+
+    def take(self, fields: list[str]) -> None:
+        """As for any table; what a launch whose counter went wrong takes part in is no value."""
+        wrong = [fields[place] for place in self._others if shows_wrong(fields[place])]
+        if wrong:
+            fields = [*fields]
+            fields[self.value] = wrong[0]
+        super().take(fields)
+
+    def add_body(self, body: Body, is_output: Callable[[str], bool]) -> list[str] | None:
+        """As for any table; but where a counter went wrong, rows are looked at one by one."""
+        text = bytes(body.text)
+        return None if any(sign in text for sign in _SIGNS_OF_WRONG) else super().add_body(body, is_output)
 
     def add(self, columns: Columns) -> None:
         """Keep the cells of the wanted counters."""

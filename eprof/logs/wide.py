@@ -12,7 +12,7 @@ from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DEVICE, DICTIONARY, Body, ColumnSection, Parsed
 from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.table import COUNT, OTHER
-from eprof.logs.values import LARGEST, MISFIT, RATES, Rates, as_cell, cells, settle, unit_of
+from eprof.logs.values import LEAST_WRONG, MISFIT, RATES, Rates, as_cell, cells, settle, unit_of
 
 # Column labels of things that nvprof prints with a unit, which a table without its row of units has lost.
 _RATE = re.compile(
@@ -183,7 +183,7 @@ def _counts(column: pa.Array) -> bool:
     if column.null_count or not pa.types.is_floating(column.type):
         return False
     values = column.to_numpy()
-    return not (np.signbit(values).any() or not (values < LARGEST).all())
+    return not (np.signbit(values).any() or not (values < LEAST_WRONG).all())
 
 
 def _values(column: Column, rates: Rates) -> tuple[Array, Array]:
