@@ -5,10 +5,10 @@ once (`copies`). Tables of the same counters are further runs: totals and launch
 passes over the same launches (`passes`): their counters stand side by side, and one that several passes have is taken
 from the one with most launches. Where counters saw different numbers of launches, all are brought to the largest by
 their averages over launches, and marked ESTIMATED. A cell that is there and holds no value makes the total a lower
-bound, marked MISSING, and so does a table that lost rows. Times of one kind of table add up over runs; a kernel timed by
-several kinds has the time of the best: trace, then SQLite export, then summaries, because these mostly tell of the same
-run. Time that was taken beside counters (by ncu, or in an nvprof export) is of a run that they slowed down: the last
-resort, marked ESTIMATED.
+bound, marked MISSING, and so does a table that lost rows. Times of one kind of table add up over runs; a kernel timed
+by several kinds has the time of the best: trace, then SQLite export, then summaries, because these mostly tell of the
+same run. Time that was taken beside counters (by ncu, or in an nvprof export) is of a run that they slowed down: the
+last resort, marked ESTIMATED.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def without(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[Table], 
         for place, table in enumerate(tables)
     ]
     return [table for table in left if len(table.rows)], [
-        f"{stand} in these logs twice, cell by cell{these}, and {are} counted once; if they are of different runs, make "
-        "each run a file of its own and add --group rank"
+        f"{stand} in these logs twice, cell by cell{these}, and {are} counted once; if they are of different runs, "
+        "make each run a file of its own and add --group rank"
     ]
 
 

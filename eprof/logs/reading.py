@@ -193,13 +193,13 @@ def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
         )
     if seen.cut_off:
         yield (
-            f"the log looks cut off: its last line ({seen.lines}) is no whole row, so totals are lower bounds; collect the "
-            "log again"
+            f"the log looks cut off: its last line ({seen.lines}) is no whole row, so totals are lower bounds; "
+            "collect the log again"
         )
     elif not source.ends_with_newline and seen.ends_in_row:
         yield (
-            f"the last row (line {seen.lines}) has no line end; if the log was cut off, its last field is not whole, so "
-            "totals are taken for lower bounds"
+            f"the last row (line {seen.lines}) has no line end; if the log was cut off, its last field is not whole, "
+            "so totals are taken for lower bounds"
         )
     if seen.foreign:
         yield f"a table of another profiler (line {seen.foreign[1]}) was not read"
