@@ -80,7 +80,7 @@ def load(
         return labelled(log, rank_of[path]) if path in rank_of else log
 
     read, left_out = _read_all(paths, read_one, strict, missing)
-    launches, run_notes = _settle(directories, logs.combine(read), read_one)
+    launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
     if parts is not None and "part" not in launches.kernels:
         raise LogError(_NOT_TOLD[parts])
     run_notes += empty

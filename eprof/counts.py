@@ -405,6 +405,8 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
     cells = {word: _word(sheet, word, books) for word in COUNTS}
     for total, parts in PARTS.items():
         _choose(cells, total, parts)
+    if launches.lacks_rows:
+        cells = {word: one if word in definition.absent else _bounded(one) for word, one in cells.items()}
     index = launches.kernels.index
     how = {word: found for word, one in cells.items() if (found := _how(one))}
     return Counts(
@@ -432,6 +434,11 @@ def _word(sheet: Sheet, word: str, books: str) -> Cells:
     because = (Way("", reason, _MISSING),) if reason else ()
     unknown = np.full(sheet.length, np.nan)
     return Cells(unknown, zeros + _MISSING, zeros if reason else zeros - 1, because, never, never)
+
+
+def _bounded(cells: Cells) -> Cells:
+    """The same as lower bounds: launches are missing, of all counters alike."""
+    return replace(cells, marks=np.where(np.isnan(cells.values), cells.marks, cells.marks | _MISSING))
 
 
 def _choose(cells: dict[str, Cells], total: str, parts: Sequence[str]) -> None:

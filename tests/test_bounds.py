@@ -1,5 +1,7 @@
 """Bounds through formulas: a count that is marked a lower bound is never above the truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -168,3 +170,12 @@ def test_a_negative_difference_is_not_known_where_it_is_large_and_0_where_it_is_
     large = counts.count(make(values | {"l2_write_transactions": 10.0}), counters.find("nvprof", "3.5"))
     assert np.isnan(row(large)["l2_write"]) and large.marks["l2_write"].iloc[0] == M
     assert any("not used" in sentence for sentence in large.warnings)
+
+
+def test_lost_rows_bound_every_count_and_leave_differences_known():
+    """Of the launches that are there all counters are, so that a difference lacks what its parts lack."""
+    values = {"dram_read_transactions": 100.0, "l2_read_transactions": 600.0, "sysmem_read_transactions": 0.0}
+    launches = replace(make(values, launches=2), lacks_rows=True)
+    counted = counts.count(launches, counters.find("nvprof", "3.5"))
+    assert row(counted)["l2_read"] == 16000 and counted.marks["l2_read"].iloc[0] & M
+    assert row(counted)["tensor"] == 0 and counted.marks["tensor"].iloc[0] == 0, "what the GPU lacks it lacks"

@@ -162,7 +162,7 @@ def test_a_time_from_cycles_and_their_rate(tmp_path, rate, unit, keep):
     found = log_of(tmp_path, NEW, *told, keep=keep).tables[0].rows["time_s"]
     assert found.tolist() == pytest.approx([7e-9, 1500.25e-9, np.nan], nan_ok=True)
     assert combine([log_of(tmp_path, NEW, *rows, row(2, cycles, "cycle", "5"))]).kernels["time_marks"].tolist() == [
-        int(Mark.ESTIMATED | Mark.MISSING)
+        int(Mark.ESTIMATED | Mark.MISSING)  # the third launch has none
     ]
 
 

@@ -44,8 +44,11 @@ def read_columns(path: str | Path) -> list[str]:
     return read_now(path)
 
 
-def combine(logs: Sequence["Log"]) -> "Launches":
-    """Join logs to one row for each device and kernel. See `eprof.logs.combining.combine` for the rules."""
+def combine(logs: Sequence["Log"], capability_of: Callable[[str], tuple[str, ...]] | None = None) -> "Launches":
+    """Join logs to one row for each device and kernel. See `eprof.logs.combining.combine` for the rules.
+
+    capability_of: the compute capabilities that a GPU of some name may have.
+    """
     from eprof.logs.combining import combine as combine_now
 
-    return combine_now(logs)
+    return combine_now(logs, capability_of)

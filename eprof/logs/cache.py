@@ -38,6 +38,7 @@ _LISTED = (
     "command",
     "example_skipped",
     "processes",
+    "device",
 )
 _ROWS = {"device", "kernel", "run", "launches", "time_s"}
 
@@ -129,7 +130,15 @@ class Cache:
             kinds = []
             for number, table in enumerate(log.tables):
                 parquet.write_table(_arrow(table), beside / f"{number}.parquet", compression="zstd")
-                kinds.append({"kind": table.kind, "units": dict(table.units)})
+                collected = None if table.collected is None else sorted(table.collected)
+                kinds.append(
+                    {
+                        "kind": table.kind,
+                        "units": dict(table.units),
+                        "collected": collected,
+                        "lacks_rows": table.lacks_rows,
+                    }
+                )
             told: dict[str, Any] = {name: getattr(log, name) for name in _LISTED}
             (beside / "log.json").write_text(
                 json.dumps({**told, "notes": log.notes, "tables": kinds, "clocks": [*map(astuple, log.clocks)]})
@@ -209,7 +218,9 @@ def _arrow(table: Table) -> pa.Table:
     return pa.table({**rows, **counters})
 
 
-def _table(stored: pa.Table, kind: str, units: Mapping[str, str]) -> Table:
+def _table(
+    stored: pa.Table, kind: str, units: Mapping[str, str], collected: Iterable[str] | None, lacks_rows: bool
+) -> Table:
     columns = {name: stored.column(name) for name in stored.column_names}
     rows = {name.removeprefix("row "): one.to_pandas() for name, one in columns.items() if name.startswith("row ")}
     for name in {"device", "kernel", "part"} & rows.keys():
@@ -220,4 +231,5 @@ def _table(stored: pa.Table, kind: str, units: Mapping[str, str]) -> Table:
     if counters.keys() != units.keys() or not rows.keys() >= _ROWS:
         raise ValueError("an entry of other columns")
     frame = pd.DataFrame(rows)
-    return Table(kind, frame, pd.DataFrame(counters, index=frame.index, dtype="float64"), units)
+    values = pd.DataFrame(counters, index=frame.index, dtype="float64")
+    return Table(kind, frame, values, units, None if collected is None else frozenset(collected), lacks_rows)

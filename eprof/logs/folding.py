@@ -1,13 +1,12 @@
-"""Rows of a long log added up while it is read, so that memory grows with its kernels and not with its launches.
+"""Rows of a long log added up while it is read, so that memory grows with its kernels and runs, not with its launches.
 
 Joining logs (`combining`) adds up the rows of a kernel anyway. What it must still be able to tell apart stays apart:
-which cells hold no value, and, where a launch of a run has none though others of that run have, the run.
+runs, and which cells hold no value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,60 +15,27 @@ from eprof.logs.pieces import Array, Piece
 from eprof.logs.table import COUNT
 from eprof.logs.values import UNITS
 
-SEVERAL = -1  # the run of rows that were added up over runs
-
 
 def fold(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces with the same sums and the same holes, in fewer rows: one for each device, kernel, part, pattern of holes.
+    """Pieces with the same sums and the same holes: a row for each run, device, kernel, part and pattern of holes.
 
-    Totals and times add up; rates and percentages become averages weighted by launches. Rows of a kernel and run in
-    which some cell holds no value stay with their run, and so does the last run, which may go on.
+    Totals and times add up; rates and percentages become averages weighted by launches.
     """
     alike: dict[tuple[object, ...], list[Piece]] = {}
     for piece in pieces:
         signature = (
+            piece.run,
             piece.time_s is None,
             piece.part is None,
             *((label, kind) for label, (_, kind) in piece.counters.items()),
         )
         alike.setdefault(signature, []).append(piece)
-    last = pieces[-1].run
-    return [folded for group in alike.values() for folded in _fold_alike(group, last)]
-
-
-def _fold_alike(pieces: Sequence[Piece], last: int) -> list[Piece]:
-    """As `fold`, for pieces with the same counters in the same units."""
-    runs: dict[int, list[Piece]] = {}
-    for piece in pieces:
-        runs.setdefault(piece.run, []).append(piece)
-    whole, apart = [], []
-    for run, parts in runs.items():
-        piece = _joined(parts)
-        holes = _in_kernels_with_holes(piece)
-        if run == last:
-            apart.append(_added_up(piece))
-            continue
-        if holes.any():
-            apart.append(_added_up(_taken(piece, holes)))
-        if not holes.all():
-            whole.append(_taken(piece, ~holes))
-    return [*([replace(_added_up(_joined(whole)), run=SEVERAL)] if whole else []), *apart]
+    return [_added_up(_joined(group)) for group in alike.values()]
 
 
 def _columns(piece: Piece) -> list[Array]:
     times = [] if piece.time_s is None else [piece.time_s]
     return [*times, *(values for values, _ in piece.counters.values())]
-
-
-def _in_kernels_with_holes(piece: Piece) -> Array:
-    """Which rows are of a kernel that has a cell without a value somewhere in the piece."""
-    lost = np.zeros(len(piece.kernel), dtype=bool)
-    for column in _columns(piece):
-        lost |= np.isnan(column)
-    if not lost.any() or lost.all():
-        return lost
-    kernels = _kernels(piece)
-    return np.asarray((np.bincount(kernels, lost) > 0)[kernels])
 
 
 def _kernels(piece: Piece) -> Array:
@@ -104,13 +70,6 @@ def _sum(key: Array, size: int, values: Array, kind: int, piece: Piece, launches
     if UNITS[kind] == COUNT:
         return np.bincount(key, values, size)
     return np.bincount(key, values * piece.launches, size) / np.maximum(launches, 1)
-
-
-def _taken(piece: Piece, rows: Array) -> Piece:
-    times = None if piece.time_s is None else piece.time_s[rows]
-    counters = {label: (values[rows], kind) for label, (values, kind) in piece.counters.items()}
-    part = None if piece.part is None else piece.part[rows]
-    return Piece(piece.run, piece.device[rows], piece.kernel[rows], piece.launches[rows], times, counters, part)
 
 
 def _joined(pieces: Sequence[Piece]) -> Piece:

@@ -42,7 +42,8 @@ def _likeness(table: Table, number: int) -> tuple[Any, ...]:
     if "part" in table.rows:
         names = named(table, "part").categories
         part = (names[0] if len(names) == 1 else number,)
-    return (table.kind, tuple(table.rows.columns), tuple(table.counters.columns), tuple(table.units.items()), *part)
+    columns = (tuple(table.rows.columns), tuple(table.counters.columns), tuple(table.units.items()))
+    return (table.kind, *columns, table.collected, table.lacks_rows, *part)
 
 
 def named(table: Table, column: str) -> "pd.Categorical":
@@ -57,7 +58,7 @@ def _joined(tables: Sequence[Table]) -> Table:
     frame = pd.DataFrame(rows, copy=False)
     values = np.concatenate([table.counters.to_numpy() for table in tables])
     counters = pd.DataFrame(values, index=frame.index, columns=tables[0].counters.columns, copy=False)
-    return Table(tables[0].kind, frame, counters, tables[0].units)
+    return replace(tables[0], rows=frame, counters=counters)
 
 
 def _column(tables: Sequence[Table], column: str, sizes: Sequence[int]) -> Any:

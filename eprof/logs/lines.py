@@ -38,8 +38,13 @@ _HEADER_STARTS = (b'\n"Device",', b'\n"Start",', b'\n"Time(%)"', b'\n"Type",')
 _HEADERS = tuple(start[1:] for start in _HEADER_STARTS)
 _LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
 _COMMENT = re.compile(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]+\S)")  # what a log stands behind in source code, in a mail
+_NAMES_DEVICE = re.compile(
+    r'[ \t]{0,9}Device "(?P<whole>[^"]{1,200} \(\d{1,6}\))"'
+    r'|.{0,40}?GPU Device (?P<number>\d{1,6}): "(?P<name>[^"]{1,200})" with compute capability'
+)
 _REPLAY = "Some kernel(s) will be replayed"  # versions whose rates are decimal say "Warning: " before it
 _EXAMPLE = 120
+_PID_DIGITS = 18  # that fit in 64 bits
 
 
 @dataclass
@@ -56,8 +61,16 @@ class Outcome:
     foreign: tuple[str, int] | None = None
     headerless: tuple[int, str] | None = None
     lost_rows: list[int] = field(default_factory=list)
+    broken_rows: int = 0
+    unquoted: tuple[int, int] | None = None  # how many fields a row has that lost its quotes, and its header
+    devices: dict[str, int] = field(default_factory=dict)  # named beside tables, with the line
     cut_off: bool = False
     ends_in_row: bool = False
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether it is known that there were more rows."""
+        return bool(self.cut_off or self.ends_in_row or self.lost_rows or self.broken_rows or self.unquoted)
 
 
 class Walk:
@@ -105,8 +118,9 @@ class Walk:
 
     def close(self, whole: bool) -> None:
         """The log ends; `whole` if it ends with a line end."""
-        self.seen.cut_off = not whole and self._last_skipped and (self._section is not None or bool(self._given))
-        self.seen.ends_in_row = not self._last_skipped and (self._section is not None or bool(self._given))
+        in_table = not whole and (self._section is not None or bool(self._given))
+        self.seen.cut_off = in_table and self._last_skipped and not self.seen.unquoted
+        self.seen.ends_in_row = in_table and not self._last_skipped
         self._end_table()
         for section in self._given:
             section.close()
@@ -138,8 +152,10 @@ class Walk:
         if odd is None:
             return False
         self.seen.lines += body.lines
-        self.seen.rows += body.lines - odd
-        self.seen.skipped_lines += odd
+        self.seen.rows += body.lines - len(odd)
+        self.seen.skipped_lines += len(odd)
+        for line in odd:
+            self._look_for_rows(line)
         self._last_skipped = False
         return True
 
@@ -193,6 +209,7 @@ class Walk:
             self._skip(line)
 
     def _chatter(self, line: str) -> None:
+        self._name_device(line)
         if isinstance(self._section, TextSection):
             self._section.accepts(line)
         self.seen.messages.hear(self.seen.lines, line)
@@ -225,12 +242,21 @@ class Walk:
         self.seen.rows += taken
         return taken
 
+    def _name_device(self, line: str) -> None:
+        """Remember the device that a line beside the tables names: nvprof's, or that of NVIDIA's samples."""
+        found = _NAMES_DEVICE.match(line)
+        if found:
+            name = found["whole"] or f"{found['name'].strip()} ({found['number']})"
+            self.seen.devices.setdefault(name.strip(), self.seen.lines)
+
     def _skip(self, line: str) -> None:
         """Program output: counted, one example kept. Rows that lost their header are counted too."""
+        self._name_device(line)
         self.seen.skipped_lines += 1
         self._last_skipped = True
         self.seen.example_skipped = self.seen.example_skipped or self._whole[:_EXAMPLE]
         if self._section is not None:
+            self._look_for_rows(line)
             return
         if self._before is not None:
             fields = headers.split(line)
@@ -238,6 +264,18 @@ class Walk:
                 self.seen.lost_rows.append(self.seen.lines)
         elif not self.seen.tables and not self.seen.headerless and _LIKE_A_ROW.match(line):
             self.seen.headerless = self.seen.lines, line[:_EXAMPLE]
+
+    def _look_for_rows(self, line: str) -> None:
+        """A line below the header of a table that is no row of it, but was one before something happened to it."""
+        header = self._section.header if isinstance(self._section, Section) else None
+        if header is None or header.kind == headers.IGNORED:
+            return
+        number = len(headers.split(line))
+        like_a_row = _LIKE_A_ROW.match(line) is not None
+        if '"' not in line and number > header.width and (like_a_row or not header.quoted):
+            self.seen.unquoted = self.seen.unquoted or (number, header.width)
+        elif like_a_row and (line.startswith('"') or header.prefix):
+            self.seen.broken_rows += 1
 
     def _open(self, header: Header) -> None:
         self._end_table()
@@ -267,6 +305,8 @@ class Walk:
         if run is None or (run, header) in self._opened:
             run = self._runs[self._pid] = self._next_run
             self._next_run += 1
+            if 0 < len(self._pid) <= _PID_DIGITS:
+                self._store.processes[run] = int(self._pid)
         self._opened.add((run, header))
         return run
 

@@ -1,6 +1,7 @@
 """What nvprof says around its tables: why there is none, or why its counts are not complete."""
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 PROFILER_LINE = re.compile(
@@ -8,6 +9,7 @@ PROFILER_LINE = re.compile(
 )
 _COMMAND = re.compile(r"NVPROF is profiling process (\d+), command: (.*)")
 _NEW_NUMBERS = "; counts may be incomplete"
+_EXAMPLES, _SHOWN = 3, 60
 _LONGEST = 4000  # characters of a message that are looked at
 
 
@@ -196,6 +198,30 @@ _CHATTER = re.compile(
 )
 
 
+def of_several_programs(commands: Iterable[str]) -> str | None:
+    """What commands of several programs are of, in words, or those of one program with other arguments; else None.
+
+    A command without arguments may be one whose arguments are not told.
+    """
+    whole = list(dict.fromkeys(" ".join(command.split()) for command in commands if command.strip()))
+    programs = list(dict.fromkeys(_program(command) for command in whole))
+    told = [command for command in whole if " " in command]
+    if len(programs) > 1:
+        return f"{len(programs)} programs: {_listed(programs)}; their counts and times are added up or set side by side"
+    if len(told) > 1:
+        return f"{len(told)} commands: {_listed(told)}; what they counted and timed is taken for one program's"
+    return None
+
+
+def _program(command: str) -> str:
+    return re.split(r"[/\\]", command.split()[0])[-1].partition("@")[0]
+
+
+def _listed(words: Sequence[str]) -> str:
+    shown = [f"`{word if len(word) <= _SHOWN else word[: _SHOWN - 3] + '...'}`" for word in words[:_EXAMPLES]]
+    return ", ".join(shown) + (f" and {len(words) - _EXAMPLES} more" if len(words) > _EXAMPLES else "")
+
+
 def is_chatter(line: str) -> bool:
     """Whether a line without `==PID==` is nvprof's all the same."""
     return _CHATTER.fullmatch(line) is not None
@@ -208,6 +234,7 @@ class Messages:
     hits: dict[Sign, tuple[int, str, str]] = field(default_factory=dict)
     counts: dict[Sign, int] = field(default_factory=dict)
     command: str | None = None
+    commands: dict[str, None] = field(default_factory=dict)
     profiled: bool = False
 
     def hear(self, number: int, text: str) -> None:
@@ -216,6 +243,7 @@ class Messages:
         if command:
             self.profiled = True
             self.command = self.command or command[2].strip() or None
+            self.commands.setdefault(command[2].strip()[:_LONGEST])
             return
         text = text[:_LONGEST]
         if not any(map(text.__contains__, _WORDS)):
@@ -229,10 +257,14 @@ class Messages:
 
     def notes(self) -> list[str]:
         """Sentences for a log that has tables."""
+        several = of_several_programs(self.commands)
         return [
-            f"{sign.note.format(detail=detail)} (line {number})"
-            for sign, (number, _, detail) in self.hits.items()
-            if sign.note
+            *([f"the log is of {several}"] if several else []),
+            *(
+                f"{sign.note.format(detail=detail)} (line {number})"
+                for sign, (number, _, detail) in self.hits.items()
+                if sign.note
+            ),
         ]
 
     def why_no_table(self) -> str | None:

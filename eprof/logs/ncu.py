@@ -274,6 +274,7 @@ class _Reader:
         tables = [*tables_of(parts), *([self.nsys.table()] if self.nsys.kernels else [])]
         if not tables:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
+        self.source.lacks_bytes |= self.is_cut
         processes = {str(one) for part in parts for one in part.rows["process"]}
         return Log(
             path=self.source.path,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from eprof.errors import LogError
 from eprof.logs.table import BYTES_PER_S, COUNT, OTHER, PERCENT
-from eprof.logs.values import LARGEST
+from eprof.logs.values import LARGEST, is_wrong
 
 Array = np.ndarray[Any, Any]
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -237,8 +237,8 @@ def _careful(texts: pa.Array) -> Array:
 
 
 def _bounded(numbers: Array) -> Array:
-    """Numbers that are too large for any metric are none."""
-    numbers[~(np.abs(numbers) < LARGEST)] = np.nan
+    """Numbers that are too large for any metric are none, and so is 2^64-1, which a counter that went wrong shows."""
+    numbers[~(np.abs(numbers) < LARGEST) | is_wrong(numbers)] = np.nan
     return numbers
 
 

@@ -19,6 +19,7 @@ from eprof.logs.ncu_report_blocks import MAGIC, Shape
 from eprof.logs.ncu_tables import tables_of
 from eprof.logs.stream import Source, unpacked
 from eprof.logs.table import COUNT, Log
+from eprof.logs.values import is_wrong
 
 __all__ = ["MAGIC", "read"]
 KIND = "ncu-report"
@@ -162,7 +163,9 @@ def _cells(
 def _number(metric: Any) -> float:
     """A metric's value; NaN where it has none, or a text."""
     value = metric.value() if metric.has_value() else None
-    return float(value) if isinstance(value, int | float) and np.isfinite(value) else float("nan")
+    if not isinstance(value, int | float) or not np.isfinite(value) or is_wrong(value):
+        return float("nan")
+    return float(value)
 
 
 def _by_opcode(

@@ -11,6 +11,7 @@ from eprof.logs.ncu_long import Part
 from eprof.logs.table import Table, categories, framed, matrix
 
 ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__")  # what no kernel does
+_PID_DIGITS = 18  # that fit in 64 bits
 
 
 def tables_of(parts: Sequence[Part]) -> list[Table]:
@@ -32,6 +33,7 @@ def _table(parts: Sequence[Part]) -> Table:
         "device": _categories(_words(parts, "device")),
         "kernel": _categories(_words(parts, "kernel")),
         "run": np.array([runs.setdefault(one, len(runs)) for one in processes], dtype=np.int64),
+        "process": np.array([_number(one) for _, one in processes], dtype=np.int64),
         "launches": np.concatenate([part.rows["launches"] for part in parts]),
         "time_s": np.concatenate([part.rows["time_s"] for part in parts]),
         **({"part": _categories(_words(parts, "part"))} if any("part" in part.rows for part in parts) else {}),
@@ -40,6 +42,11 @@ def _table(parts: Sequence[Part]) -> Table:
     for name, row in zip(units, values, strict=True):
         np.concatenate([part.column(name) for part in parts], out=row)
     return Table(parts[0].kind, framed(table), matrix(list(units), values), units)
+
+
+def _number(process: str | None) -> int:
+    """The number of a process; -1 where it is not told."""
+    return int(process) if process is not None and process.isdecimal() and len(process) <= _PID_DIGITS else -1
 
 
 def _words(parts: Sequence[Part], name: str) -> list[str | None]:

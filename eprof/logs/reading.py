@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from io import BufferedReader, BytesIO
 from itertools import chain, islice
 from pathlib import Path
@@ -55,32 +56,45 @@ def read_tuned(
     """As `read`, holding as much at once as `tuning` says."""
     source = open_source(path, progress)
     with source.handle:
-        head = _unpacked_head(source)
-        if head.startswith(SQLITE):
-            return read_sqlite(source, keep)
-        if head.startswith(ncu_report.MAGIC):
-            return ncu_report.read(source, keep)
-        if columns is None and ncu.is_in(head):
-            return ncu.read(source, blocks(source, tuning), keep, parts, tuning.fold_rows)
-        size = os.fstat(source.handle.fileno()).st_size
-        if oclgrind.MARK.encode() in source.head or size > len(source.head) and oclgrind.is_in(source.path):
-            return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), keep)
-        refuse_foreign(source.path, head)
-        pieces = blocks(source, tuning)
-        first = next(pieces, b"")
-        if columns is None and ncu.is_in(first):
-            return ncu.read(source, chain([first], pieces), keep, parts, tuning.fold_rows)
-        store = Store(names or {}, keep, tuning.fold_rows, parts)
-        few = tuning.chunk_bytes if packing.kind(source.head) is None else tuning.fast_from
-        store.later.at_once = size < few or are_dear()
-        walk = Walk(store, tuning, _given(columns))
-        marks = map(Marks, chain([first], pieces))
-        with closing(store.later):
-            for block in marks if store.later.at_once else ahead(marks, walk.foresee):
-                walk.feed(block)
-            walk.close(source.ends_with_newline)
+        log = _read(source, tuning, columns, names or {}, keep, parts)
+    return _lacking_rows(log) if source.lacks_bytes else log
+
+
+def _read(
+    source: Source,
+    tuning: Tuning,
+    columns: Sequence[str] | None,
+    names: Mapping[str, str],
+    keep: Container[str] | None,
+    parts: str | None,
+) -> Log:
+    """As `read`, from an open file."""
+    head = _unpacked_head(source)
+    if head.startswith(SQLITE):
+        return read_sqlite(source, keep)
+    if head.startswith(ncu_report.MAGIC):
+        return ncu_report.read(source, keep)
+    if columns is None and ncu.is_in(head):
+        return ncu.read(source, blocks(source, tuning), keep, parts, tuning.fold_rows)
+    size = os.fstat(source.handle.fileno()).st_size
+    if oclgrind.MARK.encode() in source.head or size > len(source.head) and oclgrind.is_in(source.path):
+        return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), keep)
+    refuse_foreign(source.path, head)
+    pieces = blocks(source, tuning)
+    first = next(pieces, b"")
+    if columns is None and ncu.is_in(first):
+        return ncu.read(source, chain([first], pieces), keep, parts, tuning.fold_rows)
+    store = Store(names, keep, tuning.fold_rows, parts)
+    few = tuning.chunk_bytes if packing.kind(source.head) is None else tuning.fast_from
+    store.later.at_once = size < few or are_dear()
+    walk = Walk(store, tuning, _given(columns))
+    marks = map(Marks, chain([first], pieces))
+    with closing(store.later):
+        for block in marks if store.later.at_once else ahead(marks, walk.foresee):
+            walk.feed(block)
+        walk.close(source.ends_with_newline)
     if columns is None and walk.seen.foreign and not store.tables():
-        with (again := open_source(path)).handle:
+        with (again := open_source(source.path)).handle:
             return ncu.read(again, blocks(again, tuning), keep, parts, tuning.fold_rows)
     return _log(source, store, walk.seen, columns is not None)
 
@@ -136,7 +150,7 @@ def _log(source: Source, store: Store, seen: Outcome, has_columns: bool) -> Log:
         damaged = f" ({source.notes[0]})" if source.notes and not seen.lines else ""
         raise LogError(f"{source.path}: {_why_nothing(seen, store, has_columns)}{damaged}")
     notes = [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)]
-    return Log(
+    log = Log(
         path=source.path,
         format="+".join(dict.fromkeys(table.kind for table in tables)),
         lines=seen.lines,
@@ -148,7 +162,14 @@ def _log(source: Source, store: Store, seen: Outcome, has_columns: bool) -> Log:
         command=seen.messages.command,
         example_skipped=seen.example_skipped,
         processes=max(1, len(seen.pids)),
+        device=next(iter(seen.devices)) if len(seen.devices) == 1 else None,
     )
+    return _lacking_rows(log) if seen.lacks_rows else log
+
+
+def _lacking_rows(log: Log) -> Log:
+    """The log, all of whose sums are lower bounds."""
+    return replace(log, tables=tuple(replace(table, lacks_rows=True) for table in log.tables))
 
 
 def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
@@ -156,6 +177,14 @@ def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
     if seen.skipped_lines:
         what = "1 line is" if seen.skipped_lines == 1 else f"{seen.skipped_lines} lines are"
         yield f"{what} no part of a table and skipped, for example: {seen.example_skipped}"
+    if seen.unquoted:
+        yield (
+            f"{_lost_quotes(seen.unquoted)}, so rows with commas in a name were not read and totals are lower bounds; "
+            "give the log as nvprof wrote it"
+        )
+    if seen.broken_rows:
+        what = "1 of them looks like a row" if seen.broken_rows == 1 else f"{seen.broken_rows} of them look like rows"
+        yield f"{what} that something happened to, so totals are lower bounds"
     if seen.lost_rows:
         number = len(seen.lost_rows)
         yield (
@@ -163,11 +192,21 @@ def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
             f"had ended (the first is line {seen.lost_rows[0]}); they were not read"
         )
     if seen.cut_off:
-        yield f"the log looks cut off: its last line ({seen.lines}) is no whole row; collect the log again"
+        yield (
+            f"the log looks cut off: its last line ({seen.lines}) is no whole row, so totals are lower bounds; "
+            "collect the log again"
+        )
     elif not source.ends_with_newline and seen.ends_in_row:
-        yield f"the last row (line {seen.lines}) has no line end; if the log was cut off, its last field is not whole"
+        yield (
+            f"the last row (line {seen.lines}) has no line end; if the log was cut off, its last field is not whole, "
+            "so totals are taken for lower bounds"
+        )
     if seen.foreign:
         yield f"a table of another profiler (line {seen.foreign[1]}) was not read"
+
+
+def _lost_quotes(unquoted: tuple[int, int]) -> str:
+    return f"the log has lost its quotes (a row has {unquoted[0]} fields and its header {unquoted[1]})"
 
 
 def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
@@ -201,6 +240,8 @@ def _why_no_kernels(seen: Outcome, store: Store) -> str:
             "the log's tables hold no kernels, only such things as API calls; profile with --metrics, --events or a "
             "GPU trace"
         )
+    if seen.unquoted:
+        return f"{_lost_quotes(seen.unquoted)}, so fields cannot be told apart; give the log as nvprof wrote it"
     if seen.tables:
         return (
             f"a table begins but has no rows (the log has {seen.lines} lines); the log looks cut off, so profile again"

@@ -130,8 +130,8 @@ class ColumnSection(Section):
         """How its rows are parsed."""
         return self.header.width, self.wanted, tuple(self.column_types().items())
 
-    def add_body(self, body: Body, is_output: Callable[[str], bool]) -> int | None:
-        """Take many lines at once; says how many of them were program output. None: not possible, and nothing taken.
+    def add_body(self, body: Body, is_output: Callable[[str], bool]) -> list[str] | None:
+        """Take many lines at once; gives those that were program output. None: not possible, and nothing taken.
 
         It is not possible if a row does not fit, if lines and rows are not one to one (a quote left open), or if a line
         with another number of fields is not program output.
@@ -146,7 +146,7 @@ class ColumnSection(Section):
         self._flush()
         self.rows += rows
         self.store.later.do(self.add, columns)
-        return len(odd)
+        return odd
 
     def _parse(self, body: Body) -> Parsed | None:
         try:

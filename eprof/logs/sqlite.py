@@ -18,7 +18,7 @@ from eprof.logs.pieces import Array, Piece
 from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.stream import Source, unpacked
 from eprof.logs.table import OTHER, PERCENT, Log
-from eprof.logs.values import INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, as_cell
+from eprof.logs.values import INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
 
 _KIND = "nvprof-sqlite"
 _COUNTED = f"{_KIND}-counted"  # times of kernels that counters slowed down
@@ -136,6 +136,8 @@ def _value(value: object, flags: object, kind: int) -> tuple[float, int]:
         return float("nan"), UNREADABLE
     whole = UNITS[kind] not in (PERCENT, OTHER)
     number = float(int.from_bytes(value, "little")) if whole else float(np.frombuffer(value, "<f8")[0])
+    if whole and is_wrong(number):
+        return float("nan"), WRONG
     return (number, kind) if 0 <= number < LARGEST else (float("nan"), UNREADABLE)
 
 

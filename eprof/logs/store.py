@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -12,7 +12,6 @@ import pandas as pd
 
 from eprof.logs.columns import Coded
 from eprof.logs.folding import fold
-from eprof.logs.header import WIDE
 from eprof.logs.pieces import Array, Piece
 from eprof.logs.table import Table, categories, framed, matrix
 from eprof.logs.threads import Later
@@ -60,7 +59,7 @@ class Store:
     fold_from: as many rows of a table are held before those of one kernel are added up. by: what else than device and
     kernel tells rows apart ("stream"); None: nothing. ranges: how many tables of NVTX ranges were left out.
     rates: how many B/s the units of rates are from here on; None: the log did not tell. unused: names of counters of
-    tables that have none that is wanted.
+    tables that have none that is wanted. processes: run -> number of its process, where the log tells it.
 
     Numbers of names and notes come in the order of the log: who changes the store does so by `later`, or waits for it.
     """
@@ -80,6 +79,7 @@ class Store:
     ranges: int = 0
     rates: Rates | None = None
     unused: dict[str, None] = field(default_factory=dict)
+    processes: dict[int, int] = field(default_factory=dict)
     later: Later = field(default_factory=Later)
     _held: Counter[str] = field(default_factory=Counter)
 
@@ -142,23 +142,27 @@ class Store:
         return rows >= self.fold_from // 2
 
     def tables(self) -> tuple[Table, ...]:
-        """All pieces put together, a table a kind; lets go of the pieces.
+        """All pieces put together, a table a kind and set of counters; lets go of the pieces.
 
-        Traces with different columns stay apart: a launch that a table has no column for is no launch with a hole.
+        Rows with different counters stay apart: a launch that a table has no column for is no launch with a hole.
         """
         for kind, held in self._held.items():
             if held >= min(_LONG, self.fold_from):
                 self.pieces[kind] = fold(self.pieces[kind])
         return tuple(
-            self._table(kind, alike) for kind in list(self.pieces) for alike in _groups(kind, self.pieces.pop(kind))
+            self._table(kind, alike, collected)
+            for kind in list(self.pieces)
+            for collected, alike in _groups(self.pieces.pop(kind))
         )
 
-    def _table(self, kind: str, pieces: list[Piece]) -> Table:
+    def _table(self, kind: str, pieces: list[Piece], collected: frozenset[str]) -> Table:
+        sizes = [len(piece.kernel) for piece in pieces]
         rows = framed(
             {
                 "device": self.devices.category(np.concatenate([piece.device for piece in pieces])),
                 "kernel": self.kernels.category(np.concatenate([piece.kernel for piece in pieces])),
-                "run": np.repeat([piece.run for piece in pieces], [len(piece.kernel) for piece in pieces]),
+                "run": np.repeat([piece.run for piece in pieces], sizes),
+                "process": np.repeat([self.processes.get(piece.run, -1) for piece in pieces], sizes),
                 "launches": np.concatenate([piece.launches for piece in pieces]),
                 "time_s": np.concatenate([_times(piece) for piece in pieces]),
                 **self._parts(pieces),
@@ -169,7 +173,8 @@ class Store:
         values = np.empty((len(units), len(rows)))
         for row, (label, unit) in zip(values, units.items(), strict=True):
             self._fill(row, label, UNITS.index(unit), pieces)
-        return Table(kind, rows, matrix(tuple(units), values), units)
+        more = None if len(collected) == len(units) else collected
+        return Table(kind, rows, matrix(tuple(units), values), units, more)
 
     def _parts(self, pieces: list[Piece]) -> dict[str, pd.Categorical]:
         if all(piece.part is None for piece in pieces):
@@ -223,12 +228,15 @@ class Store:
         return notes
 
 
-def _groups(kind: str, pieces: list[Piece]) -> list[list[Piece]]:
-    """The pieces that make one table each."""
-    groups: dict[frozenset[str], list[Piece]] = {}
+def _groups(pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str], list[Piece]]]:
+    """The pieces that make one table each, and the counters that their runs have in all."""
+    collected: dict[int, frozenset[str]] = {}
     for piece in pieces:
-        groups.setdefault(frozenset(piece.counters) if kind == WIDE else frozenset(), []).append(piece)
-    return list(groups.values())
+        collected[piece.run] = collected.get(piece.run, frozenset()).union(piece.counters)
+    groups: dict[tuple[frozenset[str], frozenset[str]], list[Piece]] = {}
+    for piece in pieces:
+        groups.setdefault((collected[piece.run], frozenset(piece.counters)), []).append(piece)
+    return [(of_run, alike) for (of_run, _), alike in groups.items()]
 
 
 def _times(piece: Piece) -> Array:

@@ -37,7 +37,7 @@ class Source:
 
     length: its bytes when it was opened, None where a file does not tell (pipes, /proc). What is written behind them
     later is not read, or a file that grows faster than it is read would have no end.
-    progress: is told how many bytes more were read.
+    progress: is told how many bytes more were read. lacks_bytes: it is packed, and known to be cut off or damaged.
     """
 
     path: str
@@ -46,6 +46,7 @@ class Source:
     length: int | None = None
     size_bytes: int = 0
     notes: list[str] = field(default_factory=list)
+    lacks_bytes: bool = False
     ends_with_newline: bool = True
     progress: Callable[[int], None] | None = None
     _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
@@ -102,10 +103,13 @@ def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[byt
     if how is None:
         yield from chunks
         return
+    damage: list[str] = []
     try:
-        yield from packing.unpack(chunks, how, source.notes, size)
+        yield from packing.unpack(chunks, how, damage, size)
     except LogError as err:
         raise LogError(str(err) if str(err).startswith(source.path) else f"{source.path}: {err}") from err
+    source.notes += damage
+    source.lacks_bytes = bool(damage)
 
 
 def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -11,14 +12,15 @@ import pyarrow as pa
 from eprof.logs.columns import Arrays, Column, Columns, chosen, coded, no_blanks, words
 from eprof.logs.header import EVENTS, Header
 from eprof.logs.pieces import Array, Piece
-from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, ColumnSection
+from eprof.logs.section import DEVICE, DICTIONARY, WHOLE, Body, ColumnSection
 from eprof.logs.store import Names, Store
 from eprof.logs.table import COUNT
-from eprof.logs.values import RATES, as_cell, cells, settle
+from eprof.logs.values import RATES, as_cell, cells, settle, shows_wrong
 
 _FEW = 100  # keys for which a call of pandas takes longer than Python itself
 _CELLS_A_ROW = 8  # about as many metrics as are collected together
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
+_SIGNS_OF_WRONG = (b"18446744073709551", b"1.84467")  # in a cell of 2^64-1
 _LIST = re.compile(r"\d+(?:,\s*\d+)+")
 
 
@@ -32,6 +34,7 @@ class SummarySection(ColumnSection):
         self.device, self.kernel, self.calls, self.name = map(header.at, ("Device", "Kernel", "Invocations", name))
         self.has_total = total is not None
         self.value = header.at("Avg") if total is None else total
+        self._others = [place for name in ("Min", "Max", "Avg") if (place := header.position(name)) is not None]
         self.wanted = tuple(sorted((self.device, self.kernel, self.calls, self.name, self.value)))
         self.rates = store.rates or RATES
         self._counters = Names()
@@ -60,6 +63,19 @@ class SummarySection(ColumnSection):
             and no_blanks(columns[self.kernel])
             and no_blanks(columns[self.name])
         )
+
+    def take(self, fields: list[str]) -> None:
+        """As for any table; what a launch whose counter went wrong takes part in is no value."""
+        wrong = [fields[place] for place in self._others if shows_wrong(fields[place])]
+        if wrong:
+            fields = [*fields]
+            fields[self.value] = wrong[0]
+        super().take(fields)
+
+    def add_body(self, body: Body, is_output: Callable[[str], bool]) -> list[str] | None:
+        """As for any table; but where a counter went wrong, rows are looked at one by one."""
+        text = bytes(body.text)
+        return None if any(sign in text for sign in _SIGNS_OF_WRONG) else super().add_body(body, is_output)
 
     def add(self, columns: Columns) -> None:
         """Keep the cells of the wanted counters."""
@@ -116,6 +132,8 @@ class SummarySection(ColumnSection):
         row = _rows(device, kernel, calls, counter)
         first = _first(row)
         piece = Piece(self.run, device[first], kernel[first], calls[first])
+        is_told = np.zeros((int(counter.max()) + 1, len(first)), dtype=bool)
+        is_told[counter, row] = True
         sizes = np.bincount(counter)
         order = np.argsort(counter.astype(np.min_scalar_type(len(sizes))), kind="stable")  # short numbers sort faster
         stop = 0
@@ -123,7 +141,8 @@ class SummarySection(ColumnSection):
             cell, stop = order[stop : stop + size], stop + size
             if size:
                 piece.counters[label] = self._column(label, len(first), row[cell], values[cell], kinds[cell])
-        self.store.add(self.header.kind, piece)
+        for told in _by_what_is_told(piece, is_told):
+            self.store.add(self.header.kind, told)
 
     def _finish_unused(self) -> None:
         """None of the counters is wanted: the rows tell which kernels ran, and how often."""
@@ -139,6 +158,30 @@ class SummarySection(ColumnSection):
         column = np.full(size, np.nan)
         column[row] = np.where(kinds < 0, np.nan, values)
         return column, kind
+
+
+def _by_what_is_told(piece: Piece, is_told: Array) -> list[Piece]:
+    """Rows with the same counters together, so that a cell without a value is one that the log has.
+
+    is_told: (n_counters, n_rows).
+    """
+    if is_told.all():
+        return [piece]
+    labels = list(piece.counters)
+    is_told = is_told[is_told.any(axis=1)]
+    pattern = np.zeros(len(piece.kernel), dtype=np.int64)
+    for told in is_told[~is_told.all(axis=1)]:
+        pattern = pd.factorize(pattern * 2 + told)[0].astype(np.int64)
+    found = []
+    for number in range(int(pattern.max()) + 1):
+        rows = pattern == number
+        told = is_told[:, np.argmax(rows)]
+        own = Piece(piece.run, piece.device[rows], piece.kernel[rows], piece.launches[rows])
+        for place in np.flatnonzero(told).tolist():
+            values, kind = piece.counters[labels[place]]
+            own.counters[labels[place]] = values[rows], kind
+        found.append(own)
+    return found
 
 
 def _first(row: Array) -> Array:

@@ -5,8 +5,7 @@ Additions are done for each counter in the order of the rows of each table, then
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from eprof.marks import Mark
 
 Array = np.ndarray[Any, Any]
 _CELLS = 1 << 20  # that are worked on at once
+_APART = 0.05  # by which two passes may differ: some launches of a program are never quite the same
 
 
 def blocks(counters: pd.DataFrame) -> Iterator[tuple[slice, Array]]:
@@ -36,14 +36,12 @@ def _parts(counters: int, cells: int) -> list[slice]:
 class Rows:
     """The rows of a table: where each belongs in the result, and how many launches it is of."""
 
-    def __init__(self, table: Table, row: Array, tells_holes: bool) -> None:
-        self.tells_holes = tells_holes
+    def __init__(self, table: Table, row: Array) -> None:
         # Of thousands of logs each has its own few rows: what is not touched costs nothing.
         self.span = slice(int(row.min()), int(row.max()) + 1)
         self.size = self.span.stop - self.span.start
         self.row = row - self.span.start
         self.launches = table.rows["launches"].to_numpy()
-        self._runs: Callable[[], Array] = table.rows["run"].to_numpy
 
     def sums(self, cells: Array) -> Array:
         """Cells (a row a counter) added up by row of the result."""
@@ -51,41 +49,56 @@ class Rows:
         place = self.row if counters == 1 else (np.arange(counters)[:, None] * self.size + self.row).ravel()
         return np.bincount(place, cells.ravel(), counters * self.size).reshape(counters, self.size)
 
-    @cached_property
-    def _parts(self) -> Array:
-        run = self._runs()
-        run = run - run.min()
-        return np.asarray(pd.factorize(self.row * (run.max() + 1) + run)[0])
-
-    def holes(self, known: Array) -> Array:
-        """Cells without a value, of kernels that have one in another launch of that run."""
-        parts = self._parts
-        return np.stack([~one & (np.bincount(parts, one) > 0)[parts] for one in known])
-
 
 class Sums:
-    """Counters (a row each) by kernel: their sums, and how many launches these are of. is_total: by counter."""
+    """Counters (a row each) by kernel: their sums, and how many launches these are of. is_total: by counter.
+
+    is_known: whether some launch has a value. has_holes: whether some launch of those has none; its sum is a lower
+    bound then. Averages are of the launches that have a value.
+    """
 
     def __init__(self, kernels: int, is_total: Sequence[bool]) -> None:
         self.is_total = np.array(is_total, dtype=bool)[:, None]
         shape = (len(is_total), kernels)
         self.sum, self.launches = np.zeros(shape), np.zeros(shape)
-        self.has_holes = np.zeros(shape, dtype=bool)
+        self.is_known, self.has_holes = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
 
     def add(self, rows: Rows, places: Array, values: Array) -> None:
         """Add values (a row a counter, a column a row of a table) to the counters at `places`."""
         is_total, launches = self.is_total[places], np.broadcast_to(rows.launches, values.shape)
         known = ~np.isnan(values)
         cells = np.where(is_total, values, values * launches)
+        told = seen = rows.sums(launches)
         if not known.all():
-            cells, launches = np.where(known, cells, 0.0), np.where(known, launches, 0)
+            cells, seen = np.where(known, cells, 0.0), rows.sums(known * launches)
+            told = np.where(is_total, told, seen)
+            self.has_holes[places, rows.span] |= told > seen
         self.sum[places, rows.span] += rows.sums(cells)
-        self.launches[places, rows.span] += rows.sums(launches)
-        lost = np.flatnonzero(is_total[:, 0] & ~known.all(axis=1)) if rows.tells_holes else ()
-        if len(lost):
-            holes = rows.holes(known[lost])
-            self.launches[places[lost], rows.span] += rows.sums(holes * rows.launches)
-            self.has_holes[places[lost], rows.span] |= rows.sums(holes) > 0
+        self.launches[places, rows.span] += told
+        self.is_known[places, rows.span] |= seen > 0
+
+    def take(self, other: Sums) -> Array:
+        """Take counters of kernels from `other`, another pass over the launches, where these are of more launches.
+
+        Gives where both know a total that is the same for no launch: apart by more than `_APART` of the larger.
+        """
+        mine, its = self._rank(), other._rank()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            averages = self.sum / self.launches, other.sum / other.launches
+            apart = np.abs(averages[0] - averages[1]) > _APART * np.fmax(np.abs(averages[0]), np.abs(averages[1]))
+        both = self.is_known & other.is_known & self.is_total & ~self.has_holes & ~other.has_holes
+        better = np.zeros(self.sum.shape, dtype=bool)
+        equal = ~better
+        for one, two in zip(mine, its, strict=True):
+            better |= equal & (two > one)
+            equal &= two == one
+        for name in ("sum", "launches", "is_known", "has_holes"):
+            setattr(self, name, np.where(better, getattr(other, name), getattr(self, name)))
+        return np.asarray(both & apart)
+
+    def _rank(self) -> tuple[Array, ...]:
+        """What makes one pass better than another, the first before the others. The last keeps the order out of it."""
+        return self.is_known, self.launches, ~self.has_holes, self.sum
 
     def result(self, launches: Array) -> tuple[Array, Array]:
         """Totals brought to so many launches, or averages (NaN where there is nothing), and their `Mark` bits."""
@@ -95,8 +108,7 @@ class Sums:
         return values, marks
 
     def _result(self, some: slice, launches: Array) -> tuple[Array, Array]:
-        seen, total = self.launches[some], self.sum[some]
-        known = seen > 0
+        seen, total, known = self.launches[some], self.sum[some], self.is_known[some]
         average = np.full(seen.shape, np.nan)
         np.divide(total, seen, out=average, where=known)
         other = known & (seen != launches)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,18 +19,27 @@ class Table:
     """One kind of table of one log, the same kind of several runs put below each other.
 
     rows: `device` ("Tesla K20c (0)", or NaN where the format does not tell), `kernel` (full name as printed, without a
-    launch id), `run` (0, 1, ... for appended runs and processes; -1 for rows added up over runs), `launches` (how many
-    launches the row stands for: 1 in a trace that is not long), `time_s` (their total time without counter collection;
-    NaN where the table has none). Devices and kernels are categorical: a row holds a number, not a name. Where it was
-    asked for, `part`: the rank, stream or NVTX range of the row (categorical, NaN = not told).
+    launch id), `run` (0, 1, ... for appended runs and processes), `launches` (how many launches the row stands for: 1
+    in a trace that is not long), `time_s` (their total time without counter collection; NaN where the table has none).
+    Devices and kernels are categorical: a row holds a number, not a name. Where the reader knows it, `process`: the
+    number of the run's process (-1 = not told). Where it was asked for, `part`: the rank, stream or NVTX range of the
+    row (categorical, NaN = not told).
     counters: float64, same index, a column a counter as the log names it; *totals* over the row's launches where the
-    unit is COUNT, else averages; NaN = not told, overflowed, invalid. units: counter -> one of the units above.
+    unit is COUNT, else averages; NaN = there, but without a value: overflowed, invalid. units: counter -> one of the
+    units above. collected: the counters that its runs have in tables of this kind, where these are more than the
+    columns; None: the columns. lacks_rows: the log is known to have lost rows, so all sums are lower bounds.
     """
 
     kind: str
     rows: pd.DataFrame
     counters: pd.DataFrame
     units: Mapping[str, str]
+    collected: frozenset[str] | None = None
+    lacks_rows: bool = False
+
+    def chosen(self, rows: np.ndarray[Any, Any]) -> Table:
+        """The rows where `rows` is true."""
+        return replace(self, rows=self.rows[rows], counters=self.counters[rows])
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,7 @@ class Log:
     """One file as it was read. `format` names the kinds of table in it; `notes` are sentences for the user.
 
     clocks: those that the launches ran at, a device each, where the log tells them.
+    device: the only one that lines beside the tables name.
     """
 
     path: str
@@ -73,6 +83,7 @@ class Log:
     example_skipped: str | None = None
     processes: int = 1
     clocks: tuple[Clock, ...] = ()
+    device: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +93,8 @@ class Launches:
     kernels: `device` (None where no log tells), `kernel`, `launches`, `time_s` (total, NaN = not known), `time_marks`
     (int, `Mark`); where logs tell parts, `part` (text, None = not told), and a row for each. counters: float64, same
     index, NaN = not known. marks: same shape as counters, int8 `Mark` bits. units: counter -> unit. warnings: sentences
-    about what did not match.
+    about what did not match. lacks_rows: a log was cut or damaged, so that launches of any kernel may be missing; of
+    those that are there, all counters are.
     """
 
     kernels: pd.DataFrame
@@ -90,6 +102,7 @@ class Launches:
     marks: pd.DataFrame
     units: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    lacks_rows: bool = False
 
 
 def framed(columns: Mapping[str, Any]) -> pd.DataFrame:

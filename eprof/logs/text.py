@@ -11,7 +11,7 @@ from eprof.logs.section import DEVICE
 from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.summary import SummarySection
 from eprof.logs.trace import Usage, add_times, is_kernel, strip_launch_id
-from eprof.logs.values import OLD_RATES, SECONDS, seconds
+from eprof.logs.values import OLD_RATES, SECONDS, seconds, shows_wrong
 from eprof.logs.wide import CutOffSection
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
@@ -115,7 +115,9 @@ class TextCounters(TextSection):
         if len(words) < 2 or len(values) < self._values or (len(words) > 2 and not self._described):
             return None
         name = " ".join(words[1:4]) if words[3:4] == ["instances)"] else words[1]
-        return [words[0], name, *values[::-1][2:]]
+        told = values[::-1]
+        wrong = [value for value in told if shows_wrong(value)]
+        return [words[0], name, *(wrong[:1] * (len(told) - 2) or told[2:])]
 
     def close(self) -> None:
         """Hand the rows over."""

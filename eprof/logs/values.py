@@ -16,14 +16,18 @@ Array = np.ndarray[Any, Any]
 # What a cell is: an index into UNITS, or a negative reason for there being no value.
 UNITS = (COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER)
 _COUNT, _PERCENT, _BYTES_PER_S, _LEVEL, _OTHER = range(5)
-EMPTY, OVERFLOW, INVALID, UNREADABLE, MISFIT = -1, -2, -3, -4, -5
+EMPTY, OVERFLOW, INVALID, UNREADABLE, MISFIT, WRONG = -1, -2, -3, -4, -5, -6
 LARGEST = 1e30  # no counter and no time is; such numbers are damage, and their sums would be endless
+# All 64 bits set, also as it is printed with six digits: a counter that went wrong. Nothing can be counted so often.
+LEAST_WRONG = 1.84467e19
+_MOST_WRONG = 2.0**64
 REASONS = {
     EMPTY: "empty or not a number",
     OVERFLOW: "<OVERFLOW>",
     INVALID: "<INVALID>",
     UNREADABLE: "not readable",
     MISFIT: "of another unit than the rest of the column",
+    WRONG: "2^64-1, which is no count (the counter went wrong)",
 }
 _ZERO, _NINE, _PERCENT_SIGN, _S = b"09%s"
 # Digits can be matched in one way only: else the many of a damaged cell would be tried in all.
@@ -61,6 +65,16 @@ def cells(texts: Column, rates: Rates = RATES) -> tuple[Array, Array]:
     return np.array([value for value, _ in read], dtype=np.float64), np.array([kind for _, kind in read], dtype=np.int8)
 
 
+def is_wrong(numbers: Any) -> Any:
+    """Whether counts are none: a counter that went wrong shows all bits set."""
+    return (numbers >= LEAST_WRONG) & (numbers <= _MOST_WRONG)
+
+
+def shows_wrong(text: str) -> bool:
+    """Whether a cell shows such a count."""
+    return "84467" in text and is_number(text) and bool(is_wrong(float(text)))  # looking for digits is quick
+
+
 def _cell(text: str, rates: Rates) -> tuple[float, int]:
     """The value of one cell, and what it is."""
     found = _WITH_UNIT.fullmatch(text)
@@ -70,7 +84,7 @@ def _cell(text: str, rates: Rates) -> tuple[float, int]:
     if not number < LARGEST:
         return np.nan, UNREADABLE
     if suffix is None:
-        return number, _COUNT
+        return (np.nan, WRONG) if is_wrong(number) else (number, _COUNT)
     return (number, _PERCENT) if suffix == "%" else (number * rates[suffix], _BYTES_PER_S)
 
 
@@ -124,7 +138,9 @@ def _numbers(texts: pa.Array) -> Array | None:
 
 def _plain(texts: pa.Array) -> tuple[Array, Array] | None:
     values = _numbers(texts)
-    return None if values is None else (values, np.full(len(texts), _COUNT, dtype=np.int8))
+    if values is None or not (values < LEAST_WRONG).all():
+        return None
+    return values, np.full(len(texts), _COUNT, dtype=np.int8)
 
 
 def _percentages(texts: pa.Array) -> tuple[Array, Array] | None:
@@ -172,9 +188,10 @@ def careful_cells(texts: pa.Array, rates: Rates = RATES) -> tuple[Array, Array]:
 def _finite(values: Array, kind: int) -> tuple[Array, Array]:
     """Numbers too large for a counter are no values."""
     kinds = np.full(len(values), kind, dtype=np.int8)
-    endless = ~(values < LARGEST)
-    if endless.any():
-        values, kinds[endless] = np.where(endless, np.nan, values), UNREADABLE
+    endless, wrong = ~(values < LARGEST), is_wrong(values)
+    if endless.any() or wrong.any():
+        kinds[endless], kinds[wrong] = UNREADABLE, WRONG
+        values = np.where(endless | wrong, np.nan, values)
     return values, kinds
 
 

@@ -12,7 +12,7 @@ from eprof.logs.pieces import Array, Piece
 from eprof.logs.section import DEVICE, DICTIONARY, Body, ColumnSection, Parsed
 from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.table import COUNT, OTHER
-from eprof.logs.values import LARGEST, MISFIT, RATES, Rates, as_cell, cells, settle, unit_of
+from eprof.logs.values import LEAST_WRONG, MISFIT, RATES, Rates, as_cell, cells, settle, unit_of
 
 # Column labels of things that nvprof prints with a unit, which a table without its row of units has lost.
 _RATE = re.compile(
@@ -102,6 +102,9 @@ class WideSection(ColumnSection):
             values, kinds = (np.concatenate(part) for part in zip(*self._cells[i], strict=True))
             self._cells[i] = []
             column, kind, kinds = self._in_unit(i, values, kinds)
+            first, known = piece.counters.get(label, (column, None))
+            if known == kind and i not in self._instances:  # an event and a metric of one name, each with its own holes
+                piece.counters[label] = np.where(np.isnan(first), column, first), kind
             place = None if i in self._instances else self._place(label, column, piece, again)
             if i in self._instances:
                 self._add_instance(label, column, kind, kinds, piece)
@@ -180,7 +183,7 @@ def _counts(column: pa.Array) -> bool:
     if column.null_count or not pa.types.is_floating(column.type):
         return False
     values = column.to_numpy()
-    return not (np.signbit(values).any() or not (values < LARGEST).all())
+    return not (np.signbit(values).any() or not (values < LEAST_WRONG).all())
 
 
 def _values(column: Column, rates: Rates) -> tuple[Array, Array]:
