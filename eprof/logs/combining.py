@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from eprof import advice
 from eprof.logs import spelling
 from eprof.logs.gathering import named, together
 from eprof.logs.header import SUMMARY, TRACE, WIDE
@@ -201,7 +202,7 @@ def _place(tables: Sequence[Table], kernels: _Kernels, warnings: list[str]) -> I
         if len(known) > 1 and nowhere.any():
             warnings.append(
                 f"{int(nowhere.sum())} rows of {table.kind} do not tell their device, and there are {len(known)} "
-                f"({', '.join(known[:_EXAMPLES])}), so they were not used; make a log with --print-gpu-trace"
+                f"({', '.join(known[:_EXAMPLES])}), so they were not used; make a log with `{advice.trace(table.kind)}`"
             )
             table = Table(table.kind, table.rows[~nowhere], table.counters[~nowhere], table.units)
         if len(table.rows):

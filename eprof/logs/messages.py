@@ -40,9 +40,15 @@ SIGNS = (
         "profile with Nsight Compute (ncu) there",
     ),
     _sign(
-        r"not supported on devices with compute capability (?P<detail>[\d.]+)",
+        r"not supported on devices with compute capability (?:7\.[3-9]|[89]\.|\d\d)",
         "nvprof collects no counters on GPUs of this compute capability",
         "profile with Nsight Compute (ncu) there",
+        "nvprof skipped a device that it cannot profile",
+    ),
+    _sign(
+        r"not supported on devices with compute capability (?P<detail>[\d.]+)",
+        "this version of nvprof collects no counters on GPUs of this compute capability",
+        "profile with the nvprof of an older CUDA toolkit there",
         "nvprof skipped a device that it cannot profile",
     ),
     _sign("ERR_NVCMPGPU", "counters of a mining GPU cannot be read", "profile on another GPU"),
@@ -140,10 +146,16 @@ SIGNS = (
         "nvprof extrapolated some event values from a part of the GPU: usable, but less exact",
     ),
     _sign(
-        r'(?:Event|Metric) "(?P<detail>[^"]*)" cannot be found',
+        r'(?:Event|Metric) "(?P<detail>[^"]+)" cannot be found',
         "this GPU has none of the counters that were asked for (`{detail}` is one)",
         "ask for those that `nvprof --query-metrics --query-events` lists",
         "this GPU does not have all counters that were asked for (`{detail}` is one)",
+    ),
+    _sign(
+        "(?:Event|Metric).* cannot be found",
+        "this GPU has none of the counters that were asked for",
+        "ask for those that `nvprof --query-metrics --query-events` lists",
+        "this GPU does not have all counters that were asked for",
     ),
     _sign(
         r"CPU profiling result",
