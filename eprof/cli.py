@@ -181,9 +181,8 @@ def _add_report(commands: _Commands) -> argparse.ArgumentParser:
         "inputs",
         nargs="+",
         metavar="INPUT",
-        help="logs of nvprof (CSV, text, .nvvp), ncu (CSV, text, .ncu-rep) or nsys (CSV, text), packed with gzip "
-        "or zstd or not; "
-        "run directories of `eprof run`, or 'patterns'; several are joined",
+        help="logs of nvprof (CSV, text, .nvvp), ncu (CSV, text, .ncu-rep) or nsys (CSV, text, JSON, .sqlite), packed "
+        "with gzip or zstd or not; run directories of `eprof run`, or 'patterns'; several are joined",
     )
     add_pricing(parser, "the one made for this GPU; see `eprof costs`")
     parser.add_argument(

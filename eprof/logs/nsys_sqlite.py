@@ -5,7 +5,7 @@ Only the table of kernels is added up. It is joined by numbers that are unique (
 """
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eprof.errors import LogError
@@ -83,9 +83,14 @@ def _kernels(opened: _Base, by_stream: bool) -> Iterable[Timed]:
     pid = _PID.replace("globalPid", "k.globalPid") if has_pid else "0"
     stream = "k.streamId" if by_stream and opened.has(KERNELS, "streamId") else "null"
     timed = _TIMED.format("k")
+    named = [column for column in _NAMES if opened.has(KERNELS, column)]
+    ids = ", ".join(f"k.{column} {column}" for column in named) or "null"
+    groups = ", ".join(str(number) for number in range(1, max(1, len(named)) + 5))
+    # Names are looked up for each group, not for each launch: StringIds may have no index.
     rows = opened.base.execute(
-        f"select {_name(opened)}, k.deviceId, {pid}, {stream}, {timed}, count(*), sum(k.end - k.start) "
-        f"from {KERNELS} k group by 1, 2, 3, 4, 5 order by min(k.rowid)"
+        f"select {_name(opened, named)}, number, process, part, is_timed, launches, ns from ("
+        f"select {ids}, k.deviceId number, {pid} process, {stream} part, {timed} is_timed, count(*) launches, "
+        f"sum(k.end - k.start) ns, min(k.rowid) first from {KERNELS} k group by {groups}) order by first"
     ).fetchall()
     device_of = _devices(opened, [(number, process) for _, number, process, *_ in rows])
     added: dict[tuple[str, str | None, str | None, int], list[int]] = {}
@@ -98,12 +103,11 @@ def _kernels(opened: _Base, by_stream: bool) -> Iterable[Timed]:
         yield Timed(name, device, launches, ns * 1e-9 if is_timed else float("nan"), part)
 
 
-def _name(opened: _Base) -> str:
+def _name(opened: _Base, named: Sequence[str]) -> str:
     """What selects the name of a kernel: the best of its names that stands among the strings."""
     if not opened.has(_STRINGS, "id", "value"):
         return "null"
-    named = [column for column in _NAMES if opened.has(KERNELS, column)]
-    found = [f"(select s.value from {_STRINGS} s where s.id = k.{column})" for column in named]
+    found = [f"(select s.value from {_STRINGS} s where s.id = {column})" for column in named]
     return f"coalesce({', '.join([*found, 'null', 'null'])})"
 
 
