@@ -26,6 +26,7 @@ def _sign(pattern: str, cause: str, cure: str, note: str | None = None) -> Sign:
 
 
 _AGAIN = "profile again"
+_UNSUPPORTED = "not supported on devices with compute capability "
 # The first that occurs in a log without a table explains it: causes before consequences.
 SIGNS = (
     _sign(
@@ -40,13 +41,13 @@ SIGNS = (
         "profile with Nsight Compute (ncu) there",
     ),
     _sign(
-        r"not supported on devices with compute capability (?:7\.[3-9]|[89]\.|\d\d)",
+        "|".join(_UNSUPPORTED + capability for capability in (r"7\.5", "8", "9", "10", "11", "12")),
         "nvprof collects no counters on GPUs of this compute capability",
         "profile with Nsight Compute (ncu) there",
         "nvprof skipped a device that it cannot profile",
     ),
     _sign(
-        r"not supported on devices with compute capability (?P<detail>[\d.]+)",
+        _UNSUPPORTED + r"(?P<detail>[\d.]+)",
         "this version of nvprof collects no counters on GPUs of this compute capability",
         "profile with the nvprof of an older CUDA toolkit there",
         "nvprof skipped a device that it cannot profile",

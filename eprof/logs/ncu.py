@@ -393,14 +393,14 @@ def not_known(parts: Sequence[Part]) -> Iterable[str]:
         return
     names = [name for name in dict.fromkeys(name for part in parts for name in part.metrics) if name not in TIMES]
     if not names:
-        yield "the log has no metric but times; `eprof counters NAME` lists what to ask ncu for with --metrics"
+        yield "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"
         return
     names.sort(key=lambda name: name.startswith(ASIDE))
     rates = [name for name in names if not name.startswith(ASIDE) and _RATE.search(name)]
     only = f"{len(rates)} are percentages or rates a cycle, which are no counts; " if rates else ""
     yield (
         f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {_list(names, _FEW)}); "
-        "`eprof counters NAME` lists what to ask ncu for with --metrics"
+        "`eprof counters` lists what to ask ncu for with --metrics"
     )
 
 
