@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eprof import counters, logs, runs
+from eprof import advice, counters, logs, runs
 from eprof.errors import CollectError, LogError, UsageError
+from eprof.logs.cache import Stamp
 from eprof.logs.cache import place as cache_place
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
 from eprof.logs.ranks import NVTX, PARTS, RANK, STREAM, labelled, ranks
@@ -21,11 +22,7 @@ from eprof.runs import Run
 if TYPE_CHECKING:
     from eprof.profile import Profile
 
-_NOT_TOLD = {
-    STREAM: "--group stream: none of these logs tells streams; nvprof's GPU traces (--print-gpu-trace --csv) and ncu's "
-    "tables of launches do.",
-    NVTX: "--group nvtx: none of these logs tells NVTX ranges; ncu's tables of launches do, if made with --nvtx.",
-}
+_TELLING = {STREAM: ("streams", advice.STREAMS), NVTX: ("NVTX ranges", advice.NVTX)}
 
 
 def load(
@@ -82,8 +79,10 @@ def load(
     read, left_out = _read_all(paths, read_one, strict, missing)
     launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
     if parts is not None and "part" not in launches.kernels:
-        raise LogError(_NOT_TOLD[parts])
+        raise LogError(_not_told(parts, launches))
     run_notes += empty
+    if reading.refused is not None and any(map(Stamp.of, paths)):
+        run_notes.append(f"{reading.refused[0].upper()}{reading.refused[1:]}.")
     launches, notes = _select(launches, kernels)
     from eprof.profile import build
 
@@ -98,6 +97,16 @@ def load(
         run=replace(directories[0], whole=not kernels) if len(directories) == 1 and len(found) == 1 else None,
         priced_as=_common_pricing(directories),
     )
+
+
+def _not_told(parts: str, launches: Launches) -> str:
+    """That no log tells the streams or ranges of launches, and what does on these GPUs."""
+    what, ways = _TELLING[parts]
+    from eprof.profile import may_be
+
+    labels = launches.kernels["device"].dropna().unique()
+    capabilities = [capability for label in labels for capability in may_be(str(label))]
+    return f"--group {parts}: none of these logs tells {what}; logs of {advice.commands(ways, capabilities)} do."
 
 
 def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:

@@ -25,7 +25,17 @@ from eprof import (
     cli_validate,
 )
 from eprof.cli_options import add_output, add_pricing, add_reading
-from eprof.cli_output import Output, Result, deliver, end_by_signals, give_up_output, open_closed_streams, planned
+from eprof.cli_output import (
+    Output,
+    Result,
+    deliver,
+    end_by_signals,
+    end_now,
+    ended_by,
+    give_up_output,
+    open_closed_streams,
+    planned,
+)
 from eprof.errors import EprofError, UsageError, shortage
 from eprof.plain import printable
 
@@ -45,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = _run(words)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as err:
+        if isinstance(err, KeyboardInterrupt):
+            end_now()
         code = _failed(err)
     sys.exit(code)
 
@@ -65,10 +77,10 @@ def _failed(err: Exception | KeyboardInterrupt) -> int:
             return _complain(
                 f"eprof: standard output cannot be written ({err.strerror}); make room, or name a file with -o.", 1
             )
-        case KeyboardInterrupt(args=[signal.SIGTERM | signal.SIGHUP as number]):
-            return _complain(f"eprof: ended by {signal.Signals(number).name}.", 128 + number)
         case KeyboardInterrupt():
-            return _complain("eprof: interrupted; nothing was written.", 130)
+            number = ended_by(err)
+            said = "interrupted; nothing was written" if number == signal.SIGINT else f"ended by {number.name}"
+            return _complain(f"eprof: {said}.", 128 + number)
     short = shortage(err)
     if short is None and isinstance(err, OSError) and err.filename is not None:
         return _complain(f"eprof: {os.fsdecode(err.filename)}: {err.strerror}.", 1)
@@ -169,9 +181,8 @@ def _add_report(commands: _Commands) -> argparse.ArgumentParser:
         "inputs",
         nargs="+",
         metavar="INPUT",
-        help="logs of nvprof (CSV, text, .nvvp), ncu (CSV, text, .ncu-rep) or nsys (CSV, text), packed with gzip "
-        "or zstd or not; "
-        "run directories of `eprof run`, or 'patterns'; several are joined",
+        help="logs of nvprof (CSV, text, .nvvp), ncu (CSV, text, .ncu-rep) or nsys (CSV, text, JSON, .sqlite), packed "
+        "with gzip or zstd or not; run directories of `eprof run`, or 'patterns'; several are joined",
     )
     add_pricing(parser, "the one made for this GPU; see `eprof costs`")
     parser.add_argument(

@@ -151,6 +151,17 @@ def _end(number: int, _: object) -> None:
     raise KeyboardInterrupt(number)
 
 
+def ended_by(err: KeyboardInterrupt) -> signal.Signals:
+    """The signal that ended a command; the exit code is 128 and its number, whenever it came."""
+    return signal.Signals(err.args[0]) if err.args else signal.SIGINT
+
+
+def end_now() -> None:
+    """Let no further signal disturb the last words of a command that ends anyway."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def give_up_output() -> None:
     """Send what is still to be printed nowhere: standard output cannot take it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.cli_options import add_output, add_pricing, positive, seconds, whole
+from eprof.cli_output import ended_by
 from eprof.errors import CollectError, EprofError, LogError, UsageError, shortage
 from eprof.plain import printable
 
@@ -169,12 +170,18 @@ def _run(options: argparse.Namespace, outputs: Callable[[argparse.Namespace], li
     if not options.quiet:
         _say(_chosen(setup))
     session = running.session(setup, _show if sys.stderr.isatty() and not options.quiet else None)
-    status = session.run()
-    for warning in dict.fromkeys(session.warnings):
-        _say(warning)
-    if status:
-        _hint(options)
-    return _report(options, session, wanted, deliver, status)
+    try:
+        status = session.run()
+        for warning in dict.fromkeys(session.warnings):
+            _say(warning)
+        if status:
+            _hint(options)
+        return _report(options, session, wanted, deliver, status)
+    except KeyboardInterrupt as err:
+        number = ended_by(err)
+        shown = _short(Path(session.directory.path))
+        _say(f"ended by {number.name}; the raw logs are kept in {shown}; `eprof report {shown}` makes the report.")
+        return 128 + number
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -278,9 +285,6 @@ def _report(
     except EprofError as err:
         _say(f"{str(err).rstrip('.')}. The raw logs are kept; `eprof report {shown}` makes the report again.")
         return status or 1
-    except KeyboardInterrupt:
-        _say(f"interrupted; the raw logs are kept in {shown}; `eprof report {shown}` makes the report.")
-        return 130
     except (MemoryError, ImportError, RuntimeError, AttributeError) as err:
         short = shortage(err)
         if short is None:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from eprof import checks, counters, counts, times
+from eprof import advice, checks, counters, counts, times
 from eprof.arrays import columns_of, framed, marks_of
 from eprof.clocks import Clocks, clocks_of
 from eprof.clocks import priced as priced_at
@@ -276,13 +277,22 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     profiler = counters.profiler_of(counter_names)
     if both and (by_name or len({counters.find(profiler, one).name for one in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
-    if by_name and not both:
-        both = list(by_name)
-    asked = f"; it may be {_list(both, 'or')}" if both else ""
+    definitions = [one for one in counters.definitions() if one.profiler == profiler]
+    offered = [one for definition in definitions for one in definition.capabilities]
+    may_be = both or [one for one in by_name if one in offered]
+    asked = f"; it may be {_list(may_be, 'or')}" if may_be else ""
     raise DefinitionError(
         f"The compute capability of {name or 'the GPU'} is not known{asked}. "
-        "Say it with --capability (for example --capability 3.5)."
+        f"Say it with --capability (for example --capability {(may_be or offered)[0]})."
     )
+
+
+def may_be(label: str | None) -> tuple[str | None, ...]:
+    """The compute capabilities that the device of a label may have, as far as its name tells; (None,): any."""
+    told = ncu.capability_of_label(label or "")
+    name, _ = _split_label(label)
+    by_name = counters.capability_of(name) if name else ()
+    return (told,) if told else by_name or (None,)
 
 
 def _by_user(name: str | None, capability: str) -> str:
@@ -428,9 +438,12 @@ class Energy:
                 f"--time {self.total_s:g} is the time of all kernels together, and nothing tells how {unknown} of them "
                 "share it: their own time and constant energy are not known; give --time KERNEL=SECONDS, or a trace."
             )
+        devices = [counted.device for counted in self.profile.counted]
+        known = [(device.capability,) if device.capability else may_be(device.label) for device in devices]
+        ways = advice.commands(advice.TIMES, chain.from_iterable(known))
         return (
             f"The time of {unknown} of {len(self.counts.kernels)} kernels is not known, nor is their constant energy; "
-            "give times along with the log (nvprof --print-gpu-trace --csv, nsys stats), or --time."
+            f"give times along with the log ({ways}), or --time."
         )
 
     def _unpriced(self) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from eprof import advice
 from eprof.counters import Definition, TimePair
 from eprof.counts import Sheet
 from eprof.errors import UsageError
@@ -44,7 +45,8 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
     marks = kernels["time_marks"][got].astype("int64") & ~int(Mark.MISSING)
     kernels.loc[got, "time_marks"] = marks | int(Mark.ESTIMATED) | np.where(low[got], int(Mark.MISSING), 0)
     timed = replace(launches, kernels=kernels)
-    return timed, _phrase(number[got], spread[got], need.size), _warnings(launches, found, spread)
+    warnings = _warnings(launches, found, spread, advice.commands(advice.TIMES, definition.capabilities))
+    return timed, _phrase(number[got], spread[got], need.size), warnings
 
 
 def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
@@ -98,7 +100,7 @@ def _phrase(number: npt.NDArray[np.int64], spread: Floats, kernels: int) -> str:
     return f"recovered from {pairs} pair{'s' if high > 1 else ''} of counters (bytes over rate){whose}{agree}"
 
 
-def _warnings(launches: Launches, found: Floats, spread: Floats) -> tuple[str, ...]:
+def _warnings(launches: Launches, found: Floats, spread: Floats, better: str) -> tuple[str, ...]:
     apart = np.where(np.isnan(found), 0.0, spread)
     if not (apart > _SPREAD).any():
         return ()
@@ -108,7 +110,7 @@ def _warnings(launches: Launches, found: Floats, spread: Floats) -> tuple[str, .
     which = f"for {number} kernels, most " if number > 1 else ""
     return (
         f"The times that pairs of counters imply lie more than {_SPREAD:.0%} apart {which}in `{kernel}` "
-        f"({apart[worst]:.0%}); the median is used. A trace (nvprof --print-gpu-trace --csv) or --time is better.",
+        f"({apart[worst]:.0%}); the median is used. A trace ({better}) or --time is better.",
     )
 
 

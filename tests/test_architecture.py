@@ -29,7 +29,7 @@ ROOMS = [
     ["report", "console", "export", "export_roofline", "listing"],
     ["api", "variants", "cli", "__main__", "writing"],
 ]
-HALL = {"arrays", "errors", "marks", "vocabulary", "definition", "resources", "plain", ""}
+HALL = {"advice", "arrays", "errors", "marks", "vocabulary", "definition", "resources", "plain", ""}
 RANK = {module: rank for rank, room in enumerate(ROOMS) for module in room}
 
 

@@ -192,10 +192,15 @@ def test_messages_that_nobody_can_read_stop_nothing(log, tmp_path):
 @pytest.mark.parametrize("kilobytes", [40_000, 200_000])
 def test_too_little_memory_is_one_sentence(log, kilobytes, tmp_path):
     done = report_cold(log, "-q", "-o", "a.json", cwd=tmp_path, before=limited(resource.RLIMIT_AS, kilobytes << 10))
-    # How much is enough depends on the versions of libraries.
-    if done.returncode:
-        says(done, 1, "there is not enough memory; allow more (`ulimit -v`)")
-        assert not (tmp_path / "a.json").exists()
+    says(done, 1, "there is not enough memory; allow more (`ulimit -v`)")
+    assert not (tmp_path / "a.json").exists() and not hidden(tmp_path)
+
+
+def test_a_limit_on_memory_that_is_enough_changes_nothing(log, tmp_path):
+    done = report_cold(log, "-q", "-o", "a.json", cwd=tmp_path, before=limited(resource.RLIMIT_AS, 4 << 30))
+    assert done.returncode == 0, done.stderr
+    counted = {one["name"]: one["counts"]["integer"]["value"] for one in told(tmp_path / "a.json")["kernels"]}
+    assert counted == {f"kernel_{i}()": 2 * (100 + i) for i in range(3)}
 
 
 def test_one_log_too_large_for_the_memory_is_not_left_out_of_the_total(log, tmp_path):

@@ -323,7 +323,7 @@ def test_a_log_that_stops_early(tmp_path):
         (b"==PROF== Connected to process 5 (/x)\n", "ncu watched 1 process but wrote no table"),
         (b'"ID","Process ID","Process Name"\n"0","1","x"\n', "the table of ncu (line 1) has no kernels"),
         (b"Time (%),Total Time (ns),Num Calls,Name\n1,2,3,f\n", "the log has tables of nsys but none of kernels"),
-        (b"hello\nworld\n", "no nvprof table was found in 2 lines (one says: hello)"),
+        (b"hello\nworld\n", "no table of nvprof, ncu or nsys was found in 2 lines (one says: hello)"),
         (METRICS.encode() + b"\n", "a table begins but has no rows"),
         (b"SQLite format 3\0" + bytes(100), "the database is damaged or cut off"),
     ],

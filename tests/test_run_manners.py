@@ -333,3 +333,125 @@ def test_a_setting_is_one_of_the_table_made_for_the_gpu(bench):
     done = bench.run("--efficiency", "0.5", bench.script("touch ran\n"))
     assert done.returncode == 2 and "--efficiency is for simulated devices" in done.stderr
     assert not (bench.folder / "ran").exists()
+
+
+# ------------------------------------------------------------------------------------- one exit code for a signal
+
+ENDING = [("INT", 130), ("TERM", 143), ("HUP", 129)]
+# `eprof ARGUMENTS` with one of its functions, which tells that it was reached and then takes long.
+HELD = """
+import pathlib, sys, time
+from eprof import cli
+import {module} as module
+own = module.{name}
+def slowly(*arguments, **options):
+    {before}
+    pathlib.Path("reached").touch()
+    time.sleep(20)
+    return own(*arguments, **options)
+module.{name} = slowly
+cli.main(sys.argv[1:])
+"""
+
+
+def held(bench, place, *words, before="pass"):
+    """`eprof run WORDS`, started from nothing, that stops in a function ("module:name") until a signal comes."""
+    module, _, name = place.partition(":")
+    code = HELD.format(module=module, name=name, before=before)
+    running = subprocess.Popen(
+        [bench.command()[0], "-c", code, "run", *words], cwd=bench.folder, env=bench.environment(), text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    bench.await_file("reached")
+    return running
+
+
+def ended(running, name):
+    running.send_signal(getattr(signal, f"SIG{name}"))
+    _, err = running.communicate(timeout=30)
+    assert "Traceback" not in err, err
+    return running.returncode, err
+
+
+@pytest.mark.parametrize(("name", "code"), ENDING)
+def test_a_signal_while_the_profiler_is_looked_for(bench, name, code):
+    bench.nvprof()
+    bench.script("touch ran\n")
+    smi = bench.bin / "nvidia-smi"
+    smi.write_text(f"#!/bin/sh\ntouch {bench.folder}/reached\nexec sleep 20\n")
+    running = bench.start("./program", start_new_session=True)
+    bench.await_file("reached")
+    status, err = ended(running, name)
+    assert status == code
+    assert len(err.splitlines()) == 1 and err.startswith("eprof: "), err
+    assert not (bench.folder / "ran").exists() and not list(bench.folder.glob("*.eprof"))
+
+
+@pytest.mark.parametrize(("name", "code"), ENDING)
+@pytest.mark.parametrize("profiler", ["simulator", "nvprof", "ncu"])
+def test_a_signal_while_the_profiler_runs(bench, profiler, name, code):
+    getattr(bench, profiler)()
+    bench.script(emit(block()) + ": > ready; exec sleep 20\n")
+    running = bench.start("--no-report", "./program", start_new_session=True)
+    bench.await_file("ready")
+    status, err = ended(running, name)
+    assert status == code, err
+    assert bench.manifest()["status"] == "partial"
+
+
+@pytest.mark.parametrize(("name", "code"), ENDING)
+@pytest.mark.parametrize("place", ["eprof.api:load", "eprof.profile:build", "eprof.report:html", "eprof.writing:_move"])
+def test_a_signal_while_logs_are_read_and_a_report_is_written(simulated, place, name, code):
+    """The program has ended by itself with 3: what eprof still does is ended by the signal, and says so."""
+    program = simulated.script(emit(block()) + "exit 3\n")
+    running = held(simulated, place, program)
+    status, err = ended(running, name)
+    assert status == code, err
+    assert f"ended by SIG{name}; the raw logs are kept in program.eprof" in err
+    assert simulated.manifest()["measurements"][0]["kernels"] == 1
+    folder = simulated.folder / "program.eprof"
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+# Of the times that eprof looks for signals, the last is behind the last measurement.
+LATE = """
+import signal, sys
+from eprof import cli
+from eprof.collect.signals import Signals
+own, calls = Signals.drain, []
+def drain(signals):
+    calls.append(signals)
+    if len(calls) == {call}:
+        signal.raise_signal(signal.SIG{name})
+    own(signals)
+Signals.drain = drain
+cli.main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), ENDING)
+@pytest.mark.parametrize("call", [1, 2])
+@pytest.mark.parametrize("own", [0, 3])
+def test_a_signal_while_no_program_runs_is_not_lost(simulated, call, own, name, code):
+    program = simulated.script(emit(block()) + f"exit {own}\n")
+    done = subprocess.run(
+        [simulated.command()[0], "-c", LATE.format(call=call, name=name), "run", "--no-report", program],
+        cwd=simulated.folder, env=simulated.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=60,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert f"Interrupted by SIG{name}" in done.stderr and "Traceback" not in done.stderr
+    assert simulated.manifest()["status"] == ("partial" if call == 1 else "complete")
+
+
+def test_a_second_signal_does_not_cut_the_last_words_short(simulated):
+    program = simulated.script(emit(block()))
+    running = held(simulated, "eprof.api:load", program)
+    running.send_signal(signal.SIGTERM)
+    for _ in range(200):
+        running.send_signal(signal.SIGHUP)
+        if running.poll() is not None:
+            break
+        time.sleep(0.001)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode in (129, 143) and "Traceback" not in err, err

@@ -85,7 +85,7 @@ class Session:
         self.measurements: list[dict[str, Any]] = []
         self.status: int | None = None
         self.launches: int | None = None
-        self._lost = False
+        self._lost = self._is_stopped = self._is_ours = False
         self.run_now = self.runs_planned = 1
         self.started = _now()
 
@@ -97,6 +97,10 @@ class Session:
         try:
             with held() as signals:
                 complete = self._measure_all(todo, signals)
+            # What was held back after the last measurement is not to be lost.
+            if signals.stopped_by is not None and not self._is_stopped:
+                self.warnings.append(f"Interrupted by {signals.stopped_by.name} after the last measurement.")
+                self.status = 128 + signals.stopped_by
         finally:
             self._save(COMPLETE if complete else PARTIAL)
         return self.status or 0
@@ -125,7 +129,7 @@ class Session:
                 return False
             signals.drain()
             if signals.stopped_by is not None:
-                self._stopped(signals.stopped_by)
+                self._stopped(signals.stopped_by, signals.between)
                 return False
             if not good:
                 return False
@@ -139,9 +143,11 @@ class Session:
         self.warnings.append(f"No {what} measurement: {reason}")
         self.status = self.status or 1
 
-    def _stopped(self, number: signal.Signals) -> None:
+    def _stopped(self, number: signal.Signals, between: bool) -> None:
+        """Note the signal that ended the run; the program that it was sent on to may have answered with a code."""
+        self._is_stopped = True
         self.warnings.append(f"Interrupted by {number.name}: the run is not complete, and what was collected is kept.")
-        if not self.status:
+        if between or self._is_ours or not self.status:
             self.status = 128 + number
 
     def _prepare(self, what: str, number: int) -> Step:
@@ -328,8 +334,8 @@ class Session:
         if verdict.kernels is not None and self.launches is None and not (verdict.goes_on and not verdict.kernels):
             self.launches = verdict.kernels
         failed = verdict.failed or self._lost
-        if failed:
-            self.status = self.status or 1
+        if failed and not self.status:
+            self.status, self._is_ours = 1, True
         return not (failed or ended.timed_out or status > 128 or (verdict.kernels == 0 and not verdict.goes_on))
 
     def _save(self, status: str) -> None:

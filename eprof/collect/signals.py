@@ -25,6 +25,7 @@ class Signals:
     def __init__(self, waited: frozenset[signal.Signals], old_mask: set[signal.Signals], own_group: bool) -> None:
         self.waited, self.old_mask, self.own_group = waited, old_mask, own_group
         self.stopped_by: signal.Signals | None = None
+        self.between = False  # whether that came while no program was running, so that none could answer it
 
     def wait(self, seconds: float) -> tuple[signal.Signals, bool] | None:
         """The next signal within `seconds` and whether it must be sent on to the program; None if there is none."""
@@ -39,8 +40,10 @@ class Signals:
 
     def drain(self) -> None:
         """Take note of the signals that came while no program was running."""
+        before = self.stopped_by
         while self.wait(0.0) is not None:
             pass
+        self.between = self.between or self.stopped_by is not before
 
 
 @contextmanager

@@ -1,8 +1,11 @@
 """Logs as they were read, kept as Parquet: the second report on a large log does not read its text again.
 
 An entry is found by the content of the log (SHA-256), by what was asked of the reader, and by the reader's own code. So
-that a large file need not be hashed to find its entry, the path, size, time of change and inode of the file that was
-read are remembered with its hash, as git does; a file that was changed a moment before is not trusted with that.
+that a large file need not be hashed to find its entry, the path, size, times of change and inode of the file that was
+read are remembered with its hash, as git does; a file that was changed a moment before is not trusted with that. Of the
+times, that of the content (mtime) can be put back by anybody, that of the inode (ctime) cannot.
+
+Who can write into the folder can make every later report say what he likes: one that others can write to is not used.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pandas as pd
@@ -28,6 +33,8 @@ SMALLEST_BYTES = 8 << 20
 _LARGEST_BYTES = 4 << 30
 _SETTLED_S = 2.0
 _ABANDONED_S = 86400.0
+_STAMPS = "stamps"
+_OURS = stat.S_IRWXU
 _LISTED = (
     "path",
     "format",
@@ -57,13 +64,30 @@ def place() -> Path | None:
         return None
 
 
+def refusal(folder: Path) -> str | None:
+    """Why a folder is not used as the cache: others than this user can write to it. None if nobody else can."""
+    for place in (folder, folder / _STAMPS):
+        try:
+            found = place.stat()
+        except (OSError, ValueError):
+            continue
+        if found.st_uid != os.geteuid():
+            return (
+                f"the cache {place} belongs to another user, so it is not used; name one of your own with EPROF_CACHE, "
+                "or none with EPROF_CACHE=off"
+            )
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return f"others can write to the cache {place}, so it is not used; run `chmod -R go-w {quote(str(folder))}`"
+    return None
+
+
 @dataclass(frozen=True)
 class Stamp:
-    """What tells that a file is the one that was read: its path, size, time of change and inode."""
+    """What tells that a file is the one that was read: its path, size, inode, and when content and inode changed."""
 
     path: str
     size: int
-    changed_ns: int
+    changed_ns: tuple[int, int]
     inode: tuple[int, int]
 
     @staticmethod
@@ -75,7 +99,8 @@ class Stamp:
             return None
         if not path.is_file() or found.st_size < SMALLEST_BYTES:
             return None
-        return Stamp(str(path.resolve()), found.st_size, found.st_mtime_ns, (found.st_dev, found.st_ino))
+        changed_ns = (found.st_mtime_ns, found.st_ctime_ns)
+        return Stamp(str(path.resolve()), found.st_size, changed_ns, (found.st_dev, found.st_ino))
 
     @property
     def name(self) -> str:
@@ -85,7 +110,7 @@ class Stamp:
     @property
     def is_settled(self) -> bool:
         """Whether a change after the reading would show: not if the file was changed only just now, or in future."""
-        return self.changed_ns / 1e9 < time.time() - _SETTLED_S
+        return max(self.changed_ns) / 1e9 < time.time() - _SETTLED_S
 
 
 @dataclass(frozen=True)
@@ -98,7 +123,7 @@ class Cache:
     def get(self, stamp: Stamp) -> Log | None:
         """The log in the file that `stamp` is of, if it was read before."""
         with contextlib.suppress(Exception):  # a damaged entry can be wrong in any way
-            known = self.folder / "stamps" / stamp.name
+            known = self.folder / _STAMPS / stamp.name
             if stamp.is_settled and known.is_file():
                 return self._load(self._entry(stamp.size, known.read_text()), stamp)
             if next(self.folder.glob(f"{stamp.size}-*-{self.asked}"), None) is not None:
@@ -112,7 +137,7 @@ class Cache:
             return
         with contextlib.suppress(OSError, pa.ArrowException):
             self._save(log, self._entry(stamp.size, log.sha256))
-            _write(self.folder / "stamps" / stamp.name, log.sha256)
+            _write(self.folder / _STAMPS / stamp.name, log.sha256)
             self._prune()
 
     def _entry(self, size: int, sha256: str) -> Path:
@@ -122,7 +147,7 @@ class Cache:
         """Write an entry beside its place, then rename: others see the whole of it or nothing."""
         if entry.is_dir():
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=_OURS, parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(dir=self.folder, prefix=".new-"))
         from pyarrow import parquet  # slow to load, and of no use to a short log
 
@@ -159,7 +184,7 @@ class Cache:
         # A cache that may only be read is of use too.
         with contextlib.suppress(OSError):
             os.utime(entry)  # the order of last use, for pruning
-            _write(self.folder / "stamps" / stamp.name, log.sha256)
+            _write(self.folder / _STAMPS / stamp.name, log.sha256)
         return replace(log, path=stamp.path)
 
     def _prune(self) -> None:
@@ -202,7 +227,7 @@ def _hash(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=_OURS, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_text(text)
     beside.replace(path)

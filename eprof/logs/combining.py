@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from eprof import advice
 from eprof.logs import copies, spelling
 from eprof.logs.gathering import named, together
 from eprof.logs.header import SUMMARY, TRACE
@@ -305,7 +306,7 @@ def _place(
         if len(known) > 1 and nowhere.any():
             warnings.append(
                 f"{int(nowhere.sum())} rows of {table.kind} do not tell their device, and there are {len(known)} "
-                f"({', '.join(known[:_EXAMPLES])}), so they were not used; make a log with --print-gpu-trace"
+                f"({', '.join(known[:_EXAMPLES])}), so they were not used; make a log with `{advice.trace(table.kind)}`"
             )
             table = table.chosen(~nowhere)
         if len(table.rows):

@@ -18,7 +18,7 @@ from typing import Any
 
 from eprof.errors import LogError, ShortageError, UsageError, shortage
 from eprof.logs import read
-from eprof.logs.cache import Cache, Stamp, asked
+from eprof.logs.cache import Cache, Stamp, asked, refusal
 from eprof.logs.table import Log
 from eprof.logs.threads import cores
 from eprof.logs.workers import in_order
@@ -29,6 +29,7 @@ _MANY_BYTES, _MANY_FILES = 96 << 20, 400
 _AT_ONCE = 32
 # What a Dask cluster on this machine needs at least.
 _DASK_FILES, _DASK_BYTES = 256, 2 << 30
+_LOOPBACK = "127.0.0.1"
 Read = Log | LogError
 Progress = Callable[[int, int], None]
 
@@ -52,6 +53,11 @@ class Reading:
     def _asked(self) -> str:
         return asked(self.columns, self.names, self.keep, self.parts)
 
+    @cached_property
+    def refused(self) -> str | None:
+        """Why the cache is not used; None if it is, or if there is none."""
+        return None if self.cache is None else refusal(self.cache)
+
     def __call__(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
         """Read one log, or take it from the cache. Raises LogError. progress: is told how many bytes more were read."""
         if is_pipe(path):
@@ -67,7 +73,7 @@ class Reading:
     def _kept(self, path: Path, progress: Callable[[int], None] | None) -> Log:
         """The log from the cache, where it is kept if it is worth it."""
         stamp = None if self.cache is None else Stamp.of(path)
-        if self.cache is None or stamp is None:
+        if self.cache is None or stamp is None or self.refused is not None:
             return self._read(path, progress)
         cache = Cache(self.cache, self._asked)
         log = cache.get(stamp)
@@ -244,7 +250,12 @@ def _client(scheduler: str) -> Any:
     try:
         if scheduler == "local":
             _enough()
-            own = library.LocalCluster(n_workers=cores(), threads_per_worker=1, dashboard_address=":0")
+            # Whoever reaches a cluster needs no password: nothing of it is to be reached from outside, and Dask's
+            # pages, which otherwise listen on all addresses, are left out (what is left of them: its health).
+            own = library.LocalCluster(
+                n_workers=cores(), threads_per_worker=1, host=_LOOPBACK, dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": f"{_LOOPBACK}:0"},
+            )  # fmt: skip
             return library.Client(own)
         _answers(scheduler)
         return library.Client(scheduler, timeout="10s")

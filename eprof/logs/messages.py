@@ -28,6 +28,7 @@ def _sign(pattern: str, cause: str, cure: str, note: str | None = None) -> Sign:
 
 
 _AGAIN = "profile again"
+_UNSUPPORTED = "not supported on devices with compute capability "
 # The first that occurs in a log without a table explains it: causes before consequences.
 SIGNS = (
     _sign(
@@ -42,9 +43,15 @@ SIGNS = (
         "profile with Nsight Compute (ncu) there",
     ),
     _sign(
-        r"not supported on devices with compute capability (?P<detail>[\d.]+)",
+        "|".join(_UNSUPPORTED + capability for capability in (r"7\.5", "8", "9", "10", "11", "12")),
         "nvprof collects no counters on GPUs of this compute capability",
         "profile with Nsight Compute (ncu) there",
+        "nvprof skipped a device that it cannot profile",
+    ),
+    _sign(
+        _UNSUPPORTED + r"(?P<detail>[\d.]+)",
+        "this version of nvprof collects no counters on GPUs of this compute capability",
+        "profile with the nvprof of an older CUDA toolkit there",
         "nvprof skipped a device that it cannot profile",
     ),
     _sign("ERR_NVCMPGPU", "counters of a mining GPU cannot be read", "profile on another GPU"),
@@ -142,10 +149,16 @@ SIGNS = (
         "nvprof extrapolated some event values from a part of the GPU: usable, but less exact",
     ),
     _sign(
-        r'(?:Event|Metric) "(?P<detail>[^"]*)" cannot be found',
+        r'(?:Event|Metric) "(?P<detail>[^"]+)" cannot be found',
         "this GPU has none of the counters that were asked for (`{detail}` is one)",
         "ask for those that `nvprof --query-metrics --query-events` lists",
         "this GPU does not have all counters that were asked for (`{detail}` is one)",
+    ),
+    _sign(
+        "(?:Event|Metric).* cannot be found",
+        "this GPU has none of the counters that were asked for",
+        "ask for those that `nvprof --query-metrics --query-events` lists",
+        "this GPU does not have all counters that were asked for",
     ),
     _sign(
         r"CPU profiling result",

@@ -414,6 +414,9 @@ def not_known(parts: Sequence[Part]) -> Iterable[str]:
     if not parts or any(counting(part.units) for part in parts):
         return
     names = [name for name in dict.fromkeys(name for part in parts for name in part.metrics) if name not in TIMES]
+    if not names:
+        yield "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"
+        return
     names.sort(key=lambda name: name.startswith(ASIDE))
     rates = [name for name in names if not name.startswith(ASIDE) and _RATE.search(name)]
     only = f"{len(rates)} are percentages or rates a cycle, which are no counts; " if rates else ""

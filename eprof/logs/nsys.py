@@ -1,4 +1,8 @@
-"""Times of kernels from `nsys stats`, as CSV or as text: exact totals, no counters; a trace tells the device too."""
+"""Times of kernels from `nsys stats`, as CSV or as text: exact totals, no counters; a trace tells the device too.
+
+Numbers of the text form are grouped as the user's locale says: `nsys_numbers`. The JSON form is read by `nsys_json`,
+the database that `nsys` makes of a report by `nsys_sqlite`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from eprof.logs.header import split
+from eprof.logs.nsys_numbers import Numbers
 from eprof.logs.table import Table, categories, framed, name_column
 
 KIND = "nsys-summary"
@@ -40,8 +45,9 @@ _ASIDE = re.compile(
     r"\s*(?:(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)"
     r"|\[\d/\d\] Executing '\w+' stats report|\*\* .*\(\w+\):\s*$)"
 )
-_NUMBER = re.compile(r"(?:\d{1,30}|\d{1,3}(?:,\d{3}){1,9})(\.\d*)?")
-_WHOLE = re.compile(r"\d{1,12}|\d{1,3}(?:,\d{3}){1,3}")
+_WORDS = re.compile(r"[ \t]+")
+_ENGLISH = Numbers(".")  # of CSV and JSON, whatever the locale
+_MOST_LAUNCHES = 10**12
 _CUT = "…"
 
 
@@ -57,9 +63,30 @@ class Shape:
     spans: tuple[tuple[int, int], ...] | None = None
 
     @property
+    def unit(self) -> str:
+        """The unit of the time: "ns", "us", "ms" or "s"."""
+        return self.time.rpartition("(")[2].rstrip(")").removesuffix("ec")
+
+    @property
     def scale(self) -> float:
         """Seconds in the unit of the time."""
-        return _SCALE[self.time.rpartition("(")[2].rstrip(")").removesuffix("ec")]
+        return _SCALE[self.unit]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the time can have no decimals: nanoseconds that are no average."""
+        return self.unit == "ns" and self.kind != LAUNCHED
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Launches of a kernel and the seconds that they took together (NaN: not known). part: their stream, if asked."""
+
+    name: str
+    device: str | None
+    launches: int
+    time_s: float
+    part: str | None = None
 
 
 def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> Shape | None:
@@ -87,6 +114,7 @@ class Nsys:
     found: dict[str, dict[tuple[str, str | None], list[float]]] = field(default_factory=dict)
     shape: Shape | None = None
     heading: str | None = None
+    numbers: Numbers = field(default_factory=Numbers)
     others: int = 0
     text: int | None = None
     foreign: int | None = None
@@ -107,7 +135,12 @@ class Nsys:
             return True
         if self.shape is None:
             return self.heading is not None or _ASIDE.match(line) is not None
-        return self._row(self.shape, _cells(line, self.shape) if self.shape.spans else split(line))
+        if not self.shape.spans:
+            return self.row(self.shape, split(line))
+        fields = _below(line, self.shape.spans)
+        if fields is None and self.numbers.has_blanks:
+            return False  # where numbers hold blanks, words do not tell the columns
+        return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
 
     def _header(self, number: int, names: Sequence[str]) -> None:
         self.shape, self.heading = shape_of(names), None
@@ -123,58 +156,48 @@ class Nsys:
         else:
             self.heading = None
 
-    def _row(self, shape: Shape, fields: Sequence[str]) -> bool:
+    def row(self, shape: Shape, fields: Sequence[str]) -> bool:
+        """Take a row of a table; whether its time and its launches are numbers."""
         if len(fields) != len(shape.columns):
             return False
-        row = dict(zip(shape.columns, (one.strip() for one in fields), strict=True))
-        time, launches = row[shape.time], row[shape.launches] if shape.launches else "1"
-        if not _NUMBER.fullmatch(time) or not _WHOLE.fullmatch(launches):
+        row = dict(zip(shape.columns, (cell.strip() for cell in fields), strict=True))
+        numbers, is_text = _ENGLISH, shape.spans is not None
+        if is_text:
+            numbers = self.numbers
+            numbers.look(cell for column, cell in row.items() if column != shape.name)
+        time = numbers.value(row[shape.time], is_text and shape.is_whole)
+        launches = numbers.value(row[shape.launches], is_text) if shape.launches else 1.0
+        if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
             return False
         if _is_kernel(row, row[shape.name]):
-            many = int(launches.replace(",", ""))
-            seconds = float(time.replace(",", "")) * shape.scale
-            self.add(
-                shape, row[shape.name], row.get("Device"), many, seconds * many if shape.kind == LAUNCHED else seconds
-            )
+            many = launches if shape.kind == LAUNCHED else 1.0
+            self.add(shape, row[shape.name], row.get("Device"), int(launches), time * shape.scale * many)
         else:
             self.others += 1
         return True
 
-    def add(self, shape: Shape, name: str, device: str | None, launches: float, seconds: float) -> None:
+    def add(self, shape: Shape, name: str, device: str | None, launches: int, seconds: float) -> None:
         """Launches of a kernel and the time that they took together."""
         own = self.found.setdefault(shape.kind, {}).setdefault((name, device or None), [0, 0.0])
         own[0] += launches
         own[1] += seconds
 
     @property
-    def kernels(self) -> list[tuple[str, str | None, float, float]]:
-        """Name, device, launches and seconds of each kernel, from the best table that there is."""
+    def kernels(self) -> list[Timed]:
+        """The kernels, from the best table that there is."""
         best = next((self.found[kind] for kind in _BEST if kind in self.found), {})
-        return [(name, device, launches, seconds) for (name, device), (launches, seconds) in best.items()]
+        return [Timed(name, device, int(many), time_s) for (name, device), (many, time_s) in best.items()]
 
     def table(self) -> Table:
         """The times; there must be some."""
-        names, devices, launches, seconds = zip(*self.kernels, strict=True)
-        known = sorted({one for one in devices if one is not None})
-        place = {name: number for number, name in enumerate(known)}
-        codes = np.array([-1 if one is None else place[one] for one in devices], dtype=np.int64)
-        rows = framed(
-            {
-                "device": pd.Categorical.from_codes(codes, dtype=categories(tuple(known)), validate=False),
-                "kernel": name_column(names),
-                "run": np.zeros(len(names), dtype=np.int64),
-                "launches": np.array(launches, dtype=np.int64),
-                "time_s": np.array(seconds, dtype=np.float64),
-            }
-        )
-        return Table(KIND, rows, pd.DataFrame(index=rows.index), {})
+        return table_of(self.kernels)
 
     def notes(self) -> Iterable[str]:
         """Sentences for a log whose times were read."""
         kinds = [one for one in _BEST if one in self.found]
         if len(kinds) > 1:
             yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
-        cut = sum(name.endswith(_CUT) for name, *_ in self.kernels)
+        cut = sum(kernel.name.endswith(_CUT) for kernel in self.kernels)
         if cut:
             yield (
                 f"nsys cut {cut} names of kernels off in its text (they end in {_CUT}): kernels alike up to there "
@@ -195,10 +218,34 @@ def _is_kernel(row: Mapping[str, str], name: str) -> bool:
     return bool(name) and row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
 
 
-def _cells(line: str, shape: Shape) -> list[str]:
-    """The fields of a row of text: those below the dashes, or, if it does not keep to them, its words."""
-    spans = shape.spans or ()
+def _below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
+    """The fields of a row of text, which stand below the dashes; None if it does not keep to them."""
     gaps = [line[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
     if any(gap.strip() for gap in gaps) or line[: spans[0][0]].strip():
-        return line.split(None, len(spans) - 1)
+        return None
     return [line[start:end] for start, end in (*spans[:-1], (spans[-1][0], len(line)))]
+
+
+def table_of(kernels: Sequence[Timed]) -> Table:
+    """A table of times, a row for each of `kernels`, of which there must be some."""
+    names = [kernel.name for kernel in kernels]
+    parts = [kernel.part for kernel in kernels]
+    columns = {
+        "device": _category([kernel.device for kernel in kernels]),
+        "kernel": name_column(names),
+        "run": np.zeros(len(names), dtype=np.int64),
+        "launches": np.array([kernel.launches for kernel in kernels], dtype=np.int64),
+        "time_s": np.array([kernel.time_s for kernel in kernels], dtype=np.float64),
+    }
+    if any(part is not None for part in parts):
+        columns["part"] = _category(parts)
+    rows = framed(columns)
+    return Table(KIND, rows, pd.DataFrame(index=rows.index), {})
+
+
+def _category(words: Sequence[str | None]) -> pd.Categorical:
+    """A column of few different words; None is not told."""
+    known = sorted({word for word in words if word is not None})
+    place = {word: number for number, word in enumerate(known)}
+    codes = np.array([-1 if word is None else place[word] for word in words], dtype=np.int64)
+    return pd.Categorical.from_codes(codes, dtype=categories(tuple(known)), validate=False)

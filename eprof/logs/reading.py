@@ -1,7 +1,7 @@
 """From a file to a `Log`, or to one sentence on why there is none."""
 
 import os
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from io import BufferedReader, BytesIO
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from eprof.errors import LogError
 from eprof.logs import header as headers
-from eprof.logs import ncu, ncu_report, oclgrind, packing
+from eprof.logs import ncu, ncu_report, nsys_json, oclgrind, packing
 from eprof.logs.header import Header
 from eprof.logs.lines import Marks, Outcome, Walk
 from eprof.logs.sniff import SQLITE, refuse_foreign
@@ -21,6 +21,7 @@ from eprof.logs.table import Log
 from eprof.logs.threads import ahead, are_dear
 from eprof.resources import content
 
+Reader = Callable[[Source, Iterator[bytes], Container[str] | None, str | None, int], Log]
 _MOST_COLUMNS = 1 << 20  # bytes of a file of column names
 
 
@@ -71,19 +72,19 @@ def _read(
     """As `read`, from an open file."""
     head = _unpacked_head(source)
     if head.startswith(SQLITE):
-        return read_sqlite(source, keep)
+        return read_sqlite(source, keep, parts)
     if head.startswith(ncu_report.MAGIC):
         return ncu_report.read(source, keep)
-    if columns is None and ncu.is_in(head):
-        return ncu.read(source, blocks(source, tuning), keep, parts, tuning.fold_rows)
+    if columns is None and (reader := _other_reader(head)) is not None:
+        return reader(source, blocks(source, tuning), keep, parts, tuning.fold_rows)
     size = os.fstat(source.handle.fileno()).st_size
     if oclgrind.MARK.encode() in source.head or size > len(source.head) and oclgrind.is_in(source.path):
         return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), keep)
     refuse_foreign(source.path, head)
     pieces = blocks(source, tuning)
     first = next(pieces, b"")
-    if columns is None and ncu.is_in(first):
-        return ncu.read(source, chain([first], pieces), keep, parts, tuning.fold_rows)
+    if columns is None and (reader := _other_reader(first)) is not None:
+        return reader(source, chain([first], pieces), keep, parts, tuning.fold_rows)
     store = Store(names, keep, tuning.fold_rows, parts)
     few = tuning.chunk_bytes if packing.kind(source.head) is None else tuning.fast_from
     store.later.at_once = size < few or are_dear()
@@ -93,10 +94,29 @@ def _read(
         for block in marks if store.later.at_once else ahead(marks, walk.foresee):
             walk.feed(block)
         walk.close(source.ends_with_newline)
-    if columns is None and walk.seen.foreign and not store.tables():
-        with (again := open_source(source.path)).handle:
-            return ncu.read(again, blocks(again, tuning), keep, parts, tuning.fold_rows)
+    if columns is None and not store.pieces:
+        late: Reader | None = ncu.read if walk.seen.foreign else None
+        if late is None and not walk.seen.messages.profiled:
+            late = _late_reader(source.path, tuning)
+        if late is not None:
+            with (again := open_source(source.path)).handle:
+                log = late(again, blocks(again, tuning), keep, parts, tuning.fold_rows)
+            source.lacks_bytes |= again.lacks_bytes
+            return log
     return _log(source, store, walk.seen, columns is not None)
+
+
+def _other_reader(block: bytes) -> Reader | None:
+    """Who reads a log with such a block, if it is not of nvprof."""
+    if ncu.is_in(block):
+        return ncu.read
+    return nsys_json.read if nsys_json.is_in(block) else None
+
+
+def _late_reader(path: str | Path, tuning: Tuning) -> Reader | None:
+    """The same for a log without any table of nvprof, which may have others behind much other text."""
+    with (source := open_source(path)).handle:
+        return next(filter(None, map(_other_reader, blocks(source, tuning))), None)
 
 
 def _unpacked_head(source: Source) -> bytes:
@@ -253,5 +273,6 @@ def _why_no_kernels(seen: Outcome, store: Store) -> str:
         )
     example = f" (one says: {seen.example_skipped})" if seen.example_skipped else ""
     return (
-        f"no nvprof table was found in {seen.lines} lines{example}; give a log made with `nvprof --csv --log-file FILE`"
+        f"no table of nvprof, ncu or nsys was found in {seen.lines} lines{example}; give the log as the profiler wrote "
+        "it"
     )

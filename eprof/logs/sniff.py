@@ -1,5 +1,7 @@
 """Which kinds of file are told apart by their first bytes, before any line is read."""
 
+from shlex import quote
+
 from eprof.errors import LogError
 from eprof.logs.stream import utf16
 
@@ -17,9 +19,16 @@ FORMATS = (
     "nsys-summary",
 )
 SQLITE = b"SQLite format 3\0"
+_NSYS = b"NVIDIA Tegra Profiler Report"
+_NSYS_NAMES = (".nsys-rep", ".qdrep")
+_NSYS_REPORT = (
+    "this is a report file of Nsight Systems, which only nsys reads; make a table of it with "
+    "`nsys stats --report cuda_gpu_kern_sum --format csv {file} > times.csv`, or a database with "
+    "`nsys export --type sqlite {file}`, and give that"
+)
 _FOREIGN = {
-    b"\x7fELF": "this is a program, not a log; run it under nvprof and give the log",
-    b"MZ": "this is a Windows program, not a log; run it under nvprof and give the log",
+    b"\x7fELF": "this is a program, not a log; profile it with `eprof run`, or give its log",
+    b"MZ": "this is a Windows program, not a log; profile it there, and give the log",
     b"PK\x03\x04": "this is a zip archive; unpack it and give the logs in it",
     b"BZh": "this is packed with bzip2; unpack it first (gzip and zstd are read as they are)",
     b"\xfd7zXZ": "this is packed with xz; unpack it first (gzip and zstd are read as they are)",
@@ -29,7 +38,7 @@ _FOREIGN = {
     b"%PDF": "this is a PDF; give the log as text",
     b"# CUDA_PROFILE_LOG_VERSION": "this is a log of CUDA's old command-line profiler (CUDA_PROFILE=1), not of nvprof; "
     "profile with nvprof --csv",
-    b"PAR1": "this is a Parquet file; give the log as nvprof wrote it",
+    b"PAR1": "this is a Parquet file; give the log as the profiler wrote it",
 }
 
 
@@ -40,5 +49,7 @@ def refuse_foreign(path: str, head: bytes) -> None:
     for magic, sentence in _FOREIGN.items():
         if head.startswith(magic) and (magic != b"MZ" or b"\0" in head):
             raise LogError(f"{path}: {sentence}")
+    if head.startswith(_NSYS) or (path.endswith(_NSYS_NAMES) and b"\0" in head):
+        raise LogError(f"{path}: {_NSYS_REPORT.format(file=quote(path))}")
     if b"\0" in head and not utf16(head) and head.strip(b"\0"):
-        raise LogError(f"{path}: this is a binary file of an unknown kind; give the log as nvprof wrote it")
+        raise LogError(f"{path}: this is a binary file of an unknown kind; give the log as the profiler wrote it")

@@ -1,4 +1,4 @@
-"""nvprof -o: a SQLite database. It tells kernels, their times, and metrics by number (counters/nvprof/numbers.toml)."""
+"""SQLite files: of nvprof -o, with kernels, times, and metrics by number (counters/nvprof/numbers.toml), of nsys."""
 
 import sqlite3
 import tempfile
@@ -13,7 +13,7 @@ import numpy as np
 from eprof import resources
 from eprof.definition import Document
 from eprof.errors import LogError
-from eprof.logs import packing
+from eprof.logs import nsys_sqlite, packing
 from eprof.logs.pieces import Array, Piece
 from eprof.logs.store import NO_DEVICE, Store
 from eprof.logs.stream import Source, unpacked
@@ -40,30 +40,32 @@ _COPY_TABLES = {
 }
 
 
-def read_sqlite(source: Source, keep: Container[str] | None = None) -> Log:
+def read_sqlite(source: Source, keep: Container[str] | None = None, parts: str | None = None) -> Log:
     """Read an export whose first bytes are those of a SQLite database, maybe packed with gzip. Raises LogError.
 
-    keep: the counters to hold, by name; None for all.
+    keep: the counters to hold, by name; None for all. parts: see `logs.read`.
     """
     if packing.kind(source.head) is None:
         for _ in source.chunks(_CHUNK):
             pass
-        return _read(source, Path(source.path), keep)
+        return _read(source, Path(source.path), keep, parts)
     with tempfile.NamedTemporaryFile(suffix=".nvvp") as whole:
         for piece in unpacked(source, source.chunks(_CHUNK), _CHUNK):
             whole.write(piece)
         if source.notes:
             raise LogError(f"{source.path}: {source.notes[0].partition(';')[0]}; copy the file again")
         whole.flush()
-        return _read(source, Path(whole.name), keep)
+        return _read(source, Path(whole.name), keep, parts)
 
 
-def _read(source: Source, path: Path, keep: Container[str] | None) -> Log:
+def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | None) -> Log:
     store = Store({}, keep)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
             base.text_factory = lambda text: text.decode("utf-8", "replace")
             tables = {name for (name,) in base.execute("select name from sqlite_master where type = 'table'")}
+            if nsys_sqlite.is_one(tables):
+                return nsys_sqlite.read(source, base, tables, parts)
             _check(source, tables)
             counted = [
                 name
@@ -76,7 +78,7 @@ def _read(source: Source, path: Path, keep: Container[str] | None) -> Log:
             _copies(base, tables, store)
     except (sqlite3.Error, UnicodeDecodeError) as err:  # the latter from what sqlite3 says of damaged bytes
         raise LogError(
-            f"{source.path}: the database is damaged or cut off ({err}); export it again with nvprof -o"
+            f"{source.path}: the database is damaged or cut off ({err}); export it again with the profiler that made it"
         ) from err
     return _log(source, store, counted, metrics)
 
@@ -84,11 +86,7 @@ def _read(source: Source, path: Path, keep: Container[str] | None) -> Log:
 def _check(source: Source, tables: set[str]) -> None:
     if "StringTable" in tables and tables & set(_KERNEL_TABLES):
         return
-    if "StringIds" in tables:
-        raise LogError(
-            f"{source.path}: this is an export of Nsight Systems, which is not read yet; make a log with nvprof"
-        )
-    raise LogError(f"{source.path}: this database was not made by nvprof -o; give an nvprof log")
+    raise LogError(f"{source.path}: this database was made neither by nvprof -o nor by nsys; give the profiler's log")
 
 
 class _Metrics:

@@ -140,8 +140,8 @@ def _of_ncu(parts: Sequence[Part]) -> list[Table]:
 
 
 def _of_nsys(self: nsys.Nsys) -> Table:
-    _sound([launches for *_, launches, _ in self.kernels], "a number of launches")
-    _sound([time for *_, time in self.kernels], "a time")
+    _sound([kernel.launches for kernel in self.kernels], "a number of launches")
+    _sound([kernel.time_s for kernel in self.kernels], "a time")
     return STAND_IN
 
 

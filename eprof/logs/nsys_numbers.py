@@ -1,0 +1,77 @@
+"""Numbers in the text tables of `nsys stats`: groups of digits and decimals as the user's locale writes them.
+
+`1,234,567`, `1.234.567`, `12,34,567`, `1'234` and `1 234` (with any blank) are whole numbers. Whether `1,234` has
+groups or decimals is told by other cells: every summary has a percentage such as `39.9` or `39,9` in each row.
+"""
+
+import re
+from collections.abc import Iterable
+
+_POINTS = ".,"
+_BLANKS = " \u00a0\u2009\u202f"
+_QUOTES = "'\u2019\ufffd"
+_NUMBER = re.compile(rf"\d{{1,30}}(?:[{_POINTS}{_BLANKS}{_QUOTES}]\d+)*[{_POINTS}]?", re.ASCII)
+_SIGNS = re.compile(rf"[{_POINTS}]")
+_GROUPED = re.compile(rf"\d{{1,4}}(?:[{_BLANKS}{_QUOTES}{_POINTS}]\d{{2,4}})*", re.ASCII)
+_NOT_DIGITS = re.compile(r"\D", re.ASCII)
+_GROUP = 3  # digits of the last group of a whole number
+
+
+class Numbers:
+    """What the cells of a log told so far of how it writes numbers."""
+
+    def __init__(self, point: str | None = None) -> None:
+        self.point = point
+        self.has_blanks = False
+
+    def look(self, cells: Iterable[str]) -> None:
+        """Look at the cells of a row. One that can have decimals in one way only tells how all of them are written."""
+        numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
+        self.has_blanks = self.has_blanks or any(" " in cell for cell in numbers)
+        points = {point for point in map(_point, numbers) if point}
+        if len(points) == 1:
+            self.point = points.pop()
+
+    def value(self, cell: str, is_whole: bool) -> float | None:
+        """The number in a cell; None if there is none, or if nothing tells what it is.
+
+        is_whole: it can have no decimals.
+        """
+        if not _NUMBER.fullmatch(cell):
+            return None
+        signs = _SIGNS.findall(cell)
+        point = _point(cell)
+        if len(signs) == 1 and is_whole and len(cell.rpartition(signs[0])[2]) >= _GROUP:
+            point = None
+        elif len(signs) == 1 and point is None:
+            if self.point is None:
+                return None
+            point = self.point
+        before, decimals = cell, ""
+        if point is not None and point in cell:
+            before, _, decimals = cell.rpartition(point)
+        if not (before.isdigit() or _is_grouped(before)) or _NOT_DIGITS.search(decimals):
+            return None
+        return float(f"{_NOT_DIGITS.sub('', before)}.{decimals}")
+
+
+def _point(cell: str) -> str | None:
+    """The sign before decimals, as far as a number by itself tells it; it need not stand in it (`1.234.567`: ",")."""
+    signs: list[str] = _SIGNS.findall(cell)
+    if not signs:
+        return None
+    last = signs[-1]
+    other = _POINTS[1 - _POINTS.index(last)]
+    before, _, after = cell.rpartition(last)
+    if signs.count(last) > 1:
+        return other
+    if len(signs) > 1 or len(after) != _GROUP or before.startswith("0") or len(before) > _GROUP and before.isdigit():
+        return last
+    return None
+
+
+def _is_grouped(text: str) -> bool:
+    """Whether a whole number is written in groups, all with one sign between them, the last of three digits or more."""
+    signs = set(_NOT_DIGITS.findall(text))
+    last = _NOT_DIGITS.split(text)[-1]
+    return len(signs) == 1 and len(last) >= _GROUP and _GROUPED.fullmatch(text) is not None
