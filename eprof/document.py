@@ -1,7 +1,7 @@
 """The document `eprof.profile/1`: a priced profile as plain data (docs/profile-json.md)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from eprof.logs.ranks import PARTS, RANK
 from eprof.marks import Mark, names
 from eprof.profile import FAMILIES, SCHEMA, Energy, family_marks
 from eprof.rooflines import described, flops_of, machines, main_precision, place, traffic_of
-from eprof.vocabulary import COUNTS
+from eprof.vocabulary import COUNTS, LEVEL_PARTS
 
 if TYPE_CHECKING:
     from eprof.costs import Costs
@@ -47,7 +47,7 @@ def document(energy: Energy) -> dict[str, Any]:
         "device": devices[0],
         "devices": devices,
         "definition": _definition(energy),
-        "costs": {**_costs(energy.costs), **_fit(energy)} if energy.costs else None,
+        "costs": {**_costs(energy.costs, energy.listed), **_fit(energy)} if energy.costs else None,
         "time_s": time_s,
         "time_marks": _MARK_WORDS[_time_mark(energy)],
         "time_from": energy.time_from,
@@ -205,7 +205,8 @@ def _definition(energy: Energy) -> dict[str, Any]:
     return {"name": ", ".join(one.name for one in used), "source": " ".join(one.source for one in used)}
 
 
-def _costs(costs: "Costs") -> dict[str, Any]:
+def _costs(costs: "Costs", listed: Collection[str]) -> dict[str, Any]:
+    """The table in force. What bytes of a level pay that are not told apart stands there only where there are such."""
     return {
         "name": costs.name,
         "device": costs.device,
@@ -224,6 +225,7 @@ def _costs(costs: "Costs") -> dict[str, Any]:
                 "marks": names(charge.marks),
             }
             for name, charge in costs.charges.items()
+            if name not in LEVEL_PARTS or name in listed
         },
         "marks": names(costs.marks),
         "notes": list(costs.notes),
