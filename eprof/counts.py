@@ -238,7 +238,7 @@ class Sheet:
         for number, result in enumerate(results):
             open_ = (choice < 0) & ~np.isnan(result.term.values)
             holds = self._holds(result, rounding)
-            choice[open_ & holds & ~result.term.high & ~self._leaves_out(results[:number], result)] = number
+            choice[open_ & holds & ~result.term.high & ~self._leaves_out(results[:number], result, rounding)] = number
             refused = open_ & ~holds
             if (refused & ~contradicted).any():
                 self._warn_negative(word, result, refused, "not used")
@@ -249,13 +249,12 @@ class Sheet:
                 choice[(choice < 0) & above & self._holds(result, rounding)] = number
         return choice
 
-    @staticmethod
-    def _leaves_out(better: Sequence[_Result], result: _Result) -> Bools:
-        """Where a better entry bounds from the wrong side: what only leaves out some of its counters does so, too."""
-        leaves_out = np.zeros(result.term.high.shape, dtype=np.bool_)
+    def _leaves_out(self, better: Sequence[_Result], result: _Result, rounding: float) -> Bools:
+        """Where a better entry cannot be true: what only leaves out some of its counters is no truer."""
+        leaves_out = np.zeros(self.length, dtype=np.bool_)
         for other in better:
             if result.entry.formula.names < other.entry.formula.names:
-                leaves_out |= other.term.high
+                leaves_out |= other.term.high | ~self._holds(other, rounding)
         return leaves_out
 
     def _chosen(self, word: str, results: Sequence[_Result], choice: Ints, rounding: float) -> Cells:

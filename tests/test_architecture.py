@@ -17,7 +17,7 @@ ROOMS = [
     ["collect"],
     ["logs"],
     ["runs"],
-    ["counters", "counts", "times", "checks"],
+    ["counters", "term", "counts", "times", "checks"],
     ["costtable", "costfile", "costs", "energy", "modelled", "timemodel"],
     ["plan", "planning"],
     ["rooflines", "grouping"],
