@@ -104,7 +104,7 @@ class Profile:
         if table is None and setting is not None:
             raise UsageError(f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs.")
         if table is None:
-            counted = self.counts()
+            counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             rows = _rows(counted, _order(counted.kernels, None))
             return Energy(self, None, rows, None, total_s=self.total_s)
         priced = self.for_this_gpu(self._at(table, setting), table)
