@@ -51,6 +51,13 @@ class Counts:
     books: str
     warnings: tuple[str, ...] = ()
 
+    @cached_property
+    def whole(self) -> pd.DataFrame:
+        """The table without lower bounds: NaN where not all was counted. A quotient of a bound would be none."""
+        lacks = (self.marks.to_numpy(dtype=np.int64) & _MISSING) != 0
+        values = np.where(lacks, np.nan, self.table.to_numpy(dtype=np.float64))
+        return pd.DataFrame(values, columns=self.table.columns, index=self.table.index, copy=False)
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:

@@ -7,8 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from eprof.report import names
-from eprof.report.lever import EXPLAINED, lever
-from eprof.report.numbers import percent, plain, quantity, whole
+from eprof.report.lever import EXPLAINED, lever, share_of
+from eprof.report.numbers import plain, quantity, whole
 from eprof.report.page import _asset, _policy, _templates
 from eprof.report.roofline_words import ROWS, capped, headline, label, match, verdict
 from eprof.report.sections.limits import panels
@@ -97,6 +97,6 @@ def _kernel(one: Mapping[str, Any]) -> list[str]:
         names.cut(one["name"][start:end], 40),
         *("–" if value is None else plain(value) for value in levels),
         *("–" if value is None else quantity(value, "") for value in values),
-        *("–" if one[key] is None else percent(one[key]) for key in ("speed_share", "energy_share")),
+        *(share_of(one, key) or "–" for key in ("speed_share", "energy_share")),
         lever(one),
     ]

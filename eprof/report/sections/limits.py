@@ -6,7 +6,7 @@ from typing import Any
 from markupsafe import Markup
 
 from eprof.report import names, plot
-from eprof.report.lever import EXPLAINED, lever
+from eprof.report.lever import EXPLAINED, lever, share_of
 from eprof.report.numbers import percent, plain, quantity, whole
 from eprof.report.section import Section
 from eprof.report.view import FLOPS, View
@@ -177,7 +177,7 @@ def _row(one: Mapping[str, Any]) -> dict[str, Any]:
         "name": names.cut(one["name"][start:end], 34),
         "full": one["name"],
         "intensity": plain(one["intensity_flop_per_byte"]["dram"]),
-        "speed": percent(one["speed_share"]) if one["speed_share"] is not None else "–",
-        "energy": percent(one["energy_share"]) if one["energy_share"] is not None else "–",
+        "speed": share_of(one, "speed_share") or "–",
+        "energy": share_of(one, "energy_share") or "–",
         "lever": lever(one),
     }
