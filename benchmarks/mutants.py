@@ -44,7 +44,7 @@ TESTS = {
     "counts.py": ["bounds", "counts", "golden", "counts_launches", "checks", "counters_ncu", "oracle"],
     "times.py": ["times", "golden", "end_to_end", "oracle"],
     "energy.py": ["energy", "golden", "parts", "oracle"],
-    "costtable.py": ["costs", "golden", "energy", "costs_check", "whatif", "fitting"],
+    "costtable.py": ["costs", "golden", "energy", "costs_check", "ncu_launches", "whatif", "fitting"],
     "logs/combining.py": [
         "logs_joining",
         "golden",

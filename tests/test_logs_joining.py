@@ -89,6 +89,21 @@ def test_events_and_metrics_are_of_the_same_launches(tmp_path, texts):
     assert counted(found) == BOTH and not marked(found) and not found.warnings
 
 
+def test_passes_that_contradict_each_other_make_estimates_and_are_said(tmp_path):
+    """Of two kernels one is counted differently by the two passes: that one alone is an estimate, and is named."""
+    other = "other(float*)"
+    first = events(*EVENT_ROWS, event("inst_executed", 7, launches=4, kernel=other))
+    second = metrics(
+        metric("inst_executed", 200, launches=4), metric("inst_executed", 7, launches=4, kernel=other), pid=2
+    )
+    found = joined(tmp_path, first, second)
+    estimated = (found.marks["inst_executed"] & int(Mark.ESTIMATED)).tolist()
+    assert estimated == [int(Mark.ESTIMATED) if name == KERNEL else 0 for name in found.kernels["kernel"]]
+    assert found.counters["inst_executed"].tolist()[found.kernels["kernel"].tolist().index(other)] == 28
+    (said,) = [warning for warning in found.warnings if "tell different counts" in warning]
+    assert said.startswith(f"`{KERNEL}`: ") and "`inst_executed`" in said and other not in said
+
+
 def test_events_and_metrics_in_text_are_of_the_same_launches(tmp_path):
     def table(kind, *rows):
         described = "Metric Description  " if kind == "Metric" else ""
