@@ -114,6 +114,14 @@ def test_pairs_that_lack_launches_bound_the_time_or_stand_back():
     assert recover(two, "3.5")[0].kernels["time_marks"].tolist() == [E, E | int(Mark.MISSING)]
 
 
+def test_two_pairs_are_said_to_agree():
+    other = {"l2_read_transactions": 1e6, "l2_read_throughput": 32e9}
+    _, source, warnings = recover(make(PAIR | other), "3.5")
+    assert source == "recovered from 2 pairs of counters (bytes over rate), which agree within 0.01%" and not warnings
+    _, source, _ = recover(make(PAIR), "3.5")
+    assert source == "recovered from 1 pair of counters (bytes over rate)"
+
+
 def test_pairs_far_apart_are_warned_of():
     far = {"l2_read_transactions": 1e6, "l2_read_throughput": 16e9}
     close = {"l2_write_transactions": 1e6, "l2_write_throughput": 31.9e9}
