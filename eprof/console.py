@@ -20,7 +20,7 @@ from eprof.report.headline import headline
 from eprof.report.lever import lever, share_of
 from eprof.report.modelled_words import answer_words, clock_words
 from eprof.report.names import cores, cut
-from eprof.report.numbers import percent, plain, quantity
+from eprof.report.numbers import plain, quantity
 from eprof.report.rank_words import rank_words
 from eprof.report.view import View, energy_of, time_of
 from eprof.vocabulary import COUNTS, GROUPS
@@ -245,7 +245,7 @@ def _limit(view: View, limit: Mapping[str, Any]) -> str:
     share = share_of(limit, "energy_share")
     arch = f" and {share} of the arch line's flop/J" if share is not None else ""
     name = cut(view.kernels[0]["name"][slice(*cores([view.kernels[0]["name"]])[0])], 30)
-    return f"{name}: {percent(limit['speed_share'])} of the roofline's speed{arch}; {lever(limit)}."
+    return f"{name}: {share_of(limit, 'speed_share')} of the roofline's speed{arch}; {lever(limit)}."
 
 
 def _counts(view: View, verbose: bool) -> Table:

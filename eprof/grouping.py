@@ -225,7 +225,8 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
     size, names = len(members), list(members)
     time_s = counts.kernels["time_s"].to_numpy(dtype=np.float64)
     times = _sums(time_s[:, None], rank, size)[:, 0]
-    whole = not np.isnan(time_s).any()
+    lacks = np.isnan(time_s) | ((counts.kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.MISSING)) != 0)
+    whole = not lacks.any()
     joules = np.full(size, np.nan)
     lost = 0
     if split is not None:

@@ -158,6 +158,10 @@ def share(
     if not others.any():
         return launches, "given by --time"
     times_s = kernels.loc[others, "time_s"]
+    is_one_kernel = len(kernels.loc[others, ["device", "kernel"]].drop_duplicates()) == 1
+    if is_one_kernel and len(times_s) > 1:
+        # Ranks, streams or ranges of a kernel whose time is known.
+        return replace(launches, kernels=_spread(kernels, others, left_s)), "given by --time"
     if len(times_s) > 1 and (times_s.isna().any() or not times_s.sum() > 0):
         if times_s.sum() >= left_s:
             raise UsageError(

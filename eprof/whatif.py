@@ -21,6 +21,7 @@ from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
 from eprof.counts import Counts
 from eprof.energy import attribute
 from eprof.errors import CostError, EprofError, UsageError
+from eprof.grouping import merged
 from eprof.marks import Mark, names
 from eprof.modelled import UNDER_THE_ROOF, has_modelled_time
 from eprof.rooflines import flops_of, machines, traffic_of
@@ -383,7 +384,10 @@ def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
     priced = energy.profile.for_this_gpu(_nearest(table, now.costs.setting) if same_gpu else table.at(), table)
     work = now.work
     if priced.books != work.counts.books:
-        work = replace(work, counts=_same_rows(energy.profile.counts(priced.books), work.counts))
+        counts = energy.profile.counts(priced.books)
+        if "part" not in work.counts.kernels:
+            counts = merged(counts, None)[0]
+        work = replace(work, counts=_same_rows(counts, work.counts))
     other = replace(now, work=work, costs=priced, table=table)
     says = f"with the costs of {table.name} at {priced.setting.label}"
     if not same_gpu:
@@ -409,8 +413,9 @@ def _same_rows(counts: Counts, like: Counts) -> Counts:
     return replace(counts, kernels=like.kernels, **parts)
 
 
-def _keys(counts: Counts) -> list[tuple[str, str]]:
-    return [(str(one.device), str(one.kernel)) for one in counts.kernels.itertuples()]
+def _keys(counts: Counts) -> list[tuple[str, ...]]:
+    named = [counts.kernels[name].astype(str) for name in ("device", "kernel", "part") if name in counts.kernels]
+    return list(zip(*named, strict=True))
 
 
 def _factor(part: str, value: str) -> float:

@@ -11,6 +11,7 @@ from diff_support import KERNEL, MISSING, SIMULATED, costs, energy, kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import eprof
 from eprof.compare import Test as WelchTest
 from eprof.compare import compare, welch
 from eprof.compare.tradeoff import effective_balance, read
@@ -559,3 +560,27 @@ def test_gates_that_cannot_be_read(text):
 def test_a_gate_for_a_kernel_that_is_not_there():
     with pytest.raises(UsageError, match="neither side has a kernel `zz`"):
         gates("zz:2%")
+
+
+def test_a_lower_bound_of_time_or_count_has_no_speedup_and_no_change(tmp_path):
+    """OLD lacks the time and a cell of one launch: nothing tells by how much NEW is slower, or counts more."""
+    from logs_support import K20C, profiled
+
+    names = ("flop_count_dp_fma", "inst_integer")
+    head = ",".join(f'"{name}"' for name in ("Device", "Context", "Stream", "Kernel", *names))
+
+    def logs_of(name, cells, times):
+        wide = [f'"{K20C}","1","7","k(int)",{cell},5' for cell in cells]
+        timed = [f'{at},{ms},1,"{K20C}","1","7","k(int) [{at}]"' for at, ms in enumerate(times)]
+        header = ('"Start","Duration","Grid X","Device","Context","Stream","Name"', "ms,ms,,,,,")
+        made = {"counts": profiled(1, head, ",,,,,", *wide), "times": profiled(1, *header, *timed)}
+        for kind, text in made.items():
+            (tmp_path / f"{name}-{kind}.csv").write_text(text)
+        return [str(tmp_path / f"{name}-{kind}.csv") for kind in made]
+
+    old = logs_of("old", (1000, '"<OVERFLOW>"'), (1.0, ""))
+    new = logs_of("new", (1000, 1000), (1.0, 5.0))
+    for one, two in ((old, new), (new, old)):
+        found = eprof.diff(one, two, costs="jetson-tk1").document()
+        assert found["speedup"] is None and found["counts"]["fp64_fma"]["change"] is None
+        assert found["counts"]["integer"]["change"] == 0

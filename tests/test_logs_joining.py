@@ -466,3 +466,49 @@ def test_all_bits_set_in_a_text_summary_and_in_a_log_of_ncu(tmp_path):
     log = ncu_log(tmp_path, "n.csv", (INST, "inst", 5), (INST, "inst", "18,446,744,073,709,551,615"))
     found = combine([log])
     assert counted(found) == {INST: 5, "launches": 2} and marked(found) == {INST: Mark.MISSING}
+
+
+# --- several views of one run
+
+
+def nsys_table(header, *rows):
+    return "\n".join([header, *rows]) + "\n"
+
+
+SUM = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name"
+GPU_TRACE = "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),Throughput (MB/s),SrcMemKd,DstMemKd,Device,Ctx,Strm,Name"
+
+
+def test_tables_of_nsys_that_tell_one_run_again_count_once(tmp_path):
+    """A trace with short names beside a summary with whole ones, in two files: three launches of 5 us, not six of 10."""
+    summed = nsys_table(
+        SUM, "60,3000,2,1500,1500,1000,2000,0,void k<int>(int)", "40,2000,1,2000,2000,2000,2000,0,b(int)"
+    )
+    times = (("k", 1000), ("k", 2000), ("b", 2000))
+    traced = nsys_table(
+        GPU_TRACE,
+        *(f"{at},{ns},{at},1,1,1,32,1,1,16,0,0,,,,,NVIDIA A100 (0),1,7,{name}" for at, (name, ns) in enumerate(times)),
+    )
+    found = joined(tmp_path, summed, traced)
+    assert found.kernels["launches"].sum() == 3 and found.kernels["time_s"].sum() == pytest.approx(5e-6)
+    assert any("tells the 3 launches of nsys-trace again" in warning for warning in found.warnings)
+    other = nsys_table(SUM, "100,7000,4,1750,1750,1750,1750,0,c(int)")
+    assert joined(tmp_path, traced, other).kernels["launches"].sum() == 7, "another run, of other kernels"
+
+
+def test_one_run_of_ncu_in_two_forms_counts_once(tmp_path):
+    """The raw page and the long form of one collection: views, not further runs."""
+    start = '"{id}","77","prog","host","k(int)","1","7","(1,1,1)","(32,1,1)","0","8.0"'
+    names = ("Block Size", "Grid Size")
+    head = (
+        '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","{}","{}","Device","CC"'.format(
+            *names
+        )
+    )
+    long = [f'{head},"Section Name","Metric Name","Metric Unit","Metric Value"']
+    raw = [f'{head},"dram__bytes_read.sum"', '"","","","","","","","","","","","byte"']
+    for number in range(2):
+        long.append(f'{start.format(id=number)},"Command line profiler metrics","dram__bytes_read.sum","byte","32,000"')
+        raw.append(f'{start.format(id=number)},"32,000"')
+    found = joined(tmp_path, "\n".join(long) + "\n", "\n".join(raw) + "\n")
+    assert found.counters["dram__bytes_read.sum"].tolist() == [64_000] and found.kernels["launches"].tolist() == [2]

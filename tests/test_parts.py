@@ -373,3 +373,26 @@ def test_innermost_range():
     assert innermost(cell("outer", "inner: 3")) == "inner: 3"
     assert innermost("1  ") == innermost("") == "(outside of ranges)"
     assert innermost('7  "odd"') == "odd"
+
+
+def test_what_if_of_ranks_is_that_of_all_of_them(four):
+    """Also with the costs of a table that counts bytes in another way, for which all is counted again."""
+    for costs, other in (("jetson-tk1", "gtx1080ti"), ("gtx980", "jetson-tk1")):
+        whole = eprof.load(*four).energy(costs).what_if(f"costs={other}")
+        ranked = eprof.load(*four, parts="rank").energy(costs).grouped("rank").asking(f"costs={other}").document()
+        asked = ranked["what_if"][0]["energy_j"]
+        assert asked["total"] == pytest.approx(whole.energy_j["total"], rel=1e-12)
+
+
+def test_ranks_of_which_one_lacks_a_time_have_no_imbalance(four):
+    path = four[1]
+    path.write_text(path.read_text() + f'9,,1,"{DEVICE}","1","7","a(int) [9]"\n')
+    spread = document(*four, by="rank")["ranks"]
+    assert spread["imbalance"] is None and spread["time_marks"] == ["missing"]
+
+
+def test_a_total_time_of_one_kernel_is_its_time_on_all_ranks(tmp_path):
+    logs_ = [metrics(tmp_path / f"rank{rank}.csv", {"a(int)": (1 + rank, 1000)}) for rank in range(2)]
+    profile = eprof.load(*logs_, parts="rank", time=["3"])
+    found = profile.energy("jetson-tk1").grouped("rank").document()
+    assert found["kernels"][0]["time_s"] == 3 and [group["time_s"] for group in found["groups"]] == [1, 2]

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import eprof
 from eprof import costs
 from eprof.energy import attribute
 from eprof.errors import CostError
+from eprof.marks import Mark
 from eprof.rooflines import PARTS, Machine, described, equal_power, machine, machines, place
 from eprof.vocabulary import COUNTS
 
@@ -293,3 +295,19 @@ def test_a_quotient_of_a_bound_is_none_or_at_most_that(real_repro):
     assert limit["at_most"] == ["flop_per_j", "energy_share"] and limit["flop_per_j"] > 0
     whole = eprof.load(real_repro("intensity-overflow-true.csv"), time=["0.5"]).energy("jetson-tk1").document()
     assert whole["intensity_flop_per_byte"] == pytest.approx(200e6 / (32 * (9 * 40_000_000 + 1000 + 10 * 1000)))
+
+
+def test_a_time_that_is_a_lower_bound_bounds_speeds_from_above():
+    bounded = counted([{"fp64_fma": 1e9, "dram_read": 1e6, "dram_write": 1e6, "time_s": 0.5}])
+    bounded.kernels["time_marks"] = int(Mark.MISSING)
+    priced = costs.load("jetson-tk1").at()
+    (row,) = place(bounded, priced, attribute(bounded, priced)).rows()
+    assert row["at_most"][:2] == ["flop_per_s", "speed_share"]
+
+
+def test_flops_of_matrix_instructions_are_not_known():
+    work = counted([{"fp32_fma": 1000.0, "tensor": 1e6, "dram_read": 1e6, "dram_write": 0.0, "time_s": 0.5}])
+    priced = costs.load("v100").at()
+    work = replace(work, books=priced.books)
+    (row,) = place(work, priced, attribute(work, priced)).rows()
+    assert row["work_flop"] is None and row["intensity_flop_per_byte"]["dram"] is None and row["flop_per_j"] is None

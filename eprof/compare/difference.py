@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from eprof.compare import gates as gating
-from eprof.compare.changes import Changes, Half, changes
+from eprof.compare.changes import LOWER, Changes, Half, changes
 from eprof.compare.reading import Read, reading
 from eprof.compare.side import TIME, Side, side
 from eprof.compare.welch import Test, welch
@@ -87,7 +87,9 @@ class Difference:
 
     @cached_property
     def speedup(self) -> float | None:
-        """T_old / T_new ([T] 3.5)."""
+        """T_old / T_new ([T] 3.5); None where a time is a lower bound, of which no quotient is known."""
+        if (np.stack([half.state[:, TIME] for half in (self.changes.old, self.changes.new)]) == LOWER).any():
+            return None
         return _ratio(self.time_s(self.changes.old), self.time_s(self.changes.new))
 
     @cached_property

@@ -10,7 +10,7 @@ import pandas as pd
 
 from eprof import __version__
 from eprof.compare import lost
-from eprof.compare.changes import Half
+from eprof.compare.changes import LOWER, Half
 from eprof.compare.gates import Outcome
 from eprof.compare.parts import MARK_WORDS, name_of, of_kernel, status, steps
 from eprof.compare.side import TIME, WORDS, Side
@@ -188,11 +188,18 @@ def _counts(difference: "Difference") -> dict[str, Any]:
         found[word] = {
             "old": amounts[0],
             "new": amounts[1],
-            "change": _less(amounts[1], amounts[0]),
+            "change": None if _bounded(difference, at) else _less(amounts[1], amounts[0]),
             "unit": COUNTS[word].unit,
             "marks": names(int(np.bitwise_or.reduce(marks))),
         }
     return found
+
+
+def _bounded(difference: "Difference", at: int) -> bool:
+    """Whether a lower bound of one side keeps a word from being compared."""
+    changes = difference.changes
+    lower = (changes.old.state[:, at] == LOWER) | (changes.new.state[:, at] == LOWER)
+    return bool((lower & ~changes.compared[:, at]).any())
 
 
 def _whole(half: Half, at: int) -> float | None:

@@ -35,7 +35,7 @@ from eprof.marks import Mark
 
 Array = np.ndarray[Any, Any]
 _SLOWED = ("nvprof-sqlite-counted", "ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
-_TIME_KINDS = (TRACE, "nvprof-sqlite", "nsys-summary", SUMMARY, *_SLOWED)
+_TIME_KINDS = (TRACE, "nvprof-sqlite", "nsys-sqlite", "nsys-trace", "nsys-summary", SUMMARY, *_SLOWED)
 _NUMBERED = re.compile(r"ncu device (\d+)(?: \(CC (.*)\))?")
 _EXAMPLES = 3
 _Row = tuple[str | None, str, str | None]
@@ -54,7 +54,8 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     logs, told = spelling.agree(logs)
     every = together([part for log in logs for table in log.tables for part in by_collection(table)])
     tables, twice = copies.without(every, logs)
-    warnings += [*twice, *told]
+    tables, views = _without_views(tables)
+    warnings += [*twice, *views, *told]
     kernels = _Kernels()
     _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings)
     placed = list(_place(tables, kernels, _beside(logs), warnings))
@@ -102,6 +103,37 @@ def _beside(logs: Sequence[Log]) -> str | None:
     """The one device that logs name beside their tables; None if they name none, or several."""
     named_devices = {log.device for log in logs if log.device}
     return named_devices.pop() if len(named_devices) == 1 else None
+
+
+def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
+    """The tables without those in which nsys tells a run again: as many launches in the same time as in a better one.
+
+    Such a table may have other names, shortened ones, so that kernel by kernel nothing tells. And what was left out.
+    """
+    kept: dict[tuple[int, float], str] = {}
+    told: list[str] = []
+    again: set[int] = set()
+    for place in sorted(range(len(tables)), key=lambda place: _rank(tables[place].kind)):
+        table = tables[place]
+        launches, time_s = int(table.rows["launches"].sum()), float(table.rows["time_s"].sum())
+        if not table.kind.startswith("nsys") or not time_s > 0:
+            continue
+        same = next((kind for (many, other_s), kind in kept.items() if _is_same(launches, time_s, many, other_s)), None)
+        if same is None or same == table.kind:
+            kept.setdefault((launches, time_s), table.kind)
+        else:
+            again.add(place)
+            told.append(f"{table.kind} tells the {launches:,} launches of {same} again, so it was not used")
+    return [table for place, table in enumerate(tables) if place not in again], told
+
+
+def _rank(kind: str) -> int:
+    return _TIME_KINDS.index(kind) if kind in _TIME_KINDS else len(_TIME_KINDS)
+
+
+def _is_same(launches: int, time_s: float, others: int, other_s: float) -> bool:
+    """Whether two tables tell of one run: nsys rounds to whole ns."""
+    return launches == others and abs(time_s - other_s) <= 1e-9 * launches + 1e-9 * time_s
 
 
 def _seen(placed: Sequence[tuple[Table, Array]], size: int) -> Array:

@@ -18,6 +18,8 @@ from eprof.logs.nsys_numbers import Numbers
 from eprof.logs.table import Table, categories, framed, name_column
 
 KIND = "nsys-summary"
+OF_LAUNCHES = "nsys-trace"
+DATABASE = "nsys-sqlite"
 COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"
 # The tables that tell the times of kernels, the best first: a log may have several of the same run.
 TRACE, KERNELS, BY_GRID, ALL, LAUNCHED = (
@@ -190,7 +192,8 @@ class Nsys:
 
     def table(self) -> Table:
         """The times; there must be some."""
-        return table_of(self.kernels)
+        best = next((kind for kind in _BEST if kind in self.found), "")
+        return table_of(self.kernels, OF_LAUNCHES if best == TRACE else KIND)
 
     def notes(self) -> Iterable[str]:
         """Sentences for a log whose times were read."""
@@ -226,8 +229,8 @@ def _below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     return [line[start:end] for start, end in (*spans[:-1], (spans[-1][0], len(line)))]
 
 
-def table_of(kernels: Sequence[Timed]) -> Table:
-    """A table of times, a row for each of `kernels`, of which there must be some."""
+def table_of(kernels: Sequence[Timed], kind: str) -> Table:
+    """A table of times, a row for each of `kernels`, of which there must be some. kind: its source, best of one run."""
     names = [kernel.name for kernel in kernels]
     parts = [kernel.part for kernel in kernels]
     columns = {
@@ -240,7 +243,7 @@ def table_of(kernels: Sequence[Timed]) -> Table:
     if any(part is not None for part in parts):
         columns["part"] = _category(parts)
     rows = framed(columns)
-    return Table(KIND, rows, pd.DataFrame(index=rows.index), {})
+    return Table(kind, rows, pd.DataFrame(index=rows.index), {})
 
 
 def _category(words: Sequence[str | None]) -> pd.Categorical:

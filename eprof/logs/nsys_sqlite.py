@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eprof.errors import LogError
-from eprof.logs.nsys import KIND, Timed, table_of
+from eprof.logs.nsys import DATABASE, KIND, Timed, table_of
 from eprof.logs.stream import Source
 from eprof.logs.table import Log
 
@@ -66,7 +66,7 @@ def read(source: Source, base: sqlite3.Connection, tables: Iterable[str], parts:
         skipped_lines=0,
         sha256=source.sha256,
         size_bytes=source.size_bytes,
-        tables=(table_of(kernels),),
+        tables=(table_of(kernels, DATABASE),),
         notes=(*source.notes, *_notes(opened, kernels)),
         command=_command(opened, pids),
         processes=max(1, len(pids)),

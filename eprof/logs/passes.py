@@ -58,7 +58,13 @@ def _are_runs(one: _Signature, known: Sequence[_Signature]) -> bool:
 
 
 def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
-    """Whether tables of some kinds cannot be of further runs of others: nvprof writes events apart from metrics."""
+    """Whether tables of some kinds cannot be of further runs of others.
+
+    nvprof writes events apart from metrics. Pages and reports of ncu in several forms are views of one collection.
+    """
+    views = set(_UNIONS) & {*kinds, *others}
+    if len(views) > 1 and set(_UNIONS) & set(kinds) and set(_UNIONS) & set(others):
+        return True
     return any(_OPPOSITE.get(kind) in others for kind in kinds)
 
 

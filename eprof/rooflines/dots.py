@@ -18,6 +18,13 @@ from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS
 # What the energy of a kernel is made of, as seen from its limits; the six add up to it. The first three are what the
 # arch line holds against it: they would be left at the roofline's time, with no other instruction and no other byte.
 PARTS = ("flops", "dram", "constant", "waiting", "instructions", "nearer")
+# What is at most so much where the energy, or the time, is a lower bound.
+_AT_MOST = {
+    "flop_per_s": "time_is_bound",
+    "speed_share": "time_is_bound",
+    "flop_per_j": "energy_is_bound",
+    "energy_share": "energy_is_bound",
+}
 LEVELS = ("shared", "l1", "l2", "dram")
 _FLOPS = [name for name, count in COUNTS.items() if count.flops or name in ("fp64", "fp32", "fp16", "tensor")]
 
@@ -28,7 +35,7 @@ class Dots:
 
     frame: `work_flop`, `intensity_X` (flop per byte at level X), `flop_per_s`, `flop_per_j`, `roofline_time_s`,
     `speed_share` (roofline's time over the kernel's), `energy_share` (energy at the arch line over the kernel's), and
-    `X_j` for each of `PARTS`, `is_at_most` (the energy is a lower bound: what is divided by it is at most that).
+    `X_j` for each of `PARTS`, `energy_is_bound`, `time_is_bound` (what is divided by a lower bound is at most that).
     lever: the part that takes most, or None.
     """
 
@@ -41,14 +48,18 @@ class Dots:
         columns = {name: _plain(self.frame[name]) for name in names}
         parts = {name: _plain(self.frame[f"{name}_j"]) for name in PARTS}
         levels = {name: _plain(self.frame[f"intensity_{name}"]) for name in LEVELS}
-        is_at_most = self.frame["is_at_most"].to_numpy(dtype=bool)
+        bounds = {name: self.frame[column].to_numpy(dtype=bool) for name, column in _AT_MOST.items()}
         return [
             {
                 **{name: column[at] for name, column in columns.items()},
                 "intensity_flop_per_byte": {name: column[at] for name, column in levels.items()},
                 "parts_j": {name: column[at] for name, column in parts.items()},
                 "lever": self.lever[at],
-                **({"at_most": ["flop_per_j", "energy_share"]} if is_at_most[at] else {}),
+                **(
+                    {"at_most": at_most}
+                    if (at_most := [name for name in _AT_MOST if bounds[name][at] and columns[name][at] is not None])
+                    else {}
+                ),
             }
             for at in range(len(self.frame))
         ]
@@ -97,7 +108,8 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
             "speed_share": _over(roof, time),
             "energy_share": _over(best, np.where(np.isnan(time), np.nan, energy)),
             **{f"{name}_j": values for name, values in parts.items()},
-            "is_at_most": (split.row_marks.to_numpy() & int(Mark.MISSING)) != 0,
+            "energy_is_bound": (split.row_marks.to_numpy() & int(Mark.MISSING)) != 0,
+            "time_is_bound": (counts.kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.MISSING)) != 0,
         }
     return Dots(framed(list(frame.values()), list(frame), table.index), _levers(parts, time))
 

@@ -13,11 +13,13 @@ def flops(table: pd.DataFrame, precision: str | None = None) -> pd.Series:
 
 
 def flops_of(table: pd.DataFrame, precision: str | None = None) -> Floats:
-    """As `flops`, (n_kernels,)."""
+    """As `flops`, (n_kernels,). Matrix instructions do flops that are not counted: of all widths, not known then."""
     each = {name: one.flops for name, one in COUNTS.items() if one.flops and precision in (None, one.group)}
     total = np.zeros(len(table))
     for column, flops_each in zip(columns_of(table, each).T, each.values(), strict=True):
         total += column * flops_each
+    if precision is None and "tensor" in table:
+        total = np.where(table["tensor"].to_numpy(dtype=np.float64) > 0, np.nan, total)
     return total
 
 
