@@ -1,6 +1,6 @@
 """Mutants: change one operator of eprof at a time and see whether a test tells.
 
-    python benchmarks/mutants.py [--number 100] [--seed 1] [--only counts.py] [--jobs 2] [--state mutants.jsonl]
+    python benchmarks/mutants.py [--number 100] [--seed 1] [--only counting/counts.py] [--jobs 2] [--state mutants.jsonl]
     python benchmarks/mutants.py --list             what would be changed, without running a test
 
 Changes are drawn at random from all that can be made in `TESTS`' modules: comparisons, + - * /, `and` and `or`, `not`, & and |,
@@ -41,11 +41,11 @@ LEFT_OUT = shutil.ignore_patterns(
 
 # The tests nearest to each module, quickest first. What all of them pass goes through `ALL` as well.
 TESTS = {
-    "counts.py": ["counts", "counts_launches", "checks", "energy", "oracle"],
-    "times.py": ["times", "end_to_end", "oracle"],
-    "energy.py": ["energy", "parts", "counts", "oracle"],
-    "costtable.py": ["costs", "energy", "costs_check", "fitting", "whatif"],
-    "logs/combining.py": [
+    "counting/counts.py": ["counts", "counts_launches", "checks", "energy", "oracle"],
+    "counting/times.py": ["times", "end_to_end", "oracle"],
+    "energy/attribution.py": ["energy", "parts", "counts", "oracle"],
+    "costs/table.py": ["costs", "energy", "costs_check", "fitting", "whatif"],
+    "logs/join/combining.py": [
         "logs_properties",
         "logs_made",
         "ncu_logs",
@@ -321,7 +321,7 @@ def difference(mutant: Mutant) -> str:
 
 
 def named(mutant: Mutant) -> str:
-    """A mutant by its changed line, which stays where lines move: "counts.py: a + b -> a - b"."""
+    """A mutant by its changed line, which stays where lines move: "counting/counts.py: a + b -> a - b"."""
     source = (ROOT / "eprof" / mutant.module).read_text()
     lines = [text.splitlines() for text in (source, mutated(source, mutant))]
     before, after = next(pair for pair in zip(*lines, strict=False) if pair[0] != pair[1])

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eprof import costs
-from eprof.energy import attribute
-from eprof.errors import CostError
+from eprof.base.errors import CostError
+from eprof.base.vocabulary import COUNTS
+from eprof.energy.attribution import attribute
 from eprof.rooflines import PARTS, Machine, described, equal_power, machine, machines, place
-from eprof.vocabulary import COUNTS
 
 ROOT = Path(__file__).parents[1]
 
@@ -214,7 +214,7 @@ def test_a_machine_as_plain_data():
 
 def counted(rows):
     """`Counts` of made-up kernels: a dict of counts and `time_s` each; what is not named is 0."""
-    from eprof.counts import Counts
+    from eprof.counting.counts import Counts
 
     table = pd.DataFrame([{name: row.get(name, 0.0) for name in COUNTS} for row in rows], dtype=float)
     kernels = pd.DataFrame(
