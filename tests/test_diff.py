@@ -373,7 +373,7 @@ def test_pages_of_every_kind_of_difference_and_the_budgets():
 
 
 def test_the_waterfall_ends_where_new_begins():
-    from eprof.page.diff_view import waterfall
+    from eprof.page.views.diff import waterfall
 
     found = compare([energy({"k": kernel()})], [energy({"k": kernel(dram_read=3e9, integer=9e8)})]).document()
     drawn = waterfall(found)

@@ -12,9 +12,9 @@ from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read
 
 from eprof.base.errors import EprofError
 from eprof.logs import combine
+from eprof.profilers.ncu.csv import LONG as LONG_FORM
+from eprof.profilers.ncu.csv import Section
 from eprof.profilers.ncu.folding import whole_launches
-from eprof.profilers.ncu.rows import LONG as LONG_FORM
-from eprof.profilers.ncu.rows import Section
 from eprof.profilers.nvprof import sqlite, text
 from eprof.rows.stream import Tuning
 

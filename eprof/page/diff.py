@@ -5,10 +5,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from eprof.page import diff_view
 from eprof.page.report import _asset, _policy, _templates
 from eprof.page.sections.method import utc
 from eprof.page.unmasked import unmasked
+from eprof.page.views import diff as view
 from eprof.words import badges
 from eprof.words import diff as diff_words
 from eprof.words.badges import MISSING
@@ -34,15 +34,15 @@ def html(document: Mapping[str, Any]) -> str:
             created=utc(document["created_utc"]),
             words=said,
             marks=marks_of(document),
-            figures=diff_view.figures(document),
+            figures=view.figures(document),
             legend=badges.legend(marks) if document["change_j"] is not None else [],
-            waterfall=diff_view.waterfall(document),
-            sides=diff_view.sides(document),
-            kernels=diff_view.kernels(document, SHOWN),
-            counts=diff_view.counts(document),
-            bounds=diff_view.bounds(document["model"]),
-            lost=diff_view.lost(document),
-            provenance=diff_view.provenance(document),
+            waterfall=view.waterfall(document),
+            sides=view.sides(document),
+            kernels=view.kernels(document, SHOWN),
+            counts=view.counts(document),
+            bounds=view.bounds(document["model"]),
+            lost=view.lost(document),
+            provenance=view.provenance(document),
             gate=diff_words.gate,
             MISSING=MISSING,
             pills=badges.pills,

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from eprof.page import tuning_view as view
 from eprof.page.sections.method import utc
 from eprof.page.unmasked import unmasked
 from eprof.page.validation import page
+from eprof.page.views import tuning as view
 from eprof.words.tuning import verdict
 
 

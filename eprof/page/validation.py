@@ -5,11 +5,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from eprof.page import validation_view as view
 from eprof.page.report import _asset, _policy, _templates
 from eprof.page.section import Section
 from eprof.page.sections.method import utc
 from eprof.page.unmasked import unmasked
+from eprof.page.views import validation as view
 from eprof.words.validation import Verdict, verdict
 
 

@@ -14,7 +14,7 @@ from eprof.rundir import directory
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
     from eprof.costs import CostTable
-    from eprof.planning.request import Shopping
+    from eprof.planning.choice import Shopping
 
 # A simulated device has no costs of its own; unless told otherwise it is priced as the board that [FMM] measured.
 SIMULATED_COSTS = "jetson-tk1"
@@ -77,7 +77,7 @@ class Setup(NamedTuple):
 
     def plan(self) -> "Shopping":
         """What to collect. Raises DefinitionError if the GPU's capability is not known."""
-        from eprof.planning.request import counters_for
+        from eprof.planning.choice import counters_for
 
         costs = self.table.at(self.settings.setting) if self.table is not None else None
         return counters_for(self.collector, self.tool, costs, self.settings.capability)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eprof.profilers.ncu.rows import Lines, Rows, Section
+from eprof.profilers.ncu.csv import Lines, Rows, Section
 from eprof.rows.header import split
 
 NOTE = "ncu broke lines of this summary in the midst of rows; these were put together again"

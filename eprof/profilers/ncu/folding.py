@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from eprof.base.errors import LogError
 from eprof.profilers.ncu import derived
+from eprof.profilers.ncu.csv import Section, coded, together
 from eprof.profilers.ncu.long import Long, Part
 from eprof.profilers.ncu.numbers import Array
-from eprof.profilers.ncu.rows import Section, coded, together
 from eprof.rows.log import COUNT
 
 _LAUNCH = ("Process ID", "ID")

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eprof.profilers.ncu import derived, instances, parts
+from eprof.profilers.ncu.csv import LONG, Rows, Section, coded, together
 from eprof.profilers.ncu.derived import TIMES as TIMES
 from eprof.profilers.ncu.numbers import Array, Locale, Style, Unit, counted, is_whole, kind_of, unit_of, values
-from eprof.profilers.ncu.rows import LONG, Rows, Section, coded, together
 from eprof.rows.log import COUNT, Clock
 
 NAME = "device__attribute_display_name"

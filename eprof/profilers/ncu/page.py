@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from eprof.profilers.ncu.csv import LONG, SUMMARY, Section
 from eprof.profilers.ncu.long import NAME
 from eprof.profilers.ncu.numbers import unit_of
-from eprof.profilers.ncu.rows import LONG, SUMMARY, Section
 
 COLUMNS = {
     LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC"],
@@ -222,7 +222,7 @@ class Page:
             self.rows[kind].append((*launch, NAME, "", self.name))
 
     def take(self, kind: str) -> pa.Table | None:
-        """The rows that came since the last call, as `rows.rows` makes them; None if there are none."""
+        """The rows that came since the last call, as `csv.rows` makes them; None if there are none."""
         rows = self.rows[kind]
         if not rows:
             return None

@@ -8,7 +8,7 @@ Msg". A cell holds the thread, then each open range in quotes, the outermost fir
 import re
 from collections.abc import Sequence
 
-from eprof.profilers.ncu.rows import LONG, RAW, Section
+from eprof.profilers.ncu.csv import LONG, RAW, Section
 
 OUTSIDE = "(outside of ranges)"
 _PUSH_POP = "Push/Pop_Range"

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from eprof.base.errors import LogError
-from eprof.profilers.ncu import broken, derived, long, rows, wide
+from eprof.profilers.ncu import broken, csv, derived, long, wide
 from eprof.profilers.ncu import parts as ncu_parts
+from eprof.profilers.ncu.csv import Lines, Rows, Section
 from eprof.profilers.ncu.derived import TIMES
 from eprof.profilers.ncu.folding import Numbers, joined, whole_launches
 from eprof.profilers.ncu.long import Long, Part
 from eprof.profilers.ncu.messages import CSV, IMPORTED, Messages
 from eprof.profilers.ncu.numbers import Locale, Style, Unit
 from eprof.profilers.ncu.page import COLUMNS, Page, uncommented
-from eprof.profilers.ncu.rows import Lines, Rows, Section
 from eprof.profilers.ncu.tables import ASIDE, counting, tables_of
 from eprof.profilers.ncu.wide import Sample, Wide
 from eprof.profilers.nsys import trace
@@ -43,7 +43,7 @@ _NVPROF = re.compile(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,
 _LABEL = re.compile(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 _RATE = re.compile(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
 _SHOWN, _FEW = 12, 6
-_NO_COLUMNS = (rows.UNKNOWN, rows.LINES)
+_NO_COLUMNS = (csv.UNKNOWN, csv.LINES)
 _LOOK = 20
 _SHORT = 1 << 18  # bytes
 SLOWED = (
@@ -79,7 +79,7 @@ def read(
     reader = _Reader(source, keep, parts, fold_rows)
     # Starting threads takes longer than reading a short log.
     alone = os.fstat(source.handle.fileno()).st_size < _SHORT or are_dear()
-    found = map(rows.sections, blocks)
+    found = map(csv.sections, blocks)
     for lines, top, sections in found if alone else ahead(found):
         reader.feed(lines, top, sections)
     return reader.log()
@@ -102,7 +102,7 @@ class _Open:
 
     def done(self) -> Long | Wide:
         """The rows that are there, put together."""
-        if self.section.kind == rows.RAW:
+        if self.section.kind == csv.RAW:
             return Wide(self.section, self.units or {}, self.found, self.sample)
         return long.gather(self.section, self.found)
 
@@ -130,7 +130,7 @@ class _Reader:
             self._between(top, self.lines + 1)
         for section, below in found:
             section.first_line += self.lines
-            self._rows(self._open(section), below, section.first_line + (section.kind != rows.LINES))
+            self._rows(self._open(section), below, section.first_line + (section.kind != csv.LINES))
         self.lines, self.is_cut = self.lines + len(lines.starts), lines.is_cut
 
     def _between(self, lines: Lines, first: int, indexes: Iterable[int] | None = None) -> None:
@@ -164,34 +164,34 @@ class _Reader:
 
     def _opened(self, section: Section) -> _Open:
         section.part = ncu_parts.column_of(section, self.by)
-        if section.kind == rows.UNKNOWN:
+        if section.kind == csv.UNKNOWN:
             self.unknown.append(section.first_line)
         if section.kind in _NO_COLUMNS:
             return _Open(section, [], ())
-        if section.kind == rows.TRACE:
+        if section.kind == csv.TRACE:
             return _Open(section, *trace.columns_of(section))
-        if section.kind == rows.RAW:
-            return _Open(section, wide.columns_of(section, self.keep), rows.ALL)
+        if section.kind == csv.RAW:
+            return _Open(section, wide.columns_of(section, self.keep), csv.ALL)
         return _Open(section, *long.columns_of(section))
 
     def _rows(self, one: _Open, lines: Lines, first: int) -> None:
         """Take lines of a section. first: the number of the first of them in the log."""
-        if one.section.kind == rows.UNKNOWN:
+        if one.section.kind == csv.UNKNOWN:
             return
-        if one.section.kind == rows.LINES:
+        if one.section.kind == csv.LINES:
             self._between(lines, first)
             return
         self.program = self.program or _program(one.section, lines)
-        found = rows.rows(one.section, lines, one.wanted, one.texts)
-        if one.section.kind == rows.SUMMARY and broken.perhaps(lines, found, one.rest):
+        found = csv.rows(one.section, lines, one.wanted, one.texts)
+        if one.section.kind == csv.SUMMARY and broken.perhaps(lines, found, one.rest):
             found = self._mended(one, lines, found)
-        if one.section.kind == rows.RAW:
+        if one.section.kind == csv.RAW:
             one.units = one.units or wide.units_of(one.section, lines, found)
             one.sample.add(one.section, lines)
         self._between(lines, first, found.others)
         for text in found.misfits:
             self._skip(text)
-        if one.section.kind == rows.TRACE:
+        if one.section.kind == csv.TRACE:
             self._stray(trace.add(self.nsys, one.section, found.tables))
         else:
             self._hold(one, found.tables)
@@ -205,7 +205,7 @@ class _Reader:
         if mended is None:
             return found
         self.is_mended = self.is_mended or len(mended.lines.starts) > 0
-        whole = rows.rows(one.section, mended.lines, one.wanted, one.texts)
+        whole = csv.rows(one.section, mended.lines, one.wanted, one.texts)
         return Rows(whole.tables, broken.others(lines), whole.misfits)
 
     def _hold(self, one: _Open, tables: Sequence[pa.Table]) -> None:
@@ -215,15 +215,15 @@ class _Reader:
 
     def _most(self, section: Section) -> int:
         """How many rows are held; those of the raw page are long, those of a summary are never many."""
-        if section.kind == rows.SUMMARY:
+        if section.kind == csv.SUMMARY:
             return 1 << 62
-        return max(2, self.fold_rows // (40 if section.kind == rows.RAW else 4))
+        return max(2, self.fold_rows // (40 if section.kind == csv.RAW else 4))
 
     def _fold(self, one: _Open) -> None:
         """Add up the launches of each kernel that are there whole, if it is certain how the file writes numbers."""
         rest = []
         held = sum(len(table) for table in one.found.tables)
-        if one.section.kind == rows.LONG:
+        if one.section.kind == csv.LONG:
             whole, last = whole_launches(one.section, one.found.tables)
             one.found.tables, rest = [whole], [last]
         done = one.done()
@@ -260,7 +260,7 @@ class _Reader:
         for kind in COLUMNS:
             self._take(kind)
         for one in (*self.sections, *self.pages.values()):
-            if one.section.kind not in (*_NO_COLUMNS, rows.TRACE):
+            if one.section.kind not in (*_NO_COLUMNS, csv.TRACE):
                 if one.rest and not one.found.tables:
                     self._skip(",".join(one.rest))
                 done = one.done()
@@ -321,7 +321,7 @@ class _Reader:
             some = [f"{name} ({number})" for name, number in missing.items()]
             yield f"cells without a number, by metric: {_list(some)}; these are not known"
         yield from not_known(parts)
-        if any(part.kind == rows.SUMMARY for part in parts):
+        if any(part.kind == csv.SUMMARY for part in parts):
             yield "totals of a summary are its averages times the invocations; averages are rounded"
         yield from _mean_rates(parts)
         twice = list(dict.fromkeys(name for part in parts for name in part.twice))
@@ -404,7 +404,7 @@ def _mean_rates(parts: Sequence[Part]) -> Iterable[str]:
         for name, values in part.counters.items()
         if name.endswith(derived.TOTAL) and np.isnan(values[part.rows["launches"] > 1]).any()
     }
-    if averages and any(part.kind == rows.SUMMARY for part in parts):
+    if averages and any(part.kind == csv.SUMMARY for part in parts):
         yield (
             f"{_list(list(averages), _FEW)}: a summary has only the mean rate of launches, which tells no total; "
             "print the log without --print-summary"

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eprof.profilers.ncu import derived, instances, parts
+from eprof.profilers.ncu.csv import Lines, Rows, Section
 from eprof.profilers.ncu.long import LABELS, NAME, Part, are_unlike, labels
 from eprof.profilers.ncu.numbers import Array, Locale, Style, Unit, counted, is_whole, kind_of, unit_of, values
-from eprof.profilers.ncu.rows import Lines, Rows, Section
 from eprof.rows.log import COUNT
 
 FIXED = (

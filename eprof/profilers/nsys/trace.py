@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from eprof.profilers.ncu.csv import Section, coded, together
 from eprof.profilers.ncu.numbers import ENGLISH, values
-from eprof.profilers.ncu.rows import Section, coded, together
 from eprof.profilers.nsys.summary import Nsys, Shape, shape_of
 
 _COPY = "[CUDA mem"

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from eprof.page.section import Section
 from eprof.page.svg import pct
-from eprof.page.validation_view import Cell, Figure, Row, heat_table, number
+from eprof.page.views.validation import Cell, Figure, Row, heat_table, number
 from eprof.tuning.tables import label, same
 from eprof.words.names import cut
 from eprof.words.numbers import MINUS, NARROW, quantity
