@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from os.path import commonprefix
 from pathlib import Path
 
 import pytest
@@ -131,9 +132,7 @@ def arrows(without=()):
         for file in imports(path, types=False):
             if (mine, file) not in without:
                 here, there = mine.split("/"), file.split("/")
-                depth = next(
-                    number for number, (one, other) in enumerate(zip(here, there, strict=False)) if one != other
-                )
+                depth = len(commonprefix([here, there]))
                 yield "/".join(here[:depth]), here[depth], there[depth]
 
 

@@ -277,10 +277,12 @@ def test_python_can_run_programs_too(simulated):
 
 
 def test_the_words_that_take_values_are_those_of_the_parser():
-    from eprof import cli
+    from eprof.cli import commands
     from eprof.cli import run as cli_run
 
-    taking = {name for one in cli._parser("run")[1]["run"]._actions if one.nargs != 0 for name in one.option_strings}
+    taking = {
+        name for one in commands._parser("run")[1]["run"]._actions if one.nargs != 0 for name in one.option_strings
+    }
     assert taking == cli_run.VALUED
 
 
