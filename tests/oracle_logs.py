@@ -40,18 +40,22 @@ class Run:
 
 @st.composite
 def runs(draw, counters=ADDED, device=None, alike=False, least=1, most=3, fewer=True):
-    """Runs of one program on one device. alike: launches of a kernel are the same, so that averages are exact."""
+    """Runs of one program on one device. alike: launches of a kernel are the same, so that averages are exact.
+
+    fewer: the runs ask for some of the counters, and each may lack one of them: further runs, and not passes.
+    """
     device = device or draw(st.sampled_from(DEVICES))
     names = draw(st.lists(st.sampled_from(KERNELS), min_size=1, max_size=2, unique=True))
     counts = st.fixed_dictionaries(dict.fromkeys(counters, NUMBERS))
+    wanted = draw(st.lists(st.sampled_from(counters), min_size=1, unique=True)) if fewer else list(counters)
     found = []
     for process in range(draw(st.integers(least, most))):
         launches = []
         for kernel in names:
             number, same = draw(st.integers(1, 4)), draw(counts)
             launches += [(kernel, same if alike else draw(counts)) for _ in range(number)]
-        some = draw(st.lists(st.sampled_from(counters), min_size=1, unique=True)) if fewer else counters
-        found.append(Run(100 + process, device, launches, tuple(some)))
+        lacks = draw(st.sampled_from([None, *wanted])) if fewer and len(wanted) >= 4 else None
+        found.append(Run(100 + process, device, launches, tuple(name for name in wanted if name != lacks)))
     return found
 
 

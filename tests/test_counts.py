@@ -494,3 +494,19 @@ def test_a_bitonic_sort_on_a_k40c_that_caches_in_l1():
     assert found["l2_read"] == 32 * (1337336 + 1337664 + 1337956 + 1338056)
     assert found["global_read"] == 4 * 1061158912
     assert found["system_write"] == 32 * (230 + 238 + 239 + 485)
+
+
+def test_a_level_that_is_only_known_as_accessed_is_shown_so():
+    """L1 sectors without L2's counters: what L1 served is not known, what passed it is."""
+    values = {f"l1tex__t_sectors_pipe_lsu_mem_{space}_op_ld.sum": 10.0 for space in ("global", "local")}
+    launches = make(values | {"l1tex__t_sectors_pipe_tex_mem_texture.sum": 0.0}, device="NVIDIA A100 (0)")
+    definition = counters.find("ncu", "8.0")
+    served, accessed = (counts.count(launches, definition, books) for books in ("served", "accessed"))
+    shown = counts.with_accessed(served, accessed)
+    assert np.isnan(row(served)["l1_read"]) and row(shown)["l1_read"] == 640
+    assert "what of it the level served is not known" in shown.how["l1_read"][0].note
+    hits = make(
+        values | {"lts__t_sectors_srcunit_tex_op_read.sum": 5.0, "l1tex__t_sectors_pipe_tex_mem_texture.sum": 0.0}
+    )
+    known = counts.count(hits, definition)
+    assert counts.with_accessed(known, counts.count(hits, definition, "accessed")).table["l1_read"].iloc[0] == 480

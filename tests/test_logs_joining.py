@@ -89,6 +89,29 @@ def test_events_and_metrics_are_of_the_same_launches(tmp_path, texts):
     assert counted(found) == BOTH and not marked(found) and not found.warnings
 
 
+def test_a_counter_in_another_unit_is_not_added_though_a_cell_of_it_is_lost(tmp_path):
+    rows = [f'"{K20C}","1","7","{KERNEL}",{a},{b}' for a, b in ((50, 1), ('"<OVERFLOW>"', 1))]
+    percent = profiled(2, WIDE, ',,,,"%",', *rows)
+    found = joined(tmp_path, launches((5, 1), (6, 1)), percent)
+    assert counted(found)["a"] == 22 and marked(found)["a"] == Mark.ESTIMATED, "brought to four launches"
+    assert any("`a` is a count in one table and a percent in another" in warning for warning in found.warnings)
+
+
+def test_passes_that_contradict_each_other_make_estimates_and_are_said(tmp_path):
+    """Of two kernels one is counted differently by the two passes: that one alone is an estimate, and is named."""
+    other = "other(float*)"
+    first = events(*EVENT_ROWS, event("inst_executed", 7, launches=4, kernel=other))
+    second = metrics(
+        metric("inst_executed", 200, launches=4), metric("inst_executed", 7, launches=4, kernel=other), pid=2
+    )
+    found = joined(tmp_path, first, second)
+    estimated = (found.marks["inst_executed"] & int(Mark.ESTIMATED)).tolist()
+    assert estimated == [int(Mark.ESTIMATED) if name == KERNEL else 0 for name in found.kernels["kernel"]]
+    assert found.counters["inst_executed"].tolist()[found.kernels["kernel"].tolist().index(other)] == 28
+    (said,) = [warning for warning in found.warnings if "tell different counts" in warning]
+    assert said.startswith(f"`{KERNEL}`: ") and "`inst_executed`" in said and other not in said
+
+
 def test_events_and_metrics_in_text_are_of_the_same_launches(tmp_path):
     def table(kind, *rows):
         described = "Metric Description  " if kind == "Metric" else ""

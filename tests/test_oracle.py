@@ -1,7 +1,4 @@
-"""eprof against a second, independent implementation (`oracle`): every log in CSV that is at hand, and logs made by hypothesis.
-
-`wrong(POINT)` marks what eprof is known to do wrong, by the number of its point in issue 14: take the mark out with the fault.
-"""
+"""eprof against a second, independent implementation (`oracle`): every log in CSV that is at hand, and logs made by hypothesis."""
 
 import re
 
@@ -49,25 +46,6 @@ FOLDERS = ("nvprof", "ncu", "ncu-modern", "repro", "traces/nsys")
 UNTOLD = {"a100-details-kernel-time": "8.0", "details-rewritten-by-pandas": "8.0", "celeritas-roofline": "7.0"}
 
 
-def wrong(point):
-    return pytest.mark.xfail(strict=False, reason=f"issue 14, point {point}")
-
-
-WRONG = {
-    "false-lower-bound-l2.csv": wrong(2),
-    "false-lower-bound-special.csv": wrong(2),
-    "intensity-overflow.csv": wrong(2),
-    "flops-only.csv": wrong(8),
-    "titanx-pascal-wide-trace-two-flop-metrics.csv": wrong(8),
-    "a100-details-kernel-time-program-output.csv": wrong(9),
-    "a100-pcie-cutlass-details-program-output.csv": wrong(9),
-    "cc80-roofline-metrics-no-preamble.csv": wrong(9),
-    "details-rewritten-by-pandas-unquoted.csv": wrong(9),
-    "celeritas-roofline-track.csv": wrong(9),
-    "rtxa6000-sgemm-raw-wide.csv": wrong(13),
-}
-
-
 def tables():
     """The logs with a table in CSV."""
     for folder in FOLDERS:
@@ -111,9 +89,7 @@ def test_totals_of_a_real_log(path):
 
 
 @pytest.mark.parametrize("costs", ["gtx680", "jetson-tk1", "v100"])
-@pytest.mark.parametrize(
-    "path", [pytest.param(one, marks=WRONG.get(one.name, ())) for one in LOGS], ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
 def test_instructions_bytes_and_joules_of_a_real_log(path, costs):
     rows = named(rows_of(path), DESCRIBED)
     try:
@@ -193,7 +169,6 @@ def test_a_hole_is_no_zero(tmp_path, data, made):
     contains(check(tmp_path, [wide(made[0], lost, cell)]), made, lost)
 
 
-@wrong(2)
 @given(data=st.data(), made=runs(most=1, counters=(*ADDED, *MOVED, *INSIDE), fewer=False))
 @to_fail
 def test_a_hole_in_what_is_subtracted_makes_no_bound(tmp_path, data, made):
@@ -201,21 +176,18 @@ def test_a_hole_in_what_is_subtracted_makes_no_bound(tmp_path, data, made):
     check(tmp_path, [wide(made[0], lost)])
 
 
-@wrong(1)
 @given(made=runs(alike=True, most=2, device=DEVICES[0], fewer=False))
 @to_fail
 def test_events_and_metrics_of_one_run_are_of_the_same_launches(tmp_path, made):
     contains(check(tmp_path, ["".join(both(run) for run in made)]), made)
 
 
-@wrong(1)
 @given(made=runs(alike=True, most=1, device=DEVICES[0], fewer=False))
 @to_fail
 def test_events_and_metrics_of_one_run_in_two_files(tmp_path, made):
     check(tmp_path, [summary(made[0], TOTALS, ("inst_executed",)), summary(made[0])])
 
 
-@wrong(4)
 @given(made=runs(least=2, most=3, fewer=False))
 @to_fail
 def test_a_run_whose_every_cell_overflowed_makes_a_lower_bound(tmp_path, made):
@@ -223,7 +195,6 @@ def test_a_run_whose_every_cell_overflowed_makes_a_lower_bound(tmp_path, made):
     check(tmp_path, [wide(made[0], first) + "".join(wide(run) for run in made[1:])])
 
 
-@wrong(10)
 @given(made=runs(alike=True, most=2), form=st.sampled_from([summary, wide]), pasted=st.booleans())
 @to_fail
 def test_the_same_log_twice_counts_once(tmp_path, made, form, pasted):
@@ -231,7 +202,6 @@ def test_the_same_log_twice_counts_once(tmp_path, made, form, pasted):
     contains(check(tmp_path, [text + text] if pasted else [text, text]), made)
 
 
-@wrong(11)
 @given(data=st.data(), made=runs(most=1, fewer=False))
 @to_fail
 def test_a_counter_that_ran_backwards_is_a_hole(tmp_path, data, made):
@@ -269,19 +239,16 @@ def test_rates_a_cycle_of_launches_alike(tmp_path, rate, cycles, number):
     check(tmp_path, [rates([(rate, cycles)] * number)], "v100")
 
 
-@wrong(13)
 @given(launches=st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 10**6)), min_size=2, max_size=5))
 @to_fail
 def test_rates_a_cycle_of_unlike_launches(tmp_path, launches):
     check(tmp_path, [rates(launches)], "v100")
 
 
-@wrong(13)
 def test_rates_a_cycle_of_the_issue(tmp_path):
     check(tmp_path, [rates([(1000, 100), (10, 10000)])], "v100")
 
 
-@wrong(8)
 @given(flops=st.integers(2, 10**9))
 @to_fail
 def test_flops_alone_are_a_lower_bound_of_instructions(tmp_path, flops):
@@ -291,7 +258,6 @@ def test_flops_alone_are_a_lower_bound_of_instructions(tmp_path, flops):
     )
 
 
-@wrong(8)
 def test_a_packed_log_that_is_cut_is_a_lower_bound():
     path, whole = SHARED / "repro" / "cut-trace.csv.gz", SHARED / "repro" / "whole-trace.csv.gz"
     if not path.exists():
@@ -341,8 +307,7 @@ def takes_away(tmp_path, lines, is_row, drop, **options):
 
 MONOTONE = [
     "titan-wide-trace-events-and-metrics.csv",
-    # L2 writes are all less those that reached DRAM, of all launches at once: more may reach it in one than were written there.
-    pytest.param("k40c-wide-trace-events-only-no-units-row.csv", marks=wrong("monotone")),
+    "k40c-wide-trace-events-only-no-units-row.csv",
     "gtx1080ti-cuda8-metrics-summary.csv",
     "gtx760-dev1-metrics-summary-lavamd.csv",
     "v100-events-and-metrics-summary-with-total.csv",

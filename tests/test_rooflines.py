@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import eprof
 from eprof import costs
 from eprof.base.errors import CostError
 from eprof.base.vocabulary import COUNTS
@@ -281,3 +282,14 @@ def test_the_parts_of_a_kernel_add_up(rows):
     parts = dots.frame[[f"{name}_j" for name in PARTS]]
     assert np.allclose(parts.sum(axis=1), split.total_j, rtol=1e-9, atol=1e-12)
     assert (parts.to_numpy() >= 0).all()
+
+
+def test_a_quotient_of_a_bound_is_none_or_at_most_that(real_repro):
+    """Flops over DRAM bytes of which nine launches of ten are lost are no intensity; flop/J of a least energy is a most."""
+    found = eprof.load(real_repro("intensity-overflow.csv"), time=["0.5"]).energy("jetson-tk1").document()
+    assert found["intensity_flop_per_byte"] is None and found["kernels"][0]["intensity_flop_per_byte"] is None
+    limit = found["limits"]["kernels"][0]
+    assert limit["intensity_flop_per_byte"]["dram"] is None and limit["roofline_time_s"] is None
+    assert limit["at_most"] == ["flop_per_j", "energy_share"] and limit["flop_per_j"] > 0
+    whole = eprof.load(real_repro("intensity-overflow-true.csv"), time=["0.5"]).energy("jetson-tk1").document()
+    assert whole["intensity_flop_per_byte"] == pytest.approx(200e6 / (32 * (9 * 40_000_000 + 1000 + 10 * 1000)))

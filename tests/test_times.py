@@ -100,6 +100,29 @@ def test_few_bytes_a_launch_are_few_however_many_launches():
     assert "2 pairs " in source and single.kernels["time_s"].iloc[0] < 0.002
 
 
+def test_pairs_that_lack_launches_bound_the_time_or_stand_back():
+    """Bytes that lack launches give too short a time: used only where nothing better is known, and marked so."""
+    lacks = {"dram_read_transactions": int(Mark.MISSING)}
+    alone, source, _ = recover(make(PAIR, marks=lacks), "3.5")
+    assert alone.kernels["time_s"].iloc[0] == pytest.approx(1e-3)
+    assert alone.kernels["time_marks"].iloc[0] == E | int(Mark.MISSING) and "1 pair" in source
+    better = {"l2_read_transactions": 3e6, "l2_read_throughput": 32e9}
+    both, source, warnings = recover(make(PAIR | better, marks=lacks), "3.5")
+    assert both.kernels["time_s"].iloc[0] == pytest.approx(3e-3) and "1 pair" in source and warnings == ()
+    assert both.kernels["time_marks"].iloc[0] == E
+    two = make({name: [value, value] for name, value in PAIR.items()}, names=["whole", "lacking"])
+    two.marks.loc[1, "dram_read_transactions"] = int(Mark.MISSING)
+    assert recover(two, "3.5")[0].kernels["time_marks"].tolist() == [E, E | int(Mark.MISSING)]
+
+
+def test_two_pairs_are_said_to_agree():
+    other = {"l2_read_transactions": 1e6, "l2_read_throughput": 32e9}
+    _, source, warnings = recover(make(PAIR | other), "3.5")
+    assert source == "recovered from 2 pairs of counters (bytes over rate), which agree within 0.01%" and not warnings
+    _, source, _ = recover(make(PAIR), "3.5")
+    assert source == "recovered from 1 pair of counters (bytes over rate)"
+
+
 def test_pairs_far_apart_are_warned_of():
     far = {"l2_read_transactions": 1e6, "l2_read_throughput": 16e9}
     close = {"l2_write_transactions": 1e6, "l2_write_throughput": 31.9e9}

@@ -51,6 +51,13 @@ class Counts:
     books: str
     warnings: tuple[str, ...] = ()
 
+    @cached_property
+    def whole(self) -> pd.DataFrame:
+        """The table without lower bounds: NaN where not all was counted. A quotient of a bound would be none."""
+        lacks = (self.marks.to_numpy(dtype=np.int64) & _MISSING) != 0
+        values = np.where(lacks, np.nan, self.table.to_numpy(dtype=np.float64))
+        return pd.DataFrame(values, columns=self.table.columns, index=self.table.index, copy=False)
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -238,7 +245,7 @@ class Sheet:
         for number, result in enumerate(results):
             open_ = (choice < 0) & ~np.isnan(result.term.values)
             holds = self._holds(result, rounding)
-            choice[open_ & holds & ~result.term.high & ~self._leaves_out(results[:number], result)] = number
+            choice[open_ & holds & ~result.term.high & ~self._leaves_out(results[:number], result, rounding)] = number
             refused = open_ & ~holds
             if (refused & ~contradicted).any():
                 self._warn_negative(word, result, refused, "not used")
@@ -249,13 +256,12 @@ class Sheet:
                 choice[(choice < 0) & above & self._holds(result, rounding)] = number
         return choice
 
-    @staticmethod
-    def _leaves_out(better: Sequence[_Result], result: _Result) -> Bools:
-        """Where a better entry bounds from the wrong side: what only leaves out some of its counters does so, too."""
-        leaves_out = np.zeros(result.term.high.shape, dtype=np.bool_)
+    def _leaves_out(self, better: Sequence[_Result], result: _Result, rounding: float) -> Bools:
+        """Where a better entry cannot be true: what only leaves out some of its counters is no truer."""
+        leaves_out = np.zeros(self.length, dtype=np.bool_)
         for other in better:
             if result.entry.formula.names < other.entry.formula.names:
-                leaves_out |= other.term.high
+                leaves_out |= other.term.high | ~self._holds(other, rounding)
         return leaves_out
 
     def _chosen(self, word: str, results: Sequence[_Result], choice: Ints, rounding: float) -> Cells:
@@ -508,6 +514,35 @@ def concat(parts: Sequence[Counts]) -> Counts:
         books=parts[0].books,
         warnings=tuple(dict.fromkeys(warning for one in parts for warning in one.warnings)),
     )
+
+
+def with_accessed(served: Counts, accessed: Counts) -> Counts:
+    """The bytes of levels of which no kernel tells what they served, as all that passed them; for showing, not pricing.
+
+    served, accessed: the same kernels in the two books. What L1 served, for one, is not known without L2's counters.
+    """
+    words = [word for level, parts in LEVEL_PARTS.items() for word in (level, *parts) if level != "dram"]
+    unknown = [word for word in words if served.table[word].isna().all() and accessed.table[word].notna().any()]
+    unknown = [word for word in unknown if not _is_told(word, served)]
+    if not unknown:
+        return served
+    note = "all that passed the level; what of it the level served is not known without the counters of the next"
+    how = {
+        word: tuple(replace(way, note="; ".join(filter(None, (way.note, note)))) for way in accessed.how.get(word, ()))
+        for word in unknown
+    }
+    return replace(
+        served,
+        table=served.table.assign(**{word: accessed.table[word] for word in unknown}),
+        marks=served.marks.assign(**{word: accessed.marks[word] for word in unknown}),
+        how={**served.how, **how},
+    )
+
+
+def _is_told(word: str, counts: Counts) -> bool:
+    """Whether the total that a word is a part of is known, or a part of the total that it is."""
+    kin = next((level, *parts) for level, parts in LEVEL_PARTS.items() if word in (level, *parts))
+    return bool(counts.table[list(kin)].notna().any(axis=None))
 
 
 def group(counts: Counts, labels: Sequence[object]) -> Counts:

@@ -9,8 +9,8 @@ import pandas as pd
 
 from eprof.base.text import in_markdown
 from eprof.files.export import dumped, harmless, to_parquet
-from eprof.words.lever import lever
-from eprof.words.numbers import percent, plain
+from eprof.words.lever import lever, share_of
+from eprof.words.numbers import plain
 from eprof.words.roofline import ROWS, capped, headline, label
 
 _TEXTS = ("kind", "name", "setting", "precision", "lever")
@@ -89,6 +89,6 @@ def markdown(document: Mapping[str, Any]) -> str:
 
 def _kernel(kernel: Mapping[str, Any]) -> list[str]:
     intensity = kernel["intensity_flop_per_byte"]["dram"]
-    shares = ["unknown" if one is None else percent(one) for one in (kernel["speed_share"], kernel["energy_share"])]
+    shares = [share_of(kernel, key) or "unknown" for key in ("speed_share", "energy_share")]
     flops = "unknown" if intensity is None else plain(intensity)
     return [in_markdown(one) for one in (kernel["name"], flops, *shares, lever(kernel))]

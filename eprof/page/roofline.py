@@ -11,8 +11,8 @@ from eprof.page.sections.limits import panels
 from eprof.page.sections.method import utc
 from eprof.page.unmasked import unmasked
 from eprof.words import names
-from eprof.words.lever import EXPLAINED, lever
-from eprof.words.numbers import percent, plain, quantity, whole
+from eprof.words.lever import EXPLAINED, lever, share_of
+from eprof.words.numbers import plain, quantity, whole
 from eprof.words.roofline import ROWS, capped, headline, label, match, verdict
 
 DRAWN, LISTED = 300, 200
@@ -97,6 +97,6 @@ def _kernel(one: Mapping[str, Any]) -> list[str]:
         names.cut(one["name"][start:end], 40),
         *("–" if value is None else plain(value) for value in levels),
         *("–" if value is None else quantity(value, "") for value in values),
-        *("–" if one[key] is None else percent(one[key]) for key in ("speed_share", "energy_share")),
+        *(share_of(one, key) or "–" for key in ("speed_share", "energy_share")),
         lever(one),
     ]

@@ -335,7 +335,7 @@ def _total_counts(energy: Energy, cells: _Cells) -> dict[str, Any]:
 
 
 def _intensity(energy: Energy) -> float | None:
-    table = energy.counts.table
+    table = energy.counts.whole
     work, moved = flops_of(table), traffic_of(table)
     return None if np.isnan(work).any() or np.isnan(moved).any() else _ratio(float(work.sum()), float(moved.sum()))
 

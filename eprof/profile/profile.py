@@ -106,7 +106,7 @@ class Profile:
         if table is None and setting is not None:
             raise UsageError(f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs.")
         if table is None:
-            counted = self.counts()
+            counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             rows = _rows(counted, _order(counted.kernels, None))
             return Energy(self, None, rows, None, total_s=self.total_s)
         priced = self.for_this_gpu(self._at(table, setting), table)
@@ -492,7 +492,7 @@ class Energy:
         # Energy over a time that is a lower bound would bound the power on neither side.
         whole = (kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.MISSING)) == 0
         columns["power_w"] = columns["total_j"] / np.where(whole & (time_s > 0), time_s, np.nan)
-        columns["intensity_flop_per_byte"] = intensity(self.counts.table).to_numpy()
+        columns["intensity_flop_per_byte"] = intensity(self.counts.whole).to_numpy()
         return pd.concat([kernels[shown], framed(list(columns.values()), list(columns), kernels.index)], axis=1)
 
     def _cells(self) -> pd.DataFrame:

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from eprof.base.arrays import Floats, columns_of, framed, known_sum
+from eprof.base.arrays import Floats, columns_of, framed, known_sum, marks_of
+from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS
 from eprof.costs import Costs
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import Split
-from eprof.energy.simulated import roofline_s
+from eprof.energy.simulated import UNDER_THE_ROOF, roofline_s
 from eprof.rooflines.work import flops_of, traffic_of
 
 # What the energy of a kernel is made of, as seen from its limits; the six add up to it. The first three are what the
@@ -27,7 +28,8 @@ class Dots:
 
     frame: `work_flop`, `intensity_X` (flop per byte at level X), `flop_per_s`, `flop_per_j`, `roofline_time_s`,
     `speed_share` (roofline's time over the kernel's), `energy_share` (energy at the arch line over the kernel's), and
-    `X_j` for each of `PARTS`. lever: the part that takes most, or None.
+    `X_j` for each of `PARTS`, `is_at_most` (the energy is a lower bound: what is divided by it is at most that).
+    lever: the part that takes most, or None.
     """
 
     frame: pd.DataFrame
@@ -39,12 +41,14 @@ class Dots:
         columns = {name: _plain(self.frame[name]) for name in names}
         parts = {name: _plain(self.frame[f"{name}_j"]) for name in PARTS}
         levels = {name: _plain(self.frame[f"intensity_{name}"]) for name in LEVELS}
+        is_at_most = self.frame["is_at_most"].to_numpy(dtype=bool)
         return [
             {
                 **{name: column[at] for name, column in columns.items()},
                 "intensity_flop_per_byte": {name: column[at] for name, column in levels.items()},
                 "parts_j": {name: column[at] for name, column in parts.items()},
                 "lever": self.lever[at],
+                **({"at_most": ["flop_per_j", "energy_share"]} if is_at_most[at] else {}),
             }
             for at in range(len(self.frame))
         ]
@@ -63,11 +67,13 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     E = flops + DRAM bytes + pi0 T_roof   (what the arch line allows)
       + pi0 (T - T_roof)                  ("waiting": constant power while below the roofline)
       + other instructions + bytes from nearer levels.
-    A kernel that is faster than the roofline of these costs waits 0 s; its speed_share is above 1.
+    A kernel that is faster than the roofline of these costs waits 0 s; its speed_share is above 1. One whose flops or
+    DRAM bytes were not all counted has no roofline.
     """
-    table, time = counts.table, counts.kernels["time_s"].to_numpy(dtype=np.float64)
-    roof = roofline_s(table, costs)
-    roof = np.where(roof > 0, roof, np.nan)
+    table, time = counts.whole, counts.kernels["time_s"].to_numpy(dtype=np.float64)
+    roof = roofline_s(counts.table, costs)
+    lacks = (marks_of(counts.marks, UNDER_THE_ROOF) & int(Mark.MISSING)).any(axis=1)
+    roof = np.where((roof > 0) & ~lacks, roof, np.nan)
     work = flops_of(table)
     energy = split.total_j.to_numpy(dtype=np.float64)
     constant = split.constant_j.to_numpy(dtype=np.float64)
@@ -91,6 +97,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
             "speed_share": _over(roof, time),
             "energy_share": _over(best, np.where(np.isnan(time), np.nan, energy)),
             **{f"{name}_j": values for name, values in parts.items()},
+            "is_at_most": (split.row_marks.to_numpy() & int(Mark.MISSING)) != 0,
         }
     return Dots(framed(list(frame.values()), list(frame), table.index), _levers(parts, time))
 

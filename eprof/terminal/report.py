@@ -18,7 +18,7 @@ from eprof.files.export import marked
 from eprof.terminal.screen import into, terminal
 from eprof.words.badges import Amount
 from eprof.words.headline import headline
-from eprof.words.lever import lever
+from eprof.words.lever import lever, share_of
 from eprof.words.modelled import answer_words, clock_words
 from eprof.words.names import cores, cut
 from eprof.words.numbers import percent, plain, quantity
@@ -242,8 +242,8 @@ def _modelled(view: View, verbose: bool) -> Iterable[RenderableType]:
 
 def _limit(view: View, limit: Mapping[str, Any]) -> str:
     """How far the largest kernel is from its limits."""
-    share = limit["energy_share"]
-    arch = f" and {percent(share)} of the arch line's flop/J" if share is not None else ""
+    share = share_of(limit, "energy_share")
+    arch = f" and {share} of the arch line's flop/J" if share is not None else ""
     name = cut(view.kernels[0]["name"][slice(*cores([view.kernels[0]["name"]])[0])], 30)
     return f"{name}: {percent(limit['speed_share'])} of the roofline's speed{arch}; {lever(limit)}."
 

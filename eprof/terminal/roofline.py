@@ -12,9 +12,9 @@ from rich.text import Text
 
 from eprof.base.text import printable
 from eprof.terminal.screen import into, terminal
-from eprof.words.lever import EXPLAINED, lever
+from eprof.words.lever import EXPLAINED, lever, share_of
 from eprof.words.names import cores, cut
-from eprof.words.numbers import percent, plain, quantity
+from eprof.words.numbers import plain, quantity
 from eprof.words.roofline import ROWS, capped, headline, label, match, verdict
 
 _ROWS, _KERNELS, _LETTERS = 14, 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -147,7 +147,7 @@ def _kernels(kernels: Sequence[Mapping[str, Any]], limit: int | None, width: int
     room = max(14, min(40, width - (96 if wide else 74)))
     for at, (one, (start, end)) in enumerate(zip(shown, cores([one["name"] for one in shown]), strict=True)):
         letter = _LETTERS[at] if at < len(_LETTERS) else " "
-        share = [_share(one["speed_share"]), _share(one["energy_share"])]
+        share = [printable(share_of(one, key) or "unknown") for key in ("speed_share", "energy_share")]
         rates = [_rate(one["flop_per_s"]), _rate(one["flop_per_j"])] if wide else []
         table.add_row(
             f"{letter} {printable(cut(one['name'][start:end], room))}",
@@ -159,10 +159,6 @@ def _kernels(kernels: Sequence[Mapping[str, Any]], limit: int | None, width: int
     if len(kernels) > len(shown):
         table.caption = f"and {len(kernels) - len(shown):,} more kernels (-v shows them)"
     return table
-
-
-def _share(value: float | None) -> str:
-    return "unknown" if value is None else printable(percent(value))
 
 
 def _rate(value: float | None) -> str:

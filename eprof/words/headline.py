@@ -206,4 +206,6 @@ def _did(view: View) -> list[str]:
         found.append(f"{at_least(instructions, '')} instructions")
     if dram.value is not None:
         found.append(f"{at_least(dram, 'B')} from and to DRAM")
+    if not found:
+        found = [f"{at_least(word.value, 'B')} {word.label}" for word in view.words.values() if word.value.value][:1]
     return found

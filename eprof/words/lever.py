@@ -19,6 +19,14 @@ EXPLAINED = (
 )
 
 
+def share_of(limit: Mapping[str, Any], key: str) -> str | None:
+    """`speed_share` or `energy_share` in words: "58 %", or "at most 58 %" where the energy is a lower bound."""
+    if limit[key] is None:
+        return None
+    at_most = "at most " if key in limit.get("at_most", ()) else ""
+    return f"{at_most}{percent(limit[key])}"
+
+
 def lever(limit: Mapping[str, Any]) -> str:
     """One phrase: what takes most of the energy, its share, and what would save it."""
     part = limit["lever"]

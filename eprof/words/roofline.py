@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from eprof.words.lever import lever
+from eprof.words.lever import lever, share_of
 from eprof.words.names import short
 from eprof.words.numbers import percent, plain, quantity
 
@@ -73,8 +73,8 @@ def headline(document: Mapping[str, Any]) -> str:
         return verdict(document["machines"][0])
     one = known[0]
     return (
-        f"{short(one['name'], 40)} takes most energy: {percent(one['speed_share'])} of the roofline's speed, "
-        f"{percent(one['energy_share'])} of the arch line's flop/J; {lever(one)}."
+        f"{short(one['name'], 40)} takes most energy: {share_of(one, 'speed_share')} of the roofline's speed, "
+        f"{share_of(one, 'energy_share')} of the arch line's flop/J; {lever(one)}."
     )
 
 

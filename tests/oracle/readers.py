@@ -36,6 +36,7 @@ class Row:
     values: dict[str, float | None] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     time_s: float | None = None
+    number: int = 0  # of its pass
 
 
 def read(path: Path) -> list[Row]:

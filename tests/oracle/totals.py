@@ -1,9 +1,10 @@
 """Rows of one or more logs added up: for each device and kernel, the launches and the total of each counter.
 
 - A row is a launch, or a line over several whose average stands for them.
-- Events and metrics of one process are two tables of the same launches: what stands in both is counted once.
 - The same table of the same process again (a log pasted twice, a copy of it beside it) is counted once.
-- Another process is a further run: its launches are more of the same.
+- Tables of the same counters, or of nearly so, are of further runs: their launches are more of the same.
+- Events beside metrics, and lists of counters of which each has its own and that share at most half of the shorter, are
+  passes over the same launches: what several passes have is that of the pass with most launches.
 - A launch whose cell has no number is a hole: the sum is at least that of the others.
 - A counter of fewer launches than another is brought to the larger number by its average: an estimate.
 """
@@ -36,7 +37,12 @@ class Kernel:
 
 def totals(logs: list[list[Row]]) -> dict[Key, Kernel]:
     """For each device and kernel what the logs tell of it."""
-    rows = _once([row for log in logs for row in log])
+    tables = _once(logs)
+    pass_of = _passes(tables)
+    for table, number in zip(tables, pass_of, strict=True):
+        for row in table:
+            row.number = number
+    rows = [row for table in tables for row in table]
     devices = {row.device for row in rows if row.device}
     alone = devices.pop() if len(devices) == 1 else None
     by_kernel: dict[Key, list[Row]] = defaultdict(list)
@@ -45,18 +51,37 @@ def totals(logs: list[list[Row]]) -> dict[Key, Kernel]:
     return {key: _kernel(members) for key, members in by_kernel.items()}
 
 
-def _once(rows: list[Row]) -> list[Row]:
-    """Without tables that are there twice: the same process, and the same in every cell."""
-    tables: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
-    for row in rows:
-        tables[row.table, row.process].append(row)
-    kept, seen = [], set()
-    for (_, process), members in tables.items():
+def _once(logs: list[list[Row]]) -> list[list[Row]]:
+    """The tables, without those that are there twice: the same process, and the same in every cell."""
+    tables: dict[tuple[int, str, str | None], list[Row]] = defaultdict(list)
+    for number, log in enumerate(logs):
+        for row in log:
+            tables[number, row.table, row.process].append(row)
+    kept: dict[tuple[str | None, str], list[Row]] = {}
+    for (_, _, process), members in tables.items():
         content = repr([(row.kind, row.device, row.kernel, row.launches, row.values, row.time_s) for row in members])
-        if process is None or (process, content) not in seen:
-            kept += members
-        seen.add((process, content))
-    return kept
+        kept.setdefault((process, content), members)
+    return list(kept.values())
+
+
+def _passes(tables: list[list[Row]]) -> list[int]:
+    """Which pass each table is of."""
+    lists = [(table[0].kind, frozenset(name for row in table for name in row.values)) for table in tables]
+    passes: list[list[tuple[str, frozenset[str]]]] = []
+    for one in sorted(set(lists), key=lambda pair: (-len(pair[1]), sorted(pair[1]), pair[0])):
+        alike = [known for known in passes if _are_runs(one, known)]
+        if alike:
+            alike[0].append(one)
+        else:
+            passes.append([one])
+    return [next(number for number, known in enumerate(passes) if one in known) for one in lists]
+
+
+def _are_runs(one: tuple[str, frozenset[str]], known: list[tuple[str, frozenset[str]]]) -> bool:
+    kind, counters = one
+    if any({kind, other} == {EVENTS, SUMMARY} for other, _ in known):
+        return False
+    return any(counters == other or 2 * len(counters & other) > min(len(counters), len(other)) for _, other in known)
 
 
 def _kernel(rows: list[Row]) -> Kernel:
@@ -71,7 +96,7 @@ def _kernel(rows: list[Row]) -> Kernel:
     for name, (total, seen) in sums.items():
         kinds = {row.units[name] for row in cells[name] if row.values[name] is not None}
         if kinds == {SHARE}:
-            known = [row for row in _of_one_kind(name, cells[name]) if row.values[name] is not None]
+            known = [row for row in cells[name] if row.values[name] is not None]
             weight = sum(row.launches for row in known)
             found.shares[name] = sum(row.values[name] * row.launches for row in known) / weight
         elif kinds == {COUNT} and seen:
@@ -80,18 +105,16 @@ def _kernel(rows: list[Row]) -> Kernel:
     return found
 
 
-def _of_one_kind(name: str, rows: list[Row]) -> list[Row]:
-    """Of the two tables of one process, events and metrics, those of one."""
-    both = {row.process for row in rows if row.kind == EVENTS and row.process} & {
-        row.process for row in rows if row.kind == SUMMARY
-    }
-    return [row for row in rows if not (row.kind == EVENTS and row.process in both)]
-
-
 def _sum(name: str, rows: list[Row]) -> tuple[Amount, int]:
-    """The total of a counter, and how many launches it is of."""
+    """The total of a counter in the pass with most launches of it, and how many these are."""
+    passes = defaultdict(list)
+    for row in rows:
+        passes[row.number].append(row)
+    return max((_sum_of_pass(name, members) for members in passes.values()), key=lambda found: found[1])
+
+
+def _sum_of_pass(name: str, rows: list[Row]) -> tuple[Amount, int]:
     total, seen, holes = 0.0, 0, False
-    rows = _of_one_kind(name, rows)
     some = any(row.values[name] is not None for row in rows)
     for row in rows:
         value = row.values[name]

@@ -66,6 +66,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     launches = sums.launches.max(axis=0) if units else np.zeros(size)
     values, marks = sums.result(launches)
     warnings += _disagreements(sums, marks, list(units), launches, names)
+    marks[sums.is_apart] |= np.int8(Mark.ESTIMATED)
     best = _best_time(times, names, {table.kind for table, _ in placed if table.lacks_rows}, warnings)
     if units and (best.launches > 0).any():
         warnings += _unmatched(launches, best, names)
@@ -119,18 +120,14 @@ def _added_up(
     """The sums of all counters in their units, and those of the times of each kind of table."""
     whole, times = _empty(size, units), dict[str, Sums]()
     kinds = {table.kind for table, _ in placed}
-    contradicted: dict[str, Array] = {}
     of_passes = passes([table for table, _ in placed])
     warnings += _counted_once([[placed[place][0] for place in tables] for tables in of_passes])
     for tables in of_passes:
         sums, seconds = _of_pass([placed[place] for place in tables], size, units)
-        apart = whole.take(sums)
-        for label, kernels in zip(units, apart, strict=True):
-            if kernels.any():
-                contradicted[label] = contradicted.get(label, np.zeros(size, dtype=bool)) | kernels
+        whole.take(sums)
         for kind, of_kind in seconds.items():
             times.setdefault(kind, Sums(size, [True])).take(of_kind)
-    warnings += _contradictions(contradicted, names)
+    warnings += _contradictions(whole.is_apart, list(units), names)
     return whole, {kind: times[kind] for kind in _TIME_KINDS if kind in kinds}
 
 
@@ -181,13 +178,14 @@ def _listed(labels: Sequence[str]) -> str:
     return ", ".join(f"`{label}`" for label in labels[:_EXAMPLES]) + more
 
 
-def _contradictions(contradicted: Mapping[str, Array], names: Sequence[str]) -> Iterable[str]:
-    """One sentence on counters of which two passes tell different counts a launch."""
-    if contradicted:
-        kernels = np.logical_or.reduce(list(contradicted.values()))
+def _contradictions(is_apart: Array, labels: Sequence[str], names: Sequence[str]) -> Iterable[str]:
+    """One sentence on counters of which two passes tell different counts a launch; (n_counters, n_kernels)."""
+    if is_apart.any():
+        counters = [labels[place] for place in np.flatnonzero(is_apart.any(axis=1)).tolist()]
+        kernels = np.asarray(is_apart.any(axis=0))
         yield (
-            f"{_these(kernels, names)}: tables that should be of the same launches tell different counts a launch of "
-            f"{_listed(list(contradicted))}; see that they are of one program with one input"
+            f"{_these(kernels, names)}: tables that should be of the same launches tell different counts a "
+            f"launch of {_listed(counters)}, so these are estimated; see that they are of one program with one input"
         )
 
 

@@ -54,14 +54,14 @@ class Sums:
     """Counters (a row each) by kernel: their sums, and how many launches these are of. is_total: by counter.
 
     is_known: whether some launch has a value. has_holes: whether some launch of those has none; its sum is a lower
-    bound then. Averages are of the launches that have a value.
+    bound then. Averages are of the launches that have a value. is_apart: whether passes contradict each other.
     """
 
     def __init__(self, kernels: int, is_total: Sequence[bool]) -> None:
         self.is_total = np.array(is_total, dtype=bool)[:, None]
         shape = (len(is_total), kernels)
         self.sum, self.launches = np.zeros(shape), np.zeros(shape)
-        self.is_known, self.has_holes = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        self.is_known, self.has_holes, self.is_apart = (np.zeros(shape, dtype=bool) for _ in range(3))
 
     def add(self, rows: Rows, places: Array, values: Array) -> None:
         """Add values (a row a counter, a column a row of a table) to the counters at `places`."""
@@ -77,10 +77,10 @@ class Sums:
         self.launches[places, rows.span] += told
         self.is_known[places, rows.span] |= seen > 0
 
-    def take(self, other: Sums) -> Array:
+    def take(self, other: Sums) -> None:
         """Take counters of kernels from `other`, another pass over the launches, where these are of more launches.
 
-        Gives where both know a total that is the same for no launch: apart by more than `_APART` of the larger.
+        Where both know a total a launch and these are apart by more than `_APART` of the larger, `is_apart` says so.
         """
         mine, its = self._rank(), other._rank()
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -94,7 +94,7 @@ class Sums:
             equal &= two == one
         for name in ("sum", "launches", "is_known", "has_holes"):
             setattr(self, name, np.where(better, getattr(other, name), getattr(self, name)))
-        return np.asarray(both & apart)
+        self.is_apart |= both & apart
 
     def _rank(self) -> tuple[Array, ...]:
         """What makes one pass better than another, the first before the others. The last keeps the order out of it."""

@@ -155,7 +155,7 @@ def _detail(line: Line) -> Markup:
     of = "" if unpriced else " of the count"
     share = f" · {percent(line.of_count)}{of}" if line.of_count is not None else ""
     price = " · no price" if unpriced else ""
-    return Markup("{}{}{}").format(written(amount, line.value.marks & ~MISSING), share, price)
+    return Markup("{}{}{}").format(written(amount, line.value.marks), share, price)
 
 
 def _message(view: View, kernel: Mapping[str, Any]) -> str:

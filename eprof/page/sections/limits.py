@@ -9,7 +9,7 @@ from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.page import plot
 from eprof.page.section import Section
 from eprof.words import names
-from eprof.words.lever import EXPLAINED, lever
+from eprof.words.lever import EXPLAINED, lever, share_of
 from eprof.words.numbers import percent, plain, quantity, whole
 from eprof.words.view import FLOPS, View
 
@@ -178,7 +178,7 @@ def _row(one: Mapping[str, Any]) -> dict[str, Any]:
         "name": names.cut(one["name"][start:end], 34),
         "full": one["name"],
         "intensity": plain(one["intensity_flop_per_byte"]["dram"]),
-        "speed": percent(one["speed_share"]) if one["speed_share"] is not None else "–",
-        "energy": percent(one["energy_share"]) if one["energy_share"] is not None else "–",
+        "speed": share_of(one, "speed_share") or "–",
+        "energy": share_of(one, "energy_share") or "–",
         "lever": lever(one),
     }
