@@ -48,6 +48,7 @@ TESTS = {
     "logs/join/combining.py": [
         "logs_joining",
         "golden",
+        "parts",
         "logs_properties",
         "logs_made",
         "ncu_logs",

@@ -167,6 +167,13 @@ def test_a_name_that_fits_several_rows_is_shared():
     assert timed.kernels["time_s"].tolist() == [2, 2]
 
 
+def test_rows_that_a_name_fits_share_by_their_known_times_and_else_by_their_launches():
+    timed = make({"inst_integer": [1.0, 1.0]}, launches=[1, 1], time_s=[3.0, 1.0], names=["k(int)", "k(float)"])
+    assert times.given(timed, ["k=8"]).kernels["time_s"].tolist() == [6.0, 2.0]
+    half = make({"inst_integer": [1.0, 1.0]}, launches=[1, 3], time_s=[3.0, np.nan], names=["k(int)", "k(float)"])
+    assert times.given(half, ["k=8"]).kernels["time_s"].tolist() == [2.0, 6.0]
+
+
 def test_a_total_is_shared_in_proportion():
     launches = make({}, names=["a", "b"], time_s=[1.0, 3.0])
     timed, how = times.share(launches, 8)
