@@ -142,8 +142,8 @@ if __name__ == "__main__":
 ONE_BY_ONE = """
 import json, sys
 from pathlib import Path
-from eprof import counters
-from eprof.errors import LogError
+from eprof.counting import counters
+from eprof.base.errors import LogError
 from eprof.logs.many import Reading, attempt, read_all
 gather = sys.argv[2] == "together"
 reading = Reading(None, counters.descriptions(), counters.names_in_use(), None, None, gather=gather)

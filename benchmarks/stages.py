@@ -43,9 +43,15 @@ def one(path: str) -> None:
     """Report on one log, and print its stages as JSON."""
     import pandas  # noqa: F401 - else it is loaded while the log is read
 
-    from eprof import api, counters, document, export  # noqa: F401
-    from eprof.logs import lines, ncu, ncu_rows, section, store, stream, summary, trace, wide
-    from eprof.logs.stream import Source
+    from eprof import api  # noqa: F401
+    from eprof.counting import counters  # noqa: F401
+    from eprof.files import export  # noqa: F401
+    from eprof.profile import document  # noqa: F401
+    from eprof.profilers.ncu import csv
+    from eprof.profilers.ncu import reader as ncu
+    from eprof.profilers.nvprof import lines, section, store, summary, trace, wide
+    from eprof.rows import stream
+    from eprof.rows.stream import Source
 
     imported = time.process_time()
     counters.names_in_use = clocked("definitions", counters.names_in_use)
@@ -54,7 +60,7 @@ def one(path: str) -> None:
         (stream, "_clean", "line ends, encoding"),
         (lines, "parse", "splitting fields"),
         (section, "parse", "splitting fields"),
-        (ncu_rows, "_arrow", "splitting fields"),
+        (csv, "_arrow", "splitting fields"),
     ):
         setattr(module, name, clocked(stage, getattr(module, name)))
     for kind, name, stage in (
@@ -62,7 +68,7 @@ def one(path: str) -> None:
         *((one, "finish", "cells to rows") for one in (summary.SummarySection, wide.WideSection, trace.TraceSection)),
         (store.Store, "tables", "adding up launches"),
         (lines.Marks, "__init__", "line ends, encoding"),
-        (ncu_rows.Lines, "of", "line ends, encoding"),
+        (csv.Lines, "of", "line ends, encoding"),
         (ncu._Reader, "log", "cells to rows"),
         (ncu._Reader, "_fold", "adding up launches"),
     ):

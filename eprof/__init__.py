@@ -7,16 +7,16 @@ __all__ = ["EprofError", "Profile", "__version__", "diff", "load", "run"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from eprof.api import load, run
-    from eprof.errors import EprofError
-    from eprof.profile import Profile
-    from eprof.variants import diff
+    from eprof.api.variants import diff
+    from eprof.base.errors import EprofError
+    from eprof.profile.profile import Profile
 
 _HOMES = {
-    "diff": "eprof.variants",
+    "diff": "eprof.api.variants",
     "load": "eprof.api",
     "run": "eprof.api",
-    "Profile": "eprof.profile",
-    "EprofError": "eprof.errors",
+    "Profile": "eprof.profile.profile",
+    "EprofError": "eprof.base.errors",
 }
 
 

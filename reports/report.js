@@ -5,7 +5,7 @@
   try { if (/^(dark|light)$/.test(localStorage.getItem(store))) root.dataset.theme = localStorage.getItem(store); } catch (e) { /* some file pages */ }
   document.addEventListener("DOMContentLoaded", start);
 
-  // ---- numbers, digit for digit as eprof/report/numbers.py writes them
+  // ---- numbers, digit for digit as eprof/words/numbers.py writes them
   let PREFIX = { "-15": "f", "-12": "p", "-9": "n", "-6": "µ", "-3": "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E" };
   function digits(x) { let p = x.toExponential(2).split("e"); return [p[0].replace(".", ""), +p[1]]; }
   function grouped(s) { return s.length < 5 ? s : s.replace(/\B(?=(\d{3})+$)/g, NARROW); }
@@ -149,7 +149,7 @@
     return D.groups.filter(group => sums[group] > 0).map(group => [group, sums[group]]);
   }
 
-  // A column as eprof/report/packed.py wrote it.
+  // A column as eprof/page/packed.py wrote it.
   function unpacked(all) {
     for (const key in all) {
       const [width, figures, powers, exceptions] = all[key];

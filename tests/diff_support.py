@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from eprof import counters
+from eprof.base.marks import NONE, Mark
+from eprof.base.vocabulary import COUNTS
 from eprof.costs import Charge, Costs, Peaks, Price, Setting
-from eprof.counts import Counts
-from eprof.energy import attribute
-from eprof.marks import NONE, Mark
-from eprof.profile import Device, Energy, Profile
-from eprof.vocabulary import COUNTS
+from eprof.counting import counters
+from eprof.counting.counts import Counts
+from eprof.energy.attribution import attribute
+from eprof.profile.profile import Device, Energy, Profile
 
 MISSING, ESTIMATED, SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
 PRICES = {
@@ -45,7 +45,7 @@ def costs(prices=PRICES, watts=6.8, name="table", setting="852/924", books="serv
 def counted(kernels, marks=None, time_marks=None, launches=None, device="GPU (0)", books="served"):
     """Counts from {kernel: {word: number, "time": seconds}}; a word that is not given is not counted.
 
-    A class total excludes its parts, as in `eprof.counts`: the one that is not given is NaN without a mark.
+    A class total excludes its parts, as in `eprof.counting.counts`: the one that is not given is NaN without a mark.
     """
     rows, names = list(kernels.values()), list(kernels)
     table = pd.DataFrame(rows, columns=list(COUNTS), dtype="float64")

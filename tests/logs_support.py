@@ -8,7 +8,7 @@ import pytest
 
 from eprof.logs import combine, read
 from eprof.logs.reading import read_tuned
-from eprof.logs.stream import Tuning
+from eprof.rows.stream import Tuning
 
 REAL = Path(__file__).parents[2] / "shared" / "data" / "nvprof"
 NAMES = sorted(path.name for path in REAL.glob("*")) if REAL.is_dir() else []

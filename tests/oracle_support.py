@@ -7,9 +7,9 @@ from oracle import totals, words
 from oracle.amounts import amount
 
 from eprof import api
+from eprof.base.marks import Mark
 from eprof.logs import combine
 from eprof.logs import read as read_log
-from eprof.marks import Mark
 
 CLOSE = 1e-9
 MISSING, ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)

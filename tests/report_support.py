@@ -3,9 +3,9 @@
 import random
 from typing import Any
 
-from eprof.marks import NONE, Mark, from_names, names
+from eprof.base.marks import NONE, Mark, from_names, names
+from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS
 from eprof.rooflines import PARTS, Machine, described
-from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS
 
 # pJ for each, at Jetson TK1's 852/924 MHz (model.md 4); an FP instruction is charged as two flops there.
 PRICES = {

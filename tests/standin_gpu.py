@@ -11,9 +11,9 @@ from eprof.calibration import manifest as manifests
 from eprof.calibration.peaks import peaks, resource
 from eprof.calibration.results import accessed
 from eprof.calibration.session import Hands
-from eprof.collect.cuda_compile import Compiled
-from eprof.collect.cuda_driver import DriverError
-from eprof.collect.cuda_worker import CHUNK, Clock, Place, dram_bytes, work
+from eprof.collect.cuda.compile import Compiled
+from eprof.collect.cuda.driver import DriverError
+from eprof.collect.cuda.worker import CHUNK, Clock, Place, dram_bytes, work
 
 DEVICE = {
     "name": "Stand-in",
@@ -46,7 +46,7 @@ class Time:
 
 
 class StandIn:
-    """See `eprof.collect.cuda_driver.Gpu`. clock_of: benchmark -> MHz; speed_of: benchmark -> fraction of its peak."""
+    """See `eprof.collect.cuda.driver.Gpu`. clock_of: benchmark -> MHz; speed_of: benchmark -> fraction of its peak."""
 
     def __init__(self, time, device=DEVICE, core_mhz=1500.0, prices=PRICES, constant_w=CONSTANT_W, crash_at=(), **more):
         self.time, self.device, self.core_mhz, self.prices, self.constant_w = time, device, core_mhz, prices, constant_w

@@ -3,8 +3,11 @@
 import pytest
 from logs_support import METRICS, USAGE, metric, profiled, write
 
-from eprof import advice, api, counters, profile
-from eprof.errors import DefinitionError, LogError
+from eprof import api
+from eprof.base import advice
+from eprof.base.errors import DefinitionError, LogError
+from eprof.counting import counters
+from eprof.profile import profile
 
 NCU = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'

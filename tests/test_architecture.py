@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from os.path import commonprefix
 from pathlib import Path
 
 import pytest
@@ -12,46 +13,47 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "eprof"
 
-# Rooms in the direction that data flows. A module may import its own room, rooms before it, and the hall.
+# Rooms, a folder each, in the direction that data flows: a room imports rooms before it, and never one behind it.
 ROOMS = [
-    ["collect"],
-    ["logs"],
-    ["runs"],
-    ["counters", "term", "counts", "times", "checks"],
-    ["costtable", "costfile", "costs", "energy", "modelled", "timemodel"],
-    ["plan", "planning"],
-    ["rooflines", "grouping"],
-    ["profile", "clocks", "document", "whatif", "roofline_document"],
-    ["running"],
-    ["matching", "compare"],
-    ["measurements", "fitting", "validation", "tuning", "tabletext"],
-    ["calibration"],
-    ["report", "console", "export", "export_roofline", "listing"],
-    ["api", "variants", "cli", "__main__", "writing"],
+    "base",
+    "rundir",
+    "collect",
+    "rows",
+    "profilers",
+    "logs",
+    "counting",
+    "costs",
+    "energy",
+    "planning",
+    "rooflines",
+    "profile",
+    "compare",
+    "api",
+    "measurements",
+    "fitting",
+    "validation",
+    "tuning",
+    "calibration",
+    "words",
+    "files",
+    "page",
+    "terminal",
+    "cli",
 ]
-HALL = {"advice", "arrays", "errors", "marks", "vocabulary", "definition", "resources", "plain", ""}
-RANK = {module: rank for rank, room in enumerate(ROOMS) for module in room}
-
-
-def is_door(module):
-    """`cli` and the modules of its commands: `cli_run`, `cli_diff`..."""
-    return module == "cli" or module.startswith("cli_")
+# Imports that close a circle of rooms, or of files and folders inside one, each with its reason.
+BACKWARDS = {
+    ("collect/collector.py", "profilers/__init__.py"): "finds the profilers by their folders, when it is asked which there are",
+    ("profilers/nsys/trace.py", "profilers/ncu/csv.py"): "long traces are split by the engine that splits the tables of ncu",
+    ("profilers/nsys/trace.py", "profilers/ncu/numbers.py"): "the numbers of that engine's columns",
+    ("profile/profile.py", "profile/document.py"): "`Energy.document()`: for users, it is a method",
+    ("profile/profile.py", "profile/whatif.py"): "`Energy.what_if()`: for users, it is a method",
+    ("profile/whatif.py", "profile/document.py"): "an answer is a document of the same form",
+}  # fmt: skip
 
 
 @cache
 def modules():
     return sorted(PACKAGE.rglob("*.py"))
-
-
-def room_of(path):
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-
-
-def rank_of(module):
-    """Where a module stands; the console's and the door's are named after what they show: `console_diff`, `cli_run`."""
-    if module not in RANK and (is_door(module) or module.startswith("console_")):
-        return RANK[module.partition("_")[0]]
-    return RANK[module]
 
 
 @cache
@@ -60,33 +62,117 @@ def nodes(path):
     return list(ast.walk(ast.parse(path.read_text())))
 
 
-def imports(path):
-    """(imported eprof module, is it at module level) for every import in a file."""
+def name_of(path):
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@cache
+def files():
+    return {name_of(path) for path in modules()}
+
+
+def file_of(module):
+    """The file of a module below eprof, "logs.many" or "logs" or ""; None if there is none."""
+    place = module.replace(".", "/")
+    return next((file for file in (f"{place}.py", f"{place}/__init__.py".lstrip("/")) if file in files()), None)
+
+
+@cache
+def imports(path, types=True):
+    """The files of eprof that a file imports, at its top or in a function. types: those also that only name types."""
+    for_types = set()
     for node in nodes(path):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "eprof":
-            rest = node.module.split(".")[1:]
-            if rest:
-                yield rest[0]
-            else:
-                yield from (alias.name for alias in node.names if alias.name != "__version__")
+        if not types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for_types.update(ast.walk(node))
+    imported = set()
+    for node in nodes(path):
+        if node in for_types:
+            continue
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute, so that they can be read"
+            home, _, inside = (node.module or "").partition(".")
+            if home == "eprof":
+                imported |= {file_of(f"{inside}.{alias.name}".strip(".")) or file_of(inside) for alias in node.names}
         elif isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("eprof."))
+            imported |= {
+                file_of(alias.name.partition(".")[2]) for alias in node.names if alias.name.startswith("eprof")
+            }
+    return imported - {name_of(path), "__init__.py"}
 
 
-def may_import(here, module):
-    return module not in HALL | {"__init__"} and rank_of(module) <= rank_of(here)
+def room_of(path):
+    return path.relative_to(PACKAGE).parts[0]
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_room_imports_only_rooms_before_it_and_the_hall(path):
+def test_eprof_itself_holds_rooms_only():
+    here = {path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"}
+    assert here == {"__init__.py", "__main__.py", *ROOMS}
+    folders = {path.parent for path in modules()}
+    assert all((folder / "__init__.py").exists() for folder in folders)
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_a_room_imports_only_rooms_before_it(path):
     here = room_of(path)
-    if here in HALL or here == "__init__":
-        allowed = HALL
+    if here == "__init__.py":
+        assert {file.split("/")[0] for file in imports(path)} == {"api", "base", "profile"}
+    elif here == "__main__.py":
+        assert imports(path) == {"cli/__init__.py"}
     else:
-        allowed = HALL | {one for one in {room_of(module) for module in modules()} if may_import(here, one)}
-    if here == "__init__":
-        allowed = allowed | {"api", "profile", "variants"}
-    assert set(imports(path)) <= allowed
+        allowed = ROOMS[: ROOMS.index(here) + 1]
+        mine = name_of(path)
+        behind = {file for file in imports(path) if file.split("/")[0] not in allowed and (mine, file) not in BACKWARDS}
+        assert behind == set()
+
+
+def arrows(without=()):
+    """(folder, what in it imports, what in it is imported), as files import each other; not what only names types."""
+    for path in modules():
+        mine = name_of(path)
+        for file in imports(path, types=False):
+            if (mine, file) not in without:
+                here, there = mine.split("/"), file.split("/")
+                depth = len(commonprefix([here, there]))
+                yield "/".join(here[:depth]), here[depth], there[depth]
+
+
+def circles(pairs):
+    """What is left of the arrows when all that begin where none ends, and that end where none begins, are taken away."""
+    left = set(pairs)
+    while True:
+        starts, ends = {start for _, start, _ in left}, {end for _, _, end in left}
+        inner = {arrow for arrow in left if arrow[1] in ends and arrow[2] in starts}
+        if inner == left:
+            return left
+        left = inner
+
+
+def all_circles(without=()):
+    found = set(arrows(without))
+    folders = {folder for folder, _, _ in found}
+    return {arrow for folder in folders for arrow in circles(arrow for arrow in found if arrow[0] == folder)}
+
+
+def test_no_two_files_or_folders_of_a_folder_form_a_circle():
+    assert all_circles(without=BACKWARDS) == set()
+
+
+@pytest.mark.parametrize("arrow", BACKWARDS)
+def test_every_exception_is_needed(arrow):
+    """Without it there is a circle; if not, take it out."""
+    assert all_circles(without=[other for other in BACKWARDS if other != arrow])
+
+
+def test_circles_are_seen():
+    line = {("", "a", "b"), ("", "b", "c"), ("", "a", "c")}
+    ring = {("", "b", "d"), ("", "d", "b")}
+    assert circles(line) == set() and circles(line | ring) == ring
+
+
+def test_no_prefix_stands_for_a_folder():
+    """`cli_run.py` is `cli/run.py`; `ncu_long.py` is `profilers/ncu/long.py`."""
+    folders = {f"{path.parent.name}_" for path in modules()}
+    assert [file for file in files() if Path(file).stem.startswith(tuple(folders))] == []
 
 
 # ---- who prints, who exits, who starts processes
@@ -100,24 +186,19 @@ STARTS = (
     r"|concurrent\.futures\.(ProcessPoolExecutor|process(\..*)?)"
     r"|(asyncio\..*|.*\.)?(create_subprocess_(exec|shell)|subprocess_(exec|shell))"
 )
-# What is at odds with "the door alone prints and exits, collect alone starts processes", each with its reason.
+# Who may do what: commands and what they draw on the terminal print, commands exit, `collect` starts processes.
+MAY = {"prints": {"cli", "terminal"}, "exits": {"cli"}, "starts processes": {"collect"}, "runs text": set()}
+# What is at odds with that, each with its reason.
 EXCEPTIONS = {
-    ("prints", "console.py"): "draws with rich what a command hands it",
-    ("prints", "console_diff.py"): "draws with rich what a command hands it",
-    ("prints", "console_fit.py"): "draws with rich what a command hands it",
-    ("prints", "console_roofline.py"): "draws with rich what a command hands it",
-    ("prints", "console_tuning.py"): "draws with rich what a command hands it",
-    ("prints", "console_validation.py"): "draws with rich what a command hands it",
-    ("prints", "listing.py"): "draws with rich what a command hands it",
     ("prints", "collect/streams.py"): "hands on what the profiled program prints",
     ("prints", "collect/splitting.py"): "writes into pipes of its own",
-    ("prints", "collect/cuda_worker.py"): "is a program of its own, which collect starts and reads",
-    ("exits", "collect/cuda_worker.py"): "is a program of its own, which collect starts",
+    ("prints", "collect/cuda/worker.py"): "is a program of its own, which collect starts and reads",
+    ("exits", "collect/cuda/worker.py"): "is a program of its own, which collect starts",
     ("exits", "collect/splitting.py"): "the end of a process that collect forked",
     ("starts processes", "logs/workers.py"): "reads many logs at once, on all cores",
     ("starts processes", "logs/many.py"): "reads many logs on a Dask cluster, where a user asks for one",
     ("starts processes", "validation/run.py"): "fits of left-out measurements at once, on all cores",
-    ("starts processes", "cli_output.py"): "opens the report in the user's browser (--open)",
+    ("starts processes", "cli/output.py"): "opens the report in the user's browser (--open)",
 }
 
 
@@ -158,17 +239,12 @@ def does(tree):
     return {what for what, pattern in rules.items() if any(re.fullmatch(pattern, name) for name in used)}
 
 
-def may(what, path):
-    here = room_of(path)
-    return is_door(here) and what in ("prints", "exits") or here == "collect" and what == "starts processes"
-
-
-def test_only_the_door_prints_and_exits_and_only_collect_starts_processes():
+def test_only_commands_print_and_exit_and_only_collect_starts_processes():
     found = {
-        (what, path.relative_to(PACKAGE).as_posix())
+        (what, name_of(path))
         for path in modules()
         for what in does(ast.parse(path.read_text()))
-        if not may(what, path)
+        if room_of(path) not in MAY[what]
     }
     assert found - set(EXCEPTIONS) == set(), "against the rules of docs/architecture.md"
     assert set(EXCEPTIONS) - found == set(), "exceptions that nothing needs any more; take them out"
@@ -223,10 +299,10 @@ def test_the_rule_sees_nothing_where_nothing_is(code):
 
 def test_the_house_is_drawn_with_every_room():
     drawing = (ROOT / "docs" / "architecture.md").read_text()
-    for path in PACKAGE.iterdir():
-        name = path.stem
-        if path.suffix == ".py" and not name.startswith(("__", "cli_", "console_")):
-            assert f"`{name}" in drawing, f"docs/architecture.md does not mention {name}"
+    places = [drawing.find(f"\n| `{room}/` |") for room in ROOMS]
+    assert -1 not in places and places == sorted(places), "the table has a row a room, in the order of ROOMS"
+    for folder in {path.parent for path in modules()} - {PACKAGE}:
+        assert f"`{folder.name}/`" in drawing, f"docs/architecture.md does not mention {folder}"
 
 
 def test_importing_eprof_is_light():

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from test_counts_launches import UNITS, make, row
 
 import eprof
-from eprof import counters, counts
-from eprof.definition import Formula
-from eprof.marks import Mark
-from eprof.term import Term
-from eprof.vocabulary import COUNTS
+from eprof.base.marks import Mark
+from eprof.base.toml import Formula
+from eprof.base.vocabulary import COUNTS
+from eprof.counting import counters, counts
+from eprof.counting.term import Term
 
 M = int(Mark.MISSING)
 DEFINITIONS = [

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 from standin_gpu import CONSTANT_W, DEVICE, PRICES, StandIn, StandInMeter, Time, hands
 
+from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError, UsageError
+from eprof.base.toml import Document
 from eprof.calibration import manifest as manifests
-from eprof.calibration import planning, results
+from eprof.calibration import results, schedule
 from eprof.calibration.peaks import fraction, peaks, resource
 from eprof.calibration.session import Request, Session, label
-from eprof.collect import cuda_clocks
-from eprof.collect.cuda_compile import Compiled
-from eprof.definition import Document
-from eprof.errors import CollectError, DefinitionError, EprofError, LogError, UsageError
+from eprof.collect.cuda import clocks as cuda_clocks
+from eprof.collect.cuda.compile import Compiled
 
 MANIFEST = manifests.load()
 H100 = (9, 0)
@@ -44,7 +44,7 @@ def test_the_manifest_covers_what_it_should():
 def test_every_price_can_be_told_from_the_others():
     """The benchmarks of a capability determine their words: the matrix of rates has full rank, constant included."""
     for capability in ((3, 5), (6, 1), (7, 0), H100):
-        chosen = planning.choose(MANIFEST, capability)
+        chosen = schedule.choose(MANIFEST, capability)
         counts = [results.accessed(MANIFEST.counts(one, capability, 1, 1), capability) for one in chosen]
         table = pd.DataFrame(counts).fillna(0.0).drop(columns="control")
         table = table.T.groupby(resource).sum().T
@@ -65,7 +65,7 @@ def test_every_price_can_be_told_from_the_others():
     ],
 )
 def test_a_gpu_gets_the_benchmarks_that_it_has_the_hardware_for(capability, there, not_there):
-    names = {one.name for one in planning.choose(MANIFEST, manifests.capability_of(capability))}
+    names = {one.name for one in schedule.choose(MANIFEST, manifests.capability_of(capability))}
     assert set(there) <= names
     assert not set(not_there) & names
 
@@ -111,25 +111,25 @@ def test_a_mistake_in_the_manifest_is_found(old, new, sentence, line):
 
 
 def test_the_budget_of_six_minutes_holds_every_benchmark_once():
-    timing = planning.Timing()
-    count = max(len(planning.choose(MANIFEST, one)) for one in ((3, 5), (7, 0), H100, (12, 0)))
+    timing = schedule.Timing()
+    count = max(len(schedule.choose(MANIFEST, one)) for one in ((3, 5), (7, 0), H100, (12, 0)))
     assert count <= timing.benchmarks()
     assert timing.expected_s(count) <= timing.budget_s == 360
 
 
 def test_budget_arithmetic():
-    timing = planning.Timing(budget_s=25 + 10 * 6.9 + 1, rounds=3)
+    timing = schedule.Timing(budget_s=25 + 10 * 6.9 + 1, rounds=3)
     assert timing.benchmark_s == pytest.approx(6.9)
     assert timing.benchmarks() == 10
     assert timing.expected_s(4) == pytest.approx(25 + 10 * 6.9)
     assert timing.expected_s(2) == pytest.approx(25 + 6 * 6.9)
-    assert planning.Timing(budget_s=5).benchmarks() == 0
+    assert schedule.Timing(budget_s=5).benchmarks() == 0
 
 
 def test_names_of_benchmarks_are_checked():
-    assert [one.name for one in planning.choose(MANIFEST, H100, ["tensor", "read"])] == ["read", "tensor"]
+    assert [one.name for one in schedule.choose(MANIFEST, H100, ["tensor", "read"])] == ["read", "tensor"]
     with pytest.raises(UsageError, match="no benchmark `raed`"):
-        planning.choose(MANIFEST, H100, ["raed"])
+        schedule.choose(MANIFEST, H100, ["raed"])
 
 
 # ---- peaks
@@ -150,7 +150,7 @@ def test_fraction_of_peak():
 
 
 def session(tmp_path, gpu, said=None, hand=None, **request):
-    request = {"timing": planning.Timing(rounds=1), **request}
+    request = {"timing": schedule.Timing(rounds=1), **request}
     tell = (lambda sentence: None) if said is None else said.append
     return Session(Request(tmp_path / "dir", **request), tell, hand or hands(gpu))
 
@@ -215,7 +215,7 @@ def test_the_table_has_the_known_prices(tmp_path):
 def test_an_interrupted_session_goes_on(tmp_path):
     """Stopped by the budget, then by a crash in the middle of a line: nothing is measured twice, nothing is lost."""
     gpu = StandIn(Time())
-    first = session(tmp_path, gpu, timing=planning.Timing(budget_s=100, rounds=1))
+    first = session(tmp_path, gpu, timing=schedule.Timing(budget_s=100, rounds=1))
     early = run(first)
     assert 5 < len(early) < len(first.benchmarks)
     assert "for want of time" in first.missing()[0]
@@ -246,7 +246,7 @@ def test_progress_is_told_on_a_terminal(tmp_path):
 
     plain = hands(gpu)
     one = Session(
-        Request(tmp_path / "dir", only=("read", "integer"), timing=planning.Timing(rounds=1)),
+        Request(tmp_path / "dir", only=("read", "integer"), timing=schedule.Timing(rounds=1)),
         lambda sentence: None,
         plain._replace(run=run_and_tick),
         shown.append,
@@ -258,7 +258,7 @@ def test_progress_is_told_on_a_terminal(tmp_path):
 
 def test_rounds_fill_the_budget_and_medians_are_taken(tmp_path):
     gpu = StandIn(Time())
-    one = session(tmp_path, gpu, timing=planning.Timing(rounds=3, budget_s=100), only=("read", "fp32_fma", "integer"))
+    one = session(tmp_path, gpu, timing=schedule.Timing(rounds=3, budget_s=100), only=("read", "fp32_fma", "integer"))
     rows = run(one)
     assert [row.rounds for row in rows] == [3, 3, 3]
 
@@ -312,7 +312,7 @@ def test_without_power_there_is_nothing_to_fit(tmp_path):
 
 def test_counts_that_need_a_profiler_are_not_believed(tmp_path):
     gpu = StandIn(Time())
-    assert "read_sectors" not in {one.name for one in planning.choose(MANIFEST, H100)}
+    assert "read_sectors" not in {one.name for one in schedule.choose(MANIFEST, H100)}
     rows = run(session(tmp_path, gpu, only=("read_sectors",)))
     assert rows[0].reasons[0].startswith("its counts are not confirmed: memory may fetch more")
 
@@ -472,8 +472,8 @@ def test_calibration_json_says_what_was_measured_on_what(tmp_path):
 
 
 def test_clocks_that_nobody_tells_are_no_zero():
+    from eprof.base.errors import LogError
     from eprof.calibration import results
-    from eprof.errors import LogError
 
     seen = {"read": [{"seen": {"core_mhz": None, "memory_mhz": None}}]}
     with pytest.raises(LogError, match="hold them with --settings"):

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from eprof import cli
-from eprof.collect import cuda_session
-from eprof.errors import CollectError
+from eprof.base.errors import CollectError
+from eprof.collect.cuda import processes
 
 HERE = Path(__file__).parent
 NVCC = '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho stub > "$2"\n'
@@ -177,14 +177,14 @@ def door(monkeypatch, tmp_path, capsys):
     ],
 )
 def test_wrong_usage_exits_with_2(door, monkeypatch, arguments, sentence):
-    monkeypatch.setattr(cuda_session, "probe", lambda device: {"name": "x", "capability": "9.0"})
+    monkeypatch.setattr(processes, "probe", lambda device: {"name": "x", "capability": "9.0"})
     code, said = door(*arguments)
     assert code == 2
     assert sentence in said.err
 
 
 def test_an_existing_table_is_refused_before_anything_runs(door, monkeypatch, tmp_path):
-    monkeypatch.setattr(cuda_session, "probe", lambda device: pytest.fail("must not look at a GPU"))
+    monkeypatch.setattr(processes, "probe", lambda device: pytest.fail("must not look at a GPU"))
     (tmp_path / "t.toml").write_text("mine")
     code, said = door("-o", "t.toml")
     assert code == 1
@@ -195,7 +195,7 @@ def test_dry_run_needs_no_gpu(door, monkeypatch):
     def none(device):
         raise CollectError("There is no GPU to calibrate.")
 
-    monkeypatch.setattr(cuda_session, "probe", none)
+    monkeypatch.setattr(processes, "probe", none)
     code, said = door("--dry-run")
     assert code == 0
     assert "benchmarks for a GPU of capability 9.0" in said.err

@@ -12,7 +12,7 @@ import pytest
 
 from eprof.calibration import machine_code
 from eprof.calibration import manifest as manifests
-from eprof.collect import cuda_compile
+from eprof.collect.cuda import compile as cuda_compile
 
 MANIFEST = manifests.load()
 SOURCES = sorted({one.source for one in MANIFEST.benchmarks})

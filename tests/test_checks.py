@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from test_counts_launches import make, real
 
-from eprof import checks, counters
-from eprof.marks import Mark
+from eprof.base.marks import Mark
+from eprof.counting import checks, counters
 
 HEALTHY = [
     ("gtx760-dev1-metrics-summary-lavamd.csv", "3.0"),

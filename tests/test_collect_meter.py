@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_support import STAND_INS
 
-from eprof import costs, counters
-from eprof.collect import meter
-from eprof.collect.meter import Meter, Sample, Source, counted_energy, integrated
-from eprof.collect.meters import jetson, nvml, rapl
+from eprof import costs
+from eprof.collect.meters import jetson, meter, nvml, rapl
+from eprof.collect.meters.meter import Meter, counted_energy, integrated
+from eprof.collect.meters.source import Sample, Source
 from eprof.collect.meters.visible import visible
-from eprof.plan import plan
+from eprof.counting import counters
+from eprof.planning.plan import plan
 
 
 @given(st.floats(10, 400), st.floats(0.02, 0.2), st.floats(3.0, 8.0), st.floats(0, 0.1))

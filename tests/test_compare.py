@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eprof
+from eprof.base.errors import UsageError
 from eprof.compare import Test as WelchTest
 from eprof.compare import compare, welch
 from eprof.compare.tradeoff import effective_balance, read
 from eprof.compare.welch import t_outside, t_quantile
-from eprof.errors import UsageError
 from eprof.rooflines import Machine
 
 few = settings(max_examples=12)

@@ -3,7 +3,8 @@
 import pytest
 from report_support import fifty, fmm, no_costs, two_devices
 
-from eprof import console, export
+from eprof.files import export
+from eprof.terminal import report as console
 
 
 @pytest.fixture(scope="module")

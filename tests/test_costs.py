@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from eprof import costfile, costs
-from eprof.errors import CostError, DefinitionError
-from eprof.marks import NONE, Mark
-from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS, LEVEL_PARTS, PARTS
+from eprof import costs
+from eprof.base.errors import CostError, DefinitionError
+from eprof.base.marks import NONE, Mark
+from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS, LEVEL_PARTS, PARTS
+from eprof.costs import file as costfile
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ["fermi-keckler", "gtx580", "gtx680", "i7-950", "jetson-tk1"]

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof import costs
-from eprof.definition import line_of
-from eprof.errors import DefinitionError, EprofError
+from eprof.base.errors import DefinitionError, EprofError
+from eprof.base.toml import line_of
 
 ROOT = Path(__file__).parents[1]
 

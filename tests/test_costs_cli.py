@@ -83,6 +83,6 @@ def test_no_price_is_said_once(eprof_command, tmp_path):
     assert "missing" not in shown
 
 
-@pytest.mark.parametrize("module", ["costs", "costfile", "costtable"])
+@pytest.mark.parametrize("module", ["costs", "costs.file", "costs.table"])
 def test_each_module_can_be_imported_first(module):
     subprocess.run([sys.executable, "-c", f"import eprof.{module}"], cwd=ROOT, check=True)

@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-from eprof import counters, resources
-from eprof.errors import DefinitionError
-from eprof.vocabulary import COUNTS, LEVEL_PARTS
+from eprof.base import resources
+from eprof.base.errors import DefinitionError
+from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
+from eprof.counting import counters
 
 GOOD = """schema = 1
 applies = { profiler = "nvprof", capability = ["9.9"] }

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from test_counts_launches import make, row
 
-from eprof import checks, counters, counts, plan, profile
-from eprof.errors import DefinitionError
+from eprof.base.errors import DefinitionError
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import COUNTS
+from eprof.counting import checks, counters, counts
 from eprof.logs import combine, read
-from eprof.marks import Mark
-from eprof.vocabulary import COUNTS
+from eprof.planning import plan
+from eprof.profile import profile
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 PER_OPCODE = "sass__thread_inst_executed_true_per_opcode"
@@ -101,8 +103,8 @@ def test_a_definition_tells_what_to_collect(capability):
 
 def test_a_definition_is_used_instead_of_the_smallest_set():
     from eprof.collect.collector import Tool
-    from eprof.collect.collectors.ncu import Ncu
-    from eprof.planning import counters_for
+    from eprof.planning.choice import counters_for
+    from eprof.profilers.ncu.collector import Ncu
 
     class Here(Ncu):
         def offered(self, tool, wanted=()):

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_counts_launches import DATA, UNITS, make, real, row
 
-from eprof import counters, counts
+from eprof.base.errors import UsageError
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import COUNTS, PARTS
 from eprof.costs import load as load_costs
-from eprof.counts import Sheet
-from eprof.energy import attribute
-from eprof.errors import UsageError
-from eprof.marks import Mark
-from eprof.vocabulary import COUNTS, PARTS
+from eprof.counting import counters, counts
+from eprof.counting.counts import Sheet
+from eprof.energy.attribution import attribute
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 
@@ -221,7 +221,7 @@ def all_entries(definition):
 @pytest.mark.parametrize("definition", counters.definitions(), ids=lambda one: one.name)
 def test_every_way_is_used_by_some_log(definition, monkeypatch):
     """No way is hidden behind a better one: there is a set of counters for which it is the first that can be used."""
-    monkeypatch.setattr("eprof.counts._TOLERANCE", 1.0)  # equal values for all make many differences negative
+    monkeypatch.setattr("eprof.counting.counts._TOLERANCE", 1.0)  # equal values for all make many differences negative
     ways = list(all_entries(definition))
     assert len(ways) > 30
     assert [name for name, entries, rank in ways if not is_used(definition, entries, rank)] == []

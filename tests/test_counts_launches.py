@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from eprof import counters, logs
-from eprof.logs.table import Launches
+from eprof import logs
+from eprof.counting import counters
+from eprof.rows.log import Launches
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "nvprof"
 UNITS = {

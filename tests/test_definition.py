@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eprof.definition import Document, Formula, line_of
-from eprof.errors import DefinitionError
+from eprof.base.errors import DefinitionError
+from eprof.base.toml import Document, Formula, line_of
 
 
 def test_a_formula_knows_its_names_and_its_value():

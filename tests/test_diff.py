@@ -23,11 +23,13 @@ from diff_support import energy, kernel
 from report_support import HOSTILE
 
 import eprof
-from eprof import cli, console_diff, costs
+from eprof import cli, costs
+from eprof.base.errors import EprofError, LogError
 from eprof.compare import compare
-from eprof.errors import EprofError, LogError
-from eprof.report import diff_tables, diff_words
-from eprof.report.diff_page import html as page
+from eprof.files import diff as diff_tables
+from eprof.page.diff import html as page
+from eprof.terminal import diff as console_diff
+from eprof.words import diff as diff_words
 
 LOGS = ROOT / "samples" / "logs" / "simulated"
 GEMM = LOGS / "gemm-naive.txt", LOGS / "gemm-tiled.txt"
@@ -371,7 +373,7 @@ def test_pages_of_every_kind_of_difference_and_the_budgets():
 
 
 def test_the_waterfall_ends_where_new_begins():
-    from eprof.report.diff_view import waterfall
+    from eprof.page.views.diff import waterfall
 
     found = compare([energy({"k": kernel()})], [energy({"k": kernel(dram_read=3e9, integer=9e8)})]).document()
     drawn = waterfall(found)

@@ -5,7 +5,7 @@ from diff_support import energy, kernel
 from report_support import HOSTILE
 
 from eprof.compare import compare
-from eprof.report.diff_page import html
+from eprof.page.diff import html
 
 N = "\u202f"
 

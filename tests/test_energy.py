@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof import costs
+from eprof.base.errors import CostError
+from eprof.base.marks import NONE, Mark
+from eprof.base.vocabulary import BYTES, CONSTANT, COUNTS, INSTRUCTIONS, PARTS
 from eprof.costs import Charge, Costs, Setting
-from eprof.counts import Counts
-from eprof.energy import Split, attribute, join
-from eprof.errors import CostError
-from eprof.marks import NONE, Mark
-from eprof.vocabulary import BYTES, CONSTANT, COUNTS, INSTRUCTIONS, PARTS
+from eprof.counting.counts import Counts
+from eprof.energy.attribution import Split, attribute, join
 
 few = settings(max_examples=10)
 

@@ -8,7 +8,7 @@ import pytest
 from conftest import SHARED
 
 from eprof import cli
-from eprof.resources import folder
+from eprof.base.resources import folder
 
 LOGS = sorted(path for path in (SHARED / "nvprof").glob("*") if path.suffix != ".tsv") if SHARED.is_dir() else []
 EXTRA = {

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 pytest.importorskip("scipy")
 
 from eprof import costs
-from eprof.counts import Counts
-from eprof.energy import attribute
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import COUNTS
+from eprof.counting.counts import Counts
+from eprof.energy.attribution import attribute
 from eprof.fitting import Form, fit
 from eprof.fitting.defaults import form_for, known
 from eprof.fitting.moments import Settings, moments, rows_of
 from eprof.fitting.quality import collinearity, error, examine, left_out
 from eprof.fitting.solve import level_volts
+from eprof.fitting.table_text import Head, number, text
 from eprof.fitting.voltage import HIGHEST, LOWEST, lowest_points, monotone
-from eprof.marks import Mark
 from eprof.measurements import MeasurementError, Measurements, read
-from eprof.tabletext import Head, number, text
-from eprof.vocabulary import COUNTS
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "power"
 TERMS = {"fp32_instruction": "core", "integer_instruction": "core", "l2_byte": "core", "dram_byte": "memory"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eprof import matching
+from eprof.compare import matching
 from eprof.logs import combine
 
 HERE = Path(__file__).parent / "fuzz"

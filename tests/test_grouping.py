@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eprof
-from eprof.errors import UsageError
-from eprof.grouping import OTHER, parse
+from eprof.base.errors import UsageError
+from eprof.profile.grouping import OTHER, parse
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "logs" / "invented"
 

@@ -10,12 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read, read_tuned, real, write
 
-from eprof.errors import EprofError
-from eprof.logs import combine, sqlite, text
-from eprof.logs.ncu_folding import whole_launches
-from eprof.logs.ncu_rows import LONG as LONG_FORM
-from eprof.logs.ncu_rows import Section
-from eprof.logs.stream import Tuning
+from eprof.base.errors import EprofError
+from eprof.logs import combine
+from eprof.profilers.ncu.csv import LONG as LONG_FORM
+from eprof.profilers.ncu.csv import Section
+from eprof.profilers.ncu.folding import whole_launches
+from eprof.profilers.nvprof import sqlite, text
+from eprof.rows.stream import Tuning
 
 # Every second row is handed over and added up at once.
 FOLDED = Tuning(fold_rows=2)

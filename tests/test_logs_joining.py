@@ -23,13 +23,13 @@ from logs_support import (
 )
 
 import eprof
-from eprof import counters
-from eprof.errors import LogError
+from eprof.base.errors import LogError
+from eprof.base.marks import Mark
+from eprof.counting import counters
 from eprof.logs import combine
 from eprof.logs.cache import Cache, Stamp
-from eprof.logs.gathering import gathered
-from eprof.logs.ranks import labelled
-from eprof.marks import Mark
+from eprof.logs.join.gathering import gathered
+from eprof.logs.join.ranks import labelled
 
 KERNEL = "axpy(int, float*)"
 WIDE = '"Device","Context","Stream","Kernel","a","b"'

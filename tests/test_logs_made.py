@@ -25,7 +25,7 @@ from logs_support import (
     write,
 )
 
-from eprof.errors import LogError
+from eprof.base.errors import LogError
 from eprof.logs import combine, read_columns
 
 SUMMARY = profiled(7, "==7== Metric result:", METRICS, metric("inst_integer", 10), metric("ipc", "1.500000"))

@@ -17,9 +17,10 @@ import pytest
 from logs_support import EVENTS, METRICS, TRACE, TRACE_UNITS, event, launch, metric, profiled
 
 from eprof import api
+from eprof.base.errors import LogError, UsageError
 from eprof.collect import process
-from eprof.errors import LogError, UsageError
-from eprof.logs import cache, many, packing
+from eprof.logs import cache, many
+from eprof.rows import packing
 
 ROOT = Path(__file__).parents[1]
 

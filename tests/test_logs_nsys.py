@@ -12,10 +12,10 @@ import pytest
 from logs_support import METRICS, metric, profiled
 
 from eprof import api
-from eprof.errors import LogError
+from eprof.base.errors import LogError
 from eprof.logs import combine, read
 from eprof.logs.reading import read_tuned
-from eprof.logs.stream import Tuning
+from eprof.rows.stream import Tuning
 
 TRACES = Path(__file__).parents[2] / "shared" / "data" / "traces" / "nsys"
 

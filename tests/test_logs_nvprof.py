@@ -20,7 +20,7 @@ from logs_support import (
     write,
 )
 
-from eprof.errors import LogError
+from eprof.base.errors import LogError
 from eprof.logs import combine
 
 TEXT_USAGE = "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name"

@@ -30,11 +30,13 @@ from logs_support import (
 from numpy import array_equal, isnan
 from pyarrow import array
 
-from eprof.errors import EprofError, LogError
-from eprof.logs import combine, messages, sums
-from eprof.logs.columns import coded
-from eprof.logs.values import careful_cells, cells
-from eprof.marks import Mark
+from eprof.base.errors import EprofError, LogError
+from eprof.base.marks import Mark
+from eprof.logs import combine
+from eprof.logs.join import sums
+from eprof.profilers.nvprof import messages
+from eprof.rows.cells import careful_cells, cells
+from eprof.rows.columns import coded
 
 quick = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput"'

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from logs_support import NAMES, ONE_BY_ONE, TINY, TOGETHER, cell, picture, read, read_tuned, real, unit
 
-from eprof.errors import LogError
+from eprof.base.errors import LogError
 from eprof.logs import combine, read_columns
 
 pytestmark = pytest.mark.skipif(not NAMES, reason="needs the real logs, which are not part of this project")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eprof.errors import UsageError
-from eprof.matching import BARE, BY_HAND, NAME, SIMILAR, Kernel, bare, last, match
+from eprof.base.errors import UsageError
+from eprof.compare.matching import BARE, BY_HAND, NAME, SIMILAR, Kernel, bare, last, match
 
 HOSTILE = [
     "</script>",

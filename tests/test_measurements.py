@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from eprof.errors import DefinitionError, EprofError
+from eprof.base.errors import DefinitionError, EprofError
 from eprof.measurements import MeasurementError, mappings, read
 from eprof.measurements.doubts import wild
 from eprof.measurements.mapping import load

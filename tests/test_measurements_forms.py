@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from eprof.errors import DefinitionError
+from eprof.base.errors import DefinitionError
 from eprof.fitting import Form, fit
 from eprof.fitting.defaults import form_without_prior
-from eprof.fitting.plain import CONSTANT, LINEAR, ClockPower, ConstantPower, sentence
+from eprof.fitting.means import CONSTANT, LINEAR, ClockPower, ConstantPower, sentence
 from eprof.fitting.quality import examine
 from eprof.measurements import MeasurementError, read
 from eprof.measurements.doubts import wild

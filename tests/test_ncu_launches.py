@@ -6,11 +6,11 @@ from conftest import SHARED
 from test_ncu_logs import FFMA, NEW, SUMMARY, TIME, log_of, row, wide
 
 import eprof
-from eprof import checks, counters, counts
+from eprof.base.marks import Mark
+from eprof.counting import checks, counters, counts
 from eprof.logs import cache, combine, read
 from eprof.logs.reading import read_tuned
-from eprof.logs.stream import Tuning
-from eprof.marks import Mark
+from eprof.rows.stream import Tuning
 
 RATE, CYCLES = f"{FFMA}.per_cycle_elapsed", "smsp__cycles_elapsed.avg"
 OPCODES = "sass__thread_inst_executed_true_per_opcode"

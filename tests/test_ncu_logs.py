@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from conftest import SHARED
 
-from eprof.errors import LogError
-from eprof.logs import combine, ncu_wide, read
-from eprof.logs.ncu import capability_of_label
-from eprof.logs.ncu_numbers import unit_of
+from eprof.base.errors import LogError
+from eprof.base.marks import Mark
+from eprof.logs import combine, read
 from eprof.logs.reading import read_tuned
-from eprof.logs.stream import Tuning
-from eprof.marks import Mark
+from eprof.profilers.ncu import wide as ncu_wide
+from eprof.profilers.ncu.numbers import unit_of
+from eprof.profilers.ncu.reader import capability_of_label
+from eprof.rows.stream import Tuning
 
 REAL = SHARED / "ncu"
 LOGS = sorted(path for path in REAL.glob("*") if path.suffix != ".tsv") if REAL.is_dir() else []
@@ -486,7 +487,7 @@ def test_both_ways_of_writing_one_log_say_the_same(tmp_path):
 def test_a_log_in_small_pieces_is_the_same(tmp_path, chunk):
     """Rows, words of ncu, rules over several lines and a second table may begin and end in any block."""
     from eprof.logs.reading import read_tuned
-    from eprof.logs.stream import Tuning
+    from eprof.rows.stream import Tuning
 
     rule = row(0, "", "", "", section="SpeedOfLight") + ',"Rule","OPT","Say ""high"", then\nuse 5","global","5.1"'
     lines = ["step 1", "==PROF== Connected to process 7 (/opt/prog)", RULES]

@@ -6,7 +6,7 @@ from test_ncu_page import LINE, total
 
 from eprof.logs import combine
 from eprof.logs.reading import read_tuned
-from eprof.logs.stream import Tuning
+from eprof.rows.stream import Tuning
 
 OPCODES = "sass__thread_inst_executed_true_per_opcode"
 ATTRIBUTE = "device__attribute_display_name"

@@ -11,11 +11,12 @@ import pytest
 from conftest import SHARED
 
 import eprof
-from eprof import checks, counters, counts, plan
-from eprof.errors import LogError
+from eprof.base.errors import LogError
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import INSTRUCTIONS
+from eprof.counting import checks, counters, counts
 from eprof.logs import combine, read
-from eprof.marks import Mark
-from eprof.vocabulary import INSTRUCTIONS
+from eprof.planning import plan
 
 pytest.importorskip("ncu_report", reason="needs pip install 'eprof[ncu]'")
 REPORTS = [SHARED / "ncu" / f"v100-miniweather-{name}.ncu-rep" for name in ("baseline", "div-to-mult")]
@@ -310,7 +311,7 @@ def test_a_report_without_launches(tmp_path):
 
 
 def test_a_csv_that_is_called_a_report_is_read_as_what_it_is(tmp_path):
-    from eprof.logs import ncu_report_blocks
+    from eprof.profilers.ncu import report_blocks as ncu_report_blocks
 
     path = tmp_path / "log.ncu-rep"
     path.write_text(

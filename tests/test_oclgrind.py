@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_support import ROOT, STAND_INS, block
 
-from eprof import api, counters, logs
-from eprof.collect.collectors.oclgrind import BlockStrip
-from eprof.errors import LogError, UsageError
-from eprof.logs import oclgrind as reader
-from eprof.logs.mangled import called
+from eprof import api, logs
+from eprof.base.errors import LogError, UsageError
+from eprof.counting import counters
+from eprof.profilers.oclgrind import reader as reader
+from eprof.profilers.oclgrind.collector import BlockStrip
+from eprof.profilers.oclgrind.mangled import called
 
 MIXED = """Instructions executed for kernel 'mix':
             4352 - fadd
@@ -201,7 +202,7 @@ def test_any_beginning_of_a_log_gives_an_answer_or_a_sentence(tmp_path, cut):
 
 
 def test_every_name_of_the_definition_is_one_that_the_reader_can_give():
-    from eprof.logs.oclgrind import _OWN
+    from eprof.profilers.oclgrind.reader import _OWN
 
     (definition,) = (one for one in counters.definitions() if one.profiler == "oclgrind")
     assert not [name for name in definition.wanted if not _OWN.fullmatch(name)]

@@ -29,8 +29,8 @@ from oracle_logs import (
 from oracle_support import disagreement, wrong_counters, wrong_words
 
 from eprof import api
-from eprof.errors import EprofError
-from eprof.marks import Mark
+from eprof.base.errors import EprofError
+from eprof.base.marks import Mark
 
 # Logs are small, and eprof reads them by the hundred: what fails is not made smaller, which takes minutes.
 quick = settings(

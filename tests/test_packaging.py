@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ASK = "import eprof.costs as c, eprof.counters as k; print(len(c.tables()), len(k.definitions()))"
+ASK = "import eprof.costs as c, eprof.counting.counters as k; print(len(c.tables()), len(k.definitions()))"
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,18 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import eprof
-from eprof import console, grouping, logs, report
+from eprof import logs
+from eprof import page as report
 from eprof.__main__ import main
-from eprof.errors import LogError, UsageError
+from eprof.base.errors import LogError, UsageError
 from eprof.logs import cache
-from eprof.logs.combining import combine
-from eprof.logs.ncu_parts import innermost
-from eprof.logs.ranks import ranks
+from eprof.logs.join.combining import combine
+from eprof.logs.join.ranks import ranks
 from eprof.logs.reading import read_tuned
-from eprof.logs.stream import Tuning
+from eprof.profile import grouping
+from eprof.profilers.ncu.parts import innermost
+from eprof.rows.stream import Tuning
+from eprof.terminal import report as console
 
 METRICS = ("flop_count_sp_fma", "inst_fp_32", "inst_integer", "dram_read_transactions", "dram_write_transactions")
 DEVICE = "Tesla K20c (0)"

@@ -13,15 +13,17 @@ from types import SimpleNamespace
 import pytest
 import report_support as support
 
-from eprof import console, export
-from eprof.marks import Mark
-from eprof.plain import visible
-from eprof.report import badges, html, names, packed
-from eprof.report.badges import AT_LEAST
-from eprof.report.headline import headline
-from eprof.report.numbers import percent, plain, quantity, signed_percent, whole
-from eprof.report.page import _asset
-from eprof.report.view import View
+from eprof.base.marks import Mark
+from eprof.base.text import visible
+from eprof.files import export
+from eprof.page import html, packed
+from eprof.page.report import _asset
+from eprof.terminal import report as console
+from eprof.words import badges, names
+from eprof.words.badges import AT_LEAST
+from eprof.words.headline import headline
+from eprof.words.numbers import percent, plain, quantity, signed_percent, whole
+from eprof.words.view import View
 
 N = "\u202f"
 

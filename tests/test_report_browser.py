@@ -11,7 +11,8 @@ import pytest
 import report_support as support
 from browser_support import N
 
-from eprof.report import html, numbers
+from eprof.page import html
+from eprof.words import numbers
 
 
 @cache

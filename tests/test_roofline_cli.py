@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from eprof import cli, console_roofline
+from eprof import cli
+from eprof.terminal import roofline as console_roofline
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "logs" / "invented"
 LOGS = [str(SAMPLE / "tk1-fmm-counters.csv"), str(SAMPLE / "tk1-fmm-times.csv")]
@@ -123,7 +124,7 @@ def test_hostile_names_are_shown_not_obeyed(run):
     made["kernels"][0]["name"] = "evil\x1b[2J</script><script>window.hacked=1</script>"
     made["title"] = "a\x1b]0;b\x07"
     assert "\x1b" not in console_roofline.text(made, verbose=True)
-    from eprof.report import roofline
+    from eprof.page import roofline
 
     page = roofline.html(made)
     assert "<script>window" not in page and page.count("<script") == 1

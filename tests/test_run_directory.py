@@ -14,8 +14,8 @@ import pytest
 from run_support import block, emit
 
 from eprof import api
-from eprof.collect import directory
-from eprof.errors import CollectError, LogError
+from eprof.base.errors import CollectError, LogError
+from eprof.rundir import directory
 
 COUNTING = f"""
 import sys, time

@@ -245,7 +245,7 @@ def test_little_is_imported_around_a_program_without_kernels(simulated):
         "pyarrow",
         "rich",
         "jinja2",
-        "eprof.counters",
+        "eprof.counting.counters",
         "eprof.costs",
         "tomllib",
         *slow,
@@ -277,9 +277,12 @@ def test_python_can_run_programs_too(simulated):
 
 
 def test_the_words_that_take_values_are_those_of_the_parser():
-    from eprof import cli, cli_run
+    from eprof.cli import commands
+    from eprof.cli import run as cli_run
 
-    taking = {name for one in cli._parser("run")[1]["run"]._actions if one.nargs != 0 for name in one.option_strings}
+    taking = {
+        name for one in commands._parser("run")[1]["run"]._actions if one.nargs != 0 for name in one.option_strings
+    }
     assert taking == cli_run.VALUED
 
 
@@ -400,7 +403,9 @@ def test_a_signal_while_the_profiler_runs(bench, profiler, name, code):
 
 
 @pytest.mark.parametrize(("name", "code"), ENDING)
-@pytest.mark.parametrize("place", ["eprof.api:load", "eprof.profile:build", "eprof.report:html", "eprof.writing:_move"])
+@pytest.mark.parametrize(
+    "place", ["eprof.api:load", "eprof.profile.profile:build", "eprof.page:html", "eprof.cli.writing:_move"]
+)
 def test_a_signal_while_logs_are_read_and_a_report_is_written(simulated, place, name, code):
     """The program has ended by itself with 3: what eprof still does is ended by the signal, and says so."""
     program = simulated.script(emit(block()) + "exit 3\n")

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from eprof import api, counters
+from eprof import api
+from eprof.counting import counters
 
 
 @pytest.fixture

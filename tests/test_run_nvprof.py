@@ -7,7 +7,7 @@ import pytest
 
 from eprof import api
 from eprof.collect.collector import COUNTERS, Place, Request, Tool
-from eprof.collect.collectors.nvprof import COLLECTOR
+from eprof.profilers.nvprof.collector import COLLECTOR
 
 
 @pytest.fixture

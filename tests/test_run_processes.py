@@ -11,9 +11,9 @@ import pytest
 from run_support import STAND_INS, block
 
 from eprof import api
+from eprof.base.errors import LogError
 from eprof.collect import process
 from eprof.collect.signals import held
-from eprof.errors import LogError
 
 # Two processes that write their blocks in small pieces, taking turns in the middle of lines.
 TURNS = f"""

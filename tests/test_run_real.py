@@ -10,9 +10,10 @@ import subprocess
 import pytest
 from run_support import STAND_INS
 
-from eprof import api, counters
-from eprof.collect.collectors import ncu
+from eprof import api
 from eprof.collect.tools import ask, gpu, has_gpu
+from eprof.counting import counters
+from eprof.profilers.ncu import collector as ncu
 
 N = 1 << 24  # 128 MiB an array: more than any second-level cache holds
 REAL = os.environ.get("EPROF_REAL_TOOLS", "auto")

@@ -17,12 +17,14 @@ import pytest
 import tomli
 from pyarrow import parquet
 
-from eprof import api, costfile, costs, counters
-from eprof.collect import directory
-from eprof.definition import Document, Formula
-from eprof.errors import CollectError, DefinitionError, EprofError, LogError
+from eprof import api, costs
+from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError
+from eprof.base.toml import Document, Formula
+from eprof.costs import file as costfile
+from eprof.counting import counters
 from eprof.logs import read_columns
 from eprof.measurements import files, mapping
+from eprof.rundir import directory
 
 ROOT = Path(__file__).parents[1]
 LOG = (ROOT / "samples" / "logs" / "invented" / "tk1-fmm-counters.csv").read_bytes()

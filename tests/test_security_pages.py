@@ -13,7 +13,9 @@ from browser_support import View
 from security_support import PAYLOAD, UNSEEN, poisoned, texts
 
 from eprof import cli
-from eprof.report import diff_page, page, roofline, tuning, validation
+from eprof.page import diff as diff_page
+from eprof.page import report as page
+from eprof.page import roofline, tuning, validation
 
 LOGS = Path(__file__).parents[1] / "samples" / "logs" / "invented"
 TK1 = [str(LOGS / f"tk1-fmm-{what}.csv") for what in ("counters", "times")]

@@ -10,20 +10,18 @@ import tomli
 from security_support import PAYLOAD, poisoned
 from test_security_pages import PAGES, documents  # noqa: F401 - a fixture
 
-from eprof import (
-    cli,
-    console,
-    console_diff,
-    console_fit,
-    console_roofline,
-    console_tuning,
-    console_validation,
-    export,
-    export_roofline,
-    tabletext,
-)
-from eprof.plain import in_code, in_markdown, printable
-from eprof.report import diff_tables
+from eprof import cli
+from eprof.base.text import in_code, in_markdown, printable
+from eprof.files import diff as diff_tables
+from eprof.files import export
+from eprof.files import roofline as export_roofline
+from eprof.fitting import table_text as tabletext
+from eprof.terminal import diff as console_diff
+from eprof.terminal import fit as console_fit
+from eprof.terminal import report as console
+from eprof.terminal import roofline as console_roofline
+from eprof.terminal import tuning as console_tuning
+from eprof.terminal import validation as console_validation
 from eprof.tuning import tables as tuning_tables
 from eprof.validation import tables as validation_tables
 

@@ -8,9 +8,10 @@ import pytest
 from test_counts_launches import make, real
 
 import eprof
-from eprof import costs, counters, times
-from eprof.errors import EprofError, UsageError
-from eprof.marks import Mark
+from eprof import costs
+from eprof.base.errors import EprofError, UsageError
+from eprof.base.marks import Mark
+from eprof.counting import counters, times
 from eprof.tuning import build
 
 E = int(Mark.ESTIMATED)

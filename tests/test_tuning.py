@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from validation_support import CORES, MEMORIES, PRICES, made, table
 
 import eprof
-from eprof.errors import CostError, EprofError, UsageError
-from eprof.marks import Mark
+from eprof.base.errors import CostError, EprofError, UsageError
+from eprof.base.marks import Mark
 from eprof.tuning import build, document, inputs
 from eprof.tuning.choice import choose, lost
 from eprof.tuning.grid import Grid, Point, together
 from eprof.tuning.objective import Objective, parse
-from eprof.tuning.timemodel import Timed, TimeModel, check
+from eprof.tuning.time_fit import Timed, TimeModel, check
 
 positive = st.floats(0.01, 100)
 lists = st.integers(2, 12).flatmap(

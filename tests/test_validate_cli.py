@@ -9,8 +9,8 @@ from conftest import SHARED
 from validation_support import as_csv, made, table
 
 from eprof.cli import main
-from eprof.report.tuning import html as tune_html
-from eprof.report.validation import html as validation_html
+from eprof.page.tuning import html as tune_html
+from eprof.page.validation import html as validation_html
 
 HOSTILE = "k<script>alert(1)</script>&\"'\u2028\x1b[31m"
 

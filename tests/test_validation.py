@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from validation_support import made
 
-from eprof.errors import EprofError
+from eprof.base.errors import EprofError
 from eprof.fitting import Form, fit
 from eprof.validation import protocols, run
 from eprof.validation.likeness import apart, mixes, nearest

@@ -12,12 +12,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import eprof
-from eprof import costs, whatif
-from eprof.document import energies, time_of
-from eprof.energy import attribute
-from eprof.errors import CostError, UsageError
-from eprof.marks import Mark
-from eprof.modelled import roofline_s
+from eprof import costs
+from eprof.base.errors import CostError, UsageError
+from eprof.base.marks import Mark
+from eprof.energy.attribution import attribute
+from eprof.energy.simulated import roofline_s
+from eprof.profile import whatif
+from eprof.profile.document import energies, time_of
 from eprof.tuning import build
 
 ROOT = Path(__file__).parents[1]
@@ -432,7 +433,7 @@ def test_every_clock_is_the_answer_to_its_question(energy):
 
 
 def test_the_lowest_prediction_of_what_is_not_whole_is_at_least_that(profile):
-    from eprof.report.modelled_words import clock_words
+    from eprof.words.modelled import clock_words
 
     grid = whatif.clocks(profile.energy("jetson-tk1"))
     assert "at least" in clock_words({**grid, "marks": ["missing"]})

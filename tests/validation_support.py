@@ -119,7 +119,7 @@ def table(cores=CORES, memories=MEMORIES):
 
 def _charges():
     """Every word of the vocabulary: priced where a price is there, else nothing."""
-    from eprof.vocabulary import COUNTS
+    from eprof.base.vocabulary import COUNTS
 
     priced = {
         "fp32_fma": "fp32_instruction", "fp32_add": "fp32_instruction", "fp32_mul": "fp32_instruction",

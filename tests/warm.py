@@ -195,8 +195,9 @@ def _prepare():
     for module in pkgutil.walk_packages(eprof.__path__, "eprof."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    from eprof import costs, counters
-    from eprof.report import page
+    from eprof import costs
+    from eprof.counting import counters
+    from eprof.page import report as page
 
     for once in (counters.definitions, counters.names_in_use, counters.descriptions, counters.other_names):
         once()

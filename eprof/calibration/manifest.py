@@ -6,9 +6,9 @@ from functools import lru_cache
 from importlib.resources.abc import Traversable
 from typing import Any, TypeVar
 
-from eprof.definition import Document, Formula
-from eprof.resources import folder
-from eprof.vocabulary import BOOKS, COUNTS
+from eprof.base.resources import folder
+from eprof.base.toml import Document, Formula
+from eprof.base.vocabulary import BOOKS, COUNTS
 
 SCHEMA = 1
 REGIONS = ("none", "near", "l2", "dram")

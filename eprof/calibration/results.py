@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from eprof.base.errors import LogError
 from eprof.calibration.manifest import Benchmark, Capability, Manifest, capability_of
 from eprof.calibration.peaks import IMPOSSIBLE, SUSPICIOUS, fraction, peaks, resource
-from eprof.collect.cuda_worker import BEGAN, FAILED, LEFT_OUT, MEASURED
-from eprof.errors import LogError
+from eprof.collect.cuda.worker import BEGAN, FAILED, LEFT_OUT, MEASURED
 
 # Beyond this the clock, hence the voltage, is another one than the setting's.
 _OTHER_CLOCK = 0.03

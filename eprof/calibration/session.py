@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eprof import __version__
-from eprof.calibration import machine_code, planning, results
+from eprof.base.errors import CollectError, EprofError
+from eprof.calibration import machine_code, results, schedule
 from eprof.calibration.manifest import Benchmark, Manifest, capability_of, load, source_text
-from eprof.calibration.planning import Timing
 from eprof.calibration.results import Row
-from eprof.collect import cuda_clocks, cuda_compile, cuda_session
-from eprof.collect.cuda_clocks import Setting
-from eprof.collect.cuda_compile import Compiled
-from eprof.collect.cuda_worker import FAILED, MEASURED
-from eprof.errors import CollectError, EprofError
+from eprof.calibration.schedule import Timing
+from eprof.collect.cuda import clocks as cuda_clocks
+from eprof.collect.cuda import compile as cuda_compile
+from eprof.collect.cuda import processes
+from eprof.collect.cuda.clocks import Setting
+from eprof.collect.cuda.compile import Compiled
+from eprof.collect.cuda.worker import FAILED, MEASURED
 
 SCHEMA = "eprof.calibration/1"
 WARM_WITH = "fp32_fma"
@@ -36,12 +38,12 @@ _SHOW_EVERY_S = 0.5
 class Hands(NamedTuple):
     """What touches the world: a GPU, a compiler, processes. Tests have others."""
 
-    probe: Callable[[int], dict[str, Any]] = cuda_session.probe
+    probe: Callable[[int], dict[str, Any]] = processes.probe
     compile: Callable[[Path, str, Path], Compiled] = cuda_compile.compile_source
     disassemble: Callable[[Path], tuple[str | None, str]] = cuda_compile.disassemble
     clocks: Callable[[str], dict[int, list[int]]] = cuda_clocks.supported
     held: Callable[[str, Setting | None], AbstractContextManager[None]] = cuda_clocks.held
-    run: Callable[..., str | None] = cuda_session.run
+    run: Callable[..., str | None] = processes.run
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Session:
         """Look at the GPU and the clocks asked for, make the directory, compile, check. Raises EprofError."""
         self.device = self.hands.probe(self.request.device)
         capability = capability_of(str(self.device["capability"]))
-        self.benchmarks = planning.choose(self.manifest, capability, self.request.only)
+        self.benchmarks = schedule.choose(self.manifest, capability, self.request.only)
         if self.request.settings:
             cuda_clocks.check(self.request.settings, self.hands.clocks(str(self.device["bus"])))
         self._open_directory()
@@ -241,7 +243,7 @@ class Session:
             "warm_s": timing.warm_s,
             "launch_s": timing.launch_s,
             "budget_s": max(left_s, 0.0),
-            "jobs": planning.jobs(self.benchmarks, finished),
+            "jobs": schedule.jobs(self.benchmarks, finished),
         }
         path = place / "plan.json"
         path.write_text(json.dumps(plan, indent=1), encoding="utf-8")

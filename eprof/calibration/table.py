@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from eprof import __version__, measurements, tabletext
+from eprof import __version__, measurements
 from eprof.calibration.manifest import at, capability_of
 from eprof.calibration.results import Row
 from eprof.calibration.session import Session
-from eprof.fitting import Form, fit, quality
+from eprof.fitting import Form, fit, quality, table_text
 
 _REPLICAS = 40
 
@@ -31,17 +31,17 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
     form = Form(voltages="one", clock_tree=False, starts=1) if alone else Form()
     fitted = fit(measured, form)
     known = quality.examine(measured, fitted, _REPLICAS)
-    text = tabletext.text(measured, fitted, known, _head(session, rows, name))
+    text = table_text.text(measured, fitted, known, _head(session, rows, name))
     return Made(text, tuple(_notes(known, alone)))
 
 
-def _head(session: Session, rows: Sequence[Row], name: str) -> tabletext.Head:
+def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     device = session.device
     gpu = str(device["name"])
     warm = [row.temperature_c for row in rows if row.temperature_c is not None]
     notes = [f"{row.benchmark} was left out: {'; '.join(row.reasons)}." for row in rows if not row.used]
     heat = f", at {min(warm):.0f} to {max(warm):.0f} degrees C" if warm else ""
-    return tabletext.Head(
+    return table_text.Head(
         name=_plain(name),
         device=f"{gpu} (compute capability {device['capability']})",
         devices=(gpu, gpu.removeprefix("NVIDIA ")) if gpu.startswith("NVIDIA ") else (gpu,),

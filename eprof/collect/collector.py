@@ -1,4 +1,4 @@
-"""What a profiler is to eprof: `Collector`. A new one is a file in `collectors/` and a definition in `counters/`."""
+"""What a profiler is to eprof: `Collector`. A new one is a folder in `profilers/` and a definition in `counters/`."""
 
 import importlib
 from abc import ABC, abstractmethod
@@ -7,8 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from eprof.base.errors import CollectError
 from eprof.collect.process import Ended
-from eprof.errors import CollectError
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 # The program alone, before everything else, where all of the others come with some profiler's own output.
@@ -175,11 +175,11 @@ class Collector(ABC):
 
 def collectors() -> list[Collector]:
     """Every collector that comes with eprof, the preferred ones first."""
-    from eprof.collect import collectors as home
+    from eprof import profilers as home
 
     found: list[Collector] = []
-    for file in sorted(Path(home.__path__[0]).glob("[!_]*.py")):
-        found.append(importlib.import_module(f"{home.__name__}.{file.stem}").COLLECTOR)
+    for file in sorted(Path(home.__path__[0]).glob("*/collector.py")):
+        found.append(importlib.import_module(f"{home.__name__}.{file.parent.name}.collector").COLLECTOR)
     return sorted(found, key=lambda one: one.rank)
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eprof.collect import machine, meter
+from eprof.collect import machine
 from eprof.collect.collector import Collector, Tool, collectors
 from eprof.collect.messages import PERMISSION_REMEDY
-from eprof.collect.meters import jetson
+from eprof.collect.meters import jetson, meter
 from eprof.collect.tools import clocks, gpu
 
 _SIGNS = {True: "ok   ", False: "NO   ", None: "-    "}
@@ -106,7 +106,7 @@ def _library(has_gpu: bool) -> Check:
     """Nvidia-smi works without it: containers get it only with the capability `compute`."""
     if not has_gpu:
         return Check("CUDA library", None, _NOT_ASKED)
-    from eprof.collect.cuda_driver import installed
+    from eprof.collect.cuda.driver import installed
 
     if installed():
         return Check("CUDA library", True, "libcuda.so.1 is there")

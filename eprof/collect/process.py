@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eprof.base.errors import CollectError
 from eprof.collect.signals import Signals
-from eprof.errors import CollectError
 
 _IDLE_S = 0.5
 _TICK_S = 0.02

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof import __version__
+from eprof.base.errors import CollectError, EprofError
 from eprof.collect import process
 from eprof.collect.collector import (
     COUNTERS,
@@ -24,15 +25,14 @@ from eprof.collect.collector import (
     Tool,
     Verdict,
 )
-from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
 from eprof.collect.process import Ended, Streams
 from eprof.collect.signals import Signals, held
 from eprof.collect.splitting import Splitter
 from eprof.collect.streams import Input
-from eprof.errors import CollectError, EprofError
+from eprof.rundir.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
 
 if TYPE_CHECKING:
-    from eprof.collect.meter import Meter
+    from eprof.collect.meters.meter import Meter
 
 # Variables that change what a GPU program does or where it runs; no others are written down, they may hold secrets.
 _TELLING = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from eprof.errors import CollectError
+from eprof.base.errors import CollectError
 
 
 class Input:

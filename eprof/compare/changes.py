@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import BYTES, PARTS
+from eprof.compare.matching import Match
 from eprof.compare.side import TIME, WORDS, Bools, Floats, Grid, Ints, Side
-from eprof.marks import Mark
-from eprof.matching import Match
-from eprof.vocabulary import BYTES, PARTS
 
 _MISSING, _ESTIMATED, _SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
 # What is known of a cell's energy. NONE: there is nothing to know (a class total beside its parts, no price needed).

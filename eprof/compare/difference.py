@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from eprof.base.errors import LogError
+from eprof.base.marks import Mark
 from eprof.compare import gates as gating
 from eprof.compare.changes import LOWER, Changes, Half, changes
-from eprof.compare.reading import Read, reading
+from eprof.compare.matching import Match, Matching, match
+from eprof.compare.model import Read, reading
 from eprof.compare.side import TIME, Side, side
 from eprof.compare.welch import Test, welch
-from eprof.errors import LogError
-from eprof.marks import Mark
-from eprof.matching import Match, Matching, match
-from eprof.profile import Energy
+from eprof.profile.profile import Energy
 
 _MISSING = int(Mark.MISSING)
 

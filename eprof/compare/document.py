@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from eprof import __version__
+from eprof.base.marks import Mark, names
+from eprof.base.vocabulary import COUNTS
 from eprof.compare import lost
 from eprof.compare.changes import LOWER, Half
 from eprof.compare.gates import Outcome
@@ -16,9 +18,7 @@ from eprof.compare.parts import MARK_WORDS, name_of, of_kernel, status, steps
 from eprof.compare.side import TIME, WORDS, Side
 from eprof.compare.warnings import warnings
 from eprof.compare.welch import CONFIDENCE, Test, welch
-from eprof.marks import Mark, names
-from eprof.profile import FAMILIES
-from eprof.vocabulary import COUNTS
+from eprof.profile.profile import FAMILIES
 
 if TYPE_CHECKING:
     from eprof.compare.difference import Difference

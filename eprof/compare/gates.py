@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eprof.base.errors import UsageError
+from eprof.base.marks import Mark
+from eprof.base.text import printable
+from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
+from eprof.compare.matching import bare, last
 from eprof.compare.side import TIME, WORDS, Bools
-from eprof.errors import UsageError
-from eprof.marks import Mark
-from eprof.matching import bare, last
-from eprof.plain import printable
-from eprof.vocabulary import CONSTANT, COUNTS, GROUPS
 
 if TYPE_CHECKING:
     from eprof.compare.changes import Changes

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eprof.base.vocabulary import BYTES, CONSTANT, COUNTS
 from eprof.compare.changes import LOST, LOWER, NONE, Changes, Half
 from eprof.compare.side import TIME, WORDS, Side
-from eprof.vocabulary import BYTES, CONSTANT, COUNTS
 
 if TYPE_CHECKING:
     from eprof.compare.difference import Difference

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eprof.base.marks import names
+from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.compare.side import WORDS
-from eprof.marks import names
-from eprof.vocabulary import CONSTANT, COUNTS
 
 if TYPE_CHECKING:
     from eprof.compare.difference import Difference

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from eprof.base.errors import UsageError
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import CONSTANT, COUNTS
+from eprof.compare.matching import Kernel
 from eprof.costs import Costs
-from eprof.errors import UsageError
-from eprof.marks import Mark
-from eprof.matching import Kernel
-from eprof.profile import Energy
-from eprof.vocabulary import CONSTANT, COUNTS
+from eprof.profile.profile import Energy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

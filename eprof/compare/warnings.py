@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eprof.base.vocabulary import COUNTS
 from eprof.compare.lost import label, uncompared, unknown
+from eprof.compare.matching import SIMILAR, bare
 from eprof.compare.parts import APPEARED, MATCHED, VANISHED, status
 from eprof.compare.side import Side
-from eprof.matching import SIMILAR, bare
-from eprof.vocabulary import COUNTS
 
 if TYPE_CHECKING:
     from eprof.compare.difference import Difference

@@ -10,13 +10,13 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
-from eprof.definition import Document
+from eprof.base.resources import folder
+from eprof.base.toml import Document
 from eprof.fitting.form import Form
 from eprof.fitting.moments import Floats
 from eprof.fitting.solve import fit
 from eprof.measurements.doubts import wild
 from eprof.measurements.values import COUNTED, Measurements
-from eprof.resources import folder
 
 RIDGE = 0.01
 _ENOUGH = 4  # terms that the prior must know

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from eprof.fitting import plain
+from eprof.fitting import means
 from eprof.fitting.moments import CONSTANTS
 from eprof.fitting.quality import Quality
 from eprof.fitting.solve import Fit
@@ -64,7 +64,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
 
 def _notes(measurements: Measurements, quality: Quality) -> list[str]:
     """What must be known first, then what was wrong with rows, then the rest of what the fit says of itself."""
-    first = [note for note in quality.notes if note.startswith(plain.FIRST)]
+    first = [note for note in quality.notes if note.startswith(means.FIRST)]
     return [*first, *measurements.notes, *(note for note in quality.notes if note not in first)]
 
 

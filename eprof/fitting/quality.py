@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from eprof.fitting import plain
+from eprof.base.text import brief
+from eprof.fitting import means
 from eprof.fitting.defaults import pooled, strangers
 from eprof.fitting.form import Form
 from eprof.fitting.moments import CONSTANTS, Floats, Ints, Layout, Settings, rows_of, scales
 from eprof.fitting.solve import Fit, fit
 from eprof.measurements.values import Measurements
-from eprof.plain import brief
 
 REPLICAS = 40
 _INTERVAL = (5.0, 95.0)
@@ -79,7 +79,7 @@ def examine(
             continue
         name, known = f"leave_one_{by}_out", ~np.isnan(predicted)
         errors[name] = error(predicted, measurements.power_w)
-        simple = plain.left_out(measurements, groups(measurements, by))
+        simple = means.left_out(measurements, groups(measurements, by))
         others[name] = {model: error(watts[known], measurements.power_w[known]) for model, watts in simple.items()}
         unknown += _unpredicted(by, int((~known).sum()))
         unknown += _strangers(measurements, predicted) if by == "benchmark" else []
@@ -99,7 +99,7 @@ def examine(
 
 def _plain(errors: dict[str, float], others: dict[str, dict[str, float]]) -> list[str]:
     """A sentence for each protocol by which a plain mean is as good as the fit."""
-    said = [plain.sentence(_WORDS[name], errors[name], simple) for name, simple in others.items()]
+    said = [means.sentence(_WORDS[name], errors[name], simple) for name, simple in others.items()]
     return [one for one in said if one is not None]
 
 

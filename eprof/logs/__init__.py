@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from eprof.logs.sniff import FORMATS
 
 if TYPE_CHECKING:
-    from eprof.logs.table import Launches, Log
+    from eprof.rows.log import Launches, Log
 
 __all__ = ["FORMATS", "combine", "read", "read_columns"]
 
@@ -45,10 +45,10 @@ def read_columns(path: str | Path) -> list[str]:
 
 
 def combine(logs: Sequence["Log"], capability_of: Callable[[str], tuple[str, ...]] | None = None) -> "Launches":
-    """Join logs to one row for each device and kernel. See `eprof.logs.combining.combine` for the rules.
+    """Join logs to one row for each device and kernel. See `eprof.logs.join.combining.combine` for the rules.
 
     capability_of: the compute capabilities that a GPU of some name may have.
     """
-    from eprof.logs.combining import combine as combine_now
+    from eprof.logs.join.combining import combine as combine_now
 
     return combine_now(logs, capability_of)

@@ -27,7 +27,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from eprof.logs.table import Clock, Log, Table
+from eprof.rows.log import Clock, Log, Table
 
 SMALLEST_BYTES = 8 << 20
 _LARGEST_BYTES = 4 << 30
@@ -35,6 +35,7 @@ _SETTLED_S = 2.0
 _ABANDONED_S = 86400.0
 _STAMPS = "stamps"
 _OURS = stat.S_IRWXU
+_ROOMS = ("rows", "profilers", "logs")  # whose code decides what is read from a log
 _LISTED = (
     "path",
     "format",
@@ -209,8 +210,9 @@ def asked(
 ) -> str:
     """A digest of what is asked of the reader, and of its code: another reader may read other things."""
     code = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        code.update(file.read_bytes())
+    for room in _ROOMS:
+        for file in sorted((Path(__file__).parents[1] / room).rglob("*.py")):
+            code.update(file.read_bytes())
     what = [
         None if columns is None else list(columns),
         sorted(names.items()),

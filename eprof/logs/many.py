@@ -16,12 +16,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from eprof.errors import LogError, ShortageError, UsageError, shortage
+from eprof.base.errors import LogError, ShortageError, UsageError, shortage
 from eprof.logs import read
 from eprof.logs.cache import Cache, Stamp, asked, refusal
-from eprof.logs.table import Log
-from eprof.logs.threads import cores
 from eprof.logs.workers import in_order
+from eprof.rows.log import Log
+from eprof.rows.threads import cores
 
 # What it takes before other processes are worth their start.
 _MANY_BYTES, _MANY_FILES = 96 << 20, 400
@@ -133,7 +133,7 @@ def _blocks(paths: Sequence[Path], size: int) -> list[Sequence[Path]]:
 
 
 def _gathered(found: Sequence[Read]) -> list[Read]:
-    from eprof.logs.gathering import gathered
+    from eprof.logs.join.gathering import gathered
 
     logs = iter(gathered([one for one in found if isinstance(one, Log)]))
     return [next(logs) if isinstance(one, Log) else one for one in found]

@@ -8,18 +8,22 @@ from io import BufferedReader, BytesIO
 from itertools import chain, islice
 from pathlib import Path
 
-from eprof.errors import LogError
-from eprof.logs import header as headers
-from eprof.logs import ncu, ncu_report, nsys_json, oclgrind, packing
-from eprof.logs.header import Header
-from eprof.logs.lines import Marks, Outcome, Walk
+from eprof.base.errors import LogError
+from eprof.base.resources import content
 from eprof.logs.sniff import SQLITE, refuse_foreign
-from eprof.logs.sqlite import read_sqlite
-from eprof.logs.store import Store
-from eprof.logs.stream import Source, Tuning, blocks, open_source
-from eprof.logs.table import Log
-from eprof.logs.threads import ahead, are_dear
-from eprof.resources import content
+from eprof.profilers.ncu import reader as ncu
+from eprof.profilers.ncu import report as ncu_report
+from eprof.profilers.nsys import json as nsys_json
+from eprof.profilers.nvprof.lines import Marks, Outcome, Walk
+from eprof.profilers.nvprof.sqlite import read_sqlite
+from eprof.profilers.nvprof.store import Store
+from eprof.profilers.oclgrind import reader as oclgrind
+from eprof.rows import header as headers
+from eprof.rows import packing
+from eprof.rows.header import Header
+from eprof.rows.log import Log
+from eprof.rows.stream import Source, Tuning, blocks, open_source
+from eprof.rows.threads import ahead, are_dear
 
 Reader = Callable[[Source, Iterator[bytes], Container[str] | None, str | None, int], Log]
 _MOST_COLUMNS = 1 << 20  # bytes of a file of column names

@@ -2,8 +2,8 @@
 
 from shlex import quote
 
-from eprof.errors import LogError
-from eprof.logs.stream import utf16
+from eprof.base.errors import LogError
+from eprof.rows.stream import utf16
 
 FORMATS = (
     "nvprof-metrics-summary",

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from eprof.base.text import brief
 from eprof.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, lines
-from eprof.plain import brief
 
 PLAUSIBLE_W = (1.0, 3000.0)
 IMPLAUSIBLE = f"the power is not between {PLAUSIBLE_W[0]:g} and {PLAUSIBLE_W[1]:g} W"

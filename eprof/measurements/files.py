@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 
 import pandas as pd
 
+from eprof.base.resources import opened
 from eprof.measurements.values import MeasurementError
-from eprof.resources import opened
 
 _MOST_BYTES = 256 << 20
 _MOST_CELLS = 50_000_000

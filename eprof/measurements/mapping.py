@@ -1,6 +1,6 @@
 """Column mappings: which column of a file is what. TOML files of `counters/measurements/`, or one of the user's.
 
-docs/fit.md explains the form. Columns are used in formulas (`eprof.definition`); what is not there is left out.
+docs/fit.md explains the form. Columns are used in formulas (`eprof.base.toml`); what is not there is left out.
 """
 
 import re
@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from eprof.definition import Document, Formula
+from eprof.base.resources import folder
+from eprof.base.text import brief
+from eprof.base.toml import Document, Formula
 from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
-from eprof.plain import brief
-from eprof.resources import folder
 
 SCHEMA = 1
 _MOST = 0.9

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from eprof.marks import Mark
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PARTS
+from eprof.logs.runs import Measured, Run, clock_note
 from eprof.measurements.doubts import PLAUSIBLE_W
 from eprof.measurements.reading import from_frame
 from eprof.measurements.values import MeasurementError, Measurements
-from eprof.profile import Profile
-from eprof.runs import Measured, Run, clock_note
-from eprof.vocabulary import COUNTS, LEVEL_PARTS, PARTS
+from eprof.profile.profile import Profile
 
 MAPPING = "eprof-counts"
 _SAME_CLOCK = 0.01  # what a run was told and what its meter saw are one clock

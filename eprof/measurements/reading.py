@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from eprof.base.vocabulary import COUNTS
 from eprof.measurements import doubts, units
 from eprof.measurements import mapping as mappings
 from eprof.measurements.files import table
@@ -26,7 +27,6 @@ from eprof.measurements.values import (
     lines,
     numbers,
 )
-from eprof.vocabulary import COUNTS
 
 _MANY = 0.2  # of all rows
 Bools = npt.NDArray[np.bool_]

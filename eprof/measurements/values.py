@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from eprof.errors import EprofError
+from eprof.base.errors import EprofError
 
 Floats = npt.NDArray[np.float64]
 CORE, MEMORY = "core", "memory"

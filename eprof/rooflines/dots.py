@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from eprof.arrays import Floats, columns_of, framed, known_sum, marks_of
+from eprof.base.arrays import Floats, columns_of, framed, known_sum, marks_of
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS
 from eprof.costs import Costs
-from eprof.counts import Counts
-from eprof.energy import Split
-from eprof.marks import Mark
-from eprof.modelled import UNDER_THE_ROOF, roofline_s
+from eprof.counting.counts import Counts
+from eprof.energy.attribution import Split
+from eprof.energy.simulated import UNDER_THE_ROOF, roofline_s
 from eprof.rooflines.work import flops_of, traffic_of
-from eprof.vocabulary import BYTES, COUNTS, INSTRUCTIONS
 
 # What the energy of a kernel is made of, as seen from its limits; the six add up to it. The first three are what the
 # arch line holds against it: they would be left at the roofline's time, with no other instruction and no other byte.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eprof.errors import CostError
+from eprof.base.errors import CostError
 from eprof.rooflines.machine import Floats, Machine
 
 _FROM, _TO, _STEPS = 1e-3, 1e5, 1601

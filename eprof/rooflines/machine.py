@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from eprof import marks as mark_words
+from eprof.base import marks as mark_words
+from eprof.base.errors import CostError
+from eprof.base.marks import NONE, Mark
 from eprof.costs import Charge, Costs
-from eprof.errors import CostError
-from eprof.marks import NONE, Mark
 
 Floats = npt.NDArray[np.float64]
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from eprof.arrays import Floats, columns_of
-from eprof.vocabulary import COUNTS
+from eprof.base.arrays import Floats, columns_of
+from eprof.base.vocabulary import COUNTS
 
 
 def flops(table: pd.DataFrame, precision: str | None = None) -> pd.Series:

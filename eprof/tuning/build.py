@@ -7,19 +7,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from eprof.base.errors import CostError, EprofError
+from eprof.base.marks import NONE, Mark
 from eprof.costs import Costs, CostTable, Setting
-from eprof.counts import Counts
-from eprof.energy import attribute
-from eprof.errors import CostError, EprofError
-from eprof.marks import NONE, Mark
+from eprof.counting.counts import Counts
+from eprof.energy.attribution import attribute
+from eprof.energy.simulated import has_modelled_time, roofline_s
+from eprof.energy.time_model import TimeModel, of_table
 from eprof.measurements import Measurements
 from eprof.measurements.values import COUNTED
-from eprof.modelled import has_modelled_time, roofline_s
-from eprof.profile import Energy
+from eprof.profile.profile import Energy
 from eprof.rooflines import traffic_of
-from eprof.timemodel import TimeModel, of_table
 from eprof.tuning.grid import Floats, Grid, Point
-from eprof.tuning.timemodel import TimeCheck, Timed, check
+from eprof.tuning.time_fit import TimeCheck, Timed, check
 from eprof.validation.candidates import by_price
 from eprof.validation.protocols import settings as setting_keys
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eprof import __version__
-from eprof.marks import names
+from eprof.base.marks import names
 from eprof.tuning.build import Tuning
 from eprof.tuning.choice import Choice, choose, lost
 from eprof.tuning.grid import Floats, Grid, Point, together

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eprof.marks import NONE, Mark
+from eprof.base.marks import NONE, Mark
 
 Floats = NDArray[np.float64]
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eprof import costs
-from eprof.clocks import setting_of
+from eprof.base.errors import CostError, EprofError
 from eprof.costs import CostTable
-from eprof.errors import CostError, EprofError
+from eprof.energy.clocks import setting_of
 from eprof.fitting.defaults import form_without_prior
 from eprof.measurements import Measurements, mapping
 from eprof.measurements.files import table as table_in
-from eprof.profile import Energy
+from eprof.profile.profile import Energy
 from eprof.validation import protocols, run
 from eprof.validation.models import FormModel
 from eprof.validation.priced import price

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eprof.errors import UsageError
+from eprof.base.errors import UsageError
 from eprof.tuning.grid import Floats
 
 _NAMES = {"energy": 0.0, "edp": 1.0, "ed2p": 2.0, "ed3p": 3.0}

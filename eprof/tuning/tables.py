@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from eprof.plain import in_markdown
+from eprof.base.text import in_markdown
 
 _LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 

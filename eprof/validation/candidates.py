@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from eprof.costs import CostTable
-from eprof.energy import attribute
-from eprof.profile import Profile
+from eprof.energy.attribution import attribute
+from eprof.profile.profile import Profile
 from eprof.validation import likeness
 from eprof.validation.priced import CONSTANT
 from eprof.validation.scores import score

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from eprof.fitting import plain
+from eprof.fitting import means
 from eprof.fitting.form import Form
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
@@ -40,24 +40,24 @@ class FormModel:
 
 @dataclass(frozen=True)
 class ConstantPower:
-    """One number for everything (`fitting/plain.py`)."""
+    """One number for everything (`fitting/means.py`)."""
 
-    name: str = plain.CONSTANT
+    name: str = means.CONSTANT
 
     def train(self, measurements: Measurements) -> Predictor:
         """The power with the least sum of squared relative errors."""
-        return plain.ConstantPower.of(measurements)
+        return means.ConstantPower.of(measurements)
 
 
 @dataclass(frozen=True)
 class ClockPower:
-    """The mean of a kernel, or of all if it is new, times a line in both clocks (`fitting/plain.py`)."""
+    """The mean of a kernel, or of all if it is new, times a line in both clocks (`fitting/means.py`)."""
 
-    name: str = plain.LINEAR
+    name: str = means.LINEAR
 
     def train(self, measurements: Measurements) -> Predictor:
         """Means of the kernels, slopes that they share."""
-        return plain.ClockPower.of(measurements)
+        return means.ClockPower.of(measurements)
 
 
 @dataclass(frozen=True, eq=False)

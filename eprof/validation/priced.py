@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from eprof.base.errors import CostError
 from eprof.costs import Costs, CostTable
-from eprof.errors import CostError
 from eprof.measurements import Measurements
 from eprof.validation.protocols import label, setting_of
 from eprof.validation.scores import Floats
@@ -30,7 +30,7 @@ class Priced:
 
 
 def price(table: CostTable, measurements: Measurements) -> Priced:
-    """P = sum_i rate_i eps_i(s) + pi0(s), the attribution of `energy.py` over the time (model.md 2).
+    """P = sum_i rate_i eps_i(s) + pi0(s), the attribution of `energy` over the time (model.md 2).
 
     Raises CostError: the table does not price what was counted, or has none of the settings.
     """

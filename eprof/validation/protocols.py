@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from eprof.errors import EprofError
+from eprof.base.errors import EprofError
 
 Places = NDArray[np.int64]
 SettingKey = tuple[float, float]

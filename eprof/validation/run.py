@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from eprof.errors import EprofError
+from eprof.base.errors import EprofError
 from eprof.measurements import Measurements
 from eprof.validation.protocols import Fold
 from eprof.validation.scores import Floats

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from eprof.base.errors import EprofError
 from eprof.costs import CostTable
-from eprof.errors import EprofError
-from eprof.fitting import plain
+from eprof.fitting import means
 from eprof.fitting.form import Form
 from eprof.fitting.quality import Unknowns
 from eprof.fitting.solve import fit
@@ -236,7 +236,7 @@ def _plain_notes(
             found = simple[model.name].get(protocol) or work.trained(model, protocol)
             theirs[model.name] = score(work.measurements.power_w[known], found.predicted[known]).mean_percent or np.nan
         where = _PLAIN_WORDS.get(name, name.replace("_", " "))
-        one = plain.sentence(where, ours if ours is not None else np.nan, theirs)
+        one = means.sentence(where, ours if ours is not None else np.nan, theirs)
         said += [one] if one is not None else []
     return said
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from eprof.plain import in_markdown
+from eprof.base.text import in_markdown
 
 _SCORES = ("mean_percent", "sd_percent", "min_percent", "max_percent", "bias_percent", "rmse_w")
 

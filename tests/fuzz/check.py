@@ -19,13 +19,18 @@ import numpy as np
 import pandas as pd
 
 from eprof import api
-from eprof.errors import EprofError
-from eprof.logs import combine, ncu, ncu_report_blocks, nsys, oclgrind, store
-from eprof.logs.ncu_long import Part
+from eprof.base.errors import EprofError
+from eprof.base.text import printable
+from eprof.logs import combine
 from eprof.logs.reading import read_tuned
-from eprof.logs.stream import Tuning
-from eprof.logs.table import Log, Table
-from eprof.plain import printable
+from eprof.profilers.ncu import reader as ncu
+from eprof.profilers.ncu import report_blocks as ncu_report_blocks
+from eprof.profilers.ncu.long import Part
+from eprof.profilers.nsys import summary as nsys
+from eprof.profilers.nvprof import store
+from eprof.profilers.oclgrind import reader as oclgrind
+from eprof.rows.log import Log, Table
+from eprof.rows.stream import Tuning
 
 SLOW_S = 5.0
 ENDLESS_S = 60.0

@@ -14,13 +14,18 @@ import numpy as np
 import seeds
 from check import FOLDER, as_file, check_log, sound, strictly
 
-from eprof import api, cli, cli_config, costs, counters, export, variants
-from eprof.definition import Formula
+from eprof import api, costs
+from eprof.api import variants
+from eprof.base.toml import Formula
+from eprof.cli import commands
+from eprof.cli import config as cli_config
+from eprof.counting import counters
+from eprof.files import export
 from eprof.logs import cache as log_cache
 from eprof.logs import read
-from eprof.logs.table import Log
 from eprof.measurements import mapping, reading
-from eprof.profile import Profile
+from eprof.profile.profile import Profile
+from eprof.rows.log import Log
 
 ROOT = Path(__file__).parents[2]
 PRICED_EVERY = 10
@@ -118,7 +123,7 @@ def columns(data: bytes) -> None:
 @cache
 def _options() -> tuple[cli_config.Actions, cli_config.Actions]:
     """Those of `eprof report`, and of all commands."""
-    each = {name: cli_config.options_of(one) for name, one in cli._parser()[1].items()}
+    each = {name: cli_config.options_of(one) for name, one in commands._parser()[1].items()}
     return each["report"], {key: option for one in each.values() for key, option in one.items()}
 
 

@@ -17,9 +17,9 @@ from statistics import median
 from typing import Any
 
 import eprof
-from eprof.energy import attribute
-from eprof.marks import Mark
-from eprof.modelled import DEFAULT_EFFICIENCY, model_time
+from eprof.base.marks import Mark
+from eprof.energy.attribution import attribute
+from eprof.energy.simulated import DEFAULT_EFFICIENCY, model_time
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

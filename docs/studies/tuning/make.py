@@ -18,7 +18,7 @@ from eprof.measurements import Measurements, read  # noqa: E402
 from eprof.tuning import build, inputs  # noqa: E402
 from eprof.tuning.document import document  # noqa: E402
 from eprof.tuning.objective import parse  # noqa: E402
-from eprof.tuning.timemodel import Timed, TimeModel, errors  # noqa: E402
+from eprof.tuning.time_fit import Timed, TimeModel, errors  # noqa: E402
 from eprof.validation import protocols, run  # noqa: E402
 from eprof.validation.models import FormModel  # noqa: E402
 from eprof.validation.scores import score  # noqa: E402

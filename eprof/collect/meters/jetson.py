@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eprof.collect.meter import Sample, Source
+from eprof.collect.meters.source import Sample, Source
 
 _BUSES = ("sys/bus/i2c/drivers/ina3221x", "sys/bus/i2c/drivers/ina3221")
 _CLOCKS = (

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from eprof.collect.meter import Sample, Source
+from eprof.collect.meters.source import Sample, Source
 from eprof.collect.meters.visible import visible
 from eprof.collect.tools import has_gpu
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from eprof.collect.meter import Sample, Source
+from eprof.collect.meters.source import Sample, Source
 
 _FOLDER = "sys/class/powercap"
 

@@ -1,0 +1,269 @@
+"""The door for Python: `eprof.load`."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eprof import logs
+from eprof.base import advice
+from eprof.base.errors import CollectError, LogError, UsageError
+from eprof.counting import counters
+from eprof.logs import runs
+from eprof.logs.cache import Stamp
+from eprof.logs.cache import place as cache_place
+from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM, labelled, ranks
+from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
+from eprof.logs.runs import Run
+from eprof.rows.log import Launches, Log
+
+if TYPE_CHECKING:
+    from eprof.profile.profile import Profile
+
+_TELLING = {STREAM: ("streams", advice.STREAMS), NVTX: ("NVTX ranges", advice.NVTX)}
+
+
+def load(
+    *inputs: str | Path,
+    capability: str | None = None,
+    columns: str | Path | None = None,
+    time: Sequence[str] = (),
+    kernels: Sequence[str] = (),
+    command_line: Sequence[str] = (),
+    strict: bool = False,
+    scheduler: str | None = None,
+    cache: bool = True,
+    workers: int = 1,
+    progress: Progress | None = None,
+    parts: str | None = None,
+    rank: str | None = None,
+) -> Profile:
+    """Read saved profiler logs, of one run or of several, and count what their kernels did.
+
+    inputs: files or glob patterns. capability: of the GPU, "3.5", if its name does not tell. columns: a file with the
+    column names of headerless rows. time: "SECONDS" or "KERNEL=SECONDS" for logs without times. kernels: names or
+    "regex:..." to keep. strict: a log that cannot be read is an error; else it is left out, with a warning, if others
+    can. scheduler: a Dask cluster that reads the logs, "tcp://HOST:PORT" or "local". cache: large logs are kept as they
+    were read, and not read again. workers: processes that may read; more than one needs a script with a guard
+    (`if __name__ == "__main__"`), as multiprocessing does. progress: is told how many bytes were read, and how many
+    there are. parts: "rank", "stream" or "nvtx": rows of a kernel are told apart by that, for `Energy.grouped`. rank: a
+    regular expression whose first group is the rank in a log's path, where one number in the names does not tell it.
+    Raises LogError, DefinitionError, UsageError with one sentence each.
+    """
+    found, missing = _expand(inputs)
+    homes = [path for path in found if runs.is_run(path)]
+    directories, empty = runs.open_all(homes, alone=len(homes) == len(found))
+    owner = {path: run for run in directories for path in run.main_logs()}
+    paths = [*(path for path in found if not runs.is_run(path)), *owner]
+    rank_of = _ranks(paths, {path: run.path for path, run in owner.items()}, parts, rank)
+    reading = Reading(
+        tuple(logs.read_columns(columns)) if columns is not None else None,
+        counters.descriptions(),
+        # The reader keeps no other counters, so that wide traces fit in memory.
+        counters.names_in_use(),
+        cache_place() if cache else None,
+        parts if parts != RANK else None,
+        gather=not owner and not rank_of,
+    )
+    results = read_all(paths, reading, scheduler=scheduler, workers=workers, progress=progress)
+
+    def read_one(path: Path) -> Log:
+        log = results.get(path) or attempt(path, reading)
+        if isinstance(log, LogError):
+            raise log
+        log = runs.titled(owner[path], log) if path in owner else log
+        return labelled(log, rank_of[path]) if path in rank_of else log
+
+    read, left_out = _read_all(paths, read_one, strict, missing)
+    launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
+    if parts is not None and "part" not in launches.kernels:
+        raise LogError(_not_told(parts, launches))
+    run_notes += empty
+    if reading.refused is not None and any(map(Stamp.of, paths)):
+        run_notes.append(f"{reading.refused[0].upper()}{reading.refused[1:]}.")
+    launches, notes = _select(launches, kernels)
+    from eprof.profile.profile import build
+
+    notes = [*run_notes, *left_out, *(f"{Path(log.path).name}: {note}" for log in read for note in log.notes), *notes]
+    return build(
+        read,
+        launches,
+        capability=capability,
+        time=time,
+        warnings=notes,
+        command_line=command_line or _call(found),
+        run=replace(directories[0], whole=not kernels) if len(directories) == 1 and len(found) == 1 else None,
+        priced_as=_common_pricing(directories),
+    )
+
+
+def _not_told(parts: str, launches: Launches) -> str:
+    """That no log tells the streams or ranges of launches, and what does on these GPUs."""
+    what, ways = _TELLING[parts]
+    from eprof.profile.profile import may_be
+
+    labels = launches.kernels["device"].dropna().unique()
+    capabilities = [capability for label in labels for capability in may_be(str(label))]
+    return f"--group {parts}: none of these logs tells {what}; logs of {advice.commands(ways, capabilities)} do."
+
+
+def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:
+    """The rank of each log, if ranks are asked for; logs of a run directory have that of the directory."""
+    if parts is not None and parts not in PARTS:
+        raise UsageError(f"Rows are told apart by {', '.join(PARTS)}, not by {parts}.")
+    if parts != RANK:
+        if rank is not None:
+            raise UsageError("--rank says where ranks are in the names of logs, and goes with --group rank.")
+        return {}
+    named = {path: homes.get(path, path) for path in paths}
+    told = ranks(list(dict.fromkeys(named.values())), rank, each=all(path in homes for path in paths))
+    return {path: told[name] for path, name in named.items()}
+
+
+def _common_pricing(directories: Sequence[Run]) -> Run | None:
+    """A run whose costs, setting and efficiency are those of all run directories; None if they differ."""
+    asked = {tuple(run.pricing(what) for what in ("costs", "setting", "efficiency")) for run in directories}
+    return directories[0] if len(asked) == 1 else None
+
+
+def run(
+    program: Sequence[str],
+    *,
+    costs: str | None = None,
+    setting: str | None = None,
+    profiler: str = "auto",
+    directory: str | None = None,
+    repeat: int = 1,
+    timeout_s: float | None = None,
+) -> Profile:
+    """Profile a program, given as its words, as `eprof run` does; into `directory` or the next free run directory.
+
+    Raises CollectError (its `code` is the exit code) if nothing could be run or collected.
+    """
+    from eprof.planning import settings as running
+
+    if isinstance(program, str) or not program:
+        raise UsageError('eprof.run takes the words of a command: eprof.run(["./fmm", "N=65536"]).')
+    setup = running.prepare(
+        running.Settings(
+            tuple(program),
+            profiler,
+            costs,
+            setting,
+            place=directory,
+            repeat=repeat,
+            timeout_s=timeout_s,
+            command_line=("eprof", "run", "--", *program),
+        )  # fmt: skip
+    )
+    session = running.session(setup)
+    session.run()
+    if not session.has_kernels:
+        raise CollectError(" ".join(session.warnings) or "Nothing was collected to report on.", session.status or 1)
+    return load(session.directory.path)
+
+
+def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:
+    """What run directories add to their logs: notes, and, of one alone, medians over its repetitions."""
+    notes = [note for run in directories for note in run.notes()]
+    if len(directories) != 1:
+        return launches, [*notes, *runs.between(directories, read)]
+    launches, more = runs.settle(directories[0], launches, read)
+    clock = runs.clock_note(directories[0])
+    return launches, [*notes, *more, *([clock] if clock else [])]
+
+
+def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
+    """The files behind names and patterns, each once, in order; and those of them that were named and do not exist.
+
+    Raises UsageError, LogError if there is nothing to read.
+    """
+    found: list[Path] = []
+    missing: set[Path] = set()
+    for one in inputs:
+        if str(one) == "":
+            raise UsageError("One of the inputs has an empty name; say which log, or leave it out.")
+        path = Path("/dev/stdin" if str(one) == "-" else one)
+        exists = os.path.exists(path)  # noqa: PTH110 - Path.exists raises where a folder may not be looked into
+        if not exists and glob.has_magic(str(one)):
+            matches = sorted(Path(match) for match in glob.glob(str(one), recursive=True))
+            if not matches:
+                raise LogError(f"{one}: no file matches this pattern.")
+            # A pipe that a pattern happens on may wait for ever; whoever means it names it.
+            matches = [one for one in matches if not is_pipe(one)]
+            found += [match for match in matches if not os.path.isdir(match) or runs.is_run(match)]  # noqa: PTH112
+        else:
+            found.append(path)
+            missing |= set() if exists else {path}
+    if not found:
+        raise UsageError("Nothing to report on: name at least one log.")
+    # The resolved name of a pipe, or of a link to nothing, means nothing, and two may look alike.
+    real = [os.path.exists(path) and not is_pipe(path) for path in found]  # noqa: PTH110
+    once = {Path(os.path.realpath(path)) if known else path: path for path, known in zip(found, real, strict=True)}
+    return list(once.values()), missing
+
+
+def _read_all(
+    paths: Sequence[Path], read: Callable[[Path], Log], strict: bool, missing: Collection[Path]
+) -> tuple[list[Log], list[str]]:
+    """The logs that can be read. One unreadable log among several is left out with a warning; alone it is an error.
+
+    missing: those that did not exist when they were named, which is a slip of the user's and an error.
+    """
+    found: list[Log] = []
+    left_out: list[str] = []
+    for path in paths:
+        try:
+            found.append(read(path))
+        except LogError as err:
+            if strict or len(paths) == 1 or path in missing:
+                raise
+            left_out.append(f"Left out: {err}")
+    if not found:
+        raise LogError(
+            f"None of the {len(paths)} logs can be reported on. The first: {left_out[0].removeprefix('Left out: ')}"
+        )
+    return found, left_out
+
+
+def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[str]]:
+    """Keep the kernels whose full name, or name without arguments, is in `wanted` or matches its "regex:..."."""
+    if not wanted:
+        return launches, []
+    matchers = [matcher(one) for one in wanted]
+    mine = launches.kernels["kernel"].astype(str).map(lambda name: any(match(name) for match in matchers)).astype(bool)
+    if not mine.any():
+        known = ", ".join(dict.fromkeys(short_name(name) for name in launches.kernels["kernel"].astype(str)[:8]))
+        raise LogError(f"-k/--kernel-name {' '.join(wanted)} matches none of {len(mine)} kernels; there are {known}.")
+    note = f"{int(mine.sum())} of {len(mine)} kernels are selected by -k/--kernel-name; totals are of these only."
+    chosen = replace(
+        launches, kernels=launches.kernels[mine], counters=launches.counters[mine], marks=launches.marks[mine]
+    )
+    return chosen, [note]
+
+
+def matcher(wanted: str) -> Callable[[str], bool]:
+    """Whether a kernel's name is what `-k` asks for. Raises UsageError."""
+    if wanted.startswith("regex:"):
+        try:
+            pattern = re.compile(wanted.removeprefix("regex:"))
+        except re.error as err:
+            raise UsageError(f"-k {wanted}: not a regular expression ({err}).") from err
+        return lambda name: pattern.search(name) is not None
+    return lambda name: wanted in (name, short_name(name))
+
+
+def short_name(kernel: str) -> str:
+    """The function's name without return type, template arguments and parameters: what `ncu -k NAME` matches."""
+    bare = re.sub(r"^void ", "", kernel)
+    bare = re.split(r"[(<]", bare, maxsplit=1)[0]
+    return bare.rpartition("::")[2] or bare
+
+
+def _call(paths: Sequence[Path]) -> list[str]:
+    return ["eprof", "report", *map(str, paths)]

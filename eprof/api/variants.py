@@ -1,0 +1,145 @@
+"""What a user names as a variant, OLD or NEW: logs, run directories, repeats of them -> profiles, one a repeat.
+
+`diff` is the door for Python.
+"""
+
+import glob
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eprof import api
+from eprof.base.errors import LogError
+from eprof.compare import Difference, compare
+from eprof.logs import runs
+from eprof.logs.runs import COUNTERS, TIME, Run
+from eprof.profile.profile import Energy, Profile
+
+if TYPE_CHECKING:
+    from eprof.costs import CostTable
+
+
+@dataclass(frozen=True)
+class ReadAs:
+    """How to read the logs of a side: as `api.load` takes it."""
+
+    capability: str | None = None
+    columns: str | Path | None = None
+    time: Sequence[str] = ()
+
+    def load(self, paths: Sequence[Path]) -> Profile:
+        """One run from its logs."""
+        return api.load(*paths, capability=self.capability, columns=self.columns, time=self.time)
+
+
+@dataclass(frozen=True)
+class PriceAs:
+    """How to price a side: as `Profile.energy` takes it."""
+
+    costs: "str | CostTable | None" = None
+    setting: str | None = None
+    efficiency: float | None = None
+
+    def price(self, profile: Profile) -> Energy:
+        """Put prices on a profile."""
+        return profile.energy(self.costs, self.setting, self.efficiency)
+
+
+def energies(inputs: Sequence[Any], reading: ReadAs, pricing: PriceAs) -> list[Energy]:
+    """The repeats of a variant, priced. A profile or a priced profile among `inputs` is a repeat as it is."""
+    found: list[Energy] = []
+    for one in inputs:
+        if isinstance(one, Energy):
+            found.append(one)
+        elif isinstance(one, Profile):
+            found.append(pricing.price(one))
+        else:
+            found += [pricing.price(profile) for profile in profiles(one, reading)]
+    return found
+
+
+def profiles(name: str | Path, reading: ReadAs) -> list[Profile]:
+    """The repeats behind one name, a profile each.
+
+    A file is one repeat. `A+B` are files of one run, joined (counters and a trace); so are all files of a directory. A
+    pattern names repeats, one a match. A run directory holds as many repeats as `--repeat` made.
+    Raises LogError if there is nothing to read.
+    """
+    path = Path(name)
+    if not path.exists() and glob.has_magic(str(name)):
+        matches = sorted(Path(match) for match in glob.glob(str(name), recursive=True))
+        if not matches:
+            raise LogError(f"{name}: no file matches this pattern.")
+        return [profile for match in matches for profile in profiles(match, reading)]
+    if runs.is_run(path):
+        return list(_repeats(runs.open_run(path), reading))
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+        if not files:
+            raise LogError(f"{name}: is a directory without logs.")
+        return [reading.load(files)]
+    parts = [Path(part) for part in str(name).split("+")]
+    if not path.exists() and len(parts) > 1 and all(part.is_file() for part in parts):
+        return [reading.load(parts)]
+    return [reading.load([path])]
+
+
+def _repeats(run: Run, reading: ReadAs) -> Iterator[Profile]:
+    """Each repetition of a run directory: its time with the counters, which need not be collected every time."""
+    numbers = sorted({number for what in (TIME, COUNTERS) for number in run.files.get(what, {})})
+    if len(numbers) < 2:
+        yield reading.load([run.path])
+        return
+    for number in numbers:
+        one = _repeat(run, number)
+        profile = reading.load(one.main_logs())
+        yield replace(profile, run=one, priced_as=one, title=run.command or profile.title)
+
+
+def _repeat(run: Run, number: int) -> Run:
+    """A run directory as if only repetition `number` had been made."""
+    files = {
+        what: {number: repeats.get(number, repeats[min(repeats)])} for what, repeats in run.files.items() if repeats
+    }
+    manifest = None if run.manifest is None else {**run.manifest, "measurements": list(_measurements(run, number))}
+    return Run(run.path, manifest, files)
+
+
+def _measurements(run: Run, number: int) -> Iterator[Mapping[str, Any]]:
+    for one in (run.manifest or {}).get("measurements", []):
+        if one.get("number", number) == number:
+            yield one
+
+
+def diff(
+    old: Any,
+    new: Any,
+    *,
+    costs: str | None = None,
+    setting: str | None = None,
+    new_costs: str | None = None,
+    new_setting: str | None = None,
+    efficiency: float | None = None,
+    match: Sequence[str] = (),
+    similar: bool = True,
+    fail_above: Sequence[str] = (),
+) -> Difference:
+    """What changed from `old` to `new`, and why: parts of the change in energy that add up (docs/diff.md).
+
+    old, new: a log, a run directory, a `Profile`, a priced one (`Energy`), or a list of these: repeats. costs, setting:
+    of both sides, but for `new_costs` and `new_setting`. match: "OLD=NEW" pairs kernels by hand; similar: whether names
+    that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes.
+    """
+    sides = [one if isinstance(one, list | tuple) else [one] for one in (old, new)]
+    pricing = PriceAs(costs, setting, efficiency), PriceAs(new_costs or costs, new_setting or setting, efficiency)
+    priced = [energies(side, ReadAs(), one) for side, one in zip(sides, pricing, strict=True)]
+    return compare(*priced, match_by_hand=match, similar=similar, fail_above=fail_above)
+
+
+def keeps(wanted: Sequence[str]) -> Callable[[str], bool] | None:
+    """Whether a kernel's full name is one of `-k`: a name, a bare name or "regex:..."; None if all are wanted."""
+    if not wanted:
+        return None
+    matchers = [api.matcher(one) for one in wanted]
+    return lambda name: any(match(name) for match in matchers)

@@ -1,0 +1,66 @@
+"""Where the cellar is: the data folders `counters`, `costs` and `reports`; and how any small file is read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+# `--costs <(command)`: the shell hands over a pipe under one of these names, and the user means it.
+_HANDED_OVER = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
+
+
+def folder(name: str) -> Traversable:
+    """The data folder `name`: inside the package in a wheel, beside it in a checkout."""
+    from importlib.resources import files  # slow to load, and not needed around a program without kernels
+
+    packed = files("eprof") / "data" / name
+    return packed if packed.is_dir() else Path(__file__).parents[2] / name
+
+
+def tree(start: Traversable, suffix: str) -> list[Traversable]:
+    """All files below `start` whose names end in `suffix`, sorted by path."""
+    found: list[Traversable] = []
+    for entry in sorted(start.iterdir(), key=lambda one: one.name):
+        if entry.is_dir():
+            found += tree(entry, suffix)
+        elif entry.name.endswith(suffix):
+            found.append(entry)
+    return found
+
+
+def opened(path: Path) -> BinaryIO:
+    """A file open for reading. Raises OSError, whose `strerror` is a reason in words.
+
+    A named pipe, a device and a socket are refused, for they may give nothing or without end; a folder is too.
+    """
+    # Without O_NONBLOCK, to open a pipe that nobody writes to would not return.
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        mode = os.fstat(number).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if stat.S_ISFIFO(mode) and str(path).startswith(_HANDED_OVER):
+            os.set_blocking(number, True)
+        elif not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, and no file")
+        return os.fdopen(number, "rb")
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def content(source: Traversable, most: int) -> bytes:
+    """The bytes of a file of at most `most` bytes. Raises OSError as `opened` does, and for a larger one."""
+    if not isinstance(source, Path):
+        return source.read_bytes()  # in a zip file, whose index tells its size
+    with opened(source) as file:
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, which no such file is")
+    return found

@@ -1,0 +1,230 @@
+"""Definition files: TOML that people write, checked closely, with a small formula language.
+
+Formulas know `+ - * /`, parentheses, numbers and names. They are parsed with `ast` into a tree that is walked here; no
+text from a file is ever run as Python.
+"""
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.resources.abc import Traversable
+from typing import Any, Protocol, TypeVar
+
+import tomli as tomllib  # compiled: twice as quick as the one of Python
+
+from eprof.base.errors import DefinitionError
+from eprof.base.resources import content
+from eprof.base.text import brief
+
+
+class Arithmetic(Protocol):
+    """What a formula's names may stand for: floats, arrays, pandas columns."""
+
+    def __add__(self, other: Any, /) -> Any: ...
+    def __sub__(self, other: Any, /) -> Any: ...
+    def __mul__(self, other: Any, /) -> Any: ...
+    def __truediv__(self, other: Any, /) -> Any: ...
+
+
+Value = TypeVar("Value")
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_LONGEST_FORMULA = 2000
+_DEEPEST_FORMULA = 200  # a sum of so many terms; walked by recursion
+_LARGEST_NUMBER = 1e100
+_MOST_BYTES = 1 << 20
+_LONGEST_MESSAGE = 2000
+_LARGEST_INTEGER = 1 << 4096  # Python does not write those of 4,300 digits
+_LONG_INTEGER = re.compile(r"\w{1000}")
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A checked formula: its text, the names it uses, and its value for given names."""
+
+    text: str
+    names: frozenset[str] = field(compare=False)
+    _tree: ast.expr = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str) -> "Formula":
+        """Parse `text`. Raises ValueError with the reason if it is not a formula of this language."""
+        if len(text) > _LONGEST_FORMULA:
+            raise ValueError(f"the formula is longer than {_LONGEST_FORMULA} characters")
+        if not text.isascii():  # Python would take some letters for others that look alike
+            raise ValueError(f"`{text}` has letters other than a to z; use + - * / ( ), numbers and names")
+        try:
+            tree = ast.parse(text, mode="eval").body
+            return cls(text, frozenset(_names(tree)), tree)
+        except _NotAllowed:
+            raise
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
+            raise ValueError(f"`{text}` is not a formula; use + - * / ( ), numbers and names") from err
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """The value, with `values` for the names; works element by element on arrays. A missing name: KeyError."""
+        return _value(self._tree, values)
+
+
+class _NotAllowed(ValueError):
+    """A formula that Python could read, and this language cannot."""
+
+
+def _names(tree: ast.expr, depth: int = 0) -> set[str]:
+    if depth > _DEEPEST_FORMULA:
+        raise _NotAllowed(f"the formula has more than {_DEEPEST_FORMULA} terms or parentheses; make steps of it")
+    match tree:
+        case ast.BinOp(left=left, right=right, op=op) if type(op) in _OPERATORS:
+            before, behind = _names(left, depth + 1), _names(right, depth + 1)
+            if isinstance(op, ast.Div) and not behind and _value(right, {}) == 0:
+                raise _NotAllowed("the formula divides by zero")
+            return before | behind
+        case ast.Name(id=name):
+            return {name}
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            if abs(number) >= _LARGEST_NUMBER:
+                raise _NotAllowed(f"a number of the formula is larger than {_LARGEST_NUMBER:g}")
+            return set()
+        case _:
+            raise _NotAllowed(f"`{ast.unparse(tree)}` is not allowed in a formula; use + - * / ( ), numbers and names")
+
+
+def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
+    match tree:
+        case ast.BinOp(left=left, right=right, op=op):
+            return _OPERATORS[type(op)](_value(left, values), _value(right, values))
+        case ast.Name(id=name):
+            return values[name]
+        case ast.Constant(value=number):
+            return number
+    raise AssertionError(f"unchecked formula {ast.dump(tree)}")
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A TOML file with the means to say where something in it is wrong."""
+
+    label: str
+    text: str
+    data: dict[str, Any]
+
+    @classmethod
+    def read(cls, source: Traversable) -> "Document":
+        """Read and parse `source`. Raises DefinitionError: cannot be read, not UTF-8, not TOML (with the line).
+
+        What is no file, or is larger than any definition is, cannot be read.
+        """
+        label = str(source)
+        try:
+            text = content(source, _MOST_BYTES).decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError as err:
+            raise DefinitionError(f"{label}: not UTF-8 text (byte {err.start}); save it as UTF-8.") from err
+        except OSError as err:
+            raise DefinitionError(f"{label}: cannot be read ({err.strerror or err}).") from err
+        return cls.parse(text, label)
+
+    @classmethod
+    def parse(cls, text: str, label: str) -> "Document":
+        """Parse `text`, named `label` in messages. Raises DefinitionError with the line if it is not TOML."""
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as err:
+            place = re.search(r" \(at line (\d+), column \d+\)$", str(err))
+            line = f":{place[1]}" if place else ""
+            reason = str(err)[: place.start()] if place else str(err)
+            raise DefinitionError(f"{label}{line}: not valid TOML: {reason}.") from err
+        except RecursionError as err:
+            raise DefinitionError(f"{label}: nested too deeply to be a definition.") from err
+        except ValueError as err:  # what Python says of an integer of thousands of digits
+            raise _too_large(label) from err
+        # A quick look first: few files have such words.
+        if _LONG_INTEGER.search(text) and any(abs(one) >= _LARGEST_INTEGER for one in _integers(data)):
+            raise _too_large(label)
+        return cls(label, text, data)
+
+    def error(self, message: str, *keys: str | int) -> DefinitionError:
+        """A DefinitionError that points at the line of the entry reached through `keys` (a number: of a list)."""
+        return DefinitionError(f"{self.label}:{line_of(self.text, *keys)}: {brief(message, _LONGEST_MESSAGE)}")
+
+    def check_keys(self, table: Mapping[str, Any], known: Collection[str], *path: str | int) -> None:
+        """Raise DefinitionError for the first key of `table` (reached through `path`) that is not in `known`."""
+        if not isinstance(table, Mapping):
+            raise self.error(f"a table of keys and values belongs here, not {table!r}.", *path)
+        for key in table:
+            if key not in known:
+                words = ", ".join(sorted(known))
+                raise self.error(f"unknown key `{key}`; use one of: {words}.", *path, key)
+
+    def formula(self, text: Any, known: Collection[str], *path: str | int) -> Formula:
+        """The formula at `path`, whose names must be in `known`. Raises DefinitionError."""
+        if not isinstance(text, str):
+            raise self.error(f"a formula must be a string, not {text!r}.", *path)
+        try:
+            formula = Formula.parse(text)
+        except ValueError as err:
+            raise self.error(f"{err}.", *path) from err
+        for name in sorted(formula.names):
+            if name not in known:
+                words = ", ".join(sorted(known)) or "(none)"
+                raise self.error(f"the formula uses `{name}`, which is not defined here; known: {words}.", *path)
+        return formula
+
+
+def _too_large(label: str) -> DefinitionError:
+    return DefinitionError(f"{label}: not valid TOML: an integer of more than a thousand digits.")
+
+
+def _integers(value: Any) -> Iterator[int]:
+    """Every integer in a table."""
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _integers(one)
+    elif isinstance(value, int):
+        yield value
+
+
+def line_of(text: str, *keys: str | int) -> int:
+    """The line on which the entry reached through `keys` stands, or the nearest one above it (1 if none is found).
+
+    tomllib gives no lines after parsing. This looks for the table header that covers most of `keys`, then for the next
+    key below it; inline tables are searched on the line of their parent. A number among `keys` is an entry of a list.
+    """
+    lines = ["" if line.lstrip().startswith("#") else line for line in text.split("\n")]
+    place, used = 0, 0
+    for number, line in enumerate(lines):
+        header = line.lstrip()
+        if header.startswith("[") and "]" in header:
+            parts = [part.strip().strip("\"'") for part in header.lstrip("[").partition("]")[0].split(".")]
+            if tuple(parts) == keys[: len(parts)] and len(parts) > used:
+                place, used = number, len(parts)
+    for key in keys[used:]:
+        place = _entry_line(lines, place, key) if isinstance(key, int) else _key_line(lines, place, key)
+    return place + 1
+
+
+def _key_line(lines: list[str], place: int, key: str) -> int:
+    """The first line from `place` on that sets `key`, up to the next table header; `place` if there is none."""
+    pattern = re.compile(rf"(^|[\s{{,.])[\"']?{re.escape(key)}[\"']?\s*[=.]")
+    for number in range(place, len(lines)):
+        if number > place and lines[number].lstrip().startswith("["):
+            break
+        if pattern.search(lines[number]):
+            return number
+    return place
+
+
+def _entry_line(lines: list[str], place: int, index: int) -> int:
+    """The line of entry `index` of the list that begins at `place`: its `[[header]]`, or its `{`."""
+    header = re.match(r"\s*(\[\[[^\]]*\]\])", lines[place])
+    opening, seen = header[1] if header else "{", 0
+    for number in range(place, len(lines)):
+        seen += lines[number].count(opening)
+        if seen > index:
+            return number
+    return place

@@ -1,0 +1,67 @@
+"""Which benchmarks are run, in which order, for how long: arithmetic of the time budget, jobs for the worker."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eprof.base.errors import UsageError
+from eprof.calibration.manifest import Benchmark, Capability, Manifest
+from eprof.collect.cuda.worker import OVERHEAD_S
+
+# Starting the worker, compiling two files, the first warm-up.
+_START_S = 25.0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long things take, s. budget: of one setting. window: while the meter is read (counters.md 5.3: 5 s, or 50
+    updates of the meter). warm: before it, the length over which sensors average and more. launch: one launch.
+    """
+
+    budget_s: float = 360.0
+    window_s: float = 5.0
+    warm_s: float = 1.5
+    launch_s: float = 0.05
+    rounds: int = 3
+
+    @property
+    def benchmark_s(self) -> float:
+        """One benchmark, once."""
+        return self.warm_s + self.window_s + OVERHEAD_S
+
+    def benchmarks(self, settled: float = _START_S) -> int:
+        """How many measurements fit into the budget of a setting."""
+        return max(int((self.budget_s - settled) / self.benchmark_s), 0)
+
+    def expected_s(self, count: int) -> float:
+        """What `count` benchmarks take in one setting: all once, and again as far as the budget and `rounds` go."""
+        return _START_S + min(count * self.rounds, max(self.benchmarks(), 1)) * self.benchmark_s
+
+
+def choose(manifest: Manifest, capability: Capability, only: Sequence[str] = ()) -> list[Benchmark]:
+    """The benchmarks for this GPU, the most informative first; without those whose counts a profiler would have to
+    confirm, unless they are named. Raises UsageError for a name that there is not.
+    """
+    known = {one.name for one in manifest.benchmarks}
+    for name in only:
+        if name not in known:
+            raise UsageError(f"There is no benchmark `{name}`; `eprof calibrate --dry-run` lists them.")
+    if only:
+        return [one for one in manifest.benchmarks if one.runs_on(capability) and one.name in only]
+    return [one for one in manifest.benchmarks if one.runs_on(capability) and not one.needs_counters]
+
+
+def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[str, Any]]:
+    """What the worker is told. done: rounds that are measured already, by name."""
+    return [
+        {
+            "name": one.name,
+            "kernel": one.kernel,
+            "block": one.block,
+            "blocks": one.blocks.text,
+            "region": one.region,
+            "spread": one.spread,
+            "done": done.get(one.name, 0),
+        }
+        for one in benchmarks
+    ]

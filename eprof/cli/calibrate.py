@@ -1,0 +1,235 @@
+"""`eprof calibrate`: microbenchmarks on this GPU, and a cost table fitted to them."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eprof.base.errors import EprofError, UsageError
+from eprof.base.text import printable
+from eprof.cli.options import positive, seconds
+
+if TYPE_CHECKING:
+    from eprof.calibration.manifest import Benchmark, Manifest
+    from eprof.calibration.results import Row
+    from eprof.calibration.session import Request, Session
+
+# Longer than sensors average (counters.md 5.1), where the window is not a shorter trial.
+_WARM_S = 1.5
+
+
+def add_calibrate(commands: Any) -> argparse.ArgumentParser:
+    """The options of `eprof calibrate`."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "calibrate",
+        help="a cost table for this GPU: microbenchmarks, then a fit",
+        description="Run microbenchmarks whose instructions and bytes are known on this GPU, measure their time and "
+        "power, and fit a cost table to them. Needs an NVIDIA GPU with its driver, nvcc or NVRTC, and a power meter "
+        "(NVML). Clocks are left alone unless --settings asks for some.",
+        epilog="Examples:\n  eprof calibrate -o my-gpu.toml            at the clocks in force, 6 minutes\n"
+        "  eprof calibrate --settings 1200,1500,1800 -o my-gpu.toml    holds clocks (root), then gives them back\n"
+        "  eprof calibrate --resume -o my-gpu.toml   goes on with what was interrupted\n"
+        "  eprof calibrate --dry-run                 the benchmarks, what each counts, and how long it takes",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("-o", "--output", metavar="TABLE.toml", help="the cost table to write")
+    parser.add_argument("-f", "--force", action="store_true", help="overwrite an existing table")
+    parser.add_argument("--directory", metavar="DIR", help="keep raw results there (default: TABLE.calibration)")
+    parser.add_argument("--resume", action="store_true", help="go on with what is in the directory")
+    parser.add_argument(
+        "--settings",
+        metavar="CORE[/MEMORY],...",
+        help="hold these clocks in MHz, one after the other (needs permission)",
+    )
+    parser.add_argument("--device", type=int, default=0, metavar="N", help="which GPU, as nvidia-smi numbers them (0)")
+    parser.add_argument("--budget", type=seconds, default=360.0, metavar="S", help="seconds a setting may take (360)")
+    parser.add_argument("--window", type=seconds, default=5.0, metavar="S", help="seconds the meter is read (5)")
+    parser.add_argument(
+        "--repeat", type=positive, default=3, metavar="N", help="measure up to N times, as time allows (3)"
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="only this benchmark (repeatable; see --dry-run)"
+    )
+    parser.add_argument("--no-fit", action="store_true", help="measure only; `eprof fit` makes a table later")
+    parser.add_argument("--dry-run", action="store_true", help="list benchmarks, counts and times; run nothing")
+    return parser
+
+
+def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
+    """The settings of "1500/2600,1200": ((1500, 2600), (1200, None)). Raises UsageError."""
+    found: list[tuple[int, int | None]] = []
+    for part in text.split(",") if text is not None else ():
+        core, slash, memory = part.strip().partition("/")
+        if not core.isdecimal() or not int(core) or (slash and (not memory.isdecimal() or not int(memory))):
+            raise UsageError(
+                f"--settings: `{part.strip()}` is no setting; write CORE or CORE/MEMORY in MHz: 1500/2600."
+            )
+        one = (int(core), int(memory) if slash else None)
+        if one in found:
+            raise UsageError(f"--settings: {part.strip()} is named twice.")
+        found.append(one)
+    return tuple(found)
+
+
+def calibrate(options: argparse.Namespace) -> int:
+    """Exit code 0: a table was written (or, with --no-fit, all was measured)."""
+    request = _request(options)
+    if options.dry_run:
+        return _dry_run(request)
+    _check_output(options)
+    from eprof.calibration.session import Session
+
+    show = _progress if sys.stderr.isatty() and not options.quiet else None
+    session = Session(request, _say, show=show)
+    _prepare(session, options)
+    _measure(session)
+    rows = session.rows()
+    path = session.save(rows)
+    if not options.quiet:
+        _show(session, rows)
+    for sentence in session.missing():
+        _say(sentence)
+    if options.no_fit:
+        _say(f"measured; `eprof fit {_short(path)} -o TABLE.toml` makes a table.")
+        return 0
+    return _fit(session, path, rows, options)
+
+
+def _request(options: argparse.Namespace) -> "Request":
+    from eprof.calibration.schedule import Timing
+    from eprof.calibration.session import Request
+
+    if options.output is None and options.directory is None and not options.dry_run:
+        raise UsageError("Say where the table goes: eprof calibrate [options] -o TABLE.toml.")
+    if options.no_fit and options.directory is None and options.output is None and not options.dry_run:
+        raise UsageError("--no-fit needs --directory: where the measurements go.")
+    if options.output is None and not options.no_fit and not options.dry_run:
+        raise UsageError("Say where the table goes (-o TABLE.toml), or measure only (--no-fit).")
+    if options.device < 0:
+        raise UsageError("--device: GPUs are numbered from 0.")
+    place = Path(options.directory) if options.directory else Path(options.output or "calibration").with_suffix("")
+    return Request(
+        directory=place if options.directory else place.with_name(place.name + ".calibration"),
+        settings=settings(options.settings),
+        device=options.device,
+        timing=Timing(options.budget, options.window, min(_WARM_S, options.window), rounds=options.repeat),
+        only=tuple(options.only),
+        resume=options.resume,
+    )
+
+
+def _check_output(options: argparse.Namespace) -> None:
+    """Before anything runs for minutes: may the table be written?"""
+    if options.output is None:
+        return
+    from eprof.cli.writing import refuse_existing
+
+    if Path(options.output).suffix != ".toml":
+        raise UsageError(f"-o {options.output}: a cost table is a .toml file.")
+    refuse_existing(Path(options.output), options.force)
+
+
+def _prepare(session: "Session", options: argparse.Namespace) -> None:
+    session.prepare()
+    timing, count = session.request.timing, len(session.benchmarks)
+    if options.quiet:
+        return
+    device = session.device
+    _say(f"{device['name']} (capability {device['capability']}), {session.images[0].how}.")
+    for note in session.notes:
+        _say(note)
+    each = timing.expected_s(count)
+    number = max(len(session.request.settings), 1)
+    _say(
+        f"{count} benchmarks at {number} setting{'s' if number > 1 else ''}, about {_duration(each * number)}; "
+        f"raw results go to {_short(session.request.directory)}."
+    )
+    if timing.benchmarks() < count:
+        _say(f"The budget of {timing.budget_s:.0f} s holds {timing.benchmarks()} of them: the last ones are left out.")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+
+
+def _measure(session: "Session") -> None:
+    try:
+        session.measure()
+    except KeyboardInterrupt:
+        _say(f"interrupted; what was measured is in {_short(session.request.directory)}, and --resume goes on.")
+        raise
+
+
+def _show(session: "Session", rows: Sequence["Row"]) -> None:
+    """One line a benchmark: time, power, fraction of peak, or why it is left out."""
+    print(f"{'benchmark':<22} {'MHz':>10} {'power':>9} {'of peak':>8} {'bound':>8}  left out of the fit because")
+    for row in rows:
+        power = f"{row.power_w:.1f} W" if row.power_w is not None else "-"
+        peak = f"{row.fraction:.0%}" if row.fraction is not None else "-"
+        clocks = f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}"
+        why = "; ".join(row.reasons) or ("(" + "; ".join(row.notes) + ")" if row.notes else "")
+        print(printable(f"{row.benchmark:<22} {clocks:>10} {power:>9} {peak:>8} {row.bound or '-':>8}  {why}".rstrip()))
+    used = sum(row.used for row in rows)
+    print(f"{used} of {len(rows)} rows go into the fit.")
+
+
+def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argparse.Namespace) -> int:
+    from eprof.calibration import table
+    from eprof.cli.writing import write
+
+    made = table.make(session, path, rows, Path(options.output).stem)
+    write(Path(options.output), made.text.encode(), options.force)
+    for note in made.notes:
+        _say(note)
+    _say(f"wrote {_short(Path(options.output))}; `eprof costs {_short(Path(options.output))}` shows it.")
+    return 0
+
+
+def _dry_run(request: "Request") -> int:
+    """The benchmarks for this GPU, or for all where there is none, with what one launch counts."""
+    from eprof.calibration import schedule
+    from eprof.calibration.manifest import capability_of, load
+    from eprof.collect.cuda import processes
+
+    manifest, timing = load(), request.timing
+    try:
+        device = processes.probe(request.device)
+        capability = capability_of(str(device["capability"]))
+        print(printable(f"# {device['name']}, compute capability {device['capability']}"))
+    except EprofError as err:
+        _say(f"{err} These are the benchmarks for a GPU of capability 9.0.")
+        capability = (9, 0)
+    chosen = schedule.choose(manifest, capability, request.only)
+    for one in chosen:
+        print(printable(f"{one.name:<22} {one.title}"))
+        print(f"{'':<22}   blocks = {one.blocks.text}, {one.block} threads each; {_counts(manifest, one)}")
+    number = max(len(request.settings), 1)
+    print(
+        f"# {len(chosen)} benchmarks of {timing.benchmark_s:.1f} s, {number} setting{'s' if number > 1 else ''}: about "
+        f"{timing.expected_s(len(chosen)) * number:.0f} s; {min(timing.benchmarks(), len(chosen) * timing.rounds)} "
+        "measurements a setting"
+    )
+    return 0
+
+
+def _counts(manifest: "Manifest", one: "Benchmark") -> str:
+    words = [f"{word} = {formula.text}" for word, formula in one.count.items()]
+    return "; ".join(words) or "nothing is counted"
+
+
+def _short(path: Path) -> str:
+    try:
+        return printable(str(path.resolve().relative_to(Path.cwd())))
+    except ValueError:
+        return printable(str(path))
+
+
+def _progress(line: str) -> None:
+    """A line of progress in place; an empty one wipes it."""
+    print(f"\r\x1b[K{printable(line)[:150]}", end="", file=sys.stderr, flush=True)
+
+
+def _say(sentence: str) -> None:
+    print(printable(f"eprof: {sentence}"), file=sys.stderr)

@@ -1,0 +1,181 @@
+"""Where a command's result goes: the files that `-o` names, standard output, a browser. Every command uses it."""
+
+import argparse
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eprof.base.errors import EprofError, UsageError
+from eprof.base.text import printable
+from eprof.cli.options import SUFFIXES
+
+Output = tuple[Path, str]
+_closed: set[int] = set()  # standard streams that our caller had closed
+
+
+class Result(NamedTuple):
+    """What a command found. render: a format of `SUFFIXES` -> the bytes of a file; show: the summary, on a terminal.
+
+    Both are called late, so that only the rooms that make the wanted form are loaded. `render` raises UsageError for a
+    format that this result has not.
+    """
+
+    render: Callable[[str], bytes]
+    show: Callable[[], None]
+
+
+def of_document(document: dict[str, Any], room: Callable[[str], Any], verbose: bool) -> Result:
+    """The forms of a document. room: "page", "console" or "tables" -> the module that makes these, loaded late."""
+
+    def render(kind: str) -> bytes:
+        from eprof.files import export
+
+        match kind:
+            case "json":
+                return export.dumped(document, indent=2) + b"\n"
+            case "csv":
+                return export.to_csv(room("tables").frame(document), quoting=0)
+            case "parquet":
+                return export.to_parquet(room("tables").frame(document))
+        text: str = (
+            room("page").html(document)
+            if kind == "html"
+            else room("console").text(document, verbose=True)
+            if kind == "txt"
+            else room("tables").markdown(document)
+        )
+        return text.encode("utf-8", "backslashreplace")
+
+    def show() -> None:
+        room("console").show(document, verbose)
+
+    return Result(render, show)
+
+
+def planned(options: argparse.Namespace) -> list[Output]:
+    """The files to write with their formats; checked before any log is read: no long work for nothing.
+
+    Raises UsageError, EprofError: a format that the suffix does not tell, a file that may not be replaced.
+    """
+    from eprof.cli.writing import refuse_existing
+
+    found: list[Output] = []
+    for name in options.output:
+        if name == "-":
+            raise UsageError("-o -: name a file; without -o, --format writes to standard output.")
+        path = Path(name)
+        kind = options.format or SUFFIXES.get(path.suffix.lower())
+        if kind is None:
+            raise UsageError(
+                f"-o {name}: cannot tell the format from the suffix; use {' '.join(SUFFIXES)} or --format."
+            )
+        refuse_existing(path, options.force)
+        if path.exists() and any(Path(one).exists() and path.samefile(one) for one in getattr(options, "inputs", ())):
+            raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
+        if any(path.absolute() == other.absolute() for other, _ in found):
+            raise UsageError(f"-o {name}: is named twice.")
+        found.append((path, kind))
+    if options.open and not any(kind == "html" for _, kind in found):
+        path = Path(Path(options.inputs[0]).stem + ".html")
+        refuse_existing(path, options.force)
+        found.append((path, "html"))
+    return found
+
+
+def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, page: Path | None = None) -> None:
+    """Write the files, then the result on standard output: in `--format` if no file takes it, else the summary.
+
+    page: an HTML report to write in any case, in place of an older one.
+    """
+    from eprof.cli.writing import write
+
+    if page is not None:
+        write(page, result.render("html"), True)
+        print(f"eprof: wrote {printable(str(page))}", file=sys.stderr)
+    for path, kind in outputs:
+        write(path, result.render(kind), options.force)
+        print(f"eprof: wrote {printable(str(path))}", file=sys.stderr)
+    if 1 in _closed and page is None and not outputs:
+        raise EprofError("standard output is closed, so nobody would see the result; name a file with -o.")
+    if options.format and not outputs:
+        _print_bytes(result.render(options.format), options.format)
+    elif not options.quiet:
+        result.show()
+    if options.open:
+        _open(page or next(path for path, kind in outputs if kind == "html"))
+
+
+def open_closed_streams() -> None:
+    """Stand-ins for standard streams that our caller closed: files opened later would take their numbers."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+            _closed.add(number)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as we do
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(errors="backslashreplace")  # a Latin-1 or ASCII locale; "?" would read as a mark
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = io.TextIOWrapper(
+            io.BufferedWriter(_Messages(2, "w", closefd=False)),
+            getattr(sys.stderr, "encoding", "utf-8"),
+            "backslashreplace",
+            line_buffering=True,
+        )
+
+
+class _Messages(io.FileIO):
+    """Standard error. What it does not take (a full disk, a reader that went away) is dropped: it is no result."""
+
+    def write(self, data: Any) -> int:
+        """All of it, or nothing."""
+        try:
+            return super().write(data) or 0
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def end_by_signals() -> None:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that no temporary file or process is left behind."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
+
+
+def _end(number: int, _: object) -> None:
+    raise KeyboardInterrupt(number)
+
+
+def ended_by(err: KeyboardInterrupt) -> signal.Signals:
+    """The signal that ended a command; the exit code is 128 and its number, whenever it came."""
+    return signal.Signals(err.args[0]) if err.args else signal.SIGINT
+
+
+def end_now() -> None:
+    """Let no further signal disturb the last words of a command that ends anyway."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def give_up_output() -> None:
+    """Send what is still to be printed nowhere: standard output cannot take it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print_bytes(content: bytes, kind: str) -> None:
+    if kind == "parquet" and sys.stdout.isatty():
+        raise UsageError("Parquet is not for a terminal; name a file with -o, or redirect.")
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def _open(path: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(path.resolve().as_uri()):
+        print(f"eprof: no browser could be started; open {printable(str(path))} yourself.", file=sys.stderr)

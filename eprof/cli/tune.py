@@ -1,0 +1,146 @@
+"""`eprof tune`: which clocks use least energy, or least energy and time, and what the fastest ones cost."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eprof.base.errors import EprofError, UsageError
+from eprof.cli.options import add_output, matching, positive
+from eprof.cli.output import deliver, of_document, planned
+
+if TYPE_CHECKING:
+    from eprof.tuning.build import Tuning
+
+
+def add_tune(commands: Any) -> argparse.ArgumentParser:
+    """The options of `eprof tune`."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "tune",
+        help="which DVFS setting uses least energy, against race-to-halt",
+        description="For each kernel and for the program: the clocks with the least energy, or energy x time, within "
+        "a slowdown or a power limit; against the fastest clocks, and against the measured best where there is one.",
+        epilog="Examples:\n  eprof tune fmm.eprof --costs jetson-tk1\n"
+        "  eprof tune metrics.csv trace.csv --costs my-gpu.toml --setting 852/924 --objective edp\n"
+        "  eprof tune fmm.eprof --max-slowdown 5% -o clocks.html\n"
+        "  eprof tune measured.csv --costs gtx980.toml",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="INPUT",
+        help="logs or a run directory of one program, or measurements (CSV, Parquet)",
+    )
+    parser.add_argument(
+        "--costs",
+        metavar="NAME|FILE",
+        help="cost table (default: the one made for this GPU; for measurements: refitted without the kernel it is for)",
+    )
+    parser.add_argument("--setting", metavar="CORE/MEMORY", help="where the profile was taken, in MHz")
+    parser.add_argument("--settings", metavar="CORE/MEMORY,...", help="choose from these (default: those of the table)")
+    parser.add_argument(
+        "--objective", default="energy", metavar="NAME", help="energy (default), edp, ed2p, ed3p, or time"
+    )
+    parser.add_argument(
+        "--max-slowdown", metavar="PERCENT", help="at most this much more time than the fastest, e.g. 5%%"
+    )
+    parser.add_argument(
+        "--power-limit", type=float, metavar="W", help="mean power at most; with --objective time: a cap"
+    )
+    parser.add_argument(
+        "--times", choices=("measured", "modelled"), default="measured", help="of measurements (default: measured)"
+    )
+    parser.add_argument("--mapping", metavar="NAME|FILE", help="what the columns of measurements mean")
+    parser.add_argument("--efficiency", type=float, metavar="FRACTION", help="of its peak, on a simulated device")
+    parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
+    parser.add_argument(
+        "--time", action="append", default=[], metavar="[KERNEL=]SECONDS", help="for logs without times"
+    )
+    parser.add_argument("--jobs", type=positive, metavar="N", help="processes at most (default: as many as cores)")
+    add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
+    return parser
+
+
+def tune(options: argparse.Namespace) -> int:
+    """Run `eprof tune`."""
+    from eprof.tuning import document, objective
+
+    wanted = objective.parse(options.objective, options.max_slowdown, options.power_limit)
+    options.inputs = matching(options.inputs)
+    outputs = planned(options)
+    tuning = _measured(options) if _are_measurements(options) else _profiled(options)
+    found = document.document(tuning, wanted, options.command_line)
+    deliver(of_document(found, _room, options.verbose), outputs, options)
+    return 0
+
+
+def _are_measurements(options: argparse.Namespace) -> bool:
+    """Whether the inputs are measurements and not logs. Raises EprofError: some are, some are not; or not there."""
+    from eprof.tuning.inputs import is_measurements
+
+    if options.mapping is not None:
+        return True
+    found = {is_measurements(Path(name)) for name in options.inputs}
+    if len(found) > 1:
+        raise UsageError("Some inputs are measurements, others are logs; tune one kind at a time.")
+    return found.pop()
+
+
+def _measured(options: argparse.Namespace) -> "Tuning":
+    from eprof import costs
+    from eprof.cli import validate
+    from eprof.tuning import build, inputs
+
+    if options.settings or options.setting:
+        raise UsageError("--setting and --settings are for profiles; measurements are at the settings of their rows.")
+    measured = validate.read_measurements([Path(one) for one in options.inputs], options)
+    if measured.rows["time_s"].isna().all():
+        raise EprofError(
+            f"{options.inputs[0]}: holds no times, so nothing tells energy from power; `eprof tune` needs a time for "
+            "each row."
+        )
+    table = None if options.costs is None else costs.load(options.costs)
+    checked = build.time_check(measured)
+    asked = build.modelled(measured, checked) if options.times == "modelled" else None
+    with validate.Progress(options.quiet) as report:
+        predicted, about, notes = inputs.predicted(measured, table, options.jobs, report, asked)
+    said = [*measured.notes, *notes]
+    return build.from_measurements(measured, predicted, about, asked=asked, checked=checked, notes=said)
+
+
+def _profiled(options: argparse.Namespace) -> "Tuning":
+    from eprof import api
+    from eprof.tuning import build, inputs
+
+    profile = api.load(
+        *options.inputs,
+        capability=options.capability,
+        time=options.time,
+        kernels=options.kernel_name,
+        command_line=options.command_line,
+    )
+    energy = profile.energy(options.costs, None, options.efficiency)
+    if energy.costs is None:
+        raise EprofError("No cost table is made for this GPU; name one with --costs (`eprof costs` lists them).")
+    table = inputs.table_of(energy, options.costs)
+    now, why = inputs.setting_in_force(energy, table, options.setting)
+    wanted = [one.strip() for one in options.settings.split(",")] if options.settings else []
+    return build.from_profile(energy, table, wanted, now, why)
+
+
+def _room(what: str) -> Any:
+    """What makes a form of the result."""
+    match what:
+        case "page":
+            from eprof.page import tuning
+
+            return tuning
+        case "console":
+            from eprof.terminal import tuning as console_tuning
+
+            return console_tuning
+        case _:
+            from eprof.tuning import tables
+
+            return tables

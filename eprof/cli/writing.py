@@ -1,0 +1,64 @@
+"""Writing results: atomically, and never over somebody's file unless told to."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from eprof.base.errors import EprofError
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    """Raise EprofError if `path` exists and may not be replaced, or if it cannot be written there at all."""
+    if path.is_dir():
+        raise EprofError(f"{path}: is a directory; name a file to write.")
+    if path.exists() and not path.is_file():
+        raise EprofError(f"{path}: is no ordinary file and is not replaced; use --format to write to standard output.")
+    if path.exists() and not force:
+        raise EprofError(f"{path}: exists already and is not overwritten; use another name, or -f/--force.")
+    if not path.parent.is_dir():
+        raise EprofError(f"{path}: there is no directory {path.parent}; make it first.")
+
+
+def write(path: Path, content: bytes, force: bool) -> None:
+    """Write `content` to `path` in one step: a reader sees the whole file or none. Raises EprofError."""
+    refuse_existing(path, force)
+    beside: Path | None = None
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
+        beside = Path(name)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.chmod(0o666 & ~_umask())
+        _move(beside, path, force)
+    except OSError as err:
+        raise EprofError(
+            f"{path}: cannot be written ({err.strerror or err}); nothing was changed; make room there, or name a file "
+            "elsewhere."
+        ) from err
+    finally:
+        if beside is not None:
+            beside.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The process's umask; the only way to read it is to set it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _move(beside: Path, path: Path, force: bool) -> None:
+    """Rename, or link where nothing may be replaced: two writers at once cannot overwrite each other."""
+    if force:
+        beside.replace(path)
+        return
+    try:
+        os.link(beside, path)
+    except FileExistsError as err:
+        raise EprofError(f"{path}: exists already and is not overwritten; use another name, or -f/--force.") from err
+    except OSError:
+        # A file system without hard links.
+        refuse_existing(path, force)
+        beside.replace(path)

@@ -1,1 +1,0 @@
-"""The profilers, one a file. Each file ends in `COLLECTOR`."""

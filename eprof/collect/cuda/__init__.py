@@ -1,0 +1,1 @@
+"""CUDA without a toolkit: compiling, loading and running microbenchmarks, and holding clocks."""

@@ -1,0 +1,107 @@
+"""Clocks of a GPU through NVML: which there are, holding them, giving them back. Only where a user asks for it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from eprof.base.errors import CollectError
+from eprof.collect.cuda import nvml_ctypes
+from eprof.collect.meters import nvml
+
+Setting = tuple[int, int | None]
+
+
+def handle(bus: str) -> tuple[Any, Any, str]:
+    """NVML and its handle of the GPU at this place on the bus (as CUDA names it), or None and why."""
+    library, why = nvml.load()
+    if library is None:
+        library, bare = nvml_ctypes.load()
+        if library is None:
+            return None, None, f"{why}; {bare}"
+    try:
+        return library, library.nvmlDeviceGetHandleByPciBusId(bus.encode()), ""
+    except library.NVMLError as err:
+        return library, None, f"NVML does not know the GPU at {bus} ({err})"
+
+
+def supported(bus: str) -> dict[int, list[int]]:
+    """Core clocks by memory clock, MHz, descending, as NVML lists them; empty where it does not tell."""
+    library, one, _ = handle(bus)
+    if one is None:
+        return {}
+    try:
+        return {
+            int(memory): [int(core) for core in library.nvmlDeviceGetSupportedGraphicsClocks(one, memory)]
+            for memory in library.nvmlDeviceGetSupportedMemoryClocks(one)
+        }
+    except (library.NVMLError, AttributeError):
+        return {}
+
+
+def check(settings: Sequence[Setting], known: dict[int, list[int]]) -> None:
+    """Raise CollectError for a setting that the GPU does not have, naming the nearest ones."""
+    for core, memory in settings:
+        if not known:
+            return
+        if memory is not None and memory not in known:
+            words = ", ".join(str(one) for one in sorted(known))
+            raise CollectError(f"This GPU has no memory clock of {memory} MHz; it has {words}.")
+        cores = sorted({one for of, ones in known.items() if memory in (None, of) for one in ones})
+        if core not in cores:
+            near = sorted(cores, key=lambda one: abs(one - core))[:4]
+            words = ", ".join(str(one) for one in sorted(near))
+            raise CollectError(f"This GPU has no core clock of {core} MHz; near it are {words}.")
+
+
+@contextmanager
+def held(bus: str, setting: Setting | None) -> Iterator[None]:
+    """Hold the clocks inside the block and give them back behind it, whatever happens; None: leave them alone.
+
+    Raises CollectError where that is not permitted or not possible; then nothing is changed.
+    """
+    if setting is None:
+        yield
+        return
+    library, one, why = handle(bus)
+    if one is None:
+        raise CollectError(f"Clocks cannot be set: {why}.")
+    try:
+        _hold(library, one, *setting)
+        yield
+    finally:
+        _restore(library, one)
+
+
+def _hold(library: Any, one: Any, core: int, memory: int | None) -> None:
+    """Locked clocks (Volta on), else application clocks, which need both clocks."""
+    try:
+        library.nvmlDeviceSetGpuLockedClocks(one, core, core)
+        if memory is not None and memory != library.nvmlDeviceGetClockInfo(one, library.NVML_CLOCK_MEM):
+            library.nvmlDeviceSetMemoryLockedClocks(one, memory, memory)
+        return
+    except (library.NVMLError, AttributeError) as err:
+        if _is(library, err, "NVML_ERROR_NO_PERMISSION"):
+            raise _refused(core, memory, err) from err
+    try:
+        both = memory if memory is not None else library.nvmlDeviceGetClockInfo(one, library.NVML_CLOCK_MEM)
+        library.nvmlDeviceSetApplicationsClocks(one, both, core)
+    except (library.NVMLError, AttributeError) as err:
+        raise _refused(core, memory, err) from err
+
+
+def _is(library: Any, err: Any, name: str) -> bool:
+    return getattr(err, "value", None) == getattr(library, name, object())
+
+
+def _refused(core: int, memory: int | None, err: Any) -> CollectError:
+    words = f"{core}/{memory}" if memory is not None else f"{core}"
+    return CollectError(
+        f"The clocks cannot be set to {words} MHz ({err}). It needs root (or `sudo nvidia-smi -acp 0` on GPUs with "
+        "application clocks); leave --settings out to calibrate at the setting in force."
+    )
+
+
+def _restore(library: Any, one: Any) -> None:
+    for name in ("ResetGpuLockedClocks", "ResetMemoryLockedClocks", "ResetApplicationsClocks"):
+        with suppress(library.NVMLError, AttributeError):
+            getattr(library, f"nvmlDevice{name}")(one)

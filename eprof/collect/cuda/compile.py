@@ -1,0 +1,179 @@
+"""Compiles CUDA C with what is there, nvcc or NVRTC, and takes machine code apart with cuobjdump where there is one."""
+
+import ctypes
+import ctypes.util
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eprof.base.errors import CollectError
+
+_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/lib/nvidia-cuda-toolkit/bin")
+_PATIENCE_S = 120.0
+_TOLD = 600
+
+
+class Compiled(NamedTuple):
+    """A compiled source: the file to load, and with what it was made."""
+
+    image: Path
+    how: str
+
+
+def find(name: str) -> str | None:
+    """A tool of the CUDA toolkit: in PATH, CUDA_HOME, the usual places, or the Python packages of NVIDIA."""
+    homes = [str(Path(os.environ[key]) / "bin") for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
+    packed = [str(one) for one in _packages("bin")]
+    return shutil.which(name) or shutil.which(name, path=os.pathsep.join([*homes, *_PLACES, *packed]))
+
+
+def _packages(folder: str) -> Iterable[Path]:
+    """Folders of NVIDIA's Python packages: nvidia/cuda_nvcc/bin, nvidia/cu13/lib..."""
+    for place in dict.fromkeys([sysconfig.get_path("purelib"), *sys.path]):
+        home = Path(place) / "nvidia"
+        if place and home.is_dir():
+            yield from sorted(home.glob(f"*/{folder}"))
+
+
+def compile_source(source: Path, capability: str, target: Path) -> Compiled:
+    """Compile `source` for a GPU of `capability` into `target` (its suffix is set). Raises CollectError.
+
+    nvcc makes machine code; if it does not know the GPU, or if there is none, NVRTC does. Fast arithmetic is left off.
+    """
+    reasons = []
+    nvcc = find("nvcc")
+    if nvcc is not None:
+        image = target.with_suffix(".cubin")
+        said = _nvcc(nvcc, source, capability, image)
+        if said is None:
+            return Compiled(image, f"nvcc ({nvcc})")
+        reasons.append(f"nvcc ({nvcc}) says: {said}")
+    library = _nvrtc()
+    if library is not None:
+        return _Nvrtc(library).compile(source, capability, target)
+    reasons.append("NVRTC (libnvrtc.so) is not here" if nvcc else "neither nvcc nor NVRTC (libnvrtc.so) is here")
+    raise CollectError(
+        f"The microbenchmarks cannot be compiled: {'; '.join(reasons)}. Install the CUDA toolkit that fits the driver, "
+        "or `pip install nvidia-cuda-nvrtc`, and see that nvcc is in PATH."
+    )
+
+
+def _nvcc(nvcc: str, source: Path, capability: str, image: Path) -> str | None:
+    """None if it worked, else what nvcc said."""
+    number = capability.replace(".", "")
+    command = [nvcc, f"-arch=sm_{number}", "-cubin", "-w", "-o", str(image), str(source)]
+    code, said = _run(command)
+    return None if code == 0 and image.exists() else " ".join(said.split())[:_TOLD] or f"exit code {code}"
+
+
+def _run(command: Sequence[str]) -> tuple[int, str]:
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S
+        )
+    except (OSError, subprocess.SubprocessError) as err:
+        return 127, str(err)
+    return done.returncode, done.stderr or done.stdout
+
+
+def disassemble(image: Path) -> tuple[str | None, str]:
+    """The machine code of a cubin as `cuobjdump -sass` prints it, or None and why."""
+    tool, helper = find("cuobjdump"), find("nvdisasm")
+    if tool is None or helper is None:
+        return None, "cuobjdump and nvdisasm, of the CUDA toolkit, are not here"
+    if image.suffix != ".cubin":
+        return None, "the driver, not we, makes machine code from PTX"
+    import subprocess
+
+    path = os.pathsep.join([str(Path(helper).parent), os.environ.get("PATH", "")])
+    try:
+        done = subprocess.run(
+            [tool, "-sass", str(image)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE_S,
+            env={**os.environ, "PATH": path},
+        )
+    except (OSError, subprocess.SubprocessError) as err:
+        return None, f"cuobjdump cannot be run ({err})"
+    if done.returncode or "Function" not in done.stdout:
+        return None, f"cuobjdump says: {' '.join(done.stderr.split())[:_TOLD] or 'nothing'}"
+    return done.stdout, ""
+
+
+def _nvrtc() -> Any:
+    """libnvrtc, wherever it is; None if it is nowhere."""
+    names = [ctypes.util.find_library("nvrtc"), "libnvrtc.so"]
+    homes = [
+        Path(os.environ[key]) / "lib64" / "libnvrtc.so" for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)
+    ]
+    usual = [Path(place).parent / "lib64" / "libnvrtc.so" for place in _PLACES]
+    packed = [one for folder in _packages("lib") for one in sorted(folder.glob("libnvrtc.so*"))]
+    for name in [*names, *homes, *usual, *packed]:
+        if name is None:
+            continue
+        try:
+            return ctypes.CDLL(str(name))
+        except OSError:
+            continue
+    return None
+
+
+class _Nvrtc:
+    """NVRTC: machine code since CUDA 11.1, before that PTX, which the driver compiles."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+
+    def compile(self, source: Path, capability: str, target: Path) -> Compiled:
+        """Raises CollectError with the compiler's log."""
+        number = capability.replace(".", "")
+        program = ctypes.c_void_p()
+        self._call(
+            "nvrtcCreateProgram", ctypes.byref(program), source.read_bytes(), source.name.encode(), 0, None, None
+        )
+        log = ""
+        for kind, architecture in (("CUBIN", f"sm_{number}"), ("PTX", f"compute_{number}")):
+            if not hasattr(self._library, f"nvrtcGet{kind}Size"):
+                continue
+            options = (ctypes.c_char_p * 1)(f"--gpu-architecture={architecture}".encode())
+            if self._library.nvrtcCompileProgram(program, 1, options):
+                log = self._get("ProgramLog", program).decode(errors="replace")
+                continue
+            image = target.with_suffix(f".{kind.lower()}")
+            image.write_bytes(self._get(kind, program))
+            return Compiled(image, f"NVRTC {self._version()}")
+        raise CollectError(f"NVRTC {self._version()} cannot compile {source.name} for {capability}: {_brief(log)}")
+
+    def _version(self) -> str:
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+        return f"{major.value}.{minor.value}"
+
+    def _get(self, what: str, program: Any) -> bytes:
+        size = ctypes.c_size_t()
+        self._call(f"nvrtcGet{what}Size", program, ctypes.byref(size))
+        text = ctypes.create_string_buffer(size.value)
+        self._call(f"nvrtcGet{what}", program, text)
+        return text.raw
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        code = getattr(self._library, name)(*arguments)
+        if code:
+            words = (self._library.nvrtcGetErrorString(code) or b"").decode(errors="replace")
+            raise CollectError(f"NVRTC says: {words} ({name}, error {code}).")
+
+
+def _brief(log: str) -> str:
+    lines = [line for line in log.splitlines() if re.search(r"error", line)]
+    return " ".join(" ".join(lines or log.splitlines())[:_TOLD].split()) or "no explanation."

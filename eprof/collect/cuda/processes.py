@@ -1,0 +1,70 @@
+"""Starts the processes of a calibration: one that looks at the GPU, and the worker that runs a plan."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from eprof.base.errors import CollectError
+from eprof.collect import process
+from eprof.collect.process import Streams
+from eprof.collect.signals import held
+from eprof.collect.tools import ask
+
+_WORKER = (sys.executable, "-m", "eprof.collect.cuda.worker")
+
+
+def probe(device: int) -> dict[str, Any]:
+    """What the GPU is, asked in a process of its own. Raises CollectError with the driver's reason."""
+    told = [f"{key}={value}" for key, value in _additions().items()]
+    said = ask(["env", *told, *_WORKER, "probe", str(device)])
+    for line in said.splitlines():
+        if line.startswith("{"):
+            found: dict[str, Any] = json.loads(line)
+            return found
+    reason = said.strip().splitlines()[-1] if said.strip() else "The process that looks at the GPU died."
+    raise CollectError(f"There is no GPU to calibrate. {reason}")
+
+
+def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None = None) -> str | None:
+    """Run the worker on a plan to its end: None if it did all that it could, else why it ended.
+
+    Raises KeyboardInterrupt if a signal stopped it: what it measured is kept.
+    """
+    with log.open("ab") as file, held() as signals:
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        try:
+            ended = process.run(
+                [*_WORKER, str(plan)],
+                signals,
+                environment=_environment(),
+                streams=Streams(nothing, file.fileno(), file.fileno()),
+                timeout_s=timeout_s,
+                tick=tick,
+            )
+        finally:
+            os.close(nothing)
+        signals.drain()
+        if signals.stopped_by is not None:
+            raise KeyboardInterrupt
+    if ended.timed_out:
+        return f"it was still running after {timeout_s:.0f} s and was stopped"
+    if ended.code == 0:
+        return None
+    last = log.read_text(errors="replace").strip().splitlines()
+    return (
+        f"it died of signal {ended.signal}" if ended.signal else (last[-1] if last else f"it ended with {ended.code}")
+    )
+
+
+def _environment() -> Mapping[str, str]:
+    return {**os.environ, **_additions()}
+
+
+def _additions() -> dict[str, str]:
+    """Devices numbered by their place on the bus, as nvidia-smi does, and eprof found where we found it."""
+    home = str(Path(__file__).resolve().parents[3])
+    path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {"CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), "PYTHONPATH": path}

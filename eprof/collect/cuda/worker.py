@@ -1,0 +1,245 @@
+"""The process that runs microbenchmarks on a GPU: `python -m eprof.collect.cuda.worker`, started by `processes`.
+
+It is a process of its own, so that a crash of the driver takes nothing else with it. What it measures is appended to a
+file of JSON lines as it goes; before each benchmark it says that it begins, so that the one that crashed is known.
+
+    probe            tell what the GPU is (one JSON line)
+    PLAN             a JSON file: run its jobs
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from eprof.base.errors import CollectError, EprofError
+from eprof.base.toml import Formula
+from eprof.collect.cuda.driver import CudaGpu, DriverError, Gpu
+
+BEGAN, MEASURED, FAILED, LEFT_OUT, NOTE = "began", "measured", "failed", "left out", "note"
+CHUNK = 8 * 256
+_VECTOR = 16
+_NEAR = 512
+_TRIAL_S = 0.02
+_MOST_TURNS = 2**30
+_WARM_MOST_S = 20.0
+_WARM_STEP_S = 1.5
+_DRIFT = 0.01
+# Beside its window: trials, changes between benchmarks, the meter's start and end.
+OVERHEAD_S = 0.4
+_GIB = 2**30
+
+
+class Meter(Protocol):
+    """What the worker needs of `eprof.collect.meters.meter.Meter`."""
+
+    def sampling(self, path: Path) -> AbstractContextManager[None]:
+        """Sample inside the block."""
+
+    def mark(self, runs: int) -> None:
+        """The window ends now."""
+
+    def result(self) -> dict[str, Any]:
+        """Joules of the window, and what was seen in it."""
+
+
+class Clock(NamedTuple):
+    """Where the time comes from; tests have one that does not wait."""
+
+    now: Callable[[], float] = time.monotonic
+
+
+class Place(NamedTuple):
+    """Where results and samples go."""
+
+    results: Path
+    samples: Path
+
+
+def work(plan: Mapping[str, Any], gpu: Gpu, meter: Meter, place: Place, clock: Clock | None = None) -> None:
+    """Run the plan's jobs, round after round, until all rounds are done or the time is up.
+
+    plan: `jobs` (name, kernel, block, blocks, region, spread, rounds already done), `rounds`, `window_s`, `warm_s`,
+    `launch_s`, `budget_s`, `setting`, `images`. Raises CollectError if the GPU itself fails: no other job can run then.
+    """
+    clock = clock or Clock()
+    began = clock.now()
+    worker = _Worker(plan, gpu, meter, place, clock, deadline=began + float(plan["budget_s"]))
+    for image in plan["images"]:
+        gpu.load(Path(image))
+    worker.warm_up()
+    for number in range(1, int(plan["rounds"]) + 1):
+        for job in plan["jobs"]:
+            if number > int(job["done"]) and not worker.run(job, number):
+                return
+
+
+class _Worker:
+    """One run of a plan."""
+
+    def __init__(
+        self, plan: Mapping[str, Any], gpu: Gpu, meter: Meter, place: Place, clock: Clock, deadline: float
+    ) -> None:
+        self.plan, self.gpu, self.meter, self.place, self.clock = plan, gpu, meter, place, clock
+        self.deadline = deadline
+        self.device = gpu.describe()
+        self.turns: dict[str, int] = {}
+
+    def say(self, event: str, **more: Any) -> None:
+        """Append a line to the results at once."""
+        with self.place.results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"event": event, "setting": self.plan["setting"], **more}) + "\n")
+
+    def run(self, job: Mapping[str, Any], number: int) -> bool:
+        """Measure one job once. Returns False if no time is left for it or for any other."""
+        need = float(self.plan["warm_s"]) + float(self.plan["window_s"]) + OVERHEAD_S
+        if self.clock.now() + need > self.deadline:
+            self.say(LEFT_OUT, name=job["name"], round=number, why="the time was up")
+            return False
+        self.say(BEGAN, name=job["name"], round=number)
+        try:
+            found = self.measure(job)
+        except DriverError:
+            raise
+        except EprofError as err:
+            self.say(FAILED, name=job["name"], round=number, why=str(err))
+            return True
+        self.say(MEASURED, name=job["name"], round=number, **found)
+        return True
+
+    def measure(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Warm up, then launch without a gap while the meter is read."""
+        launch = self.launch(job)
+        self.gpu.repeat(job["kernel"], *launch, self._for(float(self.plan["warm_s"])))
+        with self.meter.sampling(self.place.samples):
+            launches, seconds = self.gpu.repeat(job["kernel"], *launch, self._for(float(self.plan["window_s"])))
+            self.meter.mark(1)
+        seen = self.meter.result()
+        blocks, block, vectors, step, iterations = launch
+        joules, window_s = seen.get("joules"), seen.get("window_s")
+        return {
+            "blocks": blocks,
+            "block": block,
+            "iterations": iterations,
+            "vectors": vectors,
+            "step": step,
+            "launches": launches,
+            "time_s": seconds / launches,
+            "power_w": joules / window_s if joules is not None and window_s else None,
+            "measured_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "seen": seen,
+        }
+
+    def launch(self, job: Mapping[str, Any]) -> tuple[int, int, int, int, int]:
+        """Blocks, threads of a block, vectors, step, and so many turns of the loop that a launch takes `launch_s`."""
+        resident = self.gpu.resident(job["kernel"], int(job["block"]))
+        values = {"sms": float(self.device["sms"]), "resident": float(resident)}
+        blocks = int(Formula.parse(str(job["blocks"]))(values))
+        vectors, step = self.region(job, blocks)
+        size = (blocks, int(job["block"]), vectors, step)
+        if job["name"] not in self.turns:
+            self.turns[job["name"]] = self._turns(job["kernel"], size)
+        return (*size, self.turns[job["name"]])
+
+    def _turns(self, kernel: str, size: tuple[int, int, int, int]) -> int:
+        turns = 16
+        self.gpu.repeat(kernel, *size, turns, lambda: True)
+        while True:
+            _, seconds = self.gpu.repeat(kernel, *size, turns, lambda: True)
+            if seconds >= _TRIAL_S or turns >= _MOST_TURNS:
+                return max(1, min(round(turns * float(self.plan["launch_s"]) / max(seconds, 1e-9)), _MOST_TURNS))
+            turns = min(turns * (8 if seconds < _TRIAL_S / 16 else 2), _MOST_TURNS)
+
+    def region(self, job: Mapping[str, Any], blocks: int) -> tuple[int, int]:
+        """Vectors that are touched, and how far a block goes on in a turn; makes room for them."""
+        spread = int(job["spread"])
+        if job["region"] in ("none", "near"):
+            self.gpu.reserve(2 * _NEAR * _VECTOR)
+            return _NEAR, 32
+        l2 = int(self.device["l2_bytes"] or 0)
+        if job["region"] == "l2":
+            if not l2:
+                raise CollectError("The driver does not tell how large L2 is.")
+            vectors = max(l2 // 4 // _VECTOR // spread // CHUNK, 1) * CHUNK
+            self.gpu.reserve(vectors * spread * _VECTOR)
+            return vectors, CHUNK
+        room = int(self.plan.get("region_bytes") or dram_bytes(l2, int(self.device["memory_bytes"])))
+        vectors, step = room // _VECTOR // spread // CHUNK * CHUNK, blocks * CHUNK
+        if vectors < 4 * step:
+            raise CollectError(f"The GPU's memory is too small: {room // 2**20} MiB do not outlast its caches.")
+        self.gpu.reserve(room)
+        return vectors, step
+
+    def _for(self, seconds: float) -> Callable[[], bool]:
+        end = self.clock.now() + seconds
+        return lambda: self.clock.now() >= end
+
+    def warm_up(self) -> None:
+        """Run the first arithmetic job until power drifts less than 1 %, at most 20 s: hot silicon leaks more."""
+        job = next((one for one in self.plan["jobs"] if one["name"] == self.plan.get("warm_with")), None)
+        if job is None:
+            return
+        launch, before, end = self.launch(job), None, self.clock.now() + _WARM_MOST_S
+        while self.clock.now() < end:
+            with self.meter.sampling(self.place.samples):
+                self.gpu.repeat(job["kernel"], *launch, self._for(min(_WARM_STEP_S, float(self.plan["window_s"]))))
+                self.meter.mark(1)
+            now = self.meter.result().get("joules")
+            if before and now and abs(now - before) <= _DRIFT * before:
+                break
+            before = now
+        self.say(NOTE, what="warmed up", seconds=round(self.clock.now() - (end - _WARM_MOST_S), 3))
+
+
+def dram_bytes(l2: int, memory: int) -> int:
+    """How much memory is read: 64 times L2, at least 1 GiB, at most half of what the GPU has."""
+    return min(max(64 * l2, _GIB), memory // 2)
+
+
+def main(words: list[str]) -> int:
+    """Exit code 0, or 1 with one sentence on standard error."""
+    try:
+        if words[:1] == ["probe"]:
+            gpu = CudaGpu(int(words[1]) if len(words) > 1 else 0)
+            print_line({**gpu.describe(), "free_bytes": gpu.free_bytes()})
+            gpu.close()
+            return 0
+        plan = json.loads(Path(words[0]).read_text(encoding="utf-8"))
+        live = CudaGpu(int(plan["device"]))
+        work(plan, live, open_meter(live.describe()), Place(Path(plan["results"]), Path(plan["samples"])))
+        live.close()
+    except EprofError as err:
+        sys.stderr.write(f"{err}\n")
+        return 1
+    return 0
+
+
+def open_meter(device: Mapping[str, Any]) -> Meter:
+    """NVML's meter of this very GPU, found by its place on the bus. Raises CollectError."""
+    from eprof.collect.cuda.clocks import handle
+    from eprof.collect.meters import jetson, nvml
+    from eprof.collect.meters.meter import Meter as Sampler
+
+    library, one, why = handle(str(device["bus"]))
+    if one is not None:
+        try:
+            library.nvmlDeviceGetPowerUsage(one)
+            return Sampler(nvml.Nvml(library, [one]))
+        except library.NVMLError as err:
+            why = f"NVML: this GPU has no power sensor ({err})"
+    source, reason = jetson.find()
+    if source is None:
+        raise CollectError(f"There is no power meter for this GPU: {why}; {reason}.")
+    return Sampler(source)
+
+
+def print_line(data: Mapping[str, Any]) -> None:
+    """One JSON line on standard output."""
+    sys.stdout.write(json.dumps(data) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

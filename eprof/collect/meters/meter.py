@@ -1,0 +1,147 @@
+"""A power meter that is read in a thread while a program runs, and the energy that its samples add up to."""
+
+import contextlib
+import csv
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from eprof.collect.meters.source import Sample, Source
+
+COLUMNS = ("time_s", "power_w", "energy_j", "core_mhz", "memory_mhz", "temperature_c")
+# Energy counters and averaged power step about every 0.1 s: 5 s hold 50 steps (counters.md 5.3).
+_WINDOW_S = 5.0
+_MOST_RUNS = 1000
+
+
+class Meter:
+    """Reads a source while `sampling`; `result` says what it measured in the runs that `mark` told it of."""
+
+    def __init__(self, source: Source, window_s: float = _WINDOW_S, most_runs: int = _MOST_RUNS) -> None:
+        self.source, self.window_s, self.most_runs = source, window_s, most_runs
+        self.samples: list[Sample] = []
+        self.lost = 0
+        self.ends: list[float] = []
+        self._began = 0.0
+
+    @contextmanager
+    def sampling(self, path: Path) -> Iterator[None]:
+        """Sample inside the block; every sample goes to `path` at once, as CSV, below those of earlier repetitions."""
+        self.samples, self.ends, self.lost = [], [], 0
+        self._began = time.monotonic()
+        stop = threading.Event()
+        fresh = not path.exists()
+        with path.open("a", newline="", buffering=1) as file:
+            rows = csv.writer(file, lineterminator="\n")
+            if fresh:
+                rows.writerow(COLUMNS)
+            thread = threading.Thread(target=self._sample, args=(rows, stop), daemon=True)
+            thread.start()
+            try:
+                yield
+            finally:
+                stop.set()
+                thread.join()
+
+    def _sample(self, rows: Any, stop: threading.Event) -> None:
+        while True:
+            with contextlib.suppress(OSError, RuntimeError):
+                sample = self.source.read(time.monotonic() - self._began)
+                self.samples.append(sample)
+                rows.writerow(
+                    ""
+                    if (value := getattr(sample, name)) is None
+                    else f"{value:.6g}"
+                    if name != "energy_j"
+                    else f"{value:.3f}"
+                    for name in COLUMNS
+                )
+                self.lost -= 1
+            self.lost += 1
+            if stop.wait(self.source.period_s):
+                return
+
+    def mark(self, runs: int) -> None:
+        """The program has now run `runs` times."""
+        assert runs == len(self.ends) + 1
+        self.ends.append(time.monotonic() - self._began)
+
+    def describe(self) -> dict[str, Any]:
+        """The meter, for the run's record."""
+        return self.source.describe()
+
+    def result(self) -> dict[str, Any]:
+        """Joules a run, with what they rest on; `joules` is None where too little was seen to say."""
+        end = self.ends[-1] if self.ends else 0.0
+        runs = max(len(self.ends), 1)
+        counted = [one for one in self.samples if one.energy_j is not None]
+        method = "energy counter" if counted else "sampled power"
+        joules = counted_energy(counted, end) if counted else integrated(self.samples, end)
+        return {
+            "joules": None if joules is None else joules / runs,
+            "method": method,
+            "runs": runs,
+            "window_s": end,
+            "samples": len(self.samples),
+            "lost_samples": self.lost,
+            "core_mhz": _middle([one.core_mhz for one in self.samples]),
+            "core_mhz_spread": _spread([one.core_mhz for one in self.samples]),
+            "memory_mhz": _middle([one.memory_mhz for one in self.samples]),
+            "temperature_c": _middle([one.temperature_c for one in self.samples]),
+            "slowed_by": sorted({reason for one in self.samples for reason in one.slowed_by}),
+        }
+
+
+def counted_energy(samples: Sequence[Sample], end_s: float) -> float | None:
+    """Joules from time 0 to `end_s` by a counter that moves in steps: read between the moments at which it changed.
+
+    None if it changed less than twice.
+    """
+    steps = [
+        (now.time_s, float(now.energy_j or 0.0))
+        for before, now in zip(samples, samples[1:], strict=False)
+        if now.energy_j != before.energy_j
+    ]
+    inside = [one for one in steps if one[0] <= end_s]
+    if len(inside) < 2:
+        return None
+    (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
+    return (last_j - first_j) / (last_s - first_s) * end_s
+
+
+def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
+    """Joules from time 0 to `end_s` by the trapezoid rule over sampled power; None for less than two samples."""
+    points = [(one.time_s, one.power_w) for one in samples if one.power_w is not None and one.time_s <= end_s]
+    if len(points) < 2 or points[-1][0] <= points[0][0]:
+        return None
+    area = sum((t1 - t0) * (p0 + p1) / 2 for (t0, p0), (t1, p1) in zip(points, points[1:], strict=False))
+    return area / (points[-1][0] - points[0][0]) * end_s
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    known = sorted(value for value in values if value is not None)
+    half = len(known) // 2
+    return (known[half] + known[-half - 1]) / 2 if known else None
+
+
+def _spread(values: Sequence[float | None]) -> float | None:
+    """(largest - smallest) / median of what is known."""
+    known = [value for value in values if value is not None]
+    middle = _middle(known)
+    return (max(known) - min(known)) / middle if middle else None
+
+
+def find(host: bool = False) -> tuple[Meter | None, list[str]]:
+    """The meter of this machine, and a sentence on each one that is not there. host: RAPL, the processor's."""
+    from eprof.collect.meters import jetson, nvml, rapl
+
+    reasons: list[str] = []
+    for look in (rapl.find,) if host else (nvml.find, jetson.find):
+        source, why = look()
+        if source is not None:
+            return Meter(source), reasons
+        reasons.append(why)
+    return None, reasons

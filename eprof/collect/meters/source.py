@@ -1,0 +1,32 @@
+"""What a meter reads: a sensor, and one reading of it."""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+
+class Sample(NamedTuple):
+    """One reading: s since sampling began, W, J of a running counter, MHz, degrees C; None where there is no sensor."""
+
+    time_s: float
+    power_w: float | None = None
+    energy_j: float | None = None
+    core_mhz: float | None = None
+    memory_mhz: float | None = None
+    temperature_c: float | None = None
+    slowed_by: tuple[str, ...] = ()
+
+
+class Source(ABC):
+    """A sensor. `period_s`: how often it is worth reading."""
+
+    name: str
+    covers: str
+    period_s = 0.02
+
+    @abstractmethod
+    def read(self, time_s: float) -> Sample:
+        """Read all sensors once. May raise OSError or RuntimeError: that sample is then left out."""
+
+    def describe(self) -> dict[str, Any]:
+        """What was measured, for the run's record."""
+        return {"name": self.name, "covers": self.covers}

@@ -1,0 +1,98 @@
+"""Cost tables: what an instruction or a byte costs on one GPU. This is the way in: find, load and check a table.
+
+A table is a file of `costs/`, or one of the user's (docs/costs.md). `table.py` is what a table is and what follows
+from it at a DVFS setting, `file.py` reads and checks its file; the types are to be imported from here.
+"""
+
+import difflib
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from eprof.base.errors import CostError, DefinitionError
+from eprof.base.resources import folder, tree
+from eprof.base.text import brief
+from eprof.base.toml import Document
+from eprof.costs.file import read
+from eprof.costs.table import Charge, Costs, CostTable, Peaks, Price, Setting
+
+__all__ = [
+    "Charge",
+    "CostTable",
+    "Costs",
+    "Peaks",
+    "Price",
+    "Setting",
+    "check",
+    "examine",
+    "for_device",
+    "is_file",
+    "load",
+    "tables",
+]
+
+
+def tables() -> list[str]:
+    """The names of the tables that come with eprof, sorted."""
+    return sorted(_shipped())
+
+
+def load(name_or_path: str) -> CostTable:
+    """Load and check a table: one that comes with eprof by its name, or a file of yours by its path (`.toml`).
+
+    Raises CostError: no table of that name. DefinitionError: the file cannot be read or is not right (with the line).
+    """
+    if is_file(name_or_path):
+        return _parsed(Document.read(Path(name_or_path)))
+    if name_or_path not in _shipped():
+        known = ", ".join(tables())
+        close = difflib.get_close_matches(name_or_path.lower(), tables(), n=1, cutoff=0.5)
+        meant = f"Did you mean {close[0]}? " if close else ""
+        raise CostError(
+            f"There is no cost table `{brief(name_or_path, 100)}`. {meant}There are {known}; "
+            "a file of your own is given by its path, such as ./my-gpu.toml."
+        )
+    return _load_shipped(name_or_path)
+
+
+def is_file(name_or_path: str) -> bool:
+    """Whether `load` takes this for the path of a file, and not for the name of a table that comes with eprof."""
+    return name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path
+
+
+def for_device(device_name: str) -> CostTable | None:
+    """The table made for the device that a log calls `device_name`; None if there is none."""
+    return next((table for table in map(_load_shipped, tables()) if table.is_for(device_name)), None)
+
+
+def check(path: str) -> list[str]:
+    """Everything that is wrong with the table at `path`, a sentence each with file and line; empty if it is right."""
+    return examine(path)[1]
+
+
+def examine(path: str) -> tuple[CostTable | None, list[str]]:
+    """The table at `path` and what `check` says of it, from reading the file once; None if anything is wrong."""
+    try:
+        document = Document.read(Path(path))
+    except DefinitionError as err:
+        return None, [str(err)]
+    table, errors = read(document)
+    return table, [str(err) for err in errors]
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> Mapping[str, Traversable]:
+    return {file.name.removesuffix(".toml"): file for file in tree(folder("costs"), ".toml")}
+
+
+@lru_cache(maxsize=64)
+def _load_shipped(name: str) -> CostTable:
+    return _parsed(Document.read(_shipped()[name]))
+
+
+def _parsed(document: Document) -> CostTable:
+    table, errors = read(document)
+    if table is None:
+        raise errors[0]
+    return table

@@ -1,0 +1,484 @@
+"""What a cost table is, and its evaluation: what each word of the vocabulary pays at a DVFS setting, and why.
+
+`CostTable.at` evaluates once: eps = c V^2 for each price, pi0 = c1_core V_core + c1_mem V_mem + P_misc ([FMM] eqs. 6-8;
+model.md 3). How a file becomes a table is told in `file.py`; the way in is this folder.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from eprof.base import marks as mark_words
+from eprof.base.errors import CostError
+from eprof.base.marks import NONE, Mark
+from eprof.base.toml import Formula
+from eprof.base.vocabulary import COUNTS
+
+CORE, MEMORY = "core", "memory"
+_DEFAULT_FROM = "the table's default"
+_SAME_CLOCK = 0.01
+_UNSTATED = "the table says nothing about it"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A DVFS setting: clocks in MHz, voltages in V. None: the table does not know it."""
+
+    core_mhz: float | None = None
+    core_v: float | None = None
+    memory_mhz: float | None = None
+    memory_v: float | None = None
+
+    @property
+    def label(self) -> str:
+        """Core and memory clock in MHz, "852/924"; "fixed" for a table that does not know its clocks."""
+        if self.core_mhz is None or self.memory_mhz is None:
+            return "fixed"
+        return f"{self.core_mhz:g}/{self.memory_mhz:g}"
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one count pays: `pj` pJ an instruction or a byte, by `formula`; or nothing, and `why`."""
+
+    pays: bool
+    pj: float
+    formula: str | None
+    why: str
+    marks: Mark
+
+
+@dataclass(frozen=True)
+class Price:
+    """A named price at one setting, in pJ a flop, instruction or byte, with the arithmetic that gave it."""
+
+    name: str
+    pj: float
+    formula: str
+    marks: Mark
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The highest throughputs at one setting: Gflop/s in single and double precision, GB/s of DRAM. None: not known.
+
+    power_limit_w: the power in W at which the platform throttles, constant power included.
+    """
+
+    sp_gflops: float | None = None
+    dp_gflops: float | None = None
+    dram_gb_per_s: float | None = None
+    why: str = ""
+    marks: Mark = NONE
+    power_limit_w: float | None = None
+
+
+@dataclass(frozen=True)
+class Costs:
+    """A cost table at one setting.
+
+    charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
+    prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
+    notes: sentences that belong beside every number made with this table.
+    """
+
+    name: str
+    device: str
+    source: str
+    books: str
+    setting: Setting
+    setting_from: str
+    charges: Mapping[str, Charge]
+    constant_power_w: float
+    constant_why: str
+    constant_marks: Mark
+    marks: Mark
+    notes: tuple[str, ...] = ()
+    peaks: Peaks = Peaks()
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    unpriced: Mapping[str, str] = field(default_factory=dict)
+    relative: bool = False
+
+    @property
+    def setting_data(self) -> dict[str, float | None]:
+        """Clocks in MHz and voltages as documents hold them: `core_v` in V, or `core_v_rel` of a reference's."""
+        one = self.setting
+        volts = {"core_v": one.core_v, "memory_v": one.memory_v}
+        told: dict[str, float | None] = dict.fromkeys(volts) if self.relative else dict(volts)
+        relative = {f"{name}_rel": value for name, value in volts.items()} if self.relative else {}
+        return {"core_mhz": one.core_mhz, "memory_mhz": one.memory_mhz, **told, **relative}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A price as the file gives it: pJ, or pJ/V^2 of the voltage of `domain`."""
+
+    name: str
+    number: float
+    domain: str | None
+
+    def at(self, point: "Point") -> Price:
+        """Evaluate eps = c V^2 ([FMM] eqs. 6, 7)."""
+        if self.domain is None:
+            return Price(self.name, self.number, f"{self.number:g}", NONE)
+        volts = point.volts(self.domain)
+        return Price(self.name, self.number * volts**2, f"{self.number:g} * {volts:.5g}^2", point.marks[self.domain])
+
+
+@dataclass(frozen=True)
+class Point:
+    """A setting that prices can be evaluated at: how it was found, and what its voltages rest on."""
+
+    setting: Setting
+    found: str
+    marks: Mapping[str, Mark] = field(default_factory=lambda: {CORE: NONE, MEMORY: NONE})
+
+    def volts(self, domain: str) -> float:
+        """The voltage of `domain`; the checks see to it that a table that needs one has it."""
+        volts = self.setting.core_v if domain == CORE else self.setting.memory_v
+        assert volts is not None
+        return volts
+
+    def mhz(self, domain: str) -> float:
+        """The clock of `domain`; the checks see to it that a table that needs one has it."""
+        mhz = self.setting.core_mhz if domain == CORE else self.setting.memory_mhz
+        assert mhz is not None
+        return mhz
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a file says of one word: a formula of prices, or that it pays nothing, or that it has no price."""
+
+    kind: str
+    formula: Formula | None
+    why: str
+    marks: Mark
+
+    def charge(self, prices: Mapping[str, Price]) -> Charge:
+        """What the word pays at these prices; for a word with no price there is nothing to ask."""
+        if self.formula is None:
+            return Charge(False, 0.0, None, self.why, NONE)
+        marks = self.marks
+        for name in self.formula.names:
+            marks |= prices[name].marks
+        pj = float(self.formula({name: price.pj for name, price in prices.items()}))
+        return Charge(True, pj, self.formula.text, self.why, marks)
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term of constant power or a peak: a number, times the voltage or the clock of `domain` if there is one.
+
+    clocked: a term of constant power that goes with clock (MHz) and square of the voltage: a clock tree's.
+    """
+
+    number: float
+    domain: str | None
+    name: str = ""
+    clocked: bool = False
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Constant power as the file gives it: the sum of its terms."""
+
+    terms: tuple[Term, ...]
+    why: str
+    marks: Mark
+
+    def at(self, point: Point) -> tuple[float, str, Mark]:
+        """Evaluate pi0 in W ([FMM] eq. 8): the watts, the arithmetic, and the marks."""
+        watts, words, marks = 0.0, [], self.marks
+        for term in self.terms:
+            if term.domain is None:
+                watts += term.number
+                words.append(f"{term.number:g}")
+                continue
+            volts, marks = point.volts(term.domain), marks | point.marks[term.domain]
+            if term.clocked:
+                watts += term.number * point.mhz(term.domain) * volts**2
+                words.append(f"{term.number:g} * {point.mhz(term.domain):g} * {volts:.5g}^2")
+            else:
+                watts += term.number * volts
+                words.append(f"{term.number:g} * {volts:.5g}")
+        return watts, " + ".join(words), marks
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The highest throughputs as the file gives them, by their names in `Peaks`."""
+
+    terms: Mapping[str, Term]
+    why: str
+    marks: Mark
+
+    def at(self, point: Point) -> Peaks:
+        """Throughputs; those given for a clock cycle grow with the clock of their domain."""
+        found = {
+            name: term.number if term.domain is None else term.number * point.mhz(term.domain) / 1e3
+            for name, term in self.terms.items()
+        }
+        return Peaks(**found, why=self.why, marks=self.marks)
+
+
+@dataclass(frozen=True, eq=False)
+class FitRecord:
+    """How a fitted table was made, and how far to trust it: the section [fit] of its file (docs/costs.md).
+
+    data: plain values as they stand there. replicas: name of a price or of a term of constant power -> its value in
+    each fit to benchmarks drawn at random, at the reference setting.
+    """
+
+    data: Mapping[str, Any]
+    replicas: Mapping[str, tuple[float, ...]]
+
+    @property
+    def number(self) -> int:
+        """How many replicas there are."""
+        return len(next(iter(self.replicas.values()), ()))
+
+
+@dataclass(frozen=True, eq=False)
+class CostTable:
+    """A checked cost table. `at` gives the costs at a setting, `explain` the same with all reasons, as plain data.
+
+    relative: voltages are relative to those of a reference setting, and prices hold there.
+    """
+
+    name: str
+    device: str
+    devices: tuple[str, ...]
+    source: str
+    year: int | None
+    books: str
+    notes: tuple[str, ...]
+    path: str
+    settings: tuple[Setting, ...]
+    default: Setting
+    rates: tuple[Rate, ...] = field(repr=False)
+    statements: Mapping[str, Statement] = field(repr=False)
+    constant: Constant = field(repr=False)
+    peak: Peak = field(repr=False)
+    relative: bool = False
+    fit: FitRecord | None = field(default=None, repr=False)
+
+    def at(self, setting: str | None = None) -> Costs:
+        """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
+
+        A pair of clocks that the table does not list is computed: voltage belongs to the clock of its domain, so any
+        listed core clock goes with any listed memory clock; between listed clocks the voltage is interpolated linearly
+        in MHz, and all that rests on it is marked ESTIMATED. Raises CostError: no such setting.
+        """
+        point = self._point(setting)
+        prices = {rate.name: rate.at(point) for rate in self.rates}
+        charges = {word: one.charge(prices) for word, one in self.statements.items() if one.kind != "unpriced"}
+        watts, _, constant_marks = self.constant.at(point)
+        marks = constant_marks
+        for charge in charges.values():
+            marks |= charge.marks
+        return Costs(
+            name=self.name,
+            device=self.device,
+            source=self.source,
+            books=self.books,
+            setting=point.setting,
+            setting_from=point.found,
+            charges=charges,
+            constant_power_w=watts,
+            constant_why=self.constant.why,
+            constant_marks=constant_marks,
+            marks=marks,
+            notes=self.notes,
+            peaks=self.peak.at(point),
+            prices=prices,
+            unpriced={word: one.why for word, one in self.statements.items() if one.kind == "unpriced"},
+            relative=self.relative,
+        )
+
+    def nearest(self, core_mhz: float | None, memory_mhz: float | None) -> str | None:
+        """The setting nearest to these clocks in MHz (None: not known), "1290/877"; None if the table has one alone.
+
+        A core clock between two listed ones is taken as it is, but for one within 1 % of a listed clock.
+        """
+        core, memory = (_curve(self.settings, domain) for domain in (CORE, MEMORY))
+        if core_mhz is None or not core or not memory:
+            return None
+        listed = _closest(core, core_mhz)
+        is_between = min(core) < core_mhz < max(core) and abs(core_mhz - listed) > _SAME_CLOCK * listed
+        at = self.default.memory_mhz if memory_mhz is None else _closest(memory, memory_mhz)
+        return f"{core_mhz if is_between else listed:g}/{at:g}"
+
+    def replicas(self, setting: str | None = None) -> tuple[Costs, ...]:
+        """The costs at `setting` by each replica of the fit: their spread is how well the table is known. May be empty.
+
+        Attribute the same counts with each, and take percentiles. Voltages are those of the table. Raises CostError.
+        """
+        if self.fit is None:
+            return ()
+        return tuple(self._replica(at).at(setting) for at in range(self.fit.number))
+
+    def _replica(self, at: int) -> "CostTable":
+        assert self.fit is not None
+        values = {name: found[at] for name, found in self.fit.replicas.items()}
+        rates = tuple(replace(one, number=values.get(one.name, one.number)) for one in self.rates)
+        terms = tuple(replace(one, number=values.get(one.name, one.number)) for one in self.constant.terms)
+        return replace(self, rates=rates, constant=replace(self.constant, terms=terms))
+
+    def is_for(self, device_name: str) -> bool:
+        """Whether the table was made for the device that a log calls `device_name` ("NVIDIA GeForce GTX 580 (0)")."""
+        return _plain_device(device_name) in {_plain_device(one) for one in self.devices}
+
+    def explain(self, setting: str | None = None) -> dict[str, Any]:
+        """Everything that is known at `setting`, as plain data that JSON can hold (docs/costs.md). Raises CostError."""
+        costs, point = self.at(setting), self._point(setting)
+        watts, formula, _ = self.constant.at(point)
+        peaks = costs.peaks
+        return {
+            "name": self.name,
+            "device": self.device,
+            "devices": list(self.devices),
+            "source": self.source,
+            "year": self.year,
+            "books": self.books,
+            "path": self.path,
+            "setting": _setting_data(costs.setting),
+            "setting_from": costs.setting_from,
+            "settings": [{**_setting_data(one), "default": one == self.default} for one in self.settings],
+            "prices": [_price_data(price) for price in costs.prices.values()],
+            "charges": [self._charge_data(word, costs) for word in COUNTS],
+            "constant": {
+                "power_w": watts,
+                "formula": formula,
+                "why": self.constant.why,
+                "marks": mark_words.names(costs.constant_marks),
+            },
+            "peaks": {
+                "sp_gflops": peaks.sp_gflops,
+                "dp_gflops": peaks.dp_gflops,
+                "dram_gb_per_s": peaks.dram_gb_per_s,
+                "power_limit_w": peaks.power_limit_w,
+                "why": peaks.why,
+                "marks": mark_words.names(peaks.marks),
+            },
+            "marks": mark_words.names(costs.marks),
+            "notes": list(self.notes),
+            "relative_voltages": self.relative,
+            "fit": dict(self.fit.data) if self.fit else None,
+        }
+
+    def _charge_data(self, word: str, costs: Costs) -> dict[str, Any]:
+        """A row of `explain`: what `word` pays; `numbers` is the formula with the prices put in."""
+        statement = self.statements.get(word)
+        charge = costs.charges.get(word)
+        status = statement.kind if statement else "unpriced"
+        formula = charge.formula if charge else None
+        return {
+            "word": word,
+            "label": COUNTS[word].label,
+            "unit": COUNTS[word].unit,
+            "status": status,
+            "pj": charge.pj if charge else None,
+            "formula": formula,
+            "numbers": _numbers(formula, costs.prices) if formula else None,
+            "why": statement.why if statement else _UNSTATED,
+            "marks": mark_words.names(charge.marks if charge else Mark.MISSING),
+        }
+
+    def _point(self, setting: str | None) -> Point:
+        if setting is None:
+            return Point(self.default, _DEFAULT_FROM)
+        clocks = _clocks(setting)
+        for one in self.settings:
+            if (one.core_mhz, one.memory_mhz) == clocks:
+                return Point(one, "asked for; the table lists it")
+        curves = {domain: _curve(self.settings, domain) for domain in (CORE, MEMORY)}
+        core, memory = _level(curves[CORE], clocks[0]), _level(curves[MEMORY], clocks[1])
+        if core is None or memory is None:
+            raise self._no_setting(setting, curves)
+        said = [f"{domain} voltage {one.between}" for domain, one in ((CORE, core), (MEMORY, memory)) if one.between]
+        found = "; ".join(said) or "both voltages are the table's, though it does not list the pair"
+        chosen = Setting(clocks[0], core.volts, clocks[1], memory.volts)
+        return Point(chosen, f"asked for; {found}", {CORE: core.marks, MEMORY: memory.marks})
+
+    def _no_setting(self, setting: str, curves: Mapping[str, Mapping[float, float]]) -> CostError:
+        asked = setting.strip()
+        if not curves[CORE]:
+            return CostError(
+                f"{self.name} holds at one setting only ({self.default.label}), not at {asked}; name none."
+            )
+        ranges = " and ".join(f"{domain} {min(one):g} to {max(one):g} MHz" for domain, one in curves.items())
+        listed = ", ".join(one.label for one in self.settings)
+        return CostError(f"{self.name} has no setting {asked}: its voltages are known for {ranges}. It lists {listed}.")
+
+
+@dataclass(frozen=True)
+class _Level:
+    """The voltage at a clock; `between` names the listed clocks that it was interpolated between."""
+
+    volts: float
+    marks: Mark = NONE
+    between: str | None = None
+
+
+def _curve(settings: Iterable[Setting], domain: str) -> dict[float, float]:
+    """Clock (MHz) -> voltage (V) of `domain`, for the settings whose voltages are known, sorted by clock."""
+    points = [(one.core_mhz, one.core_v) if domain == CORE else (one.memory_mhz, one.memory_v) for one in settings]
+    return dict(sorted((mhz, volts) for mhz, volts in points if mhz is not None and volts is not None))
+
+
+def _closest(clocks: Iterable[float], mhz: float) -> float:
+    return min(clocks, key=lambda one: abs(one - mhz))
+
+
+def _level(curve: Mapping[float, float], mhz: float) -> _Level | None:
+    """The voltage at `mhz`: the listed one, or linear between its neighbours and ESTIMATED; None outside the range."""
+    if mhz in curve:
+        return _Level(curve[mhz])
+    below = max((one for one in curve if one < mhz), default=None)
+    above = min((one for one in curve if one > mhz), default=None)
+    if below is None or above is None:
+        return None
+    volts = curve[below] + (curve[above] - curve[below]) * (mhz - below) / (above - below)
+    return _Level(volts, Mark.ESTIMATED, f"interpolated between {below:g} and {above:g} MHz")
+
+
+def _clocks(setting: str) -> tuple[float, float]:
+    """Core and memory MHz of "852/924". Raises CostError."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*(?:MHz)?\s*", setting)
+    if not found:
+        raise CostError(f"`{setting}` is not a setting; write core and memory clock in MHz, such as 852/924.")
+    return float(found[1]), float(found[2])
+
+
+def _plain_device(name: str) -> str:
+    """`name` without "NVIDIA", without a trailing "(0)", in lower case with single spaces."""
+    words = re.sub(r"\s*\(\d+\)\s*$", "", name).lower().split()
+    return " ".join(words[1:] if words[:1] == ["nvidia"] else words)
+
+
+def _setting_data(setting: Setting) -> dict[str, Any]:
+    return {
+        "label": setting.label,
+        "core_mhz": setting.core_mhz,
+        "core_v": setting.core_v,
+        "memory_mhz": setting.memory_mhz,
+        "memory_v": setting.memory_v,
+    }
+
+
+def _price_data(price: Price) -> dict[str, Any]:
+    unit = price.name.rpartition("_")[2]
+    return {
+        "name": price.name,
+        "unit": unit,
+        "pj": price.pj,
+        "formula": price.formula,
+        "marks": mark_words.names(price.marks),
+    }
+
+
+def _numbers(formula: str, prices: Mapping[str, Price]) -> str:
+    """`formula` with the prices put in: "2 * dp_flop" -> "2 * 139.07"."""
+    return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda name: f"{prices[name[0]].pj:.5g}", formula)

@@ -1,0 +1,577 @@
+"""Counting: launches with their counters, read by a definition, become instructions by class and bytes by level."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from eprof.base.arrays import Floats, Ints, framed
+from eprof.base.errors import UsageError
+from eprof.base.marks import Mark
+from eprof.base.toml import Formula
+from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, LEVEL_PARTS, PARTS
+from eprof.counting.counters import Counter, Definition, Entry, bracketed
+from eprof.counting.term import Bools, Term
+from eprof.rows.log import COUNT, Launches
+
+_MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
+_COLUMNS = ("device", "kernel", "launches", "time_s", "time_marks", "part")
+_AVERAGED = "an average over several launches, not weighted by their size"
+# A difference of nearly equal counters may come out negative by this share of them: they are of different passes, and
+# ECC lets DRAM read up to a quarter more than was asked for. Further below 0, the formula does not hold for the kernel.
+_TOLERANCE = 0.125
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a count was made for some kernels: its formula in the profiler's names, what it rests on, for how many."""
+
+    formula: str
+    note: str
+    mark: int
+    kernels: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Instructions or bytes, (n_kernels, n_words): a row for each kernel, a column for each word of the vocabulary.
+
+    kernels: device, kernel, launches, time_s (total, NaN = not known), time_marks (int, `Mark`), and `part` where that
+    was asked for. table: float64, NaN is not counted. marks: int64, same shape; 0 is exact, MISSING where something was
+    not counted. A class total (`fp32`) and its parts exclude each other: the one that does not apply is NaN without a
+    mark. how: word -> the ways it was counted.
+    """
+
+    kernels: pd.DataFrame
+    table: pd.DataFrame
+    marks: pd.DataFrame
+    how: Mapping[str, tuple[Way, ...]]
+    books: str
+    warnings: tuple[str, ...] = ()
+
+    @cached_property
+    def whole(self) -> pd.DataFrame:
+        """The table without lower bounds: NaN where not all was counted. A quotient of a bound would be none."""
+        lacks = (self.marks.to_numpy(dtype=np.int64) & _MISSING) != 0
+        values = np.where(lacks, np.nan, self.table.to_numpy(dtype=np.float64))
+        return pd.DataFrame(values, columns=self.table.columns, index=self.table.index, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Values for each kernel, their marks, and which of `ways` made each (-1: none, then the value is NaN).
+
+    A value marked MISSING is a lower bound. averaged: where an average over several launches takes part, which makes an
+    estimate of all but a zero. high: where the value is an upper bound, which no count may be, but a step on the way to
+    one may: what an upper bound is subtracted from is a lower bound again.
+    """
+
+    values: Floats
+    marks: Ints
+    choice: Ints
+    ways: tuple[Way, ...]
+    averaged: Bools
+    high: Bools
+
+    @property
+    def low(self) -> Bools:
+        """Where the value is a lower bound."""
+        lacks: Bools = ((self.marks & _MISSING) != 0) & ~np.isnan(self.values)
+        return lacks
+
+    def term(self) -> Term:
+        """As a part of a formula."""
+        return Term.of(self.values, self.low, self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class _Result:
+    """One entry of a definition worked out for each kernel: a term, its marks, where averages take part, its parts."""
+
+    entry: Entry
+    term: Term
+    marks: Ints
+    averaged: Bools
+    parts: Mapping[str, Cells]
+
+
+@dataclass(eq=False)
+class Sheet:
+    """The launches of one device under one definition: looks names up, evaluates formulas, remembers and warns."""
+
+    launches: Launches
+    definition: Definition
+    warnings: list[str] = field(default_factory=list)
+    _known: dict[str, Cells | None] = field(default_factory=dict, repr=False)
+    _wrong_units: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def length(self) -> int:
+        """The number of kernels."""
+        return len(self.launches.kernels)
+
+    @cached_property
+    def _counted(self) -> tuple[dict[str, int], Floats]:
+        """The places of the counters by name, and their values, (n_kernels, n_counters)."""
+        counters = self.launches.counters
+        return {name: at for at, name in enumerate(counters.columns)}, counters.to_numpy(dtype=np.float64)
+
+    @cached_property
+    def _marked(self) -> tuple[dict[str, int], Ints]:
+        """As `_counted`, the marks that the log's counters have."""
+        marks = self.launches.marks
+        return {name: at for at, name in enumerate(marks.columns)}, marks.to_numpy(dtype=np.int64)
+
+    def look_up(self, name: str) -> Cells | None:
+        """The cells behind a name of the definition; None if the log has nothing for it."""
+        if name not in self._known:
+            self._known[name] = self._find(name)
+        return self._known[name]
+
+    def evaluate(self, formula: Formula) -> Cells | None:
+        """A formula alone, without fallbacks: NaN where one of its names is not known. May be negative."""
+        parts = self._parts(formula)
+        if parts is None:
+            return None
+        term = self._term(formula, parts)
+        marks = self._marks(parts, term)
+        ways = (Way(self.definition.expand(formula), "", 0),)
+        choice = np.where(np.isnan(term.values), -1, 0)
+        return Cells(term.values, marks, choice, ways, self._averaged(parts), term.high)
+
+    def _find(self, name: str) -> Cells | None:
+        if name in self.definition.parameters:
+            value = self.definition.parameters[name]
+            return self._all(np.full(self.length, value), (Way(f"{value:g}", "", 0),))
+        if name in self.definition.quantities:
+            return self.first_known(name, self.definition.quantities[name], 32, is_step=True)
+        counter = self.definition.counters[name]
+        return self._slices(counter) if counter.slices else self._counter(counter)
+
+    def _all(self, values: Floats, ways: tuple[Way, ...]) -> Cells:
+        zeros = np.zeros(self.length, dtype=np.int64)
+        never = np.zeros(self.length, dtype=np.bool_)
+        return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), ways, never, never)
+
+    # ------------------------------------------------------------------------------------------- from the log
+
+    def _column(self, name: str, unit: str) -> tuple[Floats, Ints] | None:
+        """A counter's values and marks as the log has them; None if it is not there or in another unit."""
+        at, counted = self._counted
+        if name not in at:
+            return None
+        values = counted[:, at[name]]
+        found = self.launches.units.get(name, unit)
+        if found != unit:
+            if not np.isnan(values).all():
+                self._wrong_units[name] = f"{name} ({found} instead of {unit})"
+            return None
+        place, marks = self._marked
+        return values, marks[:, place[name]] if name in place else np.zeros(self.length, dtype=np.int64)
+
+    def _counter(self, counter: Counter) -> Cells | None:
+        """For each kernel the first of a counter's names that is known. An average over launches is an estimate."""
+        columns = [(name, self._column(name, counter.unit)) for name in counter.names]
+        found = [(name, column) for name, column in columns if column is not None]
+        if not found:
+            return None
+        values, marks = np.full(self.length, np.nan), np.zeros(self.length, dtype=np.int64)
+        choice = np.full(self.length, -1, dtype=np.int64)
+        for number, (_, column) in enumerate(found):
+            use = np.isnan(values) & ~np.isnan(column[0])
+            values[use], marks[use], choice[use] = column[0][use], column[1][use], 2 * number
+        averaged = (choice >= 0) & (self.launches.kernels["launches"].to_numpy() > 1) & (counter.unit != COUNT)
+        choice[averaged] += 1
+        ways = tuple(Way(name, note, 0) for name, _ in found for note in ("", _AVERAGED))
+        return Cells(values, marks, choice, ways, averaged, np.zeros(self.length, dtype=np.bool_))
+
+    def _slices(self, counter: Counter) -> Cells | None:
+        """The sum over a counter's slices. A missing slice is no zero slice: known only where all expected ones are."""
+        columns = [self._column(name, counter.unit) for name in counter.slices]
+        found = [column for column in columns if column is not None]
+        if not found:
+            return None
+        table = np.stack([np.full(self.length, np.nan) if one is None else one[0] for one in columns])
+        known = ~np.isnan(table)
+        marks = np.bitwise_or.reduce(np.stack([one[1] for one in found]), axis=0)
+        number = known.sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = np.where(known, table, 0.0).sum(axis=0)
+            if counter.partial:
+                values = np.where(number > 0, total / number * counter.expect, np.nan)
+            else:
+                values = np.where(self._complete(known, counter.expect), total, np.nan)
+        return replace(self._all(values, (Way(counter.text, "", 0),)), marks=marks)
+
+    @staticmethod
+    def _complete(known: Bools, expect: int) -> Bools:
+        """At least the expected slices, none left out below the last: (n_slices, n_kernels) -> (n_kernels,)."""
+        number = known.sum(axis=0)
+        last = np.where(known.any(axis=0), known.shape[0] - np.argmax(known[::-1], axis=0), 0)
+        complete: Bools = (number >= expect) & (number == last)
+        return complete
+
+    def unit_warning(self) -> list[str]:
+        """One sentence about the counters that were not used because of their unit, if there were any."""
+        if not self._wrong_units:
+            return []
+        listed = ", ".join(sorted(self._wrong_units.values()))
+        return [f"Not used, for the log gives them in a unit that the definition does not expect: {listed}."]
+
+    # --------------------------------------------------------------------------------------------- formulas
+
+    def first_known(
+        self, word: str, entries: Sequence[Entry], rounding: float = 1, *, is_step: bool = False
+    ) -> Cells | None:
+        """For each kernel the first of `entries` whose names are all known, and whose result can be true.
+
+        A count is never an upper bound; a step on the way to one is where nothing better is known. A result that is
+        negative by rounding is 0, and an estimate; one that is negative by more is not used, and said. rounding: what
+        one count more or less changes; profilers round averages, so a result that is negative by no more than two such
+        counts a launch is no news.
+        """
+        results = [result for entry in entries if (result := self._result(entry)) is not None]
+        choice = self._choice(word, results, rounding, is_step)
+        if (choice < 0).all():
+            return None
+        return self._chosen(word, results, choice, rounding)
+
+    def _choice(self, word: str, results: Sequence[_Result], rounding: float, is_step: bool) -> Ints:
+        """Which result is used for each kernel; -1: none."""
+        choice = np.full(self.length, -1, dtype=np.int64)
+        contradicted = np.zeros(self.length, dtype=np.bool_)
+        for number, result in enumerate(results):
+            open_ = (choice < 0) & ~np.isnan(result.term.values)
+            holds = self._holds(result, rounding)
+            choice[open_ & holds & ~result.term.high & ~self._leaves_out(results[:number], result, rounding)] = number
+            refused = open_ & ~holds
+            if (refused & ~contradicted).any():
+                self._warn_negative(word, result, refused, "not used")
+            contradicted |= refused
+        if is_step:
+            for number, result in enumerate(results):
+                above = result.term.high & ~result.term.low & ~np.isnan(result.term.values)
+                choice[(choice < 0) & above & self._holds(result, rounding)] = number
+        return choice
+
+    def _leaves_out(self, better: Sequence[_Result], result: _Result, rounding: float) -> Bools:
+        """Where a better entry cannot be true: what only leaves out some of its counters is no truer."""
+        leaves_out = np.zeros(self.length, dtype=np.bool_)
+        for other in better:
+            if result.entry.formula.names < other.entry.formula.names:
+                leaves_out |= other.term.high | ~self._holds(other, rounding)
+        return leaves_out
+
+    def _chosen(self, word: str, results: Sequence[_Result], choice: Ints, rounding: float) -> Cells:
+        """The cells of the results that were chosen."""
+        values = np.full(self.length, np.nan)
+        marks = np.zeros(self.length, dtype=np.int64)
+        way_numbers = np.full(self.length, -1, dtype=np.int64)
+        averaged = np.zeros(self.length, dtype=np.bool_)
+        high = np.zeros(self.length, dtype=np.bool_)
+        ways: list[Way] = []
+        for number, result in enumerate(results):
+            use = choice == number
+            if not use.any():
+                continue
+            quiet = self._quiet(result.entry)
+            below = use & (result.term.values < -self._rounded(rounding))
+            if below.any():
+                self._warn_negative(word, result, below, "set to 0 and marked estimated")
+            values[use] = np.maximum(result.term.values, 0.0)[use]
+            marks[use] = (result.marks | np.where(quiet, 0, int(result.entry.mark)))[use]
+            marks[use & (result.term.values < 0)] |= _ESTIMATED
+            averaged[use] = (result.averaged & ~(quiet & (result.term.values == 0)))[use]
+            high[use] = result.term.high[use]
+            codes, found = self._ways(result.entry, result.parts)
+            way_numbers[use] = codes[use] + len(ways)
+            ways += found
+        return Cells(values, marks, way_numbers, tuple(ways), averaged, high)
+
+    def _result(self, entry: Entry) -> _Result | None:
+        """An entry worked out for each kernel; None if the log has nothing for one of its names."""
+        parts = self._parts(entry.formula)
+        if parts is None:
+            return None
+        term = self._term(entry.formula, parts)
+        return _Result(entry, term, self._marks(parts, term), self._averaged(parts), parts)
+
+    def _rounded(self, rounding: float) -> Floats:
+        """How far below 0 the rounding of averages alone may bring a difference."""
+        launches = self.launches.kernels["launches"].to_numpy(dtype=np.float64)
+        return np.where(launches > 1, 2 * rounding * launches, 0.0)
+
+    def _holds(self, result: _Result, rounding: float) -> Bools:
+        """Where a result is not negative by more than counters of different passes differ."""
+        allowed = np.maximum(self._rounded(rounding), _TOLERANCE * np.nan_to_num(result.term.size))
+        holds: Bools = ~(result.term.values < -allowed)
+        return holds
+
+    def _parts(self, formula: Formula) -> dict[str, Cells] | None:
+        """The cells behind a formula's names; None if the log has nothing for one of them."""
+        parts = {name: self.look_up(name) for name in formula.names}
+        known = {name: part for name, part in parts.items() if part is not None}
+        return known if len(known) == len(parts) else None
+
+    def _quiet(self, entry: Entry) -> Bools:
+        """Where the entry's mark does not apply, because what it is about is 0."""
+        cells = self.evaluate(entry.mark_if) if entry.mark_if else None
+        zero: Bools = np.zeros(self.length, dtype=np.bool_) if cells is None else cells.values == 0
+        return zero
+
+    def _term(self, formula: Formula, parts: Mapping[str, Cells]) -> Term:
+        """The formula for each kernel; NaN where it says nothing: a part is not known, the result is not finite
+        (division by zero), or may lie on either side of the truth.
+        """
+        exact = np.zeros(self.length, dtype=np.bool_)
+        with np.errstate(all="ignore"):
+            result = formula({name: part.term() for name, part in parts.items()})
+        if not isinstance(result, Term):  # a formula of numbers alone
+            return Term.of(np.full(self.length, float(result)), exact, exact)
+        says = np.isfinite(result.values) & ~(result.low & result.high)
+        return replace(result, values=np.where(says, result.values, np.nan))
+
+    @staticmethod
+    def _marks(parts: Mapping[str, Cells], term: Term) -> Ints:
+        """The marks of all parts; MISSING only where the result is a lower bound, too."""
+        marks = np.zeros(term.values.shape, dtype=np.int64)
+        for part in parts.values():
+            marks |= part.marks
+        return np.where(term.low, marks | _MISSING, marks & ~_MISSING)
+
+    def _averaged(self, parts: Mapping[str, Cells]) -> Bools:
+        found: Bools = np.zeros(self.length, dtype=np.bool_)
+        for part in parts.values():
+            found = found | part.averaged
+        return found
+
+    def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:
+        """Every combination of ways that occurs among the parts, and for each kernel the number of its own."""
+        codes = np.zeros(self.length, dtype=np.int64)
+        order = sorted(parts)
+        for name in order:
+            codes = codes * len(parts[name].ways) + np.maximum(parts[name].choice, 0)
+        seen, inverse = np.unique(codes, return_inverse=True)
+        return inverse.astype(np.int64), [self._way(entry, parts, order, int(code)) for code in seen]
+
+    def _way(self, entry: Entry, parts: Mapping[str, Cells], order: Sequence[str], code: int) -> Way:
+        chosen: dict[str, Way] = {}
+        for name in reversed(order):
+            code, number = divmod(code, len(parts[name].ways))
+            chosen[name] = parts[name].ways[number]
+        alone = entry.formula.text in chosen
+        texts = {name: way.formula if alone else bracketed(way.formula) for name, way in chosen.items()}
+        notes = [entry.note, *(way.note for way in chosen.values())]
+        notes = list(dict.fromkeys(note for one in notes for note in one.split("; ") if note))
+        return Way(self.definition.expand(entry.formula, texts), "; ".join(notes), 0)
+
+    def _warn_negative(self, word: str, result: _Result, where: Bools, done: str) -> None:
+        values = np.where(where, result.term.values, np.inf)
+        worst = int(np.argmin(values))
+        kernel = _short(str(self.launches.kernels["kernel"].iloc[worst]))
+        formula = self.definition.expand(result.entry.formula, self._texts(result, worst))
+        self.warnings.append(
+            f"{word.replace('_', ' ')}: {formula} came out negative for {_of(int(where.sum()), self.length)} "
+            f"(most in {kernel}: {values[worst]:,.0f}); {done}."
+        )
+
+    def _texts(self, result: _Result, row: int) -> dict[str, str]:
+        """How the parts of a result were made for one kernel."""
+        texts = {}
+        for name, part in result.parts.items():
+            formula = part.ways[part.choice[row]].formula
+            texts[name] = formula if result.entry.formula.text == name else bracketed(formula)
+        return texts
+
+
+def _of(number: int, total: int) -> str:
+    return f"{number} of {total} kernels" if total > 1 else "the only kernel"
+
+
+def _short(kernel: str) -> str:
+    name = kernel.partition("(")[0] or kernel
+    return f"`{name if len(name) <= 60 else name[:57] + '...'}`"
+
+
+# ----------------------------------------------------------------------------------------------------- counting
+
+
+def count(launches: Launches, definition: Definition, books: str = "served") -> Counts:
+    """Count every word of the vocabulary for every kernel, after `definition`.
+
+    books: "served" (a byte counts at the one level that served it) or "accessed" (at every level that it passed), the
+    choice of the cost table ([FMM] IV-A; model.md 2). For each word and kernel the best entry whose counters are known
+    is used; marks of the entry and of its counters are joined. Raises UsageError for other books.
+    """
+    if books not in BOOKS:
+        raise UsageError(f"`{books}` are no books; use one of: {', '.join(BOOKS)}.")
+    sheet = Sheet(launches, definition)
+    cells = {word: _word(sheet, word, books) for word in COUNTS}
+    for total, parts in PARTS.items():
+        _choose(cells, total, parts)
+    if launches.lacks_rows:
+        cells = {word: one if word in definition.absent else _bounded(one) for word, one in cells.items()}
+    index = launches.kernels.index
+    how = {word: found for word, one in cells.items() if (found := _how(one))}
+    return Counts(
+        kernels=launches.kernels[[name for name in _COLUMNS if name in launches.kernels]].copy(),
+        table=framed([one.values for one in cells.values()], list(cells), index),
+        marks=framed([one.marks for one in cells.values()], list(cells), index),
+        how=how,
+        books=books,
+        warnings=tuple(dict.fromkeys([*sheet.warnings, *sheet.unit_warning()])),
+    )
+
+
+def _word(sheet: Sheet, word: str, books: str) -> Cells:
+    entries = sheet.definition.entries(word, books)
+    found = sheet.first_known(word, entries, 32 if word in BYTES else 1)
+    if found is not None:
+        marks = found.marks | np.where(found.averaged, _ESTIMATED, 0)
+        return replace(found, marks=np.where(found.choice < 0, _MISSING, marks))
+    zeros = np.zeros(sheet.length, dtype=np.int64)
+    never = np.zeros(sheet.length, dtype=np.bool_)
+    if not entries and word in sheet.definition.absent:
+        ways = (Way("0", sheet.definition.absent[word], 0),)
+        return Cells(zeros.astype(np.float64), zeros, zeros, ways, never, never)
+    reason = "" if entries else sheet.definition.uncountable.get(word, "")
+    because = (Way("", reason, _MISSING),) if reason else ()
+    unknown = np.full(sheet.length, np.nan)
+    return Cells(unknown, zeros + _MISSING, zeros if reason else zeros - 1, because, never, never)
+
+
+def _bounded(cells: Cells) -> Cells:
+    """The same as lower bounds: launches are missing, of all counters alike."""
+    return replace(cells, marks=np.where(np.isnan(cells.values), cells.marks, cells.marks | _MISSING))
+
+
+def _choose(cells: dict[str, Cells], total: str, parts: Sequence[str]) -> None:
+    """Let a total stand only where its parts are not told apart, and the parts only where it does not stand.
+
+    Where neither is known both are missing; of a memory level, reads and writes are.
+    """
+    kinds = np.stack([~np.isnan(cells[part].values) for part in parts if not part.endswith("_other")])
+    told_apart = kinds.all(axis=0)
+    if total in LEVEL_PARTS:
+        # All bytes of a level, counted, are better than their two halves, guessed.
+        told_apart &= ~np.logical_and.reduce([_is_surer(cells[total].marks, cells[part].marks) for part in parts])
+    use_total = ~told_apart & ~np.isnan(cells[total].values)
+    open_ = ~kinds.any(axis=0) & ~use_total & (total not in LEVEL_PARTS)
+    cells[total] = _silence(cells[total], ~use_total & ~open_)
+    for part in parts:
+        cells[part] = _silence(cells[part], use_total)
+
+
+def _is_surer(marks: Ints, than: Ints) -> Bools:
+    """Where some of the marks of the other are all there are."""
+    surer: Bools = ((marks & ~than) == 0) & (marks != than)
+    return surer
+
+
+def _silence(cells: Cells, where: Bools) -> Cells:
+    return replace(
+        cells,
+        values=np.where(where, np.nan, cells.values),
+        marks=np.where(where, 0, cells.marks),
+        choice=np.where(where, -1, cells.choice),
+    )
+
+
+def _how(cells: Cells) -> tuple[Way, ...]:
+    """The ways that were used, with the marks and the number of their kernels, most first."""
+    found = []
+    for number, way in enumerate(cells.ways):
+        mine = cells.choice == number
+        if mine.any():
+            marks = int(np.bitwise_or.reduce(cells.marks[mine]))
+            found.append(replace(way, mark=marks, kernels=int(mine.sum())))
+    return tuple(sorted(found, key=lambda way: -way.kernels))
+
+
+# ------------------------------------------------------------------------------------------- joining and grouping
+
+
+def concat(parts: Sequence[Counts]) -> Counts:
+    """The counts of several devices below each other. Raises UsageError if there are none or their books differ."""
+    if not parts or len({one.books for one in parts}) > 1:
+        raise UsageError("Counts of different books, or none at all, cannot be put together.")
+    if len(parts) == 1:
+        return parts[0]
+    how: dict[str, dict[tuple[str, str, int], int]] = {}
+    for one in parts:
+        for word, ways in one.how.items():
+            for way in ways:
+                key = (way.formula, way.note, way.mark)
+                seen = how.setdefault(word, {})
+                seen[key] = seen.get(key, 0) + way.kernels
+    return Counts(
+        kernels=pd.concat([one.kernels for one in parts], ignore_index=True),
+        table=pd.concat([one.table for one in parts], ignore_index=True),
+        marks=pd.concat([one.marks for one in parts], ignore_index=True),
+        how={word: tuple(Way(*key, kernels=number) for key, number in seen.items()) for word, seen in how.items()},
+        books=parts[0].books,
+        warnings=tuple(dict.fromkeys(warning for one in parts for warning in one.warnings)),
+    )
+
+
+def with_accessed(served: Counts, accessed: Counts) -> Counts:
+    """The bytes of levels of which no kernel tells what they served, as all that passed them; for showing, not pricing.
+
+    served, accessed: the same kernels in the two books. What L1 served, for one, is not known without L2's counters.
+    """
+    words = [word for level, parts in LEVEL_PARTS.items() for word in (level, *parts) if level != "dram"]
+    unknown = [word for word in words if served.table[word].isna().all() and accessed.table[word].notna().any()]
+    unknown = [word for word in unknown if not _is_told(word, served)]
+    if not unknown:
+        return served
+    note = "all that passed the level; what of it the level served is not known without the counters of the next"
+    how = {
+        word: tuple(replace(way, note="; ".join(filter(None, (way.note, note)))) for way in accessed.how.get(word, ()))
+        for word in unknown
+    }
+    return replace(
+        served,
+        table=served.table.assign(**{word: accessed.table[word] for word in unknown}),
+        marks=served.marks.assign(**{word: accessed.marks[word] for word in unknown}),
+        how={**served.how, **how},
+    )
+
+
+def _is_told(word: str, counts: Counts) -> bool:
+    """Whether the total that a word is a part of is known, or a part of the total that it is."""
+    kin = next((level, *parts) for level, parts in LEVEL_PARTS.items() if word in (level, *parts))
+    return bool(counts.table[list(kin)].notna().any(axis=None))
+
+
+def group(counts: Counts, labels: Sequence[object]) -> Counts:
+    """Sum kernels into groups, one label a kernel: what is known of counts and times; with an unknown, marked MISSING.
+
+    The groups are in order of first appearance; `kernel` holds the label, `device` the members' if they share one.
+    """
+    key = pd.Series(list(labels), index=counts.kernels.index, dtype=object)
+    table = counts.table.groupby(key, sort=False).sum(min_count=1)
+    marks = counts.marks.groupby(key, sort=False).agg(_join)
+    by = counts.kernels.groupby(key, sort=False)
+    unknown = counts.kernels["time_s"].isna().groupby(key, sort=False).any()
+    times = by["time_marks"].agg(_join).astype("int64") | np.where(unknown, _MISSING, 0)
+    kernels = pd.DataFrame(
+        {
+            "device": [one.iloc[0] if one.nunique(dropna=False) == 1 else None for _, one in by["device"]],
+            "kernel": [str(label) for label in table.index],
+            "launches": by["launches"].sum(),
+            "time_s": by["time_s"].sum(min_count=1),
+            "time_marks": times,
+        }
+    ).reset_index(drop=True)
+    return replace(
+        counts,
+        kernels=kernels,
+        table=table.reset_index(drop=True),
+        marks=marks.reset_index(drop=True).astype("int64"),
+    )
+
+
+def _join(marks: pd.Series) -> int:
+    return int(np.bitwise_or.reduce(marks.to_numpy(dtype=np.int64)))

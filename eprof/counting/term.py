@@ -1,0 +1,79 @@
+"""Parts of formulas of counters: values, their size, and on which side of the truth they may lie.
+
+A count that lacks launches is a lower bound. What it is subtracted from is then an upper bound, and a difference of two
+lower bounds is no bound at all. `Term` carries this through a formula, beside the values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from eprof.base.arrays import Floats
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A part of a formula for each kernel, all arrays (n_kernels,). Factors are taken to be 0 or more, as counters are.
+
+    size: the value if every difference were a sum; how far a result of 0 may be from it tells rounding from
+    contradiction. low: the truth may be larger. high: the truth may be smaller. Both: the value says nothing.
+    """
+
+    values: Floats
+    size: Floats
+    low: Bools
+    high: Bools
+
+    @classmethod
+    def of(cls, values: Floats, low: Bools, high: Bools) -> Term:
+        """A counter, or another quantity that was worked out before."""
+        return cls(values, np.abs(values), low, high)
+
+    def __add__(self, other: Term | float) -> Term:
+        """Bounds of the same side add up."""
+        other = self._same(other)
+        return Term(self.values + other.values, self.size + other.size, self.low | other.low, self.high | other.high)
+
+    def __sub__(self, other: Term | float) -> Term:
+        """What is subtracted bounds from the other side."""
+        other = self._same(other)
+        return Term(self.values - other.values, self.size + other.size, self.low | other.high, self.high | other.low)
+
+    def __mul__(self, other: Term | float) -> Term:
+        """As a sum; the factors are not negative."""
+        other = self._same(other)
+        return Term(self.values * other.values, self.size * other.size, self.low | other.low, self.high | other.high)
+
+    def __truediv__(self, other: Term | float) -> Term:
+        """What is divided by bounds from the other side."""
+        other = self._same(other)
+        size = self.size / np.abs(other.values)
+        return Term(self.values / other.values, size, self.low | other.high, self.high | other.low)
+
+    def __radd__(self, number: float) -> Term:
+        """A number of the formula before the sign."""
+        return self._same(number) + self
+
+    def __rsub__(self, number: float) -> Term:
+        """A number of the formula before the sign."""
+        return self._same(number) - self
+
+    def __rmul__(self, number: float) -> Term:
+        """A number of the formula before the sign."""
+        return self._same(number) * self
+
+    def __rtruediv__(self, number: float) -> Term:
+        """A number of the formula before the sign."""
+        return self._same(number) / self
+
+    def _same(self, other: Term | float) -> Term:
+        """A number of the formula as a term, which is exact; of one element, for all kernels."""
+        if isinstance(other, Term):
+            return other
+        exact = np.zeros(1, dtype=np.bool_)
+        return Term.of(np.full(1, float(other)), exact, exact)

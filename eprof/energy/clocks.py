@@ -1,0 +1,78 @@
+"""The clocks that a program ran at, as its meter or its log of ncu saw them, and the prices at these clocks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from eprof.costs import Costs, CostTable
+from eprof.logs.runs import Run
+from eprof.rows.log import Clock, Log
+
+_STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better known
+_NOTEWORTHY = 0.03
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Core and memory clock in MHz (None: not told), and who saw them."""
+
+    core_mhz: float | None
+    memory_mhz: float | None
+    seen_by: str
+
+    @property
+    def label(self) -> str | None:
+        """Both as a setting, "1290/877"; None if one is not told."""
+        if self.core_mhz is None or self.memory_mhz is None:
+            return None
+        return f"{self.core_mhz:g}/{self.memory_mhz:g}"
+
+
+def clocks_of(run: Run | None, logs: Sequence[Log]) -> Clocks | None:
+    """The clocks of the run that the times are of: its meter's, else those of ncu if it took all times. None: not told.
+
+    A time from elsewhere is of a run without ncu, which may hold the clocks at their base.
+    """
+    seen = run.measured() if run is not None else None
+    if seen is not None and seen.core_mhz is not None:
+        return Clocks(seen.core_mhz, seen.memory_mhz, "the meter")
+    timed = {table.kind for log in logs for table in log.tables if table.rows["time_s"].notna().any()}
+    told = [clock for log in logs for clock in log.clocks]
+    if not told or not all(kind.startswith("ncu-") for kind in timed):
+        return None
+    mean = Clock.mean(None, told)
+    core = None if mean.core_mhz is None else float(_STEP_MHZ * round(mean.core_mhz / _STEP_MHZ))
+    memory = None if mean.memory_mhz is None else float(round(mean.memory_mhz))
+    return Clocks(core, memory, "ncu")
+
+
+def priced(table: CostTable, clocks: Clocks) -> Costs:
+    """The costs at the setting nearest to `clocks`, with a note where these are outside of what the table knows."""
+    label = table.nearest(clocks.core_mhz, clocks.memory_mhz)
+    costs = table.at(label)
+    far = _far(costs, clocks)
+    notes = [f"The run is priced at other clocks than its own: {'; '.join(far)}."] if far else []
+    if label is not None:
+        voltages = costs.setting_from.partition("; ")[2]
+        found = f"nearest to the clocks of the run, as {clocks.seen_by} saw them"
+        costs = replace(costs, setting_from=f"{found}; {voltages}" if voltages else found)
+    return replace(costs, notes=(*costs.notes, *notes))
+
+
+def setting_of(table: CostTable, clocks: Clocks) -> str | None:
+    """The setting that a run was at: the nearest of the table, its own clocks where that is far; None: not known."""
+    costs = priced(table, clocks)
+    return clocks.label if _far(costs, clocks) else costs.setting.label
+
+
+def _far(costs: Costs, clocks: Clocks) -> list[str]:
+    """What of the clocks is far from the setting of the costs."""
+    seen_and_known = {
+        "core": (clocks.core_mhz, costs.setting.core_mhz),
+        "memory": (clocks.memory_mhz, costs.setting.memory_mhz),
+    }
+    return [
+        f"its {domain} clock was {seen:g} MHz, as {clocks.seen_by} saw, and the nearest that {costs.name} knows is "
+        f"{known:g} MHz"
+        for domain, (seen, known) in seen_and_known.items()
+        if seen is not None and known is not None and abs(seen - known) > _NOTEWORTHY * known
+    ]

@@ -1,0 +1,102 @@
+"""Time of kernels that ran on a simulated device: the roofline of a cost table, divided by an efficiency."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from eprof.base.arrays import Floats, columns_of, known_or_zero, marks_of
+from eprof.base.errors import UsageError
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import COUNTS
+from eprof.costs import Costs
+from eprof.counting.counts import Counts
+
+# [FMM] IV-C: given its mix of instructions, the best that a tuned irregular kernel (the FMM's U list) can reach on a
+# Jetson TK1 is slightly above a quarter of the peak; regular microbenchmarks come close to 1.
+DEFAULT_EFFICIENCY = 0.25
+_SIMULATED, _ESTIMATED, _MISSING = int(Mark.SIMULATED), int(Mark.ESTIMATED), int(Mark.MISSING)
+_FLOPS = [name for name, count in COUNTS.items() if count.flops and count.group in ("fp32", "fp64")]
+_DRAM = ("dram_read", "dram_write", "dram")  # the last where reads and writes are not told apart
+UNDER_THE_ROOF = [*_FLOPS, *_DRAM]
+
+
+def checked_efficiency(share: float) -> float:
+    """The same. Raises UsageError if it is not above 0 and at most 1."""
+    if not 0 < share <= 1:
+        raise UsageError(f"--efficiency {share:g}: say a fraction of the peak, above 0 and at most 1.")
+    return share
+
+
+def has_modelled_time(counts: Counts) -> npt.NDArray[np.bool_]:
+    """The kernels whose time is that of `model_time`: they were simulated, and nobody gave a time."""
+    return np.asarray(counts.kernels["time_marks"].to_numpy(dtype=np.int64) & _SIMULATED, dtype=bool)
+
+
+def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) -> tuple[Counts, str | None, list[str]]:
+    """Give simulated kernels without a time the one of the roofline ([R] II; model.md 6):
+
+    T = max(W tau_flop, Q tau_mem) / efficiency, with W tau_flop summed over FP32 and FP64, and tau the reciprocals of
+    the table's peaks at the setting. W in flops, Q in DRAM bytes, T in s; marked ESTIMATED and SIMULATED.
+    Returns the counts, a phrase that says where the times come from (None if none was modelled), and warnings. Raises
+    UsageError if the efficiency is not above 0 and at most 1.
+    """
+    share = DEFAULT_EFFICIENCY if efficiency is None else checked_efficiency(efficiency)
+    need = _need(counts)
+    if not need.any():
+        return counts, None, []
+    seconds = roofline_s(counts.table, costs) / share
+    found = need & ~np.isnan(seconds) & (seconds > 0)
+    warnings = [_no_peaks(costs, int((need & ~found).sum()))] if (need & ~found).any() else []
+    if not found.any():
+        return counts, None, warnings
+    kernels = counts.kernels.copy()
+    kernels.loc[found, "time_s"] = seconds[found]
+    marks = kernels["time_marks"].to_numpy(dtype=np.int64)
+    # A roof over counts that are not whole is a roof too low: the time is a lower bound then.
+    lost = (marks_of(counts.marks, UNDER_THE_ROOF) & _MISSING).max(axis=1)
+    kernels["time_marks"] = np.where(found, (marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED, marks)
+    whose = (
+        "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"
+        if efficiency is None
+        else "as told"
+    )
+    roof = f"the roofline of {costs.name} at {costs.setting.label} MHz"
+    phrase = f"modelled by {roof} and an efficiency of {share:g} ({whose})"
+    return replace(counts, kernels=kernels), phrase, warnings
+
+
+def _need(counts: Counts) -> npt.NDArray[np.bool_]:
+    """The kernels that ran on a simulated device and have no time."""
+    simulated = (counts.marks.to_numpy(dtype=np.int64) & _SIMULATED).any(axis=1)
+    return np.asarray(simulated & counts.kernels["time_s"].isna().to_numpy(), dtype=np.bool_)
+
+
+def roofline_s(table: pd.DataFrame, costs: Costs) -> Floats:
+    """The least time in s at the peaks of `costs`; NaN where a peak that is needed is not known."""
+    peaks = costs.peaks
+    work = _seconds(_flops(table, "fp32"), peaks.sp_gflops) + _seconds(_flops(table, "fp64"), peaks.dp_gflops)
+    traffic = known_or_zero(columns_of(table, _DRAM)).sum(axis=1)
+    return np.maximum(work, _seconds(traffic, peaks.dram_gb_per_s))
+
+
+def _flops(table: pd.DataFrame, kind: str) -> Floats:
+    each = {name: one.flops for name, one in COUNTS.items() if one.flops and one.group == kind}
+    total = np.zeros(len(table))
+    for column, flops in zip(columns_of(table, each).T, each.values(), strict=True):
+        total += known_or_zero(column) * flops
+    return total
+
+
+def _seconds(amount: Floats, peak_giga: float | None) -> Floats:
+    if peak_giga is None:
+        return np.where(amount > 0, np.nan, 0.0)
+    return amount / (peak_giga * 1e9)
+
+
+def _no_peaks(costs: Costs, number: int) -> str:
+    return (
+        f"The time of {number} simulated kernels is not modelled: they did no floating-point work and moved no global "
+        f"memory, or {costs.name} does not tell the peak that it takes (its [peak] table)."
+    )

@@ -1,0 +1,1 @@
+"""Results as files: JSON, CSV, Parquet, Markdown."""

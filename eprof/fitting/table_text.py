@@ -1,0 +1,336 @@
+"""A fit as the text of a cost table (docs/costs.md): prices, voltages, charges, and how far to trust them.
+
+A number is written with as many digits as the data tell: four where its interval is narrow, two where it is not told.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from eprof.base.text import printable
+from eprof.base.vocabulary import COUNTS, PARTS
+from eprof.fitting.moments import CONSTANTS
+from eprof.fitting.quality import LOOSE, TOLD, Quality
+from eprof.fitting.solve import Fit
+from eprof.measurements.values import CORE, COUNTED, DOMAINS, MeasurementError, Measurements
+
+_REPLICAS = 30
+_DIGITS = {TOLD: 4, LOOSE: 3}
+_UNTOLD_DIGITS = 2
+_REST = ("conversion", "control", "load_store", "communication", "misc")
+_LEVELS = ("shared", "l1", "l2", "dram")
+_TOTALS = ("fp64", "fp32", "fp16")
+_PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle")
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a table says of itself: name, GPU, its names in logs, source, year, notes, peaks, command that made it."""
+
+    name: str
+    device: str
+    devices: tuple[str, ...]
+    source: str
+    year: int | None = None
+    notes: tuple[str, ...] = ()
+    peaks: Mapping[str, float] = field(default_factory=dict)
+    command: str = ""
+    default: tuple[float, float] | None = None
+
+
+def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) -> str:
+    """The file. Raises MeasurementError for a fit that has no price of an event (utilisations, no counts)."""
+    if measurements.kind != COUNTED or measurements.own:
+        raise MeasurementError(
+            "A cost table prices events, and these measurements have none: a utilisation says how busy a unit is, not "
+            "what it did. The fit can be shown and validated, but makes no table."
+        )
+    strange = [term for term in fitted.prices_pj.index if term not in _payable()]
+    if strange:
+        raise MeasurementError(
+            f"No word of the vocabulary pays {', '.join(strange)}, so a cost table cannot hold it; leave it out with "
+            f"--without, or name it one of {', '.join(sorted(_payable()))} in the mapping."
+        )
+    table = _Text(measurements, fitted, quality, head)
+    parts = [table.header(), table.settings(), table.prices(), table.constant(), table.peaks(), table.charges()]
+    return "\n".join([*(part for part in parts if part), table.fit()])
+
+
+def _payable() -> set[str]:
+    """The prices that words of the vocabulary can pay."""
+    classes = {word for word, count in COUNTS.items() if count.unit == "instruction"}
+    return {f"{word}_instruction" for word in classes} | {f"{level}_byte" for level in _LEVELS}
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number of a TOML file with so many significant digits."""
+    found = f"{value:.{digits}g}"
+    if "e" not in found:
+        return found
+    return f"{float(found):.0f}" if value >= 1 else found
+
+
+def quoted(words: str) -> str:
+    """A TOML string."""
+    return '"' + printable(" ".join(words.split())).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@dataclass(frozen=True, eq=False)
+class _Text:
+    measurements: Measurements
+    fitted: Fit
+    quality: Quality
+    head: Head
+
+    @property
+    def one_setting(self) -> bool:
+        """Whether all was measured at one setting: then there are no voltages to speak of."""
+        return len(self.measurements.settings) == 1
+
+    @property
+    def relative(self) -> bool:
+        """Whether voltages are relative to the reference, and not in volts."""
+        return self.fitted.form.voltages != "given"
+
+    def header(self) -> str:
+        """Comment, name, device, source."""
+        head = self.head
+        # A line end in a name would end the comment.
+        lines = [
+            f"# What an instruction and a byte cost on {printable(head.device)}. docs/costs.md explains the format.",
+            "#",
+        ]
+        if head.command:
+            lines += ["# Made by", f"#   {printable(head.command)}", "#"]
+        lines += [
+            "# The counts are those of a regression: what was not counted is in the price of what goes with it, and",
+            "# prices of counts that come and go together cannot be told apart ([fit] says which).",
+            "schema = 1",
+            f"name = {quoted(head.name)}",
+            f"device = {quoted(head.device)}",
+            f"devices = [{', '.join(quoted(one) for one in head.devices)}]",
+            f"source = {quoted(head.source)}",
+        ]
+        if head.year is not None:
+            lines.append(f"year = {head.year}")
+        lines.append(
+            'books = "accessed"          # each price is what that level adds; a byte pays at every level it passes'
+        )
+        lines.append(f"notes = [{', '.join(quoted(one) for one in (*self._notes(), *head.notes))}]")
+        return "\n".join(lines) + "\n"
+
+    def _notes(self) -> list[str]:
+        errors = self.quality.errors
+        out = errors.get("leave_one_benchmark_out")
+        found = []
+        if out is not None:
+            found.append(
+                f"{self.head.name} was fitted to measured power: kernels that it had not seen are {out:.1f} % off on "
+                "average, and single prices less certain than their sum."
+            )
+        if self.one_setting:
+            found.append(f"{self.head.name} holds at the one setting that was measured.")
+        return found
+
+    def settings(self) -> str:
+        """The measured pairs of clocks with their voltages; the reference, or the nearest, is the default."""
+        pairs = self.measurements.settings
+        if self.one_setting:
+            core, memory = (float(one) for one in pairs.iloc[0])
+            return f"setting = [{{ core_mhz = {core:g}, memory_mhz = {memory:g} }}]\n"
+        away = (pairs - np.array(self.head.default or self.fitted.reference)).abs().sum(axis=1)
+        default = int(away.to_numpy().argmin())
+        if self.head.default and away.min() > 0:
+            core, memory = self.head.default
+            raise MeasurementError(f"The default setting {core:g}/{memory:g} is none of those that were measured.")
+        lines = ["setting = ["]
+        for at, (core, memory) in enumerate(pairs.itertuples(index=False)):
+            volts = [float(self.fitted.volts[domain][mhz]) for domain, mhz in zip(DOMAINS, (core, memory), strict=True)]
+            given = [
+                f"{domain}_mhz = {mhz:g}, "
+                + (f"{domain}_v_rel = {volt:.4f}" if self.relative else f"{domain}_mv = {1e3 * volt:.1f}")
+                for domain, mhz, volt in zip(DOMAINS, (core, memory), volts, strict=True)
+            ]
+            lines.append(f"    {{ {', '.join(given)}{', default = true' if at == default else ''} }},")
+        return "\n".join([*lines, "]"]) + "\n"
+
+    def prices(self) -> str:
+        """The energies by domain, each with its interval behind it."""
+        home = "pj" if self.one_setting else "pj_at_reference" if self.relative else "pj_per_v2"
+        lines: list[str] = []
+        for domain in DOMAINS:
+            mine = [term for term in self.fitted.prices_pj.index if self.fitted.domains[term] == domain]
+            if mine and not (self.one_setting and domain != CORE and lines):
+                lines += ["", f"[{home}]" if self.one_setting else f"[{home}.{domain}]"]
+            lines += [f"{term} = {self._price(term)}{self._behind(term)}" for term in mine]
+        return "\n".join(lines[1:]) + "\n"
+
+    def _price(self, term: str) -> str:
+        return number(float(self.fitted.prices_pj[term]), _DIGITS.get(str(self.quality.status[term]), _UNTOLD_DIGITS))
+
+    def _behind(self, term: str) -> str:
+        if not len(self.quality.replicas):
+            return ""
+        low, high = self._interval(term)
+        if np.isnan(low):
+            return "    # the data cannot tell"
+        said = {TOLD: "", LOOSE: "; loosely told"}.get(str(self.quality.status[term]), "; the data cannot tell")
+        return f"    # {number(low, 2)} to {number(high, 2)}{said}"
+
+    def _interval(self, name: str) -> tuple[float, float]:
+        intervals = self.quality.intervals
+        return float(intervals["low"][name]), float(intervals["high"][name])
+
+    def constant(self) -> str:
+        """Constant power."""
+        lines = ["[constant_power]"]
+        values = self._constants()
+        lines += [f"{name} = {number(value)}" for name, value in values.items()]
+        watts, low, high = self.quality.constant_w
+        held = "" if np.isnan(low) else f" ({number(low, 2)} to {number(high, 2)} W)"
+        lines.append(
+            f'why = "fitted with the prices; {number(watts, 3)} W at the reference setting{held}; how it splits into '
+            'parts cannot be told"'
+        )
+        return "\n".join(lines) + "\n"
+
+    def _constants(self, values: Mapping[str, float] | None = None) -> dict[str, float]:
+        found = dict(self.fitted.constants if values is None else values)
+        if self.one_setting:
+            volts = self.fitted.voltages(self.measurements)[0]
+            clocks = self.measurements.settings.iloc[0]
+            core, memory = float(clocks.iloc[0]), float(clocks.iloc[1])
+            one = found["core_w_per_v"] * volts[0] + found["memory_w_per_v"] * volts[1] + found["w"]
+            tree = found["core_w_per_mhz_v2"] * core * volts[0] ** 2
+            return {"w": float(one + tree + found["memory_w_per_mhz_v2"] * memory * volts[1] ** 2)}
+        kept = {name: found[name] for name in CONSTANTS if self._ever(name)}
+        return kept or {"w": 0.0}
+
+    def _ever(self, name: str) -> bool:
+        """Whether a term of constant power is not 0, in the fit or in a replica."""
+        replicas = self.quality.replicas
+        return self.fitted.constants[name] > 0 or (name in replicas and bool((replicas[name] > 0).any()))
+
+    def peaks(self) -> str:
+        """The peaks for rooflines, if they were given."""
+        if not self.head.peaks:
+            return ""
+        lines = ["[peak]", *(f"{key} = {value:g}" for key, value in self.head.peaks.items())]
+        return "\n".join([*lines, 'why = "lanes and bus width of the data sheet; peaks grow with their clock"']) + "\n"
+
+    def charges(self) -> str:
+        """What every word of the vocabulary pays."""
+        lines = ["[charge]"]
+        for word in COUNTS:
+            price = self._price_of(word)
+            if price is not None:
+                why = f"why = {quoted(self._why(word, price))}{self._mark(word, price)}"
+                lines.append(f"{word} = {{ formula = {quoted(price)}, {why} }}")
+            else:
+                kind, why = self._unpaid(word)
+                lines.append(f"{word} = {{ {kind} = {quoted(why)} }}")
+        return "\n".join(lines) + "\n"
+
+    def _price_of(self, word: str) -> str | None:
+        """The price that a word pays, if there is one among the fitted terms."""
+        stem, _, kind = word.rpartition("_")
+        name = f"{stem}_byte" if kind in ("read", "write") and stem in _LEVELS else f"{self._class(word)}_instruction"
+        return name if name in self.fitted.prices_pj.index else None
+
+    @staticmethod
+    def _class(word: str) -> str:
+        return next((total for total in _TOTALS if word in (total, *PARTS[total])), word)
+
+    def _why(self, word: str, price: str) -> str:
+        said = "fitted"
+        status = str(self.quality.status[price])
+        if status not in _DIGITS and len(self.quality.replicas):
+            low, high = self._interval(price)
+            between = "" if np.isnan(low) else f": {number(low, 2)} to {number(high, 2)} pJ"
+            said = f"fitted, but the data cannot tell{between}"
+        if self._class(word) in _TOTALS and word not in _TOTALS:
+            return f"{said}; all kinds as one"
+        return said if word.rpartition("_")[2] not in ("read", "write") else f"{said}; reads and writes as one"
+
+    def _mark(self, word: str, price: str) -> str:
+        if str(self.quality.status[price]) not in _DIGITS and len(self.quality.replicas):
+            return ', mark = "estimated"'
+        return ', mark = "assumed"' if word in _TOTALS else ""
+
+    def _unpaid(self, word: str) -> tuple[str, str]:
+        """A word without a price: "nothing" or "unpriced", and why."""
+        if word in _REST:
+            if "warp_issue_instruction" in self.fitted.prices_pj.index:
+                return "nothing", "in the price of a warp instruction issued, and in the error of the fit"
+            return "nothing", "in the prices of what goes with it, and in the error of the fit"
+        if word == "warp_issue":
+            return "nothing", "in the prices of instructions"
+        if word.startswith(("global_", "local_")):
+            return "nothing", "the same bytes are charged at the levels that they pass"
+        if word.startswith("system_"):
+            return "unpriced", "host memory was not among the counts that the table was fitted to"
+        return "unpriced", "not among the counts that the table was fitted to"
+
+    def fit(self) -> str:
+        """The section [fit]."""
+        quality, measurements = self.quality, self.measurements
+        lines = [
+            "[fit]",
+            f"data = [{', '.join(quoted(Path(one).name) for one in measurements.sources)}]",
+            f"mapping = {quoted(measurements.mapping)}",
+            f"form = {quoted(self.fitted.form.words)}",
+            f"rows = {len(measurements)}",
+            f"benchmarks = {measurements.rows['benchmark'].nunique()}",
+            f"settings = {len(measurements.settings)}",
+            f"reference = [{self.fitted.reference[0]:g}, {self.fitted.reference[1]:g}]",
+            f"error_percent = {{ {', '.join(f'{name} = {value:.2f}' for name, value in quality.errors.items())} }}",
+        ]
+        if not np.isnan(quality.condition):
+            lines.append(f"condition = {number(quality.condition, 2)}")
+        groups = ", ".join(f"[{', '.join(quoted(one) for one in group)}]" for group in quality.collinear)
+        lines.append(f"collinear = [{groups}]")
+        if len(quality.replicas):
+            terms = [term for term in self.fitted.prices_pj.index]
+            lines.append(f"interval_pj = {{ {_pairs(quality.intervals.loc[terms].dropna())} }}")
+            lines.append(
+                f"interval_constant_w = [{number(quality.constant_w[1], 3)}, {number(quality.constant_w[2], 3)}]"
+            )
+            lines.append(f"told = {{ {', '.join(f'{term} = {quoted(str(quality.status[term]))}' for term in terms)} }}")
+        lines.append(f"range = {{ {_pairs(quality.ranges)} }}        # clocks in MHz, W, 1e9 events a second")
+        lines.append(f"notes = [{', '.join(quoted(one) for one in (*measurements.notes, *quality.notes))}]")
+        return "\n".join([*lines, "", *self._replicas()]) + "\n"
+
+    def _replicas(self) -> list[str]:
+        replicas = self.quality.replicas.head(_REPLICAS)
+        if not len(replicas):
+            return []
+        rows = ["[fit.replicas]        # the same fit to benchmarks drawn at random: how far the numbers are known"]
+        for term in self.fitted.prices_pj.index:
+            rows.append(f"{term} = {_list(_filled(replicas[term], float(self.fitted.prices_pj[term])))}")
+        constants = [self._constants({name: float(one[name]) for name in CONSTANTS}) for _, one in replicas.iterrows()]
+        for name in self._constants():
+            rows.append(f"{name} = {_list([one[name] for one in constants])}")
+        return rows
+
+
+def _pairs(table: pd.DataFrame) -> str:
+    return ", ".join(
+        f"{name} = [{number(float(row['low']), 3)}, {number(float(row['high']), 3)}]" for name, row in table.iterrows()
+    )
+
+
+def _filled(values: pd.Series, fitted: float) -> pd.Series:
+    """Replicas without gaps: one that knows nothing of a price takes that of another, so that the spread stays.
+
+    A price that no replica knows is the fitted one in all.
+    """
+    known = values.dropna().to_numpy()
+    gaps = values.isna().to_numpy()
+    return values.mask(gaps, pd.Series(np.resize(known if len(known) else [fitted], len(values)), index=values.index))
+
+
+def _list(values: Sequence[float] | pd.Series) -> str:
+    return "[" + ", ".join(number(float(one), 3) for one in values) + "]"

@@ -1,0 +1,1 @@
+"""What several logs say together: one row for each device and kernel."""

@@ -1,0 +1,481 @@
+"""Several logs of one program joined: a row for each device and kernel.
+
+The rules. Rows of the same device and kernel are launches of the same thing. A run that stands in the logs twice counts
+once (`copies`). Tables of the same counters are further runs: totals and launches add up. Tables of other counters are
+passes over the same launches (`passes`): their counters stand side by side, and one that several passes have is taken
+from the one with most launches. Where counters saw different numbers of launches, all are brought to the largest by
+their averages over launches, and marked ESTIMATED. A cell that is there and holds no value makes the total a lower
+bound, marked MISSING, and so does a table that lost rows. Times of one kind of table add up over runs; a kernel timed
+by several kinds has the time of the best: trace, then SQLite export, then summaries, because these mostly tell of the
+same run. Time that was taken beside counters (by ncu, or in an nvprof export) is of a run that they slowed down: the
+last resort, marked ESTIMATED.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, compress
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from eprof.base import advice
+from eprof.base.marks import Mark
+from eprof.logs.join import copies, spelling
+from eprof.logs.join.gathering import named, together
+from eprof.logs.join.passes import are_opposite, by_collection, passes
+from eprof.logs.join.sums import Rows, Sums, blocks
+from eprof.profilers.ncu.long import TIMES
+from eprof.profilers.nvprof.messages import of_several_programs
+from eprof.rows.header import SUMMARY, TRACE
+from eprof.rows.log import COUNT, Launches, Log, Table, framed, matrix, objects
+
+Array = np.ndarray[Any, Any]
+_SLOWED = ("nvprof-sqlite-counted", "ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
+_TIME_KINDS = (TRACE, "nvprof-sqlite", "nsys-sqlite", "nsys-trace", "nsys-summary", SUMMARY, *_SLOWED)
+_NUMBERED = re.compile(r"ncu device (\d+)(?: \(CC (.*)\))?")
+_EXAMPLES = 3
+_Row = tuple[str | None, str, str | None]
+Times = dict[str, Sums]
+CapabilityOf = Callable[[str], tuple[str, ...]]
+
+
+def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> Launches:
+    """Join the tables of one or more logs: see the rules at the head of this module.
+
+    capability_of: the compute capabilities that a GPU of some name may have, by which devices of one number are told
+    apart. Counters are totals over a row's launches where their unit is COUNT, else averages weighted by launches.
+    Raises nothing: what does not match is said in `warnings`.
+    """
+    warnings = list(_programs(logs))
+    logs, told = spelling.agree(logs)
+    every = together([part for log in logs for table in log.tables for part in by_collection(table)])
+    tables, twice = copies.without(every, logs)
+    tables, views = _without_views(tables)
+    warnings += [*twice, *views, *told]
+    kernels = _Kernels()
+    _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings)
+    placed = list(_place(tables, kernels, _beside(logs), warnings))
+    placed = list(_settle_parts(placed, kernels, warnings))
+    size = len(kernels.rows)
+    units = _units(placed, warnings)
+    names = [kernel if part is None else f"{kernel} ({part})" for _, kernel, part in kernels.rows]
+    sums, times = _added_up(placed, size, units, names, warnings)
+    launches = sums.launches.max(axis=0) if units else np.zeros(size)
+    values, marks = sums.result(launches)
+    warnings += _disagreements(sums, marks, list(units), launches, names)
+    marks[sums.is_apart] |= np.int8(Mark.ESTIMATED)
+    best = _best_time(times, names, {table.kind for table, _ in placed if table.lacks_rows}, warnings)
+    if units and (best.launches > 0).any():
+        warnings += _unmatched(launches, best, names)
+    time_s, time_marks = _to_launches(best, launches, names, warnings)
+    timed = np.where(best.launches > 0, best.launches, _seen(placed, size))
+    return Launches(
+        framed(
+            {
+                "device": objects([device for device, _, _ in kernels.rows]),
+                "kernel": objects([kernel for _, kernel, _ in kernels.rows]),
+                "launches": np.where(launches > 0, launches, timed).astype(np.int64),
+                "time_s": time_s,
+                "time_marks": time_marks,
+                **({"part": objects([part for *_, part in kernels.rows])} if kernels.has_parts else {}),
+            }
+        ),
+        matrix(list(units), values),
+        matrix(list(units), marks),
+        units,
+        tuple(warnings),
+        lacks_rows=any(table.lacks_rows and len(table.units) > 0 for table, _ in placed),
+    )
+
+
+def _programs(logs: Sequence[Log]) -> Iterable[str]:
+    """A sentence on logs of several programs, or of one that was told to do different things."""
+    sentence = of_several_programs([log.command for log in logs if log.command])
+    if sentence:
+        yield f"joined logs of {sentence}"
+
+
+def _beside(logs: Sequence[Log]) -> str | None:
+    """The one device that logs name beside their tables; None if they name none, or several."""
+    named_devices = {log.device for log in logs if log.device}
+    return named_devices.pop() if len(named_devices) == 1 else None
+
+
+def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
+    """The tables without those in which nsys tells a run again: as many launches in the same time as in a better one.
+
+    Such a table may have other names, shortened ones, so that kernel by kernel nothing tells. And what was left out.
+    """
+    kept: dict[tuple[int, float], str] = {}
+    told: list[str] = []
+    again: set[int] = set()
+    for place in sorted(range(len(tables)), key=lambda place: _rank(tables[place].kind)):
+        table = tables[place]
+        launches, time_s = int(table.rows["launches"].sum()), float(table.rows["time_s"].sum())
+        if not table.kind.startswith("nsys") or not time_s > 0:
+            continue
+        same = next((kind for (many, other_s), kind in kept.items() if _is_same(launches, time_s, many, other_s)), None)
+        if same is None or same == table.kind:
+            kept.setdefault((launches, time_s), table.kind)
+        else:
+            again.add(place)
+            told.append(f"{table.kind} tells the {launches:,} launches of {same} again, so it was not used")
+    return [table for place, table in enumerate(tables) if place not in again], told
+
+
+def _rank(kind: str) -> int:
+    return _TIME_KINDS.index(kind) if kind in _TIME_KINDS else len(_TIME_KINDS)
+
+
+def _is_same(launches: int, time_s: float, others: int, other_s: float) -> bool:
+    """Whether two tables tell of one run: nsys rounds to whole ns."""
+    return launches == others and abs(time_s - other_s) <= 1e-9 * launches + 1e-9 * time_s
+
+
+def _seen(placed: Sequence[tuple[Table, Array]], size: int) -> Array:
+    """How many launches of each kernel some table tells of, whatever it knows of them."""
+    told = [np.bincount(row, table.rows["launches"].to_numpy(), size) for table, row in placed]
+    return np.asarray(np.max(told, axis=0)) if told else np.zeros(size)
+
+
+def _added_up(
+    placed: Sequence[tuple[Table, Array]],
+    size: int,
+    units: Mapping[str, str],
+    names: Sequence[str],
+    warnings: list[str],
+) -> tuple[Sums, Times]:
+    """The sums of all counters in their units, and those of the times of each kind of table."""
+    whole, times = _empty(size, units), dict[str, Sums]()
+    kinds = {table.kind for table, _ in placed}
+    of_passes = passes([table for table, _ in placed])
+    warnings += _counted_once([[placed[place][0] for place in tables] for tables in of_passes])
+    for tables in of_passes:
+        sums, seconds = _of_pass([placed[place] for place in tables], size, units)
+        whole.take(sums)
+        for kind, of_kind in seconds.items():
+            times.setdefault(kind, Sums(size, [True])).take(of_kind)
+    warnings += _contradictions(whole.is_apart, list(units), names)
+    return whole, {kind: times[kind] for kind in _TIME_KINDS if kind in kinds}
+
+
+def _empty(size: int, units: Mapping[str, str]) -> Sums:
+    return Sums(size, [unit == COUNT for unit in units.values()])
+
+
+def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[Sums, Times]:
+    """The sums over tables of further runs: of the counters, and of the times of each kind of table."""
+    sums = _empty(size, units)
+    times = {table.kind: Sums(size, [True]) for table, _ in placed if table.kind in _TIME_KINDS}
+    place = {label: number for number, label in enumerate(units)}
+    for table, row in placed:
+        rows = Rows(table, row)
+        labels = table.counters.columns.tolist()
+        for part, values in blocks(table.counters):
+            places = np.array([place[label] for label in labels[part]], dtype=np.intp)
+            fits = np.array([table.units[label] == units[label] for label in labels[part]], dtype=bool)
+            if not fits.all():  # what has no value has no unit either
+                fits |= np.isnan(values).all(axis=1)
+            sums.add(rows, places[fits], values[fits])
+        time_s = table.rows["time_s"].to_numpy()
+        if table.kind in times and not np.isnan(time_s).all():
+            times[table.kind].add(rows, np.zeros(1, dtype=np.intp), time_s[None])
+    return sums, times
+
+
+def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
+    """One sentence on counters of several passes, where only their lists of counters tell that these are passes."""
+    counters = [{label for table in tables for label in table.units} - TIMES for tables in of_passes]
+    kinds = [{table.kind for table in tables} for tables in of_passes]
+    shared = {
+        label
+        for one, other in combinations(range(len(of_passes)), 2)
+        if not are_opposite(kinds[one], kinds[other])
+        for label in counters[one] & counters[other]
+    }
+    if shared:
+        yield (
+            f"{_listed(sorted(shared))}: counted in tables whose other counters are not the same, so these are taken "
+            "for passes over the same launches, and it is counted once"
+        )
+
+
+def _listed(labels: Sequence[str]) -> str:
+    """Counters, the first of them by name."""
+    more = f" and {len(labels) - _EXAMPLES} more counters" if len(labels) > _EXAMPLES else ""
+    return ", ".join(f"`{label}`" for label in labels[:_EXAMPLES]) + more
+
+
+def _contradictions(is_apart: Array, labels: Sequence[str], names: Sequence[str]) -> Iterable[str]:
+    """One sentence on counters of which two passes tell different counts a launch; (n_counters, n_kernels)."""
+    if is_apart.any():
+        counters = [labels[place] for place in np.flatnonzero(is_apart.any(axis=1)).tolist()]
+        kernels = np.asarray(is_apart.any(axis=0))
+        yield (
+            f"{_these(kernels, names)}: tables that should be of the same launches tell different counts a "
+            f"launch of {_listed(counters)}, so these are estimated; see that they are of one program with one input"
+        )
+
+
+@dataclass
+class _Kernels:
+    """The rows to be: a number for each device, kernel and part, as they come. Without parts, that is None."""
+
+    devices: dict[str, str] = field(default_factory=dict)
+    rows: dict[_Row, int] = field(default_factory=dict)
+    has_parts: bool = False
+
+    def device(self, name: str) -> str:
+        """The name a device goes by. Newer drivers write "NVIDIA GeForce ..." where older ones wrote "GeForce ..."."""
+        return self.devices.setdefault(_key(name), name.strip())
+
+    def numbers(self, table: Table, alone: str | None) -> Array:
+        """The row that each row of `table` belongs to. `alone`: the device of rows that do not tell theirs."""
+        device, kernel = named(table, "device"), named(table, "kernel")
+        devices = [alone, *(self.device(str(name)) for name in device.categories)]
+        kernels = [str(name) for name in kernel.categories]
+        pair = (device.codes.astype(np.int64) + 1) * len(kernels) + kernel.codes
+        parts: list[str | None] = [None]
+        if "part" in table.rows:
+            self.has_parts = True
+            part = named(table, "part")
+            parts = [None, *(str(name) for name in part.categories)]
+            pair = pair * len(parts) + part.codes + 1
+        codes, pairs = pd.factorize(pair)
+        width = len(kernels) * len(parts)
+        own = [
+            (devices[one // width], kernels[one % width // len(parts)], parts[one % len(parts)])
+            for one in pairs.tolist()
+        ]
+        return np.array([self.rows.setdefault(one, len(self.rows)) for one in own], dtype=np.int64)[codes]
+
+
+def _key(device: str) -> str:
+    """What the names of a device have in common."""
+    return device.strip().removeprefix("NVIDIA ")
+
+
+def _devices(table: Table) -> list[str]:
+    """The devices of a table, as they come."""
+    names = named(table, "device")
+    return [str(names.categories[code]) for code in pd.unique(names.codes).tolist() if code >= 0]
+
+
+def _name_devices(tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str]) -> None:
+    """Say which labels are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables of ncu or time.
+
+    Not if that is known to be of another capability, nor if devices of several capabilities may be it.
+    """
+    labels = {name: table.kind for table in tables for name in _devices(table)}
+    numbered = {name: found for name, kind in labels.items() if kind in _SLOWED and (found := _NUMBERED.match(name))}
+    for name in labels:
+        known = _as_named(numbered[name], labels, capability_of) if name in numbered else None
+        rivals = {found[2] for found in numbered.values() if name in numbered and found[1] == numbered[name][1]}
+        if known is not None and (len(rivals) == 1 or capability_of(known)):
+            key = _key(known)
+            kernels.devices[name] = kernels.devices.setdefault(key, known.strip())
+            warnings.append(f"{name} is taken to be {known}, as other logs name it")
+        else:
+            kernels.device(name)
+
+
+def _as_named(numbered: re.Match[str], labels: Mapping[str, str], capability_of: CapabilityOf) -> str | None:
+    """The only label of a named device that may be the one of a number and capability."""
+    number, capability = numbered.groups()
+    same = {
+        _key(label): label
+        for label, kind in labels.items()
+        if kind in (*_TIME_KINDS, *_SLOWED) and label.endswith(f"({number})")
+    }
+    (known,) = same.values() if len(same) == 1 else (None,)
+    if known is None or capability is None:
+        return known
+    possible = capability_of(known)
+    return known if not possible or capability in possible else None
+
+
+def _only_part(table: Table) -> str | None:
+    """The part of all rows of a table (a log of one rank), else None."""
+    if "part" not in table.rows:
+        return None
+    names = named(table, "part").categories
+    return str(names[0]) if len(names) == 1 else None
+
+
+def _devices_of_ranks(tables: Sequence[Table], kernels: _Kernels) -> dict[str, list[str]]:
+    """The devices that tables of one part only name: where a rank has one GPU, its rows without a device are of it."""
+    found: dict[str, list[str]] = {}
+    for table in tables:
+        part = _only_part(table)
+        for name in _devices(table) if part is not None else ():
+            device = kernels.device(name)
+            if device not in found.setdefault(part or "", []):
+                found[part or ""].append(device)
+    return found
+
+
+def _place(
+    tables: Sequence[Table], kernels: _Kernels, beside: str | None, warnings: list[str]
+) -> Iterable[tuple[Table, Array]]:
+    """Tables with the row of the result that each of their rows belongs to.
+
+    beside: the device that logs name beside their tables, for where no table names one.
+    """
+    every = list(dict.fromkeys(kernels.devices.values()))
+    if not every and beside is not None:
+        every = [kernels.device(beside)]
+        warnings.append(f"no table names the GPU; it is taken to be {beside}, which a line beside them names")
+    of_rank = _devices_of_ranks(tables, kernels)
+    for table in tables:
+        known = of_rank.get(_only_part(table) or "", every)
+        nowhere = named(table, "device").codes < 0
+        if len(known) > 1 and nowhere.any():
+            warnings.append(
+                f"{int(nowhere.sum())} rows of {table.kind} do not tell their device, and there are {len(known)} "
+                f"({', '.join(known[:_EXAMPLES])}), so they were not used; make a log with `{advice.trace(table.kind)}`"
+            )
+            table = table.chosen(~nowhere)
+        if len(table.rows):
+            yield table, kernels.numbers(table, known[0] if len(known) == 1 else None)
+
+
+def _settle_parts(
+    placed: Sequence[tuple[Table, Array]], kernels: _Kernels, warnings: list[str]
+) -> Iterable[tuple[Table, Array]]:
+    """Rows that do not tell their part put to the kernel's only part, or all of its rows together (see the rules)."""
+    untold = {(device, kernel) for device, kernel, part in kernels.rows if part is None}
+    if not kernels.has_parts or not untold:
+        return placed
+    parts: dict[tuple[str | None, str], list[str]] = {}
+    for device, kernel, part in kernels.rows:
+        if part is not None and (device, kernel) in untold:
+            parts.setdefault((device, kernel), []).append(part)
+    rows: dict[_Row, int] = {}
+    moved = np.empty(len(kernels.rows), dtype=np.int64)
+    for (device, kernel, part), number in kernels.rows.items():
+        known = parts.get((device, kernel), [])
+        settled = part if not known else known[0] if len(known) == 1 else None
+        moved[number] = rows.setdefault((device, kernel, settled), len(rows))
+    kernels.rows = rows
+    several = [kernel for (_, kernel), known in parts.items() if len(known) > 1]
+    if several:
+        warnings.append(
+            f"{_these(np.ones(len(several), dtype=bool), several)}: some tables do not tell the part that the others "
+            "do, so the kernel's counts and time cannot be shared out among its parts; collect both in tables that tell"
+        )
+    return [(table, moved[row]) for table, row in placed]
+
+
+def _with_values(table: Table) -> set[str]:
+    """The counters of which some row has a value."""
+    labels: list[str] = table.counters.columns.tolist()
+    found: set[str] = set()
+    for part, values in blocks(table.counters):
+        found.update(compress(labels[part], ~np.asarray(np.isnan(values).all(axis=1))))
+    return found
+
+
+def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[str, str]:
+    """The unit of each counter: that of the first table that has a value of it."""
+    units: dict[str, str] = {}
+    for table, _ in placed:
+        known = _with_values(table)
+        for label, unit in table.units.items():
+            if label in known and units.setdefault(label, unit) != unit:
+                warnings.append(
+                    f"`{label}` is a {units[label]} in one table and a {unit} in another, which was not used"
+                )
+    labels = dict.fromkeys(label for table, _ in placed for label in table.units)
+    return {label: units.get(label, COUNT) for label in labels}
+
+
+@dataclass
+class _Time:
+    """By kernel: seconds (NaN = not known), of how many launches, whether they are of slowed launches or lack some."""
+
+    seconds: Array
+    launches: Array
+    is_slowed: Array
+    is_bound: Array
+
+
+def _best_time(times: Times, names: Sequence[str], lacking: Collection[str], warnings: list[str]) -> _Time:
+    """The times of the best table that tells of each kernel. lacking: kinds of table that lost rows."""
+    size = len(names)
+    none = np.zeros(size, dtype=bool)
+    best = _Time(np.full(size, np.nan), np.zeros(size), none, none)
+    for kind, sums in times.items():
+        known, new = sums.is_known[0], np.isnan(best.seconds)
+        # Nobody misses a time that was only the last resort.
+        if (known & ~new).any() and kind not in _SLOWED:
+            warnings.append(
+                f"{_these(known & ~new, names)}: timed by a better table too, so the times of {kind} were not used"
+            )
+        best.seconds = np.where(new & known, sums.sum[0], best.seconds)
+        best.launches = np.where(new & known, sums.launches[0], best.launches)
+        best.is_slowed = best.is_slowed | (new & known & (kind in _SLOWED))
+        best.is_bound = best.is_bound | (new & known & (sums.has_holes[0] | (kind in lacking)))
+    return best
+
+
+def _to_launches(best: _Time, launches: Array, names: Sequence[str], warnings: list[str]) -> tuple[Array, Array]:
+    """Times brought to the launches that the counters are of, and their marks."""
+    timed = best.launches
+    other = (timed > 0) & (launches > 0) & (timed != launches)
+    if other.any():
+        first = int(np.flatnonzero(other)[0])
+        warnings.append(
+            f"{_these(other, names)}: times are of {_many(timed[first])}, counters of {launches[first]:.0f}"
+            f"{' (first kernel)' if other.sum() > 1 else ''}; brought to the counters' launches, so estimated"
+        )
+    factor = np.divide(launches, timed, out=np.ones(len(names)), where=other)
+    marks = np.where(np.isnan(best.seconds) | best.is_bound, int(Mark.MISSING), 0)
+    marks |= np.where(other | best.is_slowed, int(Mark.ESTIMATED), 0)
+    return best.seconds * factor, marks
+
+
+def _many(launches: float) -> str:
+    return f"{launches:.0f} launch{'' if launches == 1 else 'es'}"
+
+
+def _disagreements(
+    sums: Sums, marks: Array, labels: Sequence[str], launches: Array, names: Sequence[str]
+) -> Iterable[str]:
+    """One sentence for counters that saw the same smaller number of launches of the same kernels."""
+    groups: dict[tuple[bytes, bytes], list[int]] = {}
+    estimated = (marks & int(Mark.ESTIMATED)) != 0
+    for one in np.flatnonzero(estimated.any(axis=1)).tolist():
+        fewer = estimated[one]
+        groups.setdefault((fewer.tobytes(), sums.launches[one, fewer].tobytes()), []).append(one)
+    for alike in groups.values():
+        fewer = estimated[alike[0]]
+        first = int(np.flatnonzero(fewer)[0])
+        yield (
+            f"{_these(fewer, names)}: {_listed([labels[one] for one in alike])} saw "
+            f"{_many(sums.launches[alike[0], first])}, other counters {launches[first]:.0f}"
+            f"{' (first kernel)' if fewer.sum() > 1 else ''}; brought to the larger number by averages, so estimated"
+        )
+
+
+def _unmatched(launches: Array, best: _Time, names: Sequence[str]) -> Iterable[str]:
+    """Kernels with a time but no counters, and the other way round."""
+    time_s, timed = best.seconds, best.launches
+    no_counters, no_time = (timed > 0) & (launches == 0), (launches > 0) & (timed == 0)
+    if no_counters.any():
+        yield f"{_these(no_counters, names)}: no counters, {float(np.nansum(time_s[no_counters])):.6g} s"
+    if no_time.any():
+        yield f"{_these(no_time, names)}: counters but no time, though other kernels have one"
+    mangled = [{names[int(i)].startswith("_Z") for i in np.flatnonzero(some)} for some in (no_counters, no_time)]
+    if True in mangled[0] ^ mangled[1] and False in mangled[0] | mangled[1]:
+        yield "some logs have mangled kernel names (_Z...) and others not, so these do not match; use one --demangling"
+
+
+def _these(which: Array, names: Sequence[str]) -> str:
+    """The kernels where `which` is true, the first of them by name."""
+    chosen = [names[int(i)] for i in np.flatnonzero(which)]
+    first = ", ".join(f"`{name if len(name) <= 60 else name[:57] + '...'}`" for name in chosen[:_EXAMPLES])
+    return first + (f" and {len(chosen) - _EXAMPLES} more kernels" if len(chosen) > _EXAMPLES else "")

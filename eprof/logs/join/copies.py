@@ -1,0 +1,127 @@
+"""The same run twice: a log beside its copy, or appended to itself. Launches that were counted once count once.
+
+Two runs of a program that does the same each time may have the same counts, but not the same process; where the logs do
+not tell processes, the same cells are taken for the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from eprof.logs.join.gathering import named
+from eprof.logs.join.sums import blocks
+from eprof.profilers.oclgrind.reader import KIND as SIMULATED
+from eprof.rows.log import COUNT, Log, Table
+
+Array = np.ndarray[Any, Any]
+_NAMES = ("device", "kernel", "part")
+_ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_SHIFT = np.uint64(29)
+_EXAMPLES = 3
+
+
+def without(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[Table], list[str]]:
+    """The tables without runs that stand there once already, and sentences on these and on logs that are the same file.
+
+    logs: those that the tables are of.
+    """
+    twins = list(_same_files(logs))
+    again = _again(tables)
+    if not again:
+        return list(tables), [f"{twin}; it was added as if it were a further run" for twin in twins]
+    more = [f"{len(twins) - _EXAMPLES} more"] if len(twins) > _EXAMPLES else []
+    these = f" ({', '.join([*twins[:_EXAMPLES], *more])})" if twins else ""
+    number = sum(len(runs) for runs in again.values())
+    stand, are = ("a table stands", "is") if number == 1 else (f"{number} tables stand", "are")
+    left = [
+        table.chosen(~np.isin(table.rows["run"].to_numpy(), again[place])) if place in again else table
+        for place, table in enumerate(tables)
+    ]
+    return [table for table in left if len(table.rows)], [
+        f"{stand} in these logs twice, cell by cell{these}, and {are} counted once; if they are of different runs, "
+        "make each run a file of its own and add --group rank"
+    ]
+
+
+def _same_files(logs: Sequence[Log]) -> Iterable[str]:
+    """A phrase for each log that is the same, byte by byte, as one before it."""
+    first: dict[str, str] = {}
+    for log in logs:
+        if log.sha256 in first:
+            yield f"{log.path} is the same file as {first[log.sha256]}"
+        first.setdefault(log.sha256, log.path)
+
+
+def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
+    """By place of a table, its runs that a table before it has too, or that it has itself a second time."""
+    alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+    for place, table in enumerate(tables):
+        if table.kind != SIMULATED:  # tells no processes, and counts the same each time
+            for run, process in _processes(table):
+                alike.setdefault((table.kind, frozenset(table.units), process), []).append((place, run))
+    perhaps = [places for places in alike.values() if len(places) > 1]
+    prints = {place: _prints(tables[place]) for places in perhaps for place in dict(places)}
+    found: dict[int, list[int]] = {}
+    for places in perhaps:
+        seen: set[int] = set()
+        for place, run in places:
+            if prints[place][run] in seen:
+                found.setdefault(place, []).append(run)
+            seen.add(prints[place][run])
+    return found
+
+
+def _processes(table: Table) -> list[tuple[int, int]]:
+    """The runs of a table, and the number of the process of each; -1 where that is not told."""
+    runs, first = np.unique(table.rows["run"].to_numpy(), return_index=True)
+    process = table.rows["process"].to_numpy()[first] if "process" in table.rows else np.full(len(runs), -1)
+    return list(zip(runs.tolist(), process.tolist(), strict=True))
+
+
+def _prints(table: Table) -> dict[int, int]:
+    """A number for each run that is made of all its cells, added up by kernel as a long log is when it is read."""
+    run, runs = pd.factorize(table.rows["run"].to_numpy())
+    launches = table.rows["launches"].to_numpy()
+    key = run.astype(np.int64)
+    columns = {name: named(table, name) for name in _NAMES if name in table.rows}
+    for words in columns.values():
+        key = pd.factorize(key * (len(words.categories) + 1) + words.codes + 1)[0].astype(np.int64)
+    first = np.unique(key, return_index=True)[1]
+    found = _mixed("launches", np.bincount(key, launches))
+    for name, words in columns.items():
+        texts = np.array([*map(hash, words.categories), 0], dtype=np.int64)
+        found += _stirred(texts[words.codes[first]].view(np.uint64) ^ _number(name))
+    found += _of_counter("time_s", key, table.rows["time_s"].to_numpy(), launches)
+    for part, values in blocks(table.counters):
+        for label, cells in zip(table.counters.columns[part], values, strict=True):
+            found += _of_counter(label, key, cells, None if table.units[label] == COUNT else launches)
+    prints = np.zeros(len(runs), dtype=np.uint64)
+    np.add.at(prints, run[first], _stirred(found))
+    return dict(zip(runs.tolist(), prints.tolist(), strict=True))
+
+
+def _of_counter(label: str, key: Array, values: Array, launches: Array | None) -> Array:
+    """Of the sum of a counter's values, and of how many cells have none. launches: of an average, which is rounded."""
+    sums = np.bincount(key, np.nan_to_num(values if launches is None else values * launches))
+    if launches is not None:
+        sums = sums.astype(np.float32).astype(np.float64)
+    return _mixed(label, sums) + _mixed(f"{label} lost", np.bincount(key, np.isnan(values)))
+
+
+def _mixed(label: str, values: Array) -> Array:
+    return _stirred((values + 0.0).view(np.uint64) ^ _number(label))
+
+
+def _number(label: str) -> np.uint64:
+    return np.uint64(hash(label) & 0xFFFFFFFFFFFFFFFF)
+
+
+def _stirred(numbers: Array) -> Array:
+    """Numbers that differ in any bit, made to differ in about half of them."""
+    for odd in _ODD:
+        numbers = (numbers ^ (numbers >> _SHIFT)) * odd
+    return np.asarray(numbers ^ (numbers >> _SHIFT))

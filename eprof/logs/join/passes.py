@@ -1,0 +1,96 @@
+"""Which tables tell of the same launches, counted in several passes, and which of further launches.
+
+Profilers count only so much at once, so a program is run again for other counters: once for events and once for
+metrics, or once for each of several lists. What such passes have in common must not be added up. Tables of the same
+counters, or nearly so (a damaged log lacks some), are of further runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from eprof.profilers.ncu.long import TIMES
+from eprof.rows.header import EVENTS, METRICS
+from eprof.rows.log import Table
+
+Array = np.ndarray[Any, Any]
+_OPPOSITE = {EVENTS: METRICS, METRICS: EVENTS}
+_UNIONS = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary")  # kinds whose tables have the columns of all their runs
+_Signature = tuple[str, frozenset[str]]
+
+
+def passes(tables: Sequence[Table]) -> list[list[int]]:
+    """The places of the tables of each pass. Tables of one pass add up, those of several stand side by side.
+
+    The order of the tables does not matter, but for that of the passes' tables.
+    """
+    signatures = [_signature(table) for table in tables]
+    found: list[list[_Signature]] = []
+    for signature in sorted(set(signatures), key=lambda one: (-len(one[1]), sorted(one[1]), one[0])):
+        alike = next((known for known in found if _are_runs(signature, known)), None)
+        if alike is None:
+            found.append([signature])
+        else:
+            alike.append(signature)
+    number = {signature: place for place, known in enumerate(found) for signature in known}
+    places: list[list[int]] = [[] for _ in found]
+    for place, signature in enumerate(signatures):
+        places[number[signature]].append(place)
+    return places
+
+
+def _signature(table: Table) -> _Signature:
+    """What a table is known by: its kind, and the counters that its runs have. Times alone are no list of counters."""
+    counters = frozenset(table.units) if table.collected is None else table.collected
+    return table.kind, counters - TIMES
+
+
+def _are_runs(one: _Signature, known: Sequence[_Signature]) -> bool:
+    """Whether a table is of further runs of those known: one list of counters holds most of the other's."""
+    if are_opposite({one[0]}, {kind for kind, _ in known}):
+        return False
+    return any(_are_alike(one[1], counters) for _, counters in known)
+
+
+def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
+    """Whether tables of some kinds cannot be of further runs of others.
+
+    nvprof writes events apart from metrics. Pages and reports of ncu in several forms are views of one collection.
+    """
+    views = set(_UNIONS) & {*kinds, *others}
+    if len(views) > 1 and set(_UNIONS) & set(kinds) and set(_UNIONS) & set(others):
+        return True
+    return any(_OPPOSITE.get(kind) in others for kind in kinds)
+
+
+def _are_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    smaller = min(len(one), len(other))
+    return one == other or 2 * len(one & other) > smaller
+
+
+def by_collection(table: Table) -> Iterable[Table]:
+    """The table in parts whose runs have the same counters; what a run has no value of, it did not collect.
+
+    Readers of nvprof's logs keep these apart themselves.
+    """
+    if table.kind not in _UNIONS or not len(table.rows):
+        return [table]
+    known = ~np.isnan(np.column_stack([table.rows["time_s"].to_numpy(), table.counters.to_numpy()]))
+    if known.all():
+        return [table]
+    run = pd.factorize(table.rows["run"].to_numpy())[0]
+    order = np.argsort(run, kind="stable")
+    of_run = np.logical_or.reduceat(known[order], np.unique(run[order], return_index=True)[1])
+    patterns, pattern = np.unique(of_run, axis=0, return_inverse=True)
+    pattern = pattern.ravel()[run]
+    return [_with_counters(table.chosen(pattern == number), has[1:]) for number, has in enumerate(patterns)]
+
+
+def _with_counters(table: Table, has: Array) -> Table:
+    counters = table.counters.loc[:, has]
+    return replace(table, counters=counters, units={label: table.units[label] for label in counters.columns})

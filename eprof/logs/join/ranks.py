@@ -1,0 +1,103 @@
+"""Which rank of a parallel program a log is of: told by its name, or by the user."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from eprof.base.errors import UsageError
+from eprof.rows.log import Log, Table
+
+# What rows of one kernel can be told apart by.
+RANK, STREAM, NVTX = "rank", "stream", "nvtx"
+PARTS = (RANK, STREAM, NVTX)
+_NUMBER = re.compile(r"\d+")
+_EXAMPLES = 3
+
+
+def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dict[Path, str]:
+    """The rank of each log or run directory, as text; numbers without zeros in front.
+
+    pattern: a regular expression whose first group is the rank; it is looked for in the names below the folder that all
+    share, and where it is not in all of these, in the whole paths. Without one, the rank is the number in the names
+    that differs between logs named alike ("rank0/metrics.csv", "rank1/metrics.csv"). each: where that does not tell,
+    every path is a rank of its own (run directories), by its name. Raises UsageError, one sentence, if nothing tells.
+    """
+    names = _below(paths)
+    if pattern is not None:
+        return dict(zip(paths, _matched(paths, names, _compiled(pattern)), strict=True))
+    alike: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        alike.setdefault(_NUMBER.sub("#", name), []).append(place)
+    found: dict[Path, str] = {}
+    for places in alike.values():
+        told = _differing([_NUMBER.findall(names[place]) for place in places])
+        if told is None and each and len(paths) > 1:
+            return dict(zip(paths, names, strict=True))
+        if told is None:
+            some = ", ".join(names[place] for place in places[:_EXAMPLES])
+            raise UsageError(
+                f"--group rank: no one number in the names of the inputs ({some}"
+                f"{' ...' if len(places) > _EXAMPLES else ''}) tells their ranks; say where it stands with a regular "
+                r"expression, such as --rank 'rank(\d+)'."
+            )
+        found |= {paths[place]: _plain(number) for place, number in zip(places, told, strict=True)}
+    return {path: found[path] for path in paths}
+
+
+def labelled(log: Log, rank: str) -> Log:
+    """The log with its rank as the part of all its rows."""
+    return replace(log, tables=tuple(_labelled(table, rank) for table in log.tables))
+
+
+def _labelled(table: Table, rank: str) -> Table:
+    codes = np.zeros(len(table.rows), dtype=np.int8)
+    part = pd.Categorical.from_codes(codes, categories=pd.Index([rank], dtype=object))
+    return replace(table, rows=table.rows.assign(part=part))
+
+
+def _below(paths: Sequence[Path]) -> list[str]:
+    """The paths as seen from the folder that they share."""
+    folder = os.path.commonpath([path.parent for path in paths])
+    return [os.path.relpath(path, folder) for path in paths]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as err:
+        raise UsageError(f"--rank {pattern}: not a regular expression ({err}).") from err
+    if not compiled.groups:
+        raise UsageError(rf"--rank {pattern}: put the rank in parentheses, such as 'rank(\d+)'.")
+    return compiled
+
+
+def _matched(paths: Sequence[Path], names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
+    for texts in (names, [str(path) for path in paths]):
+        found = [pattern.search(text) for text in texts]
+        if all(found):
+            break
+    told = [None if one is None else one[1] for one in found]
+    for name, rank in zip(names, told, strict=True):
+        if not rank:
+            raise UsageError(f"--rank {pattern.pattern}: tells no rank in {name}; it must for every input.")
+    return [_plain(str(rank)) for rank in told]
+
+
+def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
+    """The one number that is not the same in all names; a number that is written twice is one. None if there is none.
+
+    numbers: those of names that are alike but for their numbers.
+    """
+    columns = {tuple(map(int, column)): list(column) for column in zip(*numbers, strict=True) if len(set(column)) > 1}
+    return next(iter(columns.values())) if len(columns) == 1 else None
+
+
+def _plain(rank: str) -> str:
+    return str(int(rank)) if rank.isascii() and rank.isdigit() else rank

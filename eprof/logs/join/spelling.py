@@ -1,0 +1,91 @@
+"""Kernels that the logs of nsys and of ncu spell differently: "(bool)1" or "true", "float*" or "float *".
+
+Times of nsys belong to the kernels that ncu counted. Names that differ in spelling only are made the same; then those
+whose functions have the same name, if there is only one such kernel on each side. Where that does not tell, ncu's own
+time of the kernel is left to stand for both: a kernel is never timed twice.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+
+from eprof.profilers.nsys.summary import KIND
+from eprof.rows.log import Log, Table
+
+_COUNTED = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
+_UNNAMED = re.compile(r"<unnamed>|\(anonymous namespace\)")
+_CAST = re.compile(
+    r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)"
+)
+_SUFFIX = re.compile(r"\b(\d+)(?:u|l|ul|ull|ll)\b", re.IGNORECASE)
+_SPACE = re.compile(r"\s+(?=\W)|(?<=\W)\s+")
+_EXAMPLES = 3
+_OTHER_WORDS = (("true", "1"), ("false", "0"))
+
+
+def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
+    """The logs with one spelling for each kernel, that of ncu, and sentences on what was changed or left out."""
+    counted = _kernels(logs, _COUNTED)
+    names, ambiguous = match(_kernels(logs, (KIND,)), counted) if counted else ({}, [])
+    if not names and not ambiguous:
+        return logs, []
+    told = [replace(log, tables=tuple(_renamed(one, names, ambiguous) for one in log.tables)) for log in logs]
+    notes = []
+    if ambiguous:
+        more = " and others" if len(ambiguous) > _EXAMPLES else ""
+        notes.append(
+            f"nsys timed {', '.join(f'`{one}`' for one in ambiguous[:_EXAMPLES])}{more}, which may be one of several "
+            "kernels that ncu names otherwise: these times were not used"
+        )
+    return told, notes
+
+
+def match(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, str], list[str]]:
+    """How ncu names what nsys timed, for names that differ; and the names that may be one of several of ncu's."""
+    here, there = sorted(set(timed) - set(counted)), sorted(set(counted) - set(timed))
+    found: dict[str, str] = {}
+    for key in (_spelled, function):
+        groups = _by(key, there)
+        for name, mine in _by(key, here).items():
+            if len(mine) == 1 == len(groups.get(name, ())):
+                found[mine[0]] = groups[name][0]
+        here = [one for one in here if one not in found]
+        there = [one for one in there if one not in found.values()]
+    left = _by(function, there)
+    return found, [one for one in here if function(one) in left]
+
+
+def function(kernel: str) -> str:
+    """The name of the function, without what it returns, its template arguments and its parameters."""
+    bare = _UNNAMED.sub("{}", kernel)
+    return re.split(r"[<(]", bare, maxsplit=1)[0].rpartition(" ")[2]
+
+
+def _spelled(kernel: str) -> str:
+    """The name without what only some versions of the tools write."""
+    name = _SUFFIX.sub(r"\1", _CAST.sub("", _UNNAMED.sub("{}", kernel)))
+    for word, number in _OTHER_WORDS:
+        name = re.sub(rf"\b{word}\b", number, name)
+    return _SPACE.sub("", name.strip())
+
+
+def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(key(name), []).append(name)
+    return groups
+
+
+def _kernels(logs: Sequence[Log], kinds: Collection[str]) -> set[str]:
+    return {
+        str(name) for log in logs for one in log.tables if one.kind in kinds for name in one.rows["kernel"].unique()
+    }
+
+
+def _renamed(table: Table, names: dict[str, str], ambiguous: Collection[str]) -> Table:
+    if table.kind != KIND:
+        return table
+    kernels = table.rows["kernel"].astype(object)
+    kept = ~kernels.isin(list(ambiguous))
+    rows = table.rows.assign(kernel=kernels.map(lambda name: names.get(name, name)).astype("category"))
+    return replace(table, rows=rows[kept], counters=table.counters[kept])

@@ -1,0 +1,117 @@
+"""Counters added up over launches and runs: all counters of a table at once, as a table has few rows and many of them.
+
+Additions are done for each counter in the order of the rows of each table, then of the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from eprof.base.marks import Mark
+from eprof.rows.log import Table
+
+Array = np.ndarray[Any, Any]
+_CELLS = 1 << 20  # that are worked on at once
+_APART = 0.05  # by which two passes may differ: some launches of a program are never quite the same
+
+
+def blocks(counters: pd.DataFrame) -> Iterator[tuple[slice, Array]]:
+    """The values of all columns, a row a counter; of many rows, some columns after the other."""
+    rows, columns = counters.shape
+    parts = _parts(columns, rows)
+    for part in parts:
+        yield part, (counters if len(parts) == 1 else counters.iloc[:, part]).to_numpy().T
+
+
+def _parts(counters: int, cells: int) -> list[slice]:
+    """Slices of so many counters of so many cells each, none of them with many cells."""
+    width = max(1, _CELLS // max(1, cells))
+    return [slice(first, first + width) for first in range(0, counters, width)]
+
+
+class Rows:
+    """The rows of a table: where each belongs in the result, and how many launches it is of."""
+
+    def __init__(self, table: Table, row: Array) -> None:
+        # Of thousands of logs each has its own few rows: what is not touched costs nothing.
+        self.span = slice(int(row.min()), int(row.max()) + 1)
+        self.size = self.span.stop - self.span.start
+        self.row = row - self.span.start
+        self.launches = table.rows["launches"].to_numpy()
+
+    def sums(self, cells: Array) -> Array:
+        """Cells (a row a counter) added up by row of the result."""
+        counters = len(cells)
+        place = self.row if counters == 1 else (np.arange(counters)[:, None] * self.size + self.row).ravel()
+        return np.bincount(place, cells.ravel(), counters * self.size).reshape(counters, self.size)
+
+
+class Sums:
+    """Counters (a row each) by kernel: their sums, and how many launches these are of. is_total: by counter.
+
+    is_known: whether some launch has a value. has_holes: whether some launch of those has none; its sum is a lower
+    bound then. Averages are of the launches that have a value. is_apart: whether passes contradict each other.
+    """
+
+    def __init__(self, kernels: int, is_total: Sequence[bool]) -> None:
+        self.is_total = np.array(is_total, dtype=bool)[:, None]
+        shape = (len(is_total), kernels)
+        self.sum, self.launches = np.zeros(shape), np.zeros(shape)
+        self.is_known, self.has_holes, self.is_apart = (np.zeros(shape, dtype=bool) for _ in range(3))
+
+    def add(self, rows: Rows, places: Array, values: Array) -> None:
+        """Add values (a row a counter, a column a row of a table) to the counters at `places`."""
+        is_total, launches = self.is_total[places], np.broadcast_to(rows.launches, values.shape)
+        known = ~np.isnan(values)
+        cells = np.where(is_total, values, values * launches)
+        told = seen = rows.sums(launches)
+        if not known.all():
+            cells, seen = np.where(known, cells, 0.0), rows.sums(known * launches)
+            told = np.where(is_total, told, seen)
+            self.has_holes[places, rows.span] |= told > seen
+        self.sum[places, rows.span] += rows.sums(cells)
+        self.launches[places, rows.span] += told
+        self.is_known[places, rows.span] |= seen > 0
+
+    def take(self, other: Sums) -> None:
+        """Take counters of kernels from `other`, another pass over the launches, where these are of more launches.
+
+        Where both know a total a launch and these are apart by more than `_APART` of the larger, `is_apart` says so.
+        """
+        mine, its = self._rank(), other._rank()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            averages = self.sum / self.launches, other.sum / other.launches
+            apart = np.abs(averages[0] - averages[1]) > _APART * np.fmax(np.abs(averages[0]), np.abs(averages[1]))
+        both = self.is_known & other.is_known & self.is_total & ~self.has_holes & ~other.has_holes
+        better = np.zeros(self.sum.shape, dtype=bool)
+        equal = ~better
+        for one, two in zip(mine, its, strict=True):
+            better |= equal & (two > one)
+            equal &= two == one
+        for name in ("sum", "launches", "is_known", "has_holes"):
+            setattr(self, name, np.where(better, getattr(other, name), getattr(self, name)))
+        self.is_apart |= both & apart
+
+    def _rank(self) -> tuple[Array, ...]:
+        """What makes one pass better than another, the first before the others. The last keeps the order out of it."""
+        return self.is_known, self.launches, ~self.has_holes, self.sum
+
+    def result(self, launches: Array) -> tuple[Array, Array]:
+        """Totals brought to so many launches, or averages (NaN where there is nothing), and their `Mark` bits."""
+        values, marks = np.empty(self.sum.shape), np.empty(self.sum.shape, dtype=np.int8)
+        for some in _parts(*self.sum.shape):
+            values[some], marks[some] = self._result(some, launches)
+        return values, marks
+
+    def _result(self, some: slice, launches: Array) -> tuple[Array, Array]:
+        seen, total, known = self.launches[some], self.sum[some], self.is_known[some]
+        average = np.full(seen.shape, np.nan)
+        np.divide(total, seen, out=average, where=known)
+        other = known & (seen != launches)
+        values = np.where(self.is_total[some], np.where(known & ~other, total, average * launches), average)
+        missing = np.where(self.has_holes[some] | ~known, int(Mark.MISSING), 0)
+        return values, (missing | np.where(other, int(Mark.ESTIMATED), 0)).astype(np.int8)

@@ -1,0 +1,13 @@
+"""The HTML report: a function of the document `eprof.profile/1` (docs/profile-json.md)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["html"]
+
+
+def html(document: Mapping[str, Any]) -> str:
+    """The page: one file, nothing fetched. jinja2 is loaded here, because JSON and terminal reports do without it."""
+    from eprof.page.report import html as page
+
+    return page(document)

@@ -1,0 +1,29 @@
+"""The sections of the page, one module a question. Each makes its `Section` from the view, or None if it has no data.
+
+To add one, write a module with `section(view) -> Section | None` and a template in `reports/`, and list it here.
+"""
+
+from collections.abc import Callable
+
+from eprof.page.section import Section
+from eprof.page.sections import clocks, kernel, kernels, limits, method, phases, table, trust, whatif, where
+from eprof.words.view import View
+
+SECTIONS: tuple[Callable[[View], Section | None], ...] = (
+    where.section,
+    phases.section,
+    kernels.section,
+    table.section,
+    kernel.section,
+    limits.section,
+    clocks.section,
+    whatif.section,
+    trust.section,
+    method.section,
+)
+
+
+def sections(view: View) -> list[Section]:
+    """All sections that have something to say about this document, in reading order."""
+    made = [make(view) for make in SECTIONS]
+    return [one for one in made if one is not None]

@@ -1,0 +1,116 @@
+"""Charts as inline SVG with x and width in percent, so that text keeps its size at every width (report-design.md 1)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from eprof.words.badges import LETTERS
+
+GAP_FROM = 1.2  # per cent of the width; gaps between narrower segments would eat them
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of a bar: its group (the colour), where it starts and how wide it is in per cent, and its label."""
+
+    group: str
+    start: float
+    width: float
+    label: str = ""
+    value: str = ""
+    marks: int = 0
+
+
+def pct(number: float) -> str:
+    """A percentage as an SVG length: 12.5 -> "12.5%"."""
+    return f"{number:.4f}".rstrip("0").rstrip(".") + "%"
+
+
+def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
+    """Segments side by side; `scale` is the value that fills the whole width."""
+    segments, start = [], 0.0
+    for group, value in parts:
+        if value > 0:
+            width = 100 * value / scale
+            segments.append(Segment(group, start, width))
+            start += width
+    return segments
+
+
+def edges(segment: Segment) -> tuple[str, str]:
+    """Start and width in per cent, two decimals: rounded at the edges, so that neighbours still touch."""
+    start, end = round(segment.start, 2), round(segment.start + segment.width, 2)
+    return f"{start:g}%", f"{round(end - start, 2):g}%"
+
+
+def rect(segment: Segment, *, gaps: bool = True) -> Markup:
+    """One segment as a rectangle; the style says how high. gaps: a line of the card's colour around a wide one."""
+    gap = " g" if gaps and segment.width > GAP_FROM else ""
+    return Markup('<rect class="c-{}{}" x="{}" width="{}"/>').format(segment.group, gap, *edges(segment))
+
+
+def bar(segments: list[Segment], label: str, *, open_end: bool = False) -> Markup:
+    """A stacked bar. open_end: dashes at its end say that something is missing there."""
+    body = Markup("").join(rect(segment) for segment in segments)
+    end = segments[-1].start + segments[-1].width if segments else 0.0
+    return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(
+        label, body, _open_end(end, 18) if open_end else ""
+    )
+
+
+def _open_end(at: float, height: int) -> Markup:
+    return Markup('<svg x="{}" y="2" width="9" height="{}"><path class="open" d="M1 .5h7M1 {}h7"/></svg>').format(
+        pct(min(at, 99.0)), height - 4, height - 4.5
+    )
+
+
+def mini(segments: list[Segment]) -> Markup:
+    """The small bar in a table cell; the cell's text says the same."""
+    body = Markup("").join(rect(segment, gaps=False) for segment in segments)
+    return Markup('<svg class="mini" width="60" height="8" aria-hidden="true">{}</svg>').format(body)
+
+
+def meter(group: str, filled: float | None, outlined: float | None, label: str) -> Markup:
+    """A filled bar (share of the energy) and over it an outline (share of the count), in per cent of the width."""
+    fill = Markup('<rect class="c-{} edge" width="{}"/>').format(group, f"{filled:.2f}%") if filled else ""
+    line = Markup('<rect class="outline" width="{}"/>').format(f"{outlined:.2f}%") if outlined else ""
+    return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(label, fill, line)
+
+
+def labelled(segments: list[Segment], label: str) -> Markup:
+    """A tall bar with names in its segments, where they fit."""
+    body = Markup("").join(rect(segment) + _inside(segment) for segment in segments)
+    return Markup('<svg class="bar tall" height="42" role="img" aria-label="{}">{}</svg>').format(label, body)
+
+
+def _inside(segment: Segment) -> Markup:
+    """The text in a segment: for every width if it fits on a phone, for wide pages only if it fits there, else none."""
+    width = 14 + 7.4 * max(len(segment.label), len(segment.value) + 1)
+    if not segment.label or segment.width * 6.8 < width:
+        return Markup("")
+    kind = "" if segment.width >= 15 and segment.width * 3.0 >= width else " wide"
+    signs = "".join(letter for mark, letter in LETTERS.items() if segment.marks & mark)
+    raised = Markup('<tspan class="m" dy="-4">{}</tspan>').format(signs) if signs else ""
+    return Markup(
+        '<svg x="{}" overflow="visible"><text class="t-{}{}"><tspan x="8" y="18" class="b">{}</tspan>'
+        '<tspan x="8" y="34">{}</tspan>{}</text></svg>'
+    ).format(pct(segment.start), segment.group, kind, segment.label, segment.value, raised)
+
+
+def wedge(start: float) -> Markup:
+    """The light wedge from the part above constant power to the enlarged bar below it."""
+    return Markup(
+        '<svg class="wedge" width="100%" height="26" viewBox="0 0 100 100" preserveAspectRatio="none" '
+        'aria-hidden="true">'
+        '<path d="M{} 0H100V100H0Z"/></svg>'
+    ).format(f"{start:.3f}")
+
+
+def braces(boundary: float) -> Markup:
+    """Two lines under the enlarged bar: computation up to `boundary` per cent, data movement after it."""
+    warm = Markup('<rect class="warm" width="{}" height="3"/>').format(pct(boundary)) if boundary > 0 else ""
+    cold = Markup('<rect class="cold" x="{}" width="{}" height="3"/>').format(pct(boundary), pct(100 - boundary))
+    return Markup('<svg class="bar braces" height="3" aria-hidden="true">{}{}</svg>').format(
+        warm, cold if boundary < 100 else ""
+    )

@@ -1,0 +1,190 @@
+"""Between the door and the collect room: from what the user asks for to a session that is ready to run."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from eprof.base.errors import UsageError
+from eprof.collect import collector as collectors
+from eprof.collect import process
+from eprof.collect.collector import COUNTERS, ENERGY, PLAIN, TIME, Collector, Place, Request, Step, Tool
+from eprof.collect.session import Session
+from eprof.rundir import directory
+
+if TYPE_CHECKING:
+    from eprof.collect.meters.meter import Meter
+    from eprof.costs import CostTable
+    from eprof.planning.choice import Shopping
+
+# A simulated device has no costs of its own; unless told otherwise it is priced as the board that [FMM] measured.
+SIMULATED_COSTS = "jetson-tk1"
+
+
+class Settings(NamedTuple):
+    """What the user asks for. costs, setting, efficiency, capability: how to price; the rest: how to measure."""
+
+    program: tuple[str, ...]
+    profiler: str = "auto"
+    costs: str | None = None
+    setting: str | None = None
+    efficiency: float | None = None
+    capability: str | None = None
+    kernels: tuple[str, ...] = ()
+    place: str | None = None
+    force: bool = False
+    repeat: int = 1
+    timeout_s: float | None = None
+    launch_skip: int = 0
+    launch_count: int | None = None
+    nvtx: str | None = None
+    time_only: bool = False
+    no_energy: bool = False
+    host_energy: bool = False
+    lock_clocks: bool = False
+    command_line: tuple[str, ...] = ()
+    stdout: int = 1
+
+    @property
+    def request(self) -> Request:
+        """What of it a collector needs to know."""
+        return Request(
+            self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
+            lock_clocks=self.lock_clocks, time_only=self.time_only,
+        )  # fmt: skip
+
+
+class Setup(NamedTuple):
+    """What was found for the settings: a collector, its tool, all that was looked at, and the table if one is named."""
+
+    settings: Settings
+    collector: Collector
+    tool: Tool
+    looked: Sequence[Tool]
+    table: "CostTable | None"
+
+    @property
+    def costs(self) -> str | None:
+        """The cost table to price with; None: the one made for the GPU."""
+        return self.settings.costs or (SIMULATED_COSTS if self.collector.simulated else None)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The measurements, in order, where there is a meter."""
+        settings, kinds = self.settings, self.collector.order(self.settings.request)
+        if settings.time_only:
+            return tuple(one for one in kinds if one in (PLAIN, TIME))
+        return tuple(one for one in kinds if one != ENERGY or not settings.no_energy)
+
+    def plan(self) -> "Shopping":
+        """What to collect. Raises DefinitionError if the GPU's capability is not known."""
+        from eprof.planning.choice import counters_for
+
+        costs = self.table.at(self.settings.setting) if self.table is not None else None
+        return counters_for(self.collector, self.tool, costs, self.settings.capability)
+
+    def steps(self, plan: "Shopping", place: Path) -> list[Step]:
+        """The measurements as they would be run in the run directory `place`."""
+        counters, request = list(plan.counters), self.settings.request
+        kinds = [one for one in self.kinds if one != ENERGY or _meter(self) is not None]
+        return [self.collector.step(what, self.tool, request, Place(place), counters) for what in kinds]
+
+
+def prepare(settings: Settings) -> Setup:
+    """Check everything that can be checked before anything is run.
+
+    Raises CollectError (126, 127: the program; 1: no profiler), CostError, UsageError.
+    """
+    table = _table(settings)
+    path = process.resolve(settings.program[0])
+    collector, tool, looked = collectors.choose(settings.profiler, path)
+    _check_pricing(settings, collector, tool)
+    if settings.time_only and TIME not in collector.kinds:
+        raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
+    if collector.name != "ncu" and settings.lock_clocks:
+        raise UsageError(f"--lock-clocks is done by ncu; {collector.name} cannot.")
+    if collector.name != "ncu" and (settings.launch_skip or settings.launch_count or settings.nvtx):
+        raise UsageError(f"--launch-skip, --launch-count and --nvtx need ncu; {collector.name} cannot choose launches.")
+    return Setup(settings, collector, tool, looked, table)
+
+
+def _table(settings: Settings) -> "CostTable | None":
+    """The cost table that was named, with the setting tried: no long work for nothing."""
+    if settings.costs is None:
+        return None
+    from eprof import costs
+
+    table = costs.load(settings.costs)
+    table.at(settings.setting)
+    return table
+
+
+def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
+    """What the report would refuse is refused before the program runs, as far as the device is known by then.
+
+    Raises CostError, UsageError.
+    """
+    if settings.efficiency is not None:
+        from eprof.energy.simulated import checked_efficiency
+
+        if not collector.simulated:
+            raise UsageError(f"--efficiency is for simulated devices, whose time is modelled; {collector.name} times.")
+        checked_efficiency(settings.efficiency)
+    if settings.setting is None or settings.costs is not None or not (collector.simulated or tool.device):
+        return
+    from eprof import costs
+
+    table = costs.load(SIMULATED_COSTS) if collector.simulated else costs.for_device(tool.device or "")
+    if table is None:
+        raise UsageError(
+            f"--setting {settings.setting} is one of a cost table, and there is none for {tool.device}: name it with "
+            "--costs."
+        )
+    table.at(settings.setting)
+
+
+def session(setup: Setup, show: Callable[[str], None] | None = None) -> Session:
+    """Make the run directory and what will fill it. Raises CollectError if it cannot be made."""
+    settings = setup.settings
+    meter = _meter(setup)
+    name = settings.place or directory.default_name(settings.program[0])
+    home = directory.create(name, settings.force, exact=settings.place is not None)
+    planned: dict[str, Any] = {}
+
+    def plan(_: Path) -> list[str]:
+        if setup.collector.simulated:
+            return []
+        found = setup.plan()
+        planned.update(found.as_data())
+        made.warnings += found.missing
+        return list(found.counters)
+
+    made = Session(
+        collector=setup.collector,
+        tool=setup.tool,
+        request=settings.request,
+        directory=home,
+        plan=plan,
+        show=show,
+        meter=meter,
+        kinds=[one for one in setup.kinds if one != ENERGY or meter is not None],
+        repeat=settings.repeat,
+        timeout_s=settings.timeout_s,
+        stdout=settings.stdout,
+        about={
+            "command_line": list(settings.command_line),
+            "pricing": {"costs": setup.costs, "setting": settings.setting, "efficiency": settings.efficiency},
+            "plan": planned,
+        },
+    )
+    return made
+
+
+def _meter(setup: Setup) -> "Meter | None":
+    if ENERGY not in setup.kinds:
+        return None
+    from eprof.collect.meters import meter
+
+    return meter.find(host=setup.settings.host_energy)[0]
+
+
+__all__ = ["COUNTERS", "SIMULATED_COSTS", "Settings", "Setup", "prepare", "session"]

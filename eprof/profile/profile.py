@@ -1,0 +1,570 @@
+"""`Profile`: what a program did, counted. `Energy`: a profile with prices on it, and its document `eprof.profile/1`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from eprof.base import advice
+from eprof.base.arrays import columns_of, framed, marks_of
+from eprof.base.errors import DefinitionError, LogError, UsageError
+from eprof.base.marks import Mark, names
+from eprof.base.vocabulary import BYTES, COMPUTATION, CONSTANT, COUNTS, DATA, INSTRUCTIONS, PARTS
+from eprof.costs import Charge, Costs, CostTable, for_device
+from eprof.costs import load as load_costs
+from eprof.counting import checks, counters, counts, times
+from eprof.counting.counters import Definition
+from eprof.counting.counts import Counts
+from eprof.energy.attribution import Split, attribute
+from eprof.energy.clocks import Clocks, clocks_of
+from eprof.energy.clocks import priced as priced_at
+from eprof.energy.simulated import model_time
+from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
+from eprof.logs.runs import Measured, Run
+from eprof.profile.grouping import Grouping, merged, parse
+from eprof.profilers.ncu import reader as ncu
+from eprof.profilers.oclgrind import reader as oclgrind
+from eprof.rooflines.work import flops as flops
+from eprof.rooflines.work import intensity as intensity
+from eprof.rows.log import Launches, Log
+
+if TYPE_CHECKING:
+    from eprof.profile.whatif import Answer
+
+SCHEMA = "eprof.profile/1"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known."""
+
+    label: str | None
+    name: str | None
+    index: int | None
+    capability: str | None
+    capability_from: str
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """One device's launches with the definition that reads them."""
+
+    device: Device
+    launches: Launches
+    definition: Definition
+    time_from: str | None
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Counts and times of one program, from one or more logs. `energy` puts prices on it.
+
+    total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
+    """
+
+    title: str
+    logs: tuple[Log, ...]
+    counted: tuple[Counted, ...]
+    warnings: tuple[str, ...] = ()
+    command_line: tuple[str, ...] = ()
+    run: Run | None = None
+    priced_as: Run | None = None
+    clocks: Clocks | None = None
+    total_s: float | None = None
+    _books: dict[str, Counts] = field(default_factory=dict, repr=False)
+
+    def counts(self, books: str = "served") -> Counts:
+        """Instructions by class and bytes by level, (n_kernels, n_classes), in the books "served" or "accessed"."""
+        if books not in self._books:
+            parts = [counts.count(one.launches, one.definition, books) for one in self.counted]
+            self._books[books] = counts.concat(parts)
+        return self._books[books]
+
+    def energy(
+        self, costs: str | CostTable | None = None, setting: str | None = None, efficiency: float | None = None
+    ) -> "Energy":
+        """The profile priced with a cost table (a name, a file or a loaded one) at a DVFS setting ("852/924", MHz).
+
+        Without `costs`, the table that is made for the profiled GPU is taken; if there is none, nothing is priced and
+        every energy is unknown. Without `setting`, it is that nearest to the clocks of the run, if these are known and
+        the table is for this GPU, else the table's default. `efficiency`: the fraction of the peak that kernels on a
+        simulated device are taken to reach (`simulated`). Raises CostError: no such table, no such setting; UsageError:
+        no such efficiency.
+        """
+        if efficiency is not None and all(one.device.label != oclgrind.DEVICE for one in self.counted):
+            raise UsageError("--efficiency is for simulated devices, whose time is modelled; these logs are of a GPU.")
+        if costs is None and self.priced_as is not None:
+            costs, setting = self.priced_as.pricing("costs"), setting or self.priced_as.pricing("setting")
+        if efficiency is None and self.priced_as is not None:
+            efficiency = self.priced_as.pricing("efficiency")
+        table = self._table(costs)
+        if table is None and setting is not None:
+            raise UsageError(f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs.")
+        if table is None:
+            counted = counts.with_accessed(self.counts(), self.counts("accessed"))
+            rows = _rows(counted, _order(counted.kernels, None))
+            return Energy(self, None, rows, None, total_s=self.total_s)
+        priced = self.for_this_gpu(self._at(table, setting), table)
+        counted, time_from, notes, total_s = self._timed(priced, efficiency)
+        split = attribute(counted, priced)
+        order = _order(counted.kernels, split)
+        rows, split = _rows(counted, order), _split_rows(split, order)
+        return Energy(self, priced, rows, split, time_from, tuple(notes), table, total_s=total_s)
+
+    def _timed(self, priced: Costs, efficiency: float | None) -> tuple[Counts, str | None, Sequence[str], float | None]:
+        """The counts with modelled times, what was modelled, notes, and the total time if no kernel's share is known.
+
+        Where every kernel has a time then, the modelled ones are made to add up to what the total leaves for them.
+        """
+        counted = self.counts(priced.books)
+        timed, time_from, notes = model_time(counted, priced, efficiency)
+        if self.total_s is None:
+            return timed, time_from, notes, None
+        if timed.kernels["time_s"].isna().any():
+            return counted, None, notes, self.total_s
+        left_s = self.total_s - float(counted.kernels["time_s"].sum())
+        kernels = times.scaled_to(timed.kernels, counted.kernels["time_s"].isna(), left_s)
+        return replace(timed, kernels=kernels), f"shared out as if {time_from}", notes, None
+
+    def _table(self, costs: str | CostTable | None) -> CostTable | None:
+        if isinstance(costs, CostTable):
+            return costs
+        if costs is not None:
+            return load_costs(costs)
+        tables = {one.device.name: for_device(one.device.name) for one in self.counted if one.device.name}
+        found = {table.name: table for table in tables.values() if table is not None}
+        return next(iter(found.values())) if len(found) == 1 and None not in tables.values() else None
+
+    def _at(self, table: CostTable, setting: str | None) -> Costs:
+        is_for_all = all(one.device.name is not None and table.is_for(one.device.name) for one in self.counted)
+        if setting is not None or self.clocks is None or not is_for_all:
+            return table.at(setting)
+        return priced_at(table, self.clocks)
+
+    def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
+        """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
+        profiled = {one.device.name or "a GPU that the logs do not name" for one in self.counted}
+        others = sorted(name for name in profiled if not table.is_for(name))
+        if not others:
+            return priced
+        note = (
+            f"The costs are those of {table.device}, the counts are from {_list(others)}: "
+            "every energy rests on the assumption that the two cost the same."
+        )
+        return replace(
+            priced,
+            marks=priced.marks | Mark.ASSUMED,
+            constant_marks=priced.constant_marks | Mark.ASSUMED,
+            charges={name: _assumed(charge) for name, charge in priced.charges.items()},
+            notes=(*priced.notes, note),
+        )
+
+    def _repr_html_(self) -> str:
+        return self.energy().to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
+
+
+def _assumed(charge: Charge) -> Charge:
+    return replace(charge, marks=charge.marks | Mark.ASSUMED) if charge.pays else charge
+
+
+def build(
+    logs: Sequence[Log],
+    launches: Launches,
+    *,
+    capability: str | None = None,
+    time: Sequence[str] = (),
+    profiler: str | None = None,
+    warnings: Sequence[str] = (),
+    command_line: Sequence[str] = (),
+    run: Run | None = None,
+    priced_as: Run | None = None,
+) -> Profile:
+    """Count what the launches did, device by device.
+
+    capability: overrides what the device names say ("3.5"). profiler: whose counters they are; None: as their names
+    tell, device by device. time: `--time` values, "SECONDS" or "KERNEL=SECONDS".
+    Raises DefinitionError if a device's capability is not known or has no definition, LogError if there is no kernel.
+    """
+    if launches.kernels.empty:
+        raise LogError("No kernel is left to report on: the logs hold none, or -k/--kernel-name matches none.")
+    launches = times.given(launches, time)
+    labels = [None if pd.isna(label) else str(label) for label in launches.kernels["device"].unique()]
+    counted = [_counted(_of_device(launches, label), label, capability, profiler) for label in labels]
+    shared, total_s = _share(counted, times.total(time), time)
+    return Profile(
+        title=_title(logs),
+        logs=tuple(logs),
+        counted=shared,
+        warnings=tuple(dict.fromkeys([*warnings, *launches.warnings])),
+        command_line=tuple(command_line),
+        run=run,
+        priced_as=priced_as,
+        clocks=None if time else clocks_of(run, logs),
+        total_s=total_s,
+    )
+
+
+def _share(
+    counted: Sequence[Counted], total_s: float | None, specs: Sequence[str]
+) -> tuple[tuple[Counted, ...], float | None]:
+    """Share `total_s` out, if the user gave it; returned too where nothing tells how to.
+
+    Raises UsageError: several devices, as nothing tells whose time it is, or a total that contradicts other times.
+    """
+    if total_s is None:
+        return tuple(counted), None
+    if len(counted) > 1:
+        raise UsageError("--time SECONDS: the logs are of several devices; give --time KERNEL=SECONDS, or a trace.")
+    only = counted[0]
+    launches, how = times.share(only.launches, total_s, specs, only.time_from)
+    said = how or "given by --time for all kernels together"
+    return (replace(only, launches=launches, time_from=said),), (None if how else total_s)
+
+
+def _title(logs: Sequence[Log]) -> str:
+    commands = list(dict.fromkeys(log.command for log in logs if log.command))
+    if len(commands) == 1:
+        return commands[0]
+    if commands:
+        return f"{commands[0]} and {len(commands) - 1} more"
+    return ", ".join(log.path.rpartition("/")[2] for log in logs[:3]) + (" ..." if len(logs) > 3 else "")
+
+
+def _of_device(launches: Launches, label: str | None) -> Launches:
+    device = launches.kernels["device"]
+    mine = device.isna() if label is None else device == label
+    return replace(
+        launches, kernels=launches.kernels[mine], counters=launches.counters[mine], marks=launches.marks[mine]
+    )
+
+
+def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str | None) -> Counted:
+    known = ~np.isnan(launches.counters.to_numpy(dtype=np.float64)).all(axis=0)
+    names = [str(name) for name, is_known in zip(launches.counters.columns, known.tolist(), strict=True) if is_known]
+    profiler = profiler or counters.profiler_of(names)
+    if label == oclgrind.DEVICE:
+        device, profiler = Device(label, label, None, counters.SIMULATED, "simulated device"), "oclgrind"
+        launches = replace(launches, marks=oclgrind.lower_bounds(launches) | np.int8(Mark.SIMULATED))
+    else:
+        device = identify(label, capability, names)
+    definition = counters.find(profiler, device.capability) if device.capability and names else counters.nothing()
+    timed, time_from, warnings = times.recover(launches, definition)
+    found = [*warnings, *checks.check(timed, definition)]
+    return Counted(device, timed, definition, time_from, tuple(found))
+
+
+def identify(label: str | None, capability: str | None, counter_names: Sequence[str]) -> Device:
+    """The device of a log's label. Its capability is told by `capability`, its name, or the counters, in this order.
+
+    Raises DefinitionError, naming the candidates, if it stays open.
+    """
+    name, index = _split_label(label)
+    if capability is not None:
+        return Device(label, name, index, capability, _by_user(name, capability))
+    told = ncu.capability_of_label(label or "")
+    if told is not None:
+        return Device(label, name, index, told, "the log's CC column")
+    by_name = counters.capability_of(name) if name else ()
+    if len(by_name) == 1:
+        return Device(label, name, index, by_name[0], "device name")
+    by_counters = counters.guess_capability(counter_names)
+    if not by_counters:
+        return Device(label, name, index, None, "no counters that would need it")
+    both = [one for one in by_counters if one in by_name] if by_name else list(by_counters)
+    profiler = counters.profiler_of(counter_names)
+    if both and (by_name or len({counters.find(profiler, one).name for one in both}) == 1):
+        return Device(label, name, index, both[0], "counters present")
+    definitions = [one for one in counters.definitions() if one.profiler == profiler]
+    offered = [one for definition in definitions for one in definition.capabilities]
+    may_be = both or [one for one in by_name if one in offered]
+    asked = f"; it may be {_list(may_be, 'or')}" if may_be else ""
+    raise DefinitionError(
+        f"The compute capability of {name or 'the GPU'} is not known{asked}. "
+        f"Say it with --capability (for example --capability {(may_be or offered)[0]})."
+    )
+
+
+def may_be(label: str | None) -> tuple[str | None, ...]:
+    """The compute capabilities that the device of a label may have, as far as its name tells; (None,): any."""
+    told = ncu.capability_of_label(label or "")
+    name, _ = _split_label(label)
+    by_name = counters.capability_of(name) if name else ()
+    return (told,) if told else by_name or (None,)
+
+
+def _by_user(name: str | None, capability: str) -> str:
+    """Where the capability is from, with what the name says instead if the two do not agree."""
+    by_name = counters.capability_of(name) if name else ()
+    against = f", against {_list(by_name, 'or')} by its name" if by_name and capability not in by_name else ""
+    return f"--capability{against}"
+
+
+def _split_label(label: str | None) -> tuple[str | None, int | None]:
+    if label is None:
+        return None, None
+    name, found, index = label.rpartition(" (")
+    if found and index.endswith(")") and index[:-1].isdecimal() and len(index) < 10:
+        return name, int(index[:-1])
+    return label, None
+
+
+def _list(words: Sequence[str], last: str = "and") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Energy:
+    """A profile priced at one setting; kernels with the most energy (else time) come first.
+
+    `costs`, `split` and `table` are None where no cost table is in force. modelled: where the times of simulated
+    kernels come from. questions, grouping: what `asking` and `grouped` added to the document. total_s: the time of all
+    kernels, where it is known of them together only; those without a time took what it leaves of it.
+    """
+
+    profile: Profile
+    costs: Costs | None
+    counts: Counts
+    split: Split | None
+    modelled: str | None = None
+    notes: tuple[str, ...] = ()
+    table: CostTable | None = None
+    questions: tuple[str, ...] = ()
+    grouping: Grouping | None = None
+    total_s: float | None = None
+
+    def __repr__(self) -> str:
+        """What it is about; `to_frame` shows the numbers."""
+        table = f"{self.costs.name} at {self.costs.setting.label}" if self.costs is not None else "no cost table"
+        return f"<Energy of {self.profile.title!r}: {len(self.counts.kernels)} kernels, {table}>"
+
+    def what_if(self, question: str) -> "Answer":
+        """A modelled answer to "pi0=0.5", "setting=612/924,dram=-20%", "race"... (whatif.py). Raises EprofError."""
+        from eprof.profile.whatif import ask
+
+        return ask(self, question)
+
+    def asking(self, *questions: str) -> "Energy":
+        """The same with what-if questions, whose answers stand in its document. Raises EprofError."""
+        for question in questions:
+            self.what_if(question)
+        return replace(self, questions=(*self.questions, *questions))
+
+    def grouped(self, *rules: str) -> "Energy":
+        """The same with its kernels in groups: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx" (grouping.py).
+
+        The last three are for logs that were loaded with `parts`. Raises UsageError.
+        """
+        grouping = parse(rules)
+        if grouping is not None and grouping.by in GROUPED_PARTS and "part" not in self.counts.kernels:
+            raise UsageError(f'To group by {grouping.by}, load the logs with parts="{grouping.by}".')
+        return replace(self, grouping=grouping)
+
+    def whole(self) -> tuple["Energy", np.ndarray]:
+        """The same with the parts (ranks, streams, ranges) of each kernel added up, and where each row went."""
+        if "part" not in self.counts.kernels:
+            return self, np.arange(len(self.counts.kernels))
+        counted, split, codes = merged(self.counts, self.split)
+        order = _order(counted.kernels, split)
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        split = None if split is None else _split_rows(split, order)
+        return replace(self, counts=_rows(counted, order), split=split, grouping=None), place[codes]
+
+    def only(self, places: np.ndarray) -> "Energy":
+        """The energy of some kernels, by their places."""
+        split = _split_rows(self.split, places) if self.split is not None else None
+        counts, total_s = _rows(self.counts, places), self._total_of(places)
+        return replace(self, counts=counts, split=split, grouping=None, questions=(), total_s=total_s)
+
+    def _total_of(self, places: np.ndarray) -> float | None:
+        """What the total leaves to some kernels; not known where one without a time is not among them."""
+        times_s = np.delete(self.counts.kernels["time_s"].to_numpy(dtype=np.float64), places)
+        return None if self.total_s is None or np.isnan(times_s).any() else self.total_s - float(times_s.sum())
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the time of all kernels is known in full: of each of them, or of all together."""
+        kernels = self.counts.kernels
+        lower = (kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.MISSING)) != 0
+        return self.total_s is not None or not bool(lower.any() or kernels["time_s"].isna().any())
+
+    @property
+    def measured(self) -> Measured | None:
+        """What a meter saw while the program ran; None where none was read."""
+        return self.profile.run.measured() if self.profile.run is not None else None
+
+    @property
+    def time_from(self) -> str | None:
+        """Where the times come from, in words; None if they are those of the logs."""
+        found = [one.time_from for one in self.profile.counted] + [self.modelled]
+        return "; ".join(dict.fromkeys(one for one in found if one)) or None
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """Everything the user should know, once each: from the logs, the counts, the checks and the costs."""
+        found = [self._against(self.measured)] if self.measured is not None else []
+        if self.costs is None:
+            found.append(self._no_costs())
+        else:
+            found += [*self.costs.notes, *self._unpriced()]
+        if self.counts.kernels["time_s"].isna().any():
+            found.append(self._no_time())
+        if self.grouping is not None and (unused := self.grouping.unused(self.counts.kernels)):
+            found.append(f"No kernel is in the group {_list(unused, 'or')} of --group.")
+        # What bears on every number stands first: a terminal shows only the first few.
+        for one in self.profile.counted:
+            found += one.warnings
+        return list(dict.fromkeys([*found, *self.notes, *self.counts.warnings, *self.profile.warnings]))
+
+    def _against(self, measured: Measured) -> str:
+        around = "" if measured.spread is None else f", spread {100 * measured.spread:.2g} %"
+        return (
+            f"Measured: {measured.joules:.4g} J a run ({measured.method}, {measured.runs} runs{around}). It may differ "
+            f"from the prediction: {measured.reasons()}."
+        )
+
+    def _no_costs(self) -> str:
+        known = {one.device.name for one in self.profile.counted if one.device.name}
+        whose = f"No cost table is made for {_list(sorted(known))}" if known else "The logs do not name the GPU"
+        return f"{whose}, so no energy is shown; choose one with --costs (`eprof costs` lists them)."
+
+    def _no_time(self) -> str:
+        unknown = int(self.counts.kernels["time_s"].isna().sum())
+        if self.total_s is not None:
+            return (
+                f"--time {self.total_s:g} is the time of all kernels together, and nothing tells how {unknown} of them "
+                "share it: their own time and constant energy are not known; give --time KERNEL=SECONDS, or a trace."
+            )
+        devices = [counted.device for counted in self.profile.counted]
+        known = [(device.capability,) if device.capability else may_be(device.label) for device in devices]
+        ways = advice.commands(advice.TIMES, chain.from_iterable(known))
+        return (
+            f"The time of {unknown} of {len(self.counts.kernels)} kernels is not known, nor is their constant energy; "
+            f"give times along with the log ({ways}), or --time."
+        )
+
+    def _unpriced(self) -> list[str]:
+        """One sentence for the classes that were counted without a price and one for those priced but not counted."""
+        assert self.split is not None
+        costs = self.costs
+        assert costs is not None
+        found: list[str] = []
+        words, number = list(self.counts.table.columns), self.counts.table.to_numpy(dtype=np.float64)
+        some = (~np.isnan(number) & (number != 0)).any(axis=0).tolist()
+        unpriced = [word for word, there in zip(words, some, strict=True) if there and word not in costs.charges]
+        if unpriced:
+            found.append(
+                f"{costs.name} has no price for {_labels(unpriced)}: that energy is missing, totals are lower bounds."
+            )
+        marked = (self.counts.marks.to_numpy(dtype=np.int64) & int(Mark.MISSING)) != 0
+        lost = dict(zip(words, (np.isnan(number) & marked).any(axis=0).tolist(), strict=True))
+        uncounted = [word for word, charge in costs.charges.items() if charge.pays and lost.get(word, False)]
+        if set(uncounted) >= {name for name, charge in costs.charges.items() if charge.pays}:
+            found.append("No instruction and no byte was counted in these logs; totals are lower bounds.")
+        elif uncounted:
+            found.append(
+                f"Not counted here, though {costs.name} prices them: {_labels(uncounted)}; totals are lower bounds."
+            )
+        return found
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row a kernel, largest energy first; columns carry units: `time_s`, `total_j`, `fp64_fma` (instructions)...
+
+        `X` is the count (instructions or bytes), `X_j` its energy; `marks` are words joined by spaces. NaN = not known.
+        """
+        marks = pd.DataFrame({"marks": [" ".join(names(int(mark))) for mark in self._row_marks()]})
+        return pd.concat([self.sums(), marks.set_axis(self.counts.kernels.index), self._cells()], axis=1)
+
+    def sums(self) -> pd.DataFrame:
+        """The start of `to_frame`: what each kernel is, its launches, time, energies, power and intensity."""
+        kernels, split = self.counts.kernels, self.split
+        shown = ["device", "kernel", *(["part"] if "part" in kernels else []), "launches", "time_s"]
+        time_s = kernels["time_s"].to_numpy(dtype=np.float64)
+        columns = dict.fromkeys((f"{part}_j" for part in (*FAMILIES, "total")), np.full(len(kernels), np.nan))
+        if split is not None:
+            parts = (split.computation_j, split.data_j, split.constant_j, split.total_j)
+            columns = {name: part.to_numpy() for name, part in zip(columns, parts, strict=True)}
+        # Energy over a time that is a lower bound would bound the power on neither side.
+        whole = (kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.MISSING)) == 0
+        columns["power_w"] = columns["total_j"] / np.where(whole & (time_s > 0), time_s, np.nan)
+        columns["intensity_flop_per_byte"] = intensity(self.counts.whole).to_numpy()
+        return pd.concat([kernels[shown], framed(list(columns.values()), list(columns), kernels.index)], axis=1)
+
+    def _cells(self) -> pd.DataFrame:
+        """The counts that are listed, and beside each its energy."""
+        found: dict[str, np.ndarray] = dict(zip(self.listed, columns_of(self.counts.table, self.listed).T, strict=True))
+        if self.split is not None:
+            priced = [name for name in self.listed if name in self.split.table]
+            joules = dict(zip(priced, columns_of(self.split.table, priced).T, strict=True))
+            found = {
+                label: values
+                for name, count in found.items()
+                for label, values in ((name, count), (f"{name}_j", joules.get(name)))
+                if values is not None
+            }
+        return framed(list(found.values()), list(found), self.counts.table.index)
+
+    def _row_marks(self) -> pd.Series:
+        return self.split.row_marks if self.split else self.counts.kernels["time_marks"].astype("int64")
+
+    @cached_property
+    def listed(self) -> tuple[str, ...]:
+        """The words that stand in the document: counted in some kernel, or priced but missing."""
+        counted = ~np.isnan(self.counts.table.to_numpy(dtype=np.float64)).all(axis=0)
+        lost = np.bitwise_or.reduce(self.counts.marks.to_numpy(dtype=np.int64), axis=0) & int(Mark.MISSING)
+        charges = self.costs.charges if self.costs else {}
+        return tuple(
+            name
+            for at, name in enumerate(map(str, self.counts.table.columns))
+            if counted[at] or (lost[at] and name in charges and charges[name].pays)
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The profile as the plain data of `docs/profile-json.md`: what is saved, and what every report is made of."""
+        from eprof.profile.document import document
+
+        return document(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
+
+
+def _order(kernels: pd.DataFrame, split: Split | None) -> np.ndarray:
+    """Places of the kernels: most energy first, then most time, then by name; unknown ones last."""
+    keys = kernels[["time_s", "kernel", "device"]].copy()
+    keys["total_j"] = split.total_j if split is not None else np.nan
+    keys["place"] = np.arange(len(keys))
+    by = ["total_j", "time_s", "kernel", "device"]
+    ordered = keys.sort_values(by, ascending=[False, False, True, True], kind="stable")
+    return ordered["place"].to_numpy()
+
+
+def _rows(counted: Counts, order: np.ndarray) -> Counts:
+    parts = {name: getattr(counted, name).iloc[order].reset_index(drop=True) for name in ("kernels", "table", "marks")}
+    return replace(counted, **parts)
+
+
+def _split_rows(split: Split, order: np.ndarray) -> Split:
+    return Split(split.table.iloc[order].reset_index(drop=True), split.marks.iloc[order].reset_index(drop=True))
+
+
+def _labels(words: Sequence[str]) -> str:
+    """The words in the user's terms, all parts of a class named as one: "FP64", "FP32 other", "Integer"."""
+    complete = {part: whole for whole, parts in PARTS.items() if set(parts) <= set(words) for part in (whole, *parts)}
+    return _list(
+        list(dict.fromkeys(complete[word].upper() if word in complete else COUNTS[word].label for word in words))
+    )
+
+
+FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: INSTRUCTIONS, DATA: BYTES, CONSTANT: (CONSTANT,)}
+
+
+def family_marks(split: Split) -> pd.DataFrame:
+    """The marks of each kernel's computation, data and constant energy, and of their total: int, (n_kernels, 4)."""
+    found = [np.bitwise_or.reduce(marks_of(split.marks, members), axis=1) for members in FAMILIES.values()]
+    return framed([*found, np.bitwise_or.reduce(found)], [*FAMILIES, "total"], split.marks.index)

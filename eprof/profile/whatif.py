@@ -1,0 +1,652 @@
+"""What if: another setting or table, less constant power, a power cap, a class for free, fewer bytes. All modelled.
+
+A question is a set of changes, "setting=612/924,dram=-20%", that hold all at once: in whatever order they are written,
+they are made in that of `_ORDER`. Each changes the counts, the prices or the times of a priced profile, which is then
+priced again. How times change is written with each change.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from eprof.base.arrays import Floats, columns_of, known_or_zero, known_sum, marks_of, scaled
+from eprof.base.errors import CostError, EprofError, UsageError
+from eprof.base.marks import Mark, names
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
+from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
+from eprof.counting.counts import Counts
+from eprof.energy.attribution import attribute
+from eprof.energy.simulated import UNDER_THE_ROOF, has_modelled_time
+from eprof.energy.time_model import of_table
+from eprof.profile.grouping import merged
+from eprof.rooflines import flops_of, machines, traffic_of
+
+if TYPE_CHECKING:
+    from eprof.profile.profile import Energy
+
+_SCALED = re.compile(r"([+-]?\d+(?:\.\d+)?)(%?)")
+_WATTS = re.compile(r"(\d+(?:\.\d+)?)\s*[wW]")
+_FREE = "free"
+# First the machine, then what runs on it, then how fast it runs there.
+_COUNTS = "counts"
+_ORDER = ("costs", "setting", _COUNTS, "pi0", "time", "race", "cap")
+_FEWEST = 10  # replicas of a fit that percentiles can be taken of
+_ALIASES = {"integer": "int", "special": "sfu"}
+_HELP = (
+    "write setting=CORE/MEMORY, costs=NAME, pi0=0.5 (or -50%, or 3W), cap=10W (or -50%), time=-10%, race, dram=-20%, "
+    "integer=free"
+)
+SHARE = "each kernel keeps its share of the roofline's speed"
+AT_CLOCKS = "DRAM traffic goes with the memory clock, the rest of the time with the core clock"
+HALVES = "half of the time goes with each clock, a guess: no peak bandwidth is known"
+SAME_TIME = "times stay as they are"
+ROOF_TIME = "a kernel's time changes by as much as the roofline's"
+FASTER = "in proportion to it where a kernel is faster than the roofline of these costs"
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """The counts of some kernels, with the sums that every price needs worked out once.
+
+    together: the kernels whose time is known only as one, if there are some. Arrays "of each time" have an entry for
+    each kernel, and then one for those, as if they were one kernel.
+    """
+
+    counts: Counts
+    together: npt.NDArray[np.bool_] | None = None
+
+    def of_each_time(self, of_kernels: Floats) -> Floats:
+        """Values that add up, of each time: (n_kernels,) -> (n_times,)."""
+        return of_kernels if self.together is None else np.append(of_kernels, of_kernels[self.together].sum())
+
+    @cached_property
+    def sums(self) -> dict[str, tuple[float, int]]:
+        """What is known of each word over all kernels (NaN: nothing), and its marks."""
+        values = self.counts.table.to_numpy(dtype=np.float64)
+        known = ~np.isnan(values)
+        whole = np.where(known.any(axis=0), np.where(known, values, 0.0).sum(axis=0), np.nan)
+        marks = np.bitwise_or.reduce(self.counts.marks.to_numpy(dtype=np.int64), axis=0)
+        pairs = zip(whole.tolist(), marks.tolist(), strict=True)
+        return {str(word): pair for word, pair in zip(self.counts.table.columns, pairs, strict=True)}
+
+    @cached_property
+    def dram_byte(self) -> Floats:
+        """Of each time; NaN where reads or writes are not known."""
+        return self.of_each_time(traffic_of(self.counts.table))
+
+    @cached_property
+    def on_the_roof(self) -> npt.NDArray[np.bool_]:
+        """The times that keep their share of the roofline at other clocks: simulated, or of unknown DRAM bytes."""
+        simulated = self.of_each_time(has_modelled_time(self.counts).astype(np.float64)) > 0
+        return np.asarray(simulated | np.isnan(self.dram_byte))
+
+    @cached_property
+    def under_the_roof(self) -> tuple[Floats, Floats, Floats]:
+        """FP32 flops, FP64 flops and DRAM bytes of each kernel; 0 where not known, as `simulated.roofline_s` has it."""
+        table = self.counts.table
+        known = pd.DataFrame(known_or_zero(table.to_numpy(dtype=np.float64)), columns=table.columns)
+        return flops_of(known, "fp32"), flops_of(known, "fp64"), traffic_of(known)
+
+    def roof_s(self, peaks: Peaks) -> Floats:
+        """The roofline's time, of each time: 0 where nothing is under the roof, NaN where a peak is not known."""
+        single, double, moved = self.under_the_roof
+        work = _seconds(single, peaks.sp_gflops) + _seconds(double, peaks.dp_gflops)
+        roof = np.maximum(work, _seconds(moved, peaks.dram_gb_per_s))
+        if self.together is None:
+            return roof
+        # What is under the roof of some of them only says nothing of the time that all took.
+        return self.of_each_time(np.where(self.together & (self.uncounted | (roof == 0)), np.nan, roof))
+
+    @cached_property
+    def uncounted(self) -> npt.NDArray[np.bool_]:
+        """The kernels of which something under the roof was not counted, or not all of it: their roofline is higher."""
+        marks = marks_of(self.counts.marks, UNDER_THE_ROOF)
+        return np.asarray((marks & int(Mark.MISSING)).any(axis=1))
+
+
+def _seconds(amount: Floats, peak_giga: float | None) -> Floats:
+    if not peak_giga:
+        return np.where(amount > 0, np.nan, 0.0)
+    return amount / (peak_giga * 1e9)
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """A priced profile that may be changed: the counts and times (s, NaN = not known) of its kernels, and its costs.
+
+    time_s: (n_times,), as `Work` has them. time_marks: of all times together.
+    """
+
+    work: Work
+    time_s: Floats
+    time_marks: int
+    costs: Costs
+    table: CostTable | None
+
+    def roof_s(self) -> Floats:
+        """The roofline's time at these costs, of each time."""
+        return self.work.roof_s(self.costs.peaks)
+
+    @property
+    def known_s(self) -> npt.NDArray[np.bool_]:
+        """Which times are known, (n_times,), but for the kernels whose time is in that of all together."""
+        known = ~np.isnan(self.time_s)
+        return known if self.work.together is None else known | np.append(self.work.together, False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A modelled energy. says: the question in words; assumes: what was done about time; change: against the profile.
+
+    Joules and seconds; None = not known. marks carry ESTIMATED: nothing here was measured. comparable: whether the
+    energy lacks nothing that the energy before has; else their difference is no change.
+    """
+
+    question: str
+    says: str
+    assumes: str
+    energy_j: Mapping[str, float | None]
+    time_s: float | None
+    before_j: float | None
+    before_s: float | None
+    marks: Mark
+    comparable: bool = True
+
+    @property
+    def change_j(self) -> float | None:
+        """What is added; below 0 is saved."""
+        after = self.energy_j["total"]
+        if after is None or self.before_j is None or not self.comparable:
+            return None
+        return after - self.before_j
+
+    @property
+    def change_share(self) -> float | None:
+        """The change over the energy before."""
+        return self.change_j / self.before_j if self.change_j is not None and self.before_j else None
+
+    @property
+    def time_share(self) -> float | None:
+        """The change of time over the time before."""
+        if self.time_s is None or not self.before_s or not self.comparable:
+            return None
+        return self.time_s / self.before_s - 1
+
+    def data(self) -> dict[str, Any]:
+        """As plain data (docs/profile-json.md)."""
+        return {
+            "question": self.question,
+            "says": self.says,
+            "assumes": self.assumes,
+            "modelled": True,
+            "energy_j": dict(self.energy_j),
+            "time_s": self.time_s,
+            "change_j": self.change_j,
+            "change_share": self.change_share,
+            "time_share": self.time_share,
+            "marks": names(self.marks),
+        }
+
+
+def ask(energy: "Energy", question: str) -> Answer:
+    """Answer one question. Raises UsageError: not a question, or not of this profile; CostError: no such setting."""
+    parts = [part.strip() for part in question.split(",") if part.strip()]
+    if not parts:
+        raise UsageError(f"--what-if {question!r}: {_HELP}.")
+    start = now = _scenario(energy)
+    says, assumes = [], []
+    steps: dict[str, list[tuple[str, str]]] = {step: [] for step in _ORDER}
+    for part in parts:
+        step, key, value = _parsed(part)
+        steps[step].append((key, value))
+    for step, values in steps.items():
+        before_step = now
+        for key, value in values:
+            now, said, assumed = _CHANGES[step](now, key, value, energy)
+            says.append(said)
+            assumes.append(assumed)
+        if step == _COUNTS:
+            now = replace(now, time_s=_slower(before_step, now.roof_s()))
+    before, after = totals(start), totals(now)
+    # Sums in another order differ in the last digit: what did not change keeps the digits of the report.
+    known_j, known_s = _reported(energy)
+    return Answer(
+        question,
+        "; ".join(says),
+        "; ".join(dict.fromkeys(piece for assumed in assumes for piece in assumed.split("; "))),
+        {part: known_j[part] if joules == before.parts[part] else joules for part, joules in after.parts.items()},
+        known_s if after.time_s == before.time_s else after.time_s,
+        known_j["total"],
+        known_s,
+        after.marks | Mark.ESTIMATED,
+        after.lacks <= before.lacks,
+    )
+
+
+def _reported(energy: "Energy") -> tuple[Mapping[str, float | None], float | None]:
+    """Energies by family and time of all kernels as the report has them."""
+    from eprof.profile.document import energies, time_of
+
+    return energies(energy)[0], time_of(energy)
+
+
+def _parsed(part: str) -> tuple[str, str, str]:
+    """The step of `_ORDER`, the key and the value of a change as it is written. Raises UsageError: it is none."""
+    key, equals, value = (piece.strip() for piece in part.partition("="))
+    if key == "race" and not equals:
+        return key, key, value
+    if equals and key in _ORDER and key not in ("race", _COUNTS):
+        return key, key, value
+    if equals and _words(key):
+        return _COUNTS, key, value
+    raise UsageError(f"--what-if {part}: {_HELP}.")
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Energy by family and time of all kernels; None = not known.
+
+    lacks: the words of which some energy is not known, and the places of the times that are not.
+    """
+
+    parts: Mapping[str, float | None]
+    time_s: float | None
+    marks: Mark
+    lacks: frozenset[str | int]
+
+
+def totals(scenario: Scenario) -> Totals:
+    """Price a scenario as a whole, as `attribute` does it, which is linear: the counts are added up first."""
+    known: dict[str, list[float]] = {COMPUTATION: [], DATA: []}
+    lost, marks = dict.fromkeys(known, False), 0
+    lacks: set[str | int] = set(np.flatnonzero(~scenario.known_s).tolist())
+    marks |= int(Mark.MISSING) if lacks else 0
+    for word, (value, word_marks) in scenario.work.sums.items():
+        family, charge = COUNTS[word].family, scenario.costs.charges.get(word)
+        pays = charge is not None and charge.pays
+        if (pays and word_marks & Mark.MISSING) or (charge is None and value > 0):
+            lacks.add(word)
+            marks |= int(Mark.MISSING)
+        if np.isnan(value) or charge is None:
+            lost[family] |= word in lacks
+        elif not pays:
+            known[family].append(0.0)
+        else:
+            known[family].append(value * charge.pj * 1e-12)
+            marks |= word_marks | (int(charge.marks) if value else 0)
+    parts = {family: _known(known[family], lost[family]) for family in known}
+    time_s = _known(scenario.time_s[~np.isnan(scenario.time_s)].tolist(), False)
+    constant = None if time_s is None else time_s * scenario.costs.constant_power_w
+    marks |= scenario.time_marks | int(scenario.costs.constant_marks)
+    everything = [*known[COMPUTATION], *known[DATA], *([] if constant is None else [constant])]
+    whole = {**parts, CONSTANT: constant, "total": _known(everything, False)}
+    return Totals(whole, time_s, Mark(marks), frozenset(lacks))
+
+
+def _known(values: Sequence[float], lost: bool) -> float | None:
+    """The sum; None where nothing is known, or where all that is known is that some take 0 J."""
+    whole = math.fsum(values)
+    return whole if values and (whole or not lost) else None
+
+
+def _scenario(energy: "Energy") -> Scenario:
+    if energy.costs is None:
+        raise UsageError("What-if prices a profile again, and no cost table is chosen: name one with --costs.")
+    kernels = energy.counts.kernels
+    marks = int(np.bitwise_or.reduce(kernels["time_marks"].to_numpy(dtype=np.int64)))
+    time_s = kernels["time_s"].to_numpy(dtype=np.float64)
+    if energy.total_s is None:
+        return Scenario(Work(energy.counts), time_s, marks, energy.costs, energy.table)
+    together = np.isnan(time_s)
+    time_s = np.append(time_s, energy.total_s - time_s[~together].sum())
+    return Scenario(Work(energy.counts, together), time_s, marks & ~int(Mark.MISSING), energy.costs, energy.table)
+
+
+_Changed = tuple[Scenario, str, str]
+
+
+def race(now: Scenario, *_: object) -> _Changed:
+    """Racing to finish: every kernel takes the roofline's time; one whose roofline is not known, or that is faster than
+    it, keeps its own.
+    """
+    says = "every kernel races to finish at the roofline's time"
+    roof, known = now.roof_s(), ~now.work.uncounted
+    if now.work.together is not None:
+        known = np.append(known, True)
+    faster = np.where(known & (roof > 0), np.minimum(now.time_s, roof), now.time_s)
+    return replace(now, time_s=faster), says, "every kernel can be as fast as the roofline"
+
+
+def at_setting(now: Scenario, setting: str) -> Scenario:
+    """Another DVFS setting of the same table, with the times of `time_model` there, as `eprof tune` has them."""
+    assert now.table is not None
+    priced = now.table.at(setting)
+    marks = now.costs.marks & Mark.ASSUMED
+    other = replace(now, costs=replace(priced, charges=_with(priced.charges, marks), marks=priced.marks | marks))
+    return replace(other, time_s=_times_at(now, other))
+
+
+def _times_at(now: Scenario, other: Scenario) -> Floats:
+    """Times in s at another setting. T' = T T_roof'/T_roof where T is the roofline's, of simulated kernels, and where
+    DRAM bytes are not known; NaN without a roofline.
+    """
+    assert now.table is not None
+    here, there, traffic = now.costs.setting, other.costs.setting, now.work.dram_byte
+    if (here.core_mhz, here.memory_mhz) == (there.core_mhz, there.memory_mhz):
+        return now.time_s
+    roofed = now.work.on_the_roof
+    kept = _kept_share(now, other) if roofed.any() else now.time_s
+    if here.core_mhz is None or here.memory_mhz is None or there.core_mhz is None or there.memory_mhz is None:
+        return kept
+    clocks = (here.core_mhz, here.memory_mhz), (there.core_mhz, there.memory_mhz)
+    return np.where(roofed, kept, of_table(now.table).at(now.time_s, np.nan_to_num(traffic), *clocks))
+
+
+def _kept_share(now: Scenario, other: Scenario) -> Floats:
+    """Times in s if each kernel keeps its share of the roofline's speed; NaN without a roofline."""
+    roof = now.roof_s()
+    return now.time_s * (other.roof_s() / np.where(roof > 0, roof, np.nan))
+
+
+def _assumed(now: Scenario) -> str:
+    """What is taken for granted about times at other settings."""
+    roofed, told = now.work.on_the_roof, now.table is not None and of_table(now.table).byte_per_cycle is not None
+    clocked = AT_CLOCKS if told else HALVES
+    if roofed.all():
+        return SHARE
+    return f"{clocked}; where time is simulated or DRAM bytes are not known, {SHARE}" if roofed.any() else clocked
+
+
+def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
+    """Charges that stay assumed if the costs were, for another GPU than the table's."""
+    if not marks:
+        return dict(charges)
+    return {word: replace(one, marks=one.marks | marks) if one.pays else one for word, one in charges.items()}
+
+
+def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
+    if now.table is None or now.costs.peaks == Peaks():
+        raise UsageError(f"--what-if setting={value}: {now.costs.name} tells no peaks, so time there is not known.")
+    other = at_setting(now, value)
+    return other, f"at {other.costs.setting.label} MHz", _assumed(now)
+
+
+def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
+    table = load(value)
+    same_gpu = now.table is not None and (table.path == now.table.path or set(table.devices) & set(now.table.devices))
+    priced = energy.profile.for_this_gpu(_nearest(table, now.costs.setting) if same_gpu else table.at(), table)
+    work = now.work
+    if priced.books != work.counts.books:
+        counts = energy.profile.counts(priced.books)
+        if "part" not in work.counts.kernels:
+            counts = merged(counts, None)[0]
+        work = replace(work, counts=_same_rows(counts, work.counts))
+    other = replace(now, work=work, costs=priced, table=table)
+    says = f"with the costs of {table.name} at {priced.setting.label}"
+    if not same_gpu:
+        return replace(other, time_s=_kept_share(now, other)), f"{says}, as if on that platform", SHARE
+    if priced.setting.label in (now.costs.setting.label, "fixed") or now.costs.setting.core_mhz is None:
+        return other, says, SAME_TIME
+    return replace(other, time_s=_times_at(now, other)), says, _assumed(now)
+
+
+def _nearest(table: CostTable, setting: Setting) -> Costs:
+    """The costs at this setting, if the table knows it; else at its default."""
+    try:
+        return table.at(setting.label)
+    except CostError:
+        return table.at()
+
+
+def _same_rows(counts: Counts, like: Counts) -> Counts:
+    """Counts in the order of others, with their times: the same kernels in other books."""
+    places = {key: at for at, key in enumerate(_keys(counts))}
+    order = [places[key] for key in _keys(like)]
+    parts = {name: getattr(counts, name).iloc[order].reset_index(drop=True) for name in ("table", "marks")}
+    return replace(counts, kernels=like.kernels, **parts)
+
+
+def _keys(counts: Counts) -> list[tuple[str, ...]]:
+    named = [counts.kernels[name].astype(str) for name in ("device", "kernel", "part") if name in counts.kernels]
+    return list(zip(*named, strict=True))
+
+
+def _factor(part: str, value: str) -> float:
+    """0.8 of "0.8", "-20%" or "80%"."""
+    found = _SCALED.fullmatch(value)
+    if not found:
+        raise UsageError(f"--what-if {part}={value}: say a factor such as 0.8, or a change such as -20%.")
+    number, signed = float(found[1]), found[1][0] in "+-"
+    factor = (1 + number / 100 if signed else number / 100) if found[2] else number
+    if signed and not found[2] or factor < 0:
+        raise UsageError(f"--what-if {part}={value}: say a factor of 0 or more such as 0.8, or a change such as -20%.")
+    return factor
+
+
+def _by(factor: float) -> str:
+    """A factor in words: "20 % less"."""
+    if factor == 1:
+        return "as much"
+    return f"{abs(factor - 1) * 100:g} % {'less' if factor < 1 else 'more'}"
+
+
+def _pi0(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+    watts = _WATTS.fullmatch(value)
+    power = float(watts[1]) if watts else now.costs.constant_power_w * _factor(key, value)
+    says = f"constant power of {power:.3g} W instead of {now.costs.constant_power_w:.3g} W"
+    return replace(now, costs=replace(now.costs, constant_power_w=power)), says, SAME_TIME
+
+
+def _cap(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+    """A power cap: a kernel whose power above pi0 would exceed Delta_pi takes (E - pi0 T)/Delta_pi ([T] 4.2)."""
+    usable, says = _usable(now, key, value)
+    above = now.work.of_each_time(known_sum(columns_of(attribute(now.work.counts, now.costs).table, COUNTS)))
+    # A kernel without a time has no power to cap; energy that is not known slows nothing.
+    slowed = np.where(np.isnan(now.time_s), np.nan, np.fmax(now.time_s, above / usable))
+    return replace(now, time_s=slowed), says, "a kernel that would draw more is slowed until it does not"
+
+
+def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
+    """Delta_pi in W of "10W" (in all) or of a factor of the most that the costs allow for."""
+    constant, watts = now.costs.constant_power_w, _WATTS.fullmatch(value)
+    if watts:
+        usable = float(watts[1]) - constant
+        if usable <= 0:
+            raise UsageError(f"--what-if cap={value}: {now.costs.name} draws {constant:.4g} W of constant power alone.")
+        return usable, f"a power cap of {float(watts[1]):g} W"
+    known = machines(now.costs)
+    if not known:
+        raise UsageError(f"--what-if cap={value}: {now.costs.name} tells no peaks; give the cap in watts, cap=100W.")
+    factor, most = _factor(key, value), max(one.peak_power_w - one.constant_power_w for one in known)
+    if factor == 0:
+        raise UsageError("--what-if cap=0: leaves nothing to compute with.")
+    says = f"a power cap of {constant + factor * most:.3g} W, {_by(factor)} than the {most:.3g} W"
+    return factor * most, f"{says} above constant power that the peaks take"
+
+
+def _time(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+    factor = _factor(key, value)
+    return replace(now, time_s=now.time_s * factor), f"{_by(factor)} time", "the counts stay as they are"
+
+
+def _words(key: str) -> list[str]:
+    """The words of the vocabulary that a word, a group or a family stands for: "dram", "int", "data", "l2_read"."""
+    key = _ALIASES.get(key.lower(), key.lower())
+    return [name for name, one in COUNTS.items() if key in (name, one.group, one.family)]
+
+
+def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+    """A class for free, at the same time; or more or less of it: `_slower` then says what time that takes."""
+    words = [name for name in _words(key) if name in now.work.sums]
+    label = _label(key)
+    if value.lower() == _FREE:
+        charges = {
+            name: replace(charge, pj=0.0) if name in words else charge for name, charge in now.costs.charges.items()
+        }
+        return replace(now, costs=replace(now.costs, charges=charges)), f"{label} for free", SAME_TIME
+    factor = _factor(key, value)
+    table = scaled(now.work.counts.table, words, factor)
+    other = replace(now, work=replace(now.work, counts=replace(now.work.counts, table=table)))
+    assumes = ROOF_TIME if not (faster := _flattered(now)) else f"{ROOF_TIME}; {faster}"
+    if COUNTS[words[0]].unit == "instruction":
+        return other, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", assumes
+    says = f"{_by(factor).replace('less', 'fewer')} bytes: {label}"
+    return other, says, f"{assumes}; the bytes are not moved at another level instead"
+
+
+def _slower(now: Scenario, roof_s: Floats) -> Floats:
+    """Times in s, (n_times,), with other counts, for which the roofline's time is `roof_s`: R -> R'.
+
+    T' = T - (R - R'): only what the roofline allows is gained, as nothing tells that the rest of the time is spent on
+    these counts. A kernel that is faster than the roofline of these costs (T < R: another GPU's table, or a time that
+    is not exact) keeps its share of the roofline's speed instead, T' = T R'/R. Both are T' = T - min(T, R) (1 - R'/R):
+    never below 0, and T where the roofline stays. A kernel whose roofline is not known keeps its time.
+    """
+    roof = now.roof_s()
+    left = roof_s / np.where(roof > 0, roof, np.nan)
+    gone = np.minimum(now.time_s, roof) * (1 - left)
+    return np.asarray(now.time_s - np.where(np.isnan(left), 0.0, gone))
+
+
+def _flattered(now: Scenario) -> str:
+    """What is said of kernels that are faster than the roofline; nothing where there are none."""
+    timed = ~np.isnan(now.time_s)
+    faster = int((now.time_s[timed] < now.roof_s()[timed] * (1 - 1e-9)).sum())
+    if not faster:
+        return ""
+    return f"{FASTER} ({faster} of {timed.sum()})"
+
+
+def _label(key: str) -> str:
+    """What a key of a question stands for, in the words of the reports."""
+    name = _ALIASES.get(key.lower(), key.lower())
+    if name in GROUPS:
+        return GROUPS[name]
+    return COUNTS[name].label if name in COUNTS else {DATA: "data movement"}.get(name, name)
+
+
+_CHANGES: Mapping[str, Callable[[Scenario, str, str, "Energy"], _Changed]] = {
+    "costs": _costs,
+    "setting": _setting,
+    _COUNTS: _count,
+    "pi0": _pi0,
+    "time": _time,
+    "race": race,
+    "cap": _cap,
+}
+
+
+def clocks(energy: "Energy") -> dict[str, Any] | None:
+    """Energy and time at every pair of clocks whose voltages the table knows; None if it knows one setting only.
+
+    None too where some time is not known: constant energy that is left out would pass for none. Times are those of
+    `at_setting`. How much rests on them shows the range of the lowest: the same prices with times that follow the core
+    clock alone, or the memory clock alone.
+    """
+    if energy.costs is None or energy.table is None or energy.costs.peaks == Peaks() or not energy.is_timed:
+        return None
+    listed = [one for one in energy.table.settings if one.core_mhz is not None and one.memory_mhz is not None]
+    pairs = [(core, memory) for memory in _levels(listed, 1) for core in _levels(listed, 0)]
+    start = _scenario(energy)
+    found = [row for core, memory in pairs if (row := _clock(start, core, memory)) is not None]
+    known = [row for row in found if row["energy_j"] is not None]
+    if len(known) < 2:
+        return None
+    lowest = min(known, key=lambda row: float(row["energy_j"]))
+    fastest = min(known, key=lambda row: (float(row["time_s"]), float(row["energy_j"])))
+    return {
+        "modelled": True,
+        "assumes": _assumed(start),
+        "marks": names(totals(start).marks | Mark.ESTIMATED),
+        "settings": found,
+        "lowest": {**lowest, "energy_range_j": _range(start, lowest)},
+        "fastest": fastest,
+    }
+
+
+def _levels(settings: Sequence[Setting], domain: int) -> list[float]:
+    """The clocks of one domain in MHz: core ascending, memory with the highest first."""
+    clocks = {(one.core_mhz, one.memory_mhz)[domain] or 0.0 for one in settings}
+    return sorted(clocks, reverse=bool(domain))
+
+
+def _clock(start: Scenario, core: float, memory: float) -> dict[str, Any] | None:
+    try:
+        scenario = at_setting(start, f"{core:g}/{memory:g}")
+    except CostError:
+        return None
+    if not scenario.known_s.all():
+        return None
+    there = totals(scenario)
+    now = start.costs.setting
+    return {
+        "core_mhz": core,
+        "memory_mhz": memory,
+        "energy_j": there.parts["total"],
+        "time_s": there.time_s,
+        "this": (core, memory) == (now.core_mhz, now.memory_mhz),
+    }
+
+
+def _range(start: Scenario, row: Mapping[str, Any]) -> list[float | None]:
+    """Lowest and highest energy at a setting over three readings of its time: the model's, core or memory clock."""
+    there = at_setting(start, f"{row['core_mhz']:g}/{row['memory_mhz']:g}")
+    now, then = start.costs.setting, there.costs.setting
+    energies = [row["energy_j"]]
+    for before, after in ((now.core_mhz, then.core_mhz), (now.memory_mhz, then.memory_mhz)):
+        if before and after:
+            energies.append(totals(replace(there, time_s=start.time_s * (before / after))).parts["total"])
+    known = [one for one in energies if one is not None]
+    return [min(known), max(known)] if known else [None, None]
+
+
+def interval(energy: "Energy") -> dict[str, Any] | None:
+    """How far the energies are known, as far as the fit of the prices goes: 90 % of what its replicas make of them.
+
+    None for a table that was not fitted by `eprof fit`. Neither the error of the model nor that of the counts is in it.
+    A part of which something is missing is a lower bound and has no interval: its upper end would be none.
+    """
+    from eprof.profile.profile import family_marks
+
+    if energy.costs is None or energy.table is None or energy.split is None:
+        return None
+    lower = (family_marks(energy.split) & int(Mark.MISSING)).any()
+    setting = energy.costs.setting
+    replicas = energy.table.replicas(setting.label if setting.core_mhz and setting.memory_mhz else None)
+    if len(replicas) < _FEWEST:
+        return None
+    start = _scenario(energy)
+    made = [totals(replace(start, costs=one)).parts for one in replicas]
+    found: dict[str, Any] = {"share": 0.9, "replicas": len(replicas)}
+    for part in (COMPUTATION, DATA, CONSTANT, "total"):
+        known = [joules for one in made if (joules := one[part]) is not None and not lower[part]]
+        found[part] = [float(one) for one in np.percentile(known, [5, 95])] if known else None
+    return found
+
+
+def usual(energy: "Energy") -> list[Answer]:
+    """The questions that a report asks by itself: those that can be asked of this profile."""
+    found = []
+    for question in ("race", "pi0=-50%", "dram=-20%", f"{_largest_class(energy)}=free", "cap=-50%"):
+        try:
+            found.append(ask(energy, question))
+        except EprofError:
+            continue
+    return [one for one in found if one.change_j]
+
+
+def _largest_class(energy: "Energy") -> str:
+    """The group of instructions that takes most energy."""
+    assert energy.split is not None
+    sums: dict[str, float] = {}
+    for name, one in COUNTS.items():
+        if one.family == COMPUTATION and name in energy.split.table:
+            sums[one.group] = sums.get(one.group, 0.0) + float(energy.split.table[name].sum())
+    return max(sums, key=lambda group: sums[group], default="int")

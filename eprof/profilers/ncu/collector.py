@@ -1,0 +1,208 @@
+"""ncu, Nsight Compute: for NVIDIA GPUs from Volta on. What to collect is told by `counters/ncu`."""
+
+import functools
+import os
+import re
+import shutil
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from eprof.collect import messages
+from eprof.collect.collector import ENERGY, PLAIN, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect.process import Ended
+from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, gpu, has_gpu
+from eprof.profilers.nsys import timing as nsys
+
+_INSTALL = "sudo apt install nsight-compute (Debian, Ubuntu), or install the CUDA toolkit of the driver's version"
+_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute", "/usr/lib/nsight-compute")
+_SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+_CHIPS = {
+    "7.0": "gv100", "7.2": "gv11b", "7.5": "tu102", "8.0": "ga100", "8.6": "ga102", "8.7": "ga10b",
+    "8.9": "ad102", "9.0": "gh100", "10.0": "gb100", "10.3": "gb110", "11.0": "gb10b", "12.0": "gb202", "12.1": "gb20b",
+}  # fmt: skip
+_NO_DRAM = ("7.2", "8.7", "11.0", "12.1")
+_PASSES = {"7.0": "11 or more", "7.2": "11 or more"}
+_DURATION = "gpu__time_duration.sum"
+_PROFILING = '==PROF== Profiling "'
+_ROW = r'(?m)^"(\d+)","(\d+)",'
+_COMPLAINT = r"(?m)^==ERROR== .*"
+# With each value's opcode since some version after 2022.3, which has `values` only, without them.
+_INSTANCES = "--print-metric-instances"
+_DETAILS = rf"{_INSTANCES}(?:(?!\n  --)[\s\S])*?\n +details\n"
+_PER_OPCODE = "_per_opcode"
+
+
+class Ncu(Collector):
+    """NVIDIA's profiler of today."""
+
+    name = "ncu"
+    rank = 20
+    capabilities = (7.0, float("inf"))
+
+    def find(self, program: str = "") -> Tool:
+        """Look for ncu (or nv-nsight-cu-cli, its old name) and a GPU that it knows."""
+        places = os.pathsep.join(_PLACES)
+        names = ("ncu", "nv-nsight-cu-cli")
+        path = next((found for name in names if (found := shutil.which(name) or shutil.which(name, path=places))), None)
+        if path is None:
+            return Tool(self.name, False, "ncu is not installed", remedy=_INSTALL)
+        version = _version(path)
+        if not has_gpu():
+            return Tool(self.name, False, NO_GPU, path, version, GIVE_GPU)
+        device, capability = gpu()
+        if not self.fits(capability):
+            why = f"it does not know {device} (capability {capability}; 7.0 is its first)"
+            return Tool(self.name, False, why, path, version, "use nvprof", device, capability)
+        return Tool(
+            self.name, True, "counts on NVIDIA GPUs from capability 7.0 on", path, version, None, device, capability
+        )
+
+    def order(self, request: Request) -> tuple[str, ...]:
+        """The program alone first where nsys takes the times: nsys writes into standard output."""
+        return self.kinds if nsys.why_not(request) else (PLAIN, *self.kinds)
+
+    def helpers(self) -> tuple[Tool, ...]:
+        """Without nsys the times are ncu's own, of replayed kernels."""
+        return (nsys.find(),)
+
+    def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
+        """The metrics of this GPU's chip, plain and with the suffix of a sum; needs no driver.
+
+        Those with a value for each opcode are offered by their plain names, if this ncu can print such values.
+        """
+        chip = _CHIPS.get(tool.capability or "")
+        path = str(tool.path)
+        text = ask([path, "--query-metrics", *(["--chips", chip] if chip else [])])
+        names = {name for name in re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE) if _PER_OPCODE not in name}
+        if not names:
+            return None
+        return Offer(tool.device, frozenset(names | {f"{name}.sum" for name in names} | _by_opcode(path, wanted)))
+
+    def basic(self, capability: str) -> dict[str, str]:
+        """The smallest set of counters.md 3.1, for a GPU without a definition."""
+        found = {
+            _SASS.format(f"{letter}{kind}"): f"FP{bits} {kind}"
+            for letter, bits in (("d", 64), ("f", 32), ("h", 16))
+            for kind in ("fma", "add", "mul")
+        }
+        found |= {_SASS.format("integer"): "Integer", _SASS.format("conversion"): "Conversions"}
+        for way, word in (("ld", "read"), ("st", "write")):
+            found[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum"] = f"Shared memory {word}"
+            found[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{way}.sum"] = f"L1 {word}"
+        for kind in ("read", "write", "atom", "red"):
+            found[f"lts__t_sectors_op_{kind}.sum"] = "L2"
+        if capability not in _NO_DRAM:
+            middle = "op_" if capability.startswith("12.") else ""
+            found |= {f"dram__bytes_{middle}{word}.sum": f"DRAM {word}" for word in ("read", "write")}
+        found[_DURATION] = "time of a launch under ncu: cold caches, so only a fallback"
+        return found
+
+    def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
+        """A trace of nsys for time, the bare program for energy; counters with clocks left alone and base units."""
+        if what == TIME and nsys.why_not(request) is None:
+            return nsys.step(what, request, place)
+        if what in (PLAIN, TIME, ENERGY):
+            return Step(what, request.program, _alone(what, request))
+        log = place.log(what, ".csv")
+        metrics = list(dict.fromkeys([*(name.partition("[")[0] for name in counters), _DURATION]))
+        command = [
+            str(tool.path), "--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all",
+            "--clock-control", "base" if request.lock_clocks else "none", "--log-file", str(log),
+        ]  # fmt: skip
+        if any("[" in name for name in counters) and _tells_opcodes(str(tool.path)):
+            command += [_INSTANCES, "details"]
+        if request.kernels:
+            command += ["-k", _pattern(request.kernels)]
+        if request.launch_skip:
+            command += ["--launch-skip", str(request.launch_skip)]
+        if request.launch_count:
+            command += ["--launch-count", str(request.launch_count)]
+        if request.nvtx:
+            command += ["--nvtx", "--nvtx-include", request.nvtx]
+        return Step(
+            what,
+            (*command, "--metrics", ",".join(metrics), *request.program),
+            f"{len(metrics)} metrics, each kernel replayed with cold caches until all are counted",
+            logs=(log.name,),
+            passes=_PASSES.get(tool.capability or "", "4 or more"),
+        )
+
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
+        """Ncu ends with 0 even if no kernel ran; the program's own code passes through it.
+
+        Why it did not even start the program stands in standard error; its log then has an exit code of its own.
+        """
+        if step.then is not None:
+            return nsys.judge(step.then, ended, errors)
+        if step.what in (PLAIN, TIME, ENERGY):
+            return Verdict((f"Time: {step.why}.",) if step.what == TIME else ())
+        said = messages.understand([*messages.texts(logs), *re.findall(_COMPLAINT, errors)])
+        sentences = list(said.sentences)
+        if said.unstarted:
+            return Verdict(said.sentences, failed=True, kernels=0, tells_status=False)
+        rows = self.progress(logs) or 0
+        failed = said.fatal or (ended.code == 1 and not rows and said.status is None)
+        if said.no_kernels or (logs and not rows and not failed):
+            sentences.append("No kernel ran on the GPU, or ncu saw none. Does the program use CUDA?")
+        if not logs:
+            sentences.append(messages.no_log(self.name, ended.code, errors))
+        status = said.status if said.status is not None else (0 if failed else None)
+        return Verdict(tuple(sentences), status, failed or not logs, rows if logs else None)
+
+    def progress(self, logs: Sequence[Path]) -> int | None:
+        """Launches that ncu has begun or written; nsys writes at the end only."""
+        texts = messages.texts(logs)
+        return (
+            None
+            if not texts
+            else max(
+                sum(text.count(_PROFILING) for text in texts),
+                len({pair for text in texts for pair in re.findall(_ROW, text)}),
+            )
+        )
+
+
+def _alone(what: str, request: Request) -> str:
+    if what == PLAIN:
+        return "the program alone: its output, and the time of the whole program"
+    if what == ENERGY:
+        return "the program alone, while the meter is read"
+    return f"the program alone, for the time of the whole program: {nsys.why_not(request)}, {nsys.lost(request)}"
+
+
+@functools.cache
+def _options(path: str) -> str:
+    """What ncu prints of its options."""
+    return ask([path, "--help"])
+
+
+def _tells_opcodes(path: str) -> bool:
+    return re.search(_DETAILS, _options(path)) is not None
+
+
+def _by_opcode(path: str, wanted: Collection[str]) -> frozenset[str]:
+    """The metrics with a value for each opcode that ncu can count and print; no chip's list holds them.
+
+    `--list-metrics` repeats a name that ncu knows, and makes a pattern of one that it does not.
+    """
+    names = {name.partition("[")[0] for name in wanted if _PER_OPCODE in name}
+    if not names or not _tells_opcodes(path):
+        return frozenset()
+    text = ask([path, "--list-metrics", "--metrics", ",".join(sorted(names))])
+    return frozenset(names & set(re.findall(r"(?m)^[\s-]*(\w+__\w+)\s*$", text)))
+
+
+def _pattern(kernels: Sequence[str]) -> str:
+    if len(kernels) == 1:
+        return kernels[0]
+    return "regex:" + "|".join(
+        one.removeprefix("regex:") if one.startswith("regex:") else f"^{re.escape(one)}$" for one in kernels
+    )
+
+
+def _version(path: str) -> str | None:
+    found = re.search(r"Version (\d+\.\d+\.\d+)", ask([path, "--version"]))
+    return found[1] if found else None
+
+
+COLLECTOR = Ncu()

@@ -1,0 +1,276 @@
+"""Nsight Compute's page for reading (made without --csv): its tables as rows like those of `ncu --csv`.
+
+    [4711] app@127.0.0.1
+      kernel(float *) (2, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0
+        Section: Command line profiler metrics
+        ------------------- ----------- ------------
+        Metric Name         Metric Unit Metric Value
+        ------------------- ----------- ------------
+        dram__bytes_read.sum      Mbyte         1.05
+
+Up to 2021 the tables had no line of names, and the kernel's line the date instead of grid, device and CC. Summaries
+(`--print-summary`) have `Invocations 3` in the kernel's line and three columns of values; up to 2022 the line is
+`kernel, Block Size 64, Grid Size 2, Device 0, 3 invocations`, once for each section. A cell that is longer than its
+column goes on in the lines below, whose other cells are empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from eprof.profilers.ncu.csv import LONG, SUMMARY, Section
+from eprof.profilers.ncu.long import NAME
+from eprof.profilers.ncu.numbers import unit_of
+
+COLUMNS = {
+    LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC"],
+    SUMMARY: ["Block Size", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC", "Invocations"],
+}
+_METRIC = {
+    LONG: ["Metric Name", "Metric Unit", "Metric Value"],
+    SUMMARY: ["Metric Name", "Metric Unit", "Average"],
+}
+_PROCESS = re.compile(r"\s*\[(\d{1,10})\] (\S.*)@\S+\s*")
+_DEVICE = re.compile(r"\s*Device (\d{1,4})(?:, CC (\d{1,3}\.\d))?\s*")
+_TAIL = re.compile(
+    r"(?: \(\d+, \d+, \d+\)x\(\d+, \d+, \d+\))?(?:, \d{4}-\w{3}-\d\d \d\d:\d\d:\d\d)?"
+    r"((?:, [A-Za-z][A-Za-z ]* [\d.]+)+)\s*$"
+)
+_OLD_SUMMARY = re.compile(
+    r", Block Size (\d{1,9}), Grid Size (\d{1,12})(?:, Device (\d{1,4}))?, (\d{1,12}) invocations\s*$"
+)
+_TOLD = re.compile(r"([A-Za-z][A-Za-z ]*) ([\d.]+)")
+_RULER = re.compile(r"\s*---+(?: ---+){2,}\s*")
+_COLUMN = re.compile(r"---+")
+_HEADER = re.compile(r"\s*Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+Maximum\s+Average)\s*")
+_RULE = re.compile(r"\s*(?:OPT|INF|WRN|ERR) .*|\s*---+ ---+\s*")
+_SECTION = re.compile(r"\s*(?:Section|Table Name) ?: .*")
+_LOOSE = re.compile(r"\s*(\w+__[\w.]+)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
+_NO_VALUE = re.compile(r"[a-z][a-z0-9]*_[a-z0-9_.]+\s*")  # a metric whose value is an empty text
+_COMMENT = re.compile(r"\s*(?://+|#+|\*|>)(?=\s|$)")
+_NEAR = 160  # characters before `, Context` that grid, block and date may take
+_KINDS = {3: LONG, 5: SUMMARY}
+_ATTRIBUTE = "device__attribute_"
+
+
+@dataclass
+class Page:
+    """The tables of the page as lines come. One kernel's line begins a launch, or a kernel of a summary."""
+
+    first_line: int = 0
+    launches: int = 0
+    orphans: int = 0
+    launch: tuple[str, ...] | None = None
+    kind: str = LONG
+    process: tuple[str, str] = ("0", "")
+    processes: int = 0
+    device: tuple[str, str] = ("", "")
+    name: str = ""
+    last: tuple[str, str, str] | None = None
+    more: list[tuple[int, str]] = field(default_factory=list)
+    spans: list[tuple[int, int]] | None = None
+    begun: bool = False
+    advises: bool = False
+    is_scaled: bool = False
+    rows: dict[str, list[tuple[str, ...]]] = field(default_factory=lambda: {LONG: [], SUMMARY: []})
+
+    def feed(self, number: int, text: str) -> bool:
+        """Take a line; whether it is of the page."""
+        if not text.strip():
+            self._end()
+            self.spans, self.advises = None, False
+            return False
+        if _RULER.fullmatch(text):
+            self._ruler(number, text)
+        elif self.spans is not None and (_HEADER.fullmatch(text) or self._row(text) or self._goes_on(text)):
+            self.begun = self.begun or not _HEADER.fullmatch(text)
+        elif self._head(text):
+            self.advises = False
+        else:
+            return self._is_aside(number, text)
+        return True
+
+    def _is_aside(self, number: int, text: str) -> bool:
+        """Whether a line is the title of a section, names of columns, or of the advice that follows a table."""
+        if _HEADER.fullmatch(text):
+            self.first_line = self.first_line or number
+            return True
+        if self.launch is None:
+            return False
+        titled = _SECTION.fullmatch(text) is not None
+        self.advises = not titled and (_RULE.fullmatch(text) is not None or (self.advises and text.startswith("    ")))
+        return titled or self.advises
+
+    def _ruler(self, number: int, text: str) -> None:
+        """A line of dashes: above and below the names of the columns, and below the last row."""
+        self.first_line = self.first_line or number
+        self._end()
+        spans = [found.span() for found in _COLUMN.finditer(text)]
+        self.spans = None if self.begun and self.spans is not None else spans
+        self.begun = self.advises = False
+
+    def _row(self, text: str) -> bool:
+        assert self.spans is not None
+        cells = _cells(text.rstrip(), self.spans)
+        kind = _KINDS.get(len(self.spans))
+        if kind is None:
+            return False
+        if cells is None:
+            start = self.spans[0][0]
+            if _NO_VALUE.fullmatch(text, start) is None or text[:start].strip():
+                return False
+            self._end()
+            return True
+        self._end()
+        self.last = (cells[0], cells[1], cells[-1])
+        return True
+
+    def _goes_on(self, text: str) -> bool:
+        """A line with more of a cell of the row above, and nothing else."""
+        assert self.spans is not None
+        if self.last is None:
+            return False
+        ends = [*(start for start, _ in self.spans[1:]), len(text)]
+        cells = [text[start:end].strip() for (start, _), end in zip(self.spans, ends, strict=True)]
+        filled = [place for place, cell in enumerate(cells) if cell]
+        start = self.spans[0][0]
+        if text[:start].strip() or filled not in ([0], [len(cells) - 1]):
+            return False
+        if filled == [0]:
+            name = "".join([self.last[0], *(cell for place, cell in self.more if place == 0)])
+            if not start or "(" not in name or name.endswith(")"):
+                return False  # not the rest of a label and the name in brackets, but a metric without a value
+        self.more.append((0 if filled == [0] else 2, cells[filled[0]]))
+        return True
+
+    def _end(self) -> None:
+        """The row that was open is whole."""
+        if self.last is None:
+            return
+        name, unit, value = self.last
+        if self.more:
+            name, value = (
+                _joined([self.last[place], *(text for own, text in self.more if own == place)]) for place in (0, 2)
+            )
+            self.more = []
+        kind, self.last = _KINDS[len(self.spans or ())], None
+        if self.launch is not None and kind == self.kind:
+            self.rows[kind].append((*self.launch, name, unit, value))
+            self.is_scaled = self.is_scaled or unit_of(unit).factor != 1
+        elif self.launch is not None or not name.startswith(_ATTRIBUTE):
+            self.orphans += 1
+        elif name == NAME:
+            self.name = value
+
+    def _head(self, text: str) -> bool:
+        """A line that tells the process, the device or the kernel of what follows."""
+        start = text.lstrip()[:7]
+        process = _PROCESS.fullmatch(text) if start.startswith("[") else None
+        if process:
+            self._begin(("", ""))
+            self.process, self.processes = (process[1], process[2]), self.processes + 1
+            return True
+        device = _DEVICE.fullmatch(text) if start == "Device " else None
+        if device:
+            self._begin((device[1], device[2] or ""))
+            return True
+        return self._kernel(text)
+
+    def _begin(self, device: tuple[str, str]) -> None:
+        """A process or a device begins: what follows is of no kernel yet."""
+        self._end()
+        self.device, self.name, self.launch = device, "", None
+
+    def _kernel(self, text: str) -> bool:
+        if text.rstrip().endswith(" invocations"):
+            return self._old_summary(text)
+        place = max(text.rfind(", Context "), text.rfind(", Invocations "))
+        found = _TAIL.search(text, max(0, place - _NEAR)) if place >= 0 else None
+        if not found:
+            return False
+        name, told = text[: found.start()].strip(), dict(_TOLD.findall(found[1]))
+        kind = SUMMARY if "Invocations" in told else LONG
+        if not name or not (kind == SUMMARY or {"Context", "Stream"} <= set(told)):
+            return False
+        device = (told.get("Device", ""), told.get("CC", ""))
+        if kind == SUMMARY and "Device" not in told:
+            device = self.device
+        own = (str(self.launches), *self.process, name, told.get("Stream", ""), *device)
+        self._launch(kind, (*own, told["Invocations"]) if kind == SUMMARY else own)
+        return True
+
+    def _old_summary(self, text: str) -> bool:
+        found = _OLD_SUMMARY.search(text, max(0, len(text) - _NEAR))
+        name = text[: found.start()].strip() if found else ""
+        if not found or not name:
+            return False
+        # The line comes again with each section: the same numbers, the same kernel.
+        one = f"{self.processes}: {found[1]} x {found[2]}"
+        device = self.device if found[3] is None else (found[3], "")
+        self._launch(SUMMARY, (one, *self.process, name, "", *device, found[4]))
+        return True
+
+    def _launch(self, kind: str, launch: tuple[str, ...]) -> None:
+        self._end()
+        self.launch, self.kind = launch, kind
+        self.launches, self.spans = self.launches + 1, None
+        if self.name:
+            self.rows[kind].append((*launch, NAME, "", self.name))
+
+    def take(self, kind: str) -> pa.Table | None:
+        """The rows that came since the last call, as `csv.rows` makes them; None if there are none."""
+        rows = self.rows[kind]
+        if not rows:
+            return None
+        self.rows[kind] = []
+        columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
+        coded = [*(column.dictionary_encode() for column in columns[:-1]), columns[-1]]
+        return pa.table({str(place): column for place, column in enumerate(coded)})
+
+    def end(self) -> None:
+        """No line follows."""
+        self._end()
+
+    def notes(self) -> Iterable[str]:
+        """Sentences for a log that has the page."""
+        if self.is_scaled:
+            yield (
+                "ncu's page for reading rounds scaled numbers to two decimals; "
+                "`--csv --page raw --print-units base` writes them whole"
+            )
+        if self.orphans:
+            what = "1 row is" if self.orphans == 1 else f"{self.orphans} rows are"
+            yield f"{what} below no line of ncu's page that names their kernel, so not read"
+
+    def section(self, kind: str) -> Section:
+        """The header that the rows would have in a CSV."""
+        return Section(kind, [*COLUMNS[kind], *_METRIC[kind]], first_line=self.first_line)
+
+
+def uncommented(text: str) -> str:
+    """A line without the sign of a comment or quotation in front of it; what follows stays where it is."""
+    found = _COMMENT.match(text)
+    return " " * found.end() + text[found.end() :] if found else text
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    """A cell that was broken over lines, in the midst of words too."""
+    whole = [pieces[0]]
+    for before, piece in zip(pieces, pieces[1:], strict=False):
+        whole += [" " if before.endswith((";", ":", ",")) or piece.startswith("(") else "", piece]
+    return "".join(whole)
+
+
+def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
+    """The cells of a row below a line of dashes; None if it does not keep to the columns."""
+    ends = [*(start for start, _ in spans[1:]), max(len(text), spans[-1][1])]
+    gaps = [text[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
+    if text[: spans[0][0]].strip() or any(gap.strip() for gap in gaps):
+        found = _LOOSE.fullmatch(text)  # a name that is longer than the column
+        return [found[1], found[2] or "", found[3]] if found and len(spans) == len(_METRIC[LONG]) else None
+    cells = [text[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
+    return cells if cells[0] and cells[-1] else None

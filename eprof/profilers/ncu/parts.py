@@ -1,0 +1,44 @@
+"""What tells launches of a kernel apart in ncu's tables: the stream, or the NVTX range that the launch was in.
+
+With `--nvtx`, tables of launches have a column "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:
+Msg". A cell holds the thread, then each open range in quotes, the outermost first:
+`1  "<default domain>:step:none:none:none:none:none:none"  "<default domain>:solve:none:none:..." `.
+"""
+
+import re
+from collections.abc import Sequence
+
+from eprof.profilers.ncu.csv import LONG, RAW, Section
+
+OUTSIDE = "(outside of ranges)"
+_PUSH_POP = "Push/Pop_Range"
+_RANGE = re.compile(r'"([^"]+)"')
+_AFTER = 6  # fields that follow the name of a range: type and value of its payload, of its colour, of its message
+
+
+def column_of(section: Section, parts: str | None) -> str | None:
+    """The column of a table of launches that tells the part; None if it has none or none was asked for."""
+    if section.kind not in (LONG, RAW):
+        return None
+    if parts == "stream":
+        return "Stream" if "Stream" in section.columns else None
+    if parts == "nvtx":
+        return next((name for name in section.columns if _PUSH_POP in name), None)
+    return None
+
+
+def labels(section: Section, cells: Sequence[str | None]) -> list[str | None]:
+    """The part that each cell tells; None for a stream that is not told."""
+    if section.part == "Stream":
+        return [cell.strip() or None if cell else None for cell in cells]
+    known: dict[str, str] = {}
+    return [known.setdefault(cell or "", innermost(cell or "")) for cell in cells]
+
+
+def innermost(cell: str) -> str:
+    """The name of the innermost push/pop range that a cell tells."""
+    ranges = _RANGE.findall(cell)
+    if not ranges:
+        return OUTSIDE
+    fields = str(ranges[-1]).partition(":")[2].rsplit(":", _AFTER)
+    return fields[0].strip() or str(ranges[-1])

@@ -1,0 +1,214 @@
+"""Report files of Nsight Compute (`.ncu-rep`), through NVIDIA's own reader, the package `ncu-report` (an extra)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+import numpy as np
+
+from eprof.base.errors import LogError
+from eprof.profilers.ncu import derived, instances
+from eprof.profilers.ncu import report_blocks as ncu_report_blocks
+from eprof.profilers.ncu.long import NAME, Part, labels
+from eprof.profilers.ncu.messages import IMPORT
+from eprof.profilers.ncu.numbers import Array, kind_of, unit_of
+from eprof.profilers.ncu.reader import SLOWED, not_known
+from eprof.profilers.ncu.report_blocks import MAGIC, Shape
+from eprof.profilers.ncu.tables import tables_of
+from eprof.rows import packing
+from eprof.rows.cells import is_wrong
+from eprof.rows.log import COUNT, Log
+from eprof.rows.stream import Source, unpacked
+
+__all__ = ["MAGIC", "read"]
+KIND = "ncu-report"
+_CHUNK = 8 << 20
+_DEVICE = "launch__device_id"
+_VERSION = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
+_NEEDS = (
+    "this is a report file of Nsight Compute, which NVIDIA's package ncu-report reads: pip install 'eprof[ncu]'; or "
+    f"make a CSV of it with `{IMPORT}`"
+)
+
+
+def read(source: Source, keep: Container[str] | None) -> Log:
+    """Read a report. keep: the counters to hold, by name; None for all.
+
+    Raises LogError, one sentence: the package is missing, the file is cut off, damaged, newer than the package, or has
+    no launches.
+    """
+    with _file(source) as handle:
+        shape = ncu_report_blocks.shape(source.path, handle)
+        if not shape.results:
+            raise LogError(
+                f"{source.path}: the report holds no profiled kernel; see that the program launches kernels on the "
+                "GPU, that the filters (-k, -s, -c, --nvtx) let some through, and give ncu `--target-processes all`"
+            )
+        actions = _actions(source.path, handle.name, shape)
+        try:
+            part, notes = _part(actions, _pids(shape), keep)
+        except (TypeError, ValueError, RuntimeError) as err:  # of names and values that are none
+            raise LogError(f"{source.path}: the report file is damaged ({err}); copy the file again") from err
+    if not np.isnan(part.rows["time_s"]).all():
+        notes = [SLOWED, *notes]
+    return Log(
+        path=source.path,
+        format=KIND,
+        lines=0,
+        skipped_lines=0,
+        sha256=source.sha256,
+        size_bytes=source.size_bytes,
+        tables=tuple(tables_of([part])),
+        notes=(*source.notes, *notes, *not_known([part])),
+        command=shape.program,
+        processes=max(1, len(set(shape.pids))),
+        clocks=part.clocks,
+    )
+
+
+@contextmanager
+def _file(source: Source) -> Iterator[IO[bytes]]:
+    """The report as a file of its own, for NVIDIA's reader wants a name; a packed one is unpacked for a while."""
+    chunks: Iterator[bytes] = source.chunks(_CHUNK)
+    if packing.kind(source.head) is None:
+        for _ in chunks:  # for the hash
+            pass
+        yield source.handle
+        return
+    with tempfile.NamedTemporaryFile(suffix=".ncu-rep") as whole:
+        for piece in unpacked(source, chunks, _CHUNK):
+            whole.write(piece)
+        whole.flush()
+        yield whole.file
+
+
+def _actions(path: str, name: str, shape: Shape) -> list[Any]:
+    """What NVIDIA's reader makes of the launches. Raises LogError if it is not there, or does not see all of them."""
+    try:
+        import ncu_report
+    except ImportError as err:
+        raise LogError(f"{path}: {_NEEDS}" + ("" if isinstance(err, ModuleNotFoundError) else f" ({err})")) from err
+    try:
+        context = ncu_report.load_report(name)
+        # A launch that it cannot parse comes without name or metrics, and without a word.
+        actions = [action for one in context for action in one if action.name() and action.metric_names()]
+    except Exception as err:  # whatever a foreign library makes of foreign bytes
+        raise LogError(f"{path}: NVIDIA's package ncu-report cannot read the report ({err}); {_mend(shape)}") from err
+    if len(actions) != shape.results:
+        raise LogError(
+            f"{path}: NVIDIA's package ncu-report {context.get_version()} reads {len(actions)} of the {shape.results} "
+            f"launches in this report{f' of ncu {shape.build}' if shape.build else ''}, so it is newer than the "
+            f"package, or damaged; {_mend(shape)}"
+        )
+    return actions
+
+
+def _mend(shape: Shape) -> str:
+    by = f" {shape.build}" if shape.build else ""
+    return f"pip install --upgrade ncu-report, or make a CSV of it with the ncu{by} that wrote it: `{IMPORT}`"
+
+
+def _pids(shape: Shape) -> list[str]:
+    """The process of each action; ranges do not tell theirs apart."""
+    return [str(one) for one in shape.pids] if not shape.ranges else ["0"] * shape.results
+
+
+def _part(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | None) -> tuple[Part, list[str]]:
+    """A row a launch, a column a metric."""
+    names = [tuple(action.metric_names()) for action in actions]
+    every = list(dict.fromkeys(name for own in names for name in own))
+    chosen = [name for name in every if derived.is_read(name, keep)]
+    data, units, missing = _cells(actions, names, chosen)
+    launches, devices = np.ones(len(actions), dtype=np.int64), _devices(actions)
+    time_s = derived.seconds(data, launches)
+    clocks = derived.clocks(data, devices, time_s, launches)
+    data |= derived.totals(data, time_s, launches, keep)
+    data |= _by_opcode(actions, names, keep)
+    units |= dict.fromkeys((name for name in data if name not in units), COUNT)
+    rows = {
+        "device": devices,
+        "kernel": np.array([_text(action.name(action.NameBase_DEMANGLED)) for action in actions], dtype=object),
+        "process": np.array(pids, dtype=object),
+        "launches": launches,
+        "time_s": time_s,
+    }
+    units = {name: kind for name, kind in units.items() if keep is None or name in keep}
+    notes = [_missing_note(missing)] if missing and keep is not None else []
+    return Part(KIND, rows, {name: data[name] for name in units}, units, every, clocks=clocks), notes
+
+
+def _cells(
+    actions: Sequence[Any], names: Sequence[tuple[str, ...]], chosen: Sequence[str]
+) -> tuple[dict[str, Array], dict[str, str], dict[str, int]]:
+    """Values of metrics, a number a launch; their kinds; and how many launches have a metric without a number."""
+    data = {name: np.full(len(actions), np.nan) for name in chosen}
+    units: dict[str, str] = {}
+    missing: dict[str, int] = {}
+    for row, (action, own) in enumerate(zip(actions, names, strict=True)):
+        known = set(own)
+        for name in chosen:
+            if name not in known:
+                continue
+            metric = action.metric_by_name(name)
+            unit = unit_of(metric.unit())
+            units.setdefault(name, kind_of(name, unit))
+            value = _number(metric) * unit.factor
+            data[name][row] = value
+            if np.isnan(value):
+                missing[name] = missing.get(name, 0) + 1
+    return {name: data[name] for name in units}, units, missing
+
+
+def _number(metric: Any) -> float:
+    """A metric's value; NaN where it has none, or a text."""
+    value = metric.value() if metric.has_value() else None
+    if not isinstance(value, int | float) or not np.isfinite(value) or is_wrong(value):
+        return float("nan")
+    return float(value)
+
+
+def _by_opcode(
+    actions: Sequence[Any], names: Sequence[tuple[str, ...]], keep: Container[str] | None
+) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    metrics = dict.fromkeys(name for own in names for name in own if instances.PER_OPCODE.fullmatch(name))
+    for name in metrics:
+        there = [
+            action.metric_by_name(name) if name in own else None for action, own in zip(actions, names, strict=True)
+        ]
+        told = [None if metric is None else _instances(metric) for metric in there]
+        total = np.array([np.nan if metric is None else _number(metric) for metric in there])
+        found |= instances.columns(name, told, total, keep)
+    return found
+
+
+def _instances(metric: Any) -> Mapping[str, float] | None:
+    """The value of each opcode; None if the instances have no names."""
+    if not metric.has_correlation_ids():
+        return None
+    names = metric.correlation_ids()
+    return {str(names.as_string(place)): float(metric.as_double(place)) for place in range(metric.num_instances())}
+
+
+def _devices(actions: Sequence[Any]) -> Array:
+    def words(name: str) -> list[str | None]:
+        metrics = [action.metric_by_name(name) for action in actions]
+        values = [metric.value() if metric is not None and metric.has_value() else None for metric in metrics]
+        return [None if one is None else str(int(one)) if isinstance(one, float) else _text(one) for one in values]
+
+    major, minor = (words(name) for name in _VERSION)
+    capabilities = [f"{a}.{b}" if a and b else None for a, b in zip(major, minor, strict=True)]
+    return labels(words(_DEVICE), capabilities, words(NAME))
+
+
+def _text(value: object) -> str:
+    """A name without the NULs that Windows leaves at its end."""
+    return str(value).replace("\0", "")
+
+
+def _missing_note(missing: Mapping[str, int]) -> str:
+    some = ", ".join(f"{name} ({number})" for name, number in list(missing.items())[:12])
+    return f"metrics without a number, by metric: {some}{' and more' if len(missing) > 12 else ''}; these are not known"

@@ -1,0 +1,98 @@
+"""`nsys stats --format json`: arrays of objects, a row of a table each, between lines of what nsys says."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from eprof.base.errors import LogError
+from eprof.profilers.nsys.summary import COMMAND, KIND, Nsys, Shape, shape_of
+from eprof.rows.log import Log
+from eprof.rows.stream import Source
+
+# The first columns of the tables that tell times of kernels, and of those that come before them in a log.
+_SIGN = re.compile(rb'[{,]\s*"(?:Time ?\(%\)|Total Time ?\(\w+\)|Duration ?\(\w+\)|QCount|KAvg ?\(\w+\))"\s*:')
+_OBJECT = re.compile(r'\{\s*"')  # never inside of a string: quotes are escaped there
+_LONGEST = 4 << 20  # characters of an object
+_DECODER = json.JSONDecoder()
+
+
+def is_in(block: bytes) -> bool:
+    """Whether a block holds a row of nsys as JSON."""
+    return _SIGN.search(block) is not None
+
+
+def read(source: Source, blocks: Iterator[bytes], *_: object) -> Log:
+    """Read the tables of nsys, which hold no counters to choose among.
+
+    Raises LogError, one sentence, if none tells the times of kernels, or if the last is cut off.
+    """
+    nsys = Nsys()
+    shapes: dict[tuple[str, ...], Shape | None] = {}
+    skipped, example, lines = 0, "", 0
+    text, is_closed = "", True
+    for block in blocks:
+        lines += block.count(b"\n")
+        text += block.decode("utf-8", "replace")
+        rows, text = _rows(text)
+        is_closed = _is_closed(text, is_closed and not rows)
+        for row in rows:
+            columns = tuple(row)
+            if columns not in shapes:
+                shapes[columns] = shape_of(columns)
+            shape = shapes[columns]
+            if shape is None:
+                nsys.foreign = nsys.foreign or lines
+            elif not nsys.row(shape, [_cell(value) for value in row.values()]):
+                skipped, example = skipped + 1, example or json.dumps(row)[:80]
+    if not is_closed:
+        raise LogError(f"{source.path}: the JSON is cut off or damaged behind line {lines}; write it again with nsys")
+    if not nsys.kernels:
+        why = nsys.why_no_table() or f"no row of nsys tells a kernel; make a table with `{COMMAND} > times.csv`"
+        raise LogError(f"{source.path}: {why}")
+    notes = [*source.notes, *nsys.notes()]
+    if skipped:
+        what = "1 row has" if skipped == 1 else f"{skipped} rows have"
+        notes.append(f"{what} no readable time or number of launches and is skipped, for example: {example}")
+    return Log(
+        path=source.path,
+        format=KIND,
+        lines=lines,
+        skipped_lines=skipped,
+        sha256=source.sha256,
+        size_bytes=source.size_bytes,
+        tables=(nsys.table(),),
+        notes=tuple(notes),
+        example_skipped=example or None,
+    )
+
+
+def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
+    """The whole objects in a text, and what stands behind them: a row that is not whole yet, or the end of an array."""
+    found: list[dict[str, Any]] = []
+    place = 0
+    start = _OBJECT.search(text)
+    while start is not None:
+        place = start.start()
+        end = start.end()
+        try:
+            row, place = _DECODER.raw_decode(text, place)
+            found.append(row)
+            start = _OBJECT.search(text, place)
+        except (ValueError, RecursionError):
+            # With another row behind it, this is none, but words of a program.
+            start = _OBJECT.search(text, end)
+    rest = text[place:]
+    return found, rest if len(rest) <= _LONGEST else ""
+
+
+def _is_closed(rest: str, before: bool) -> bool:
+    """Whether no array is open behind the last whole row. before: the same before `rest`, if no row came since."""
+    if "]" in rest.partition("{")[0]:
+        return True
+    return before and _OBJECT.search(rest) is None
+
+
+def _cell(value: object) -> str:
+    """A value as the CSV would have it."""
+    return "" if value is None else str(value)

@@ -1,0 +1,254 @@
+"""Times of kernels from `nsys stats`, as CSV or as text: exact totals, no counters; a trace tells the device too.
+
+Numbers of the text form are grouped as the user's locale says: `numbers`. The JSON form is read by `json`,
+the database that `nsys` makes of a report by `sqlite`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from eprof.profilers.nsys.numbers import Numbers
+from eprof.rows.header import split
+from eprof.rows.log import Table, categories, framed, name_column
+
+KIND = "nsys-summary"
+OF_LAUNCHES = "nsys-trace"
+DATABASE = "nsys-sqlite"
+COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"
+# The tables that tell the times of kernels, the best first: a log may have several of the same run.
+TRACE, KERNELS, BY_GRID, ALL, LAUNCHED = (
+    "cuda_gpu_trace",
+    "cuda_gpu_kern_sum",
+    "cuda_gpu_kern_gb_sum",
+    "cuda_gpu_sum",
+    "cuda_kern_exec_sum",
+)
+_BEST = (TRACE, KERNELS, BY_GRID, ALL, LAUNCHED)
+_UNIT = r" ?\((ns|nsec|us|usec|ms|msec|s|sec)\)"
+_TOTAL = re.compile(f"Total Time{_UNIT}")
+_AVERAGE = re.compile(f"KAvg{_UNIT}")
+_DURATION = re.compile(f"Duration{_UNIT}")
+_SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_PERHAPS = re.compile(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
+_TEXT = re.compile(
+    r"\s*(?:Time ?\(%\)\s+Total Time \([a-z]+\)\s+\S.*|(?:PID\s+TID\s+DevId\s+)?Count\s+QCount\s.*"
+    r"|Start \([a-z]+\)\s+Duration \([a-z]+\)\s+CorrId\s.*)"
+)
+_OTHERS = re.compile(r"\s*(?:Time ?\(%\)\s+)?Total(?: Time)?(?: \(.*\))?\s+(?:Num Calls|Operations|Count)\s")
+_RULER = re.compile(r"\s*-+(?:  ?-+)+\s*")
+_COLUMN = re.compile(r"-+")
+_ASIDE = re.compile(
+    r"\s*(?:(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)"
+    r"|\[\d/\d\] Executing '\w+' stats report|\*\* .*\(\w+\):\s*$)"
+)
+_WORDS = re.compile(r"[ \t]+")
+_ENGLISH = Numbers(".")  # of CSV and JSON, whatever the locale
+_MOST_LAUNCHES = 10**12
+_CUT = "…"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table: which columns tell the kernel, its launches (None: one a row) and its time. spans: of the text form."""
+
+    kind: str
+    columns: tuple[str, ...]
+    name: str
+    time: str
+    launches: str | None
+    spans: tuple[tuple[int, int], ...] | None = None
+
+    @property
+    def unit(self) -> str:
+        """The unit of the time: "ns", "us", "ms" or "s"."""
+        return self.time.rpartition("(")[2].rstrip(")").removesuffix("ec")
+
+    @property
+    def scale(self) -> float:
+        """Seconds in the unit of the time."""
+        return _SCALE[self.unit]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the time can have no decimals: nanoseconds that are no average."""
+        return self.unit == "ns" and self.kind != LAUNCHED
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Launches of a kernel and the seconds that they took together (NaN: not known). part: their stream, if asked."""
+
+    name: str
+    device: str | None
+    launches: int
+    time_s: float
+    part: str | None = None
+
+
+def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> Shape | None:
+    """The table that these columns make; None if it does not tell the times of kernels."""
+    own = set(names)
+    total, average, duration = (
+        next((name for name in names if one.fullmatch(name)), "") for one in (_TOTAL, _AVERAGE, _DURATION)
+    )
+    kept = (tuple(names), None if spans is None else tuple(spans))
+    if total and "Instances" in own and {"Category", "Operation"} <= own:
+        return Shape(ALL, kept[0], "Operation", total, "Instances", kept[1])
+    if total and {"Instances", "Name"} <= own:
+        return Shape(BY_GRID if "GridXYZ" in own else KERNELS, kept[0], "Name", total, "Instances", kept[1])
+    if average and {"Count", "Kernel Name"} <= own:
+        return Shape(LAUNCHED, kept[0], "Kernel Name", average, "Count", kept[1])
+    if duration and {"CorrId", "Name"} <= own:
+        return Shape(TRACE, kept[0], "Name", duration, None, kept[1])
+    return None
+
+
+@dataclass
+class Nsys:
+    """The tables of `nsys stats` as lines come. found: kind of table -> (kernel, device) -> launches, seconds."""
+
+    found: dict[str, dict[tuple[str, str | None], list[float]]] = field(default_factory=dict)
+    shape: Shape | None = None
+    heading: str | None = None
+    numbers: Numbers = field(default_factory=Numbers)
+    others: int = 0
+    text: int | None = None
+    foreign: int | None = None
+
+    def feed(self, number: int, line: str) -> bool:
+        """Take a line; whether it was of use."""
+        if not line.strip():
+            self.shape = self.heading = None
+            return True
+        if _PERHAPS.match(line):
+            self._header(number, [name.strip() for name in split(line)])
+            return True
+        if _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
+            self.heading, self.shape, self.text = line, None, self.text or number
+            return True
+        if self.heading is not None and _RULER.fullmatch(line):
+            self._ruler(number, self.heading, [one.span() for one in _COLUMN.finditer(line)])
+            return True
+        if self.shape is None:
+            return self.heading is not None or _ASIDE.match(line) is not None
+        if not self.shape.spans:
+            return self.row(self.shape, split(line))
+        fields = _below(line, self.shape.spans)
+        if fields is None and self.numbers.has_blanks:
+            return False  # where numbers hold blanks, words do not tell the columns
+        return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
+
+    def _header(self, number: int, names: Sequence[str]) -> None:
+        self.shape, self.heading = shape_of(names), None
+        if self.shape is None:
+            self.foreign, self.heading = self.foreign or number, ""
+
+    def _ruler(self, number: int, heading: str, spans: Sequence[tuple[int, int]]) -> None:
+        """Below the names of the columns of a text table, a line of dashes tells where they are."""
+        ends = [*(start for start, _ in spans[1:]), max(len(heading), spans[-1][1])]
+        self.shape = shape_of([heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)], spans)
+        if self.shape is None:
+            self.foreign = self.foreign or number
+        else:
+            self.heading = None
+
+    def row(self, shape: Shape, fields: Sequence[str]) -> bool:
+        """Take a row of a table; whether its time and its launches are numbers."""
+        if len(fields) != len(shape.columns):
+            return False
+        row = dict(zip(shape.columns, (cell.strip() for cell in fields), strict=True))
+        numbers, is_text = _ENGLISH, shape.spans is not None
+        if is_text:
+            numbers = self.numbers
+            numbers.look(cell for column, cell in row.items() if column != shape.name)
+        time = numbers.value(row[shape.time], is_text and shape.is_whole)
+        launches = numbers.value(row[shape.launches], is_text) if shape.launches else 1.0
+        if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
+            return False
+        if _is_kernel(row, row[shape.name]):
+            many = launches if shape.kind == LAUNCHED else 1.0
+            self.add(shape, row[shape.name], row.get("Device"), int(launches), time * shape.scale * many)
+        else:
+            self.others += 1
+        return True
+
+    def add(self, shape: Shape, name: str, device: str | None, launches: int, seconds: float) -> None:
+        """Launches of a kernel and the time that they took together."""
+        own = self.found.setdefault(shape.kind, {}).setdefault((name, device or None), [0, 0.0])
+        own[0] += launches
+        own[1] += seconds
+
+    @property
+    def kernels(self) -> list[Timed]:
+        """The kernels, from the best table that there is."""
+        best = next((self.found[kind] for kind in _BEST if kind in self.found), {})
+        return [Timed(name, device, int(many), time_s) for (name, device), (many, time_s) in best.items()]
+
+    def table(self) -> Table:
+        """The times; there must be some."""
+        best = next((kind for kind in _BEST if kind in self.found), "")
+        return table_of(self.kernels, OF_LAUNCHES if best == TRACE else KIND)
+
+    def notes(self) -> Iterable[str]:
+        """Sentences for a log whose times were read."""
+        kinds = [one for one in _BEST if one in self.found]
+        if len(kinds) > 1:
+            yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
+        cut = sum(kernel.name.endswith(_CUT) for kernel in self.kernels)
+        if cut:
+            yield (
+                f"nsys cut {cut} names of kernels off in its text (they end in {_CUT}): kernels alike up to there "
+                f"are added up, and none is found in a log of counters; write whole names with `{COMMAND}`"
+            )
+
+    def why_no_table(self) -> str | None:
+        """One sentence if the log is of nsys; None if it is not."""
+        if self.foreign is not None or self.others:
+            return f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
+        if self.text is not None:
+            return f"the tables of nsys are printed as text (line {self.text}); write them with `{COMMAND} > times.csv`"
+        return None
+
+
+def _is_kernel(row: Mapping[str, str], name: str) -> bool:
+    """Whether a row is of a kernel: no copy, no memset."""
+    return bool(name) and row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
+
+
+def _below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
+    """The fields of a row of text, which stand below the dashes; None if it does not keep to them."""
+    gaps = [line[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
+    if any(gap.strip() for gap in gaps) or line[: spans[0][0]].strip():
+        return None
+    return [line[start:end] for start, end in (*spans[:-1], (spans[-1][0], len(line)))]
+
+
+def table_of(kernels: Sequence[Timed], kind: str) -> Table:
+    """A table of times, a row for each of `kernels`, of which there must be some. kind: its source, best of one run."""
+    names = [kernel.name for kernel in kernels]
+    parts = [kernel.part for kernel in kernels]
+    columns = {
+        "device": _category([kernel.device for kernel in kernels]),
+        "kernel": name_column(names),
+        "run": np.zeros(len(names), dtype=np.int64),
+        "launches": np.array([kernel.launches for kernel in kernels], dtype=np.int64),
+        "time_s": np.array([kernel.time_s for kernel in kernels], dtype=np.float64),
+    }
+    if any(part is not None for part in parts):
+        columns["part"] = _category(parts)
+    rows = framed(columns)
+    return Table(kind, rows, pd.DataFrame(index=rows.index), {})
+
+
+def _category(words: Sequence[str | None]) -> pd.Categorical:
+    """A column of few different words; None is not told."""
+    known = sorted({word for word in words if word is not None})
+    place = {word: number for number, word in enumerate(known)}
+    codes = np.array([-1 if word is None else place[word] for word in words], dtype=np.int64)
+    return pd.Categorical.from_codes(codes, dtype=categories(tuple(known)), validate=False)

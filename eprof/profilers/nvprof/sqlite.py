@@ -1,0 +1,218 @@
+"""SQLite files: of nvprof -o, with kernels, times, and metrics by number (counters/nvprof/numbers.toml), of nsys."""
+
+import sqlite3
+import tempfile
+from collections.abc import Collection, Container
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+
+from eprof.base import resources
+from eprof.base.errors import LogError
+from eprof.base.toml import Document
+from eprof.profilers.nsys import sqlite as nsys_sqlite
+from eprof.profilers.nvprof.store import NO_DEVICE, Store
+from eprof.rows import packing
+from eprof.rows.cells import INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
+from eprof.rows.log import OTHER, PERCENT, Log
+from eprof.rows.pieces import Array, Piece
+from eprof.rows.stream import Source, unpacked
+
+_KIND = "nvprof-sqlite"
+_COUNTED = f"{_KIND}-counted"  # times of kernels that counters slowed down
+_CHUNK = 1 << 20
+_ROWS = 1 << 16  # of a table, that are held as Python's numbers
+_KERNEL_TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL")
+_METRICS = "CUPTI_ACTIVITY_KIND_METRIC"
+_COUNTER_TABLES = (
+    _METRICS,
+    "CUPTI_ACTIVITY_KIND_METRIC_INSTANCE",
+    "CUPTI_ACTIVITY_KIND_EVENT",
+    "CUPTI_ACTIVITY_KIND_EVENT_INSTANCE",
+)
+_FLAGS = {1: OVERFLOW, 2: INVALID}
+_COPY_TABLES = {
+    "CUPTI_ACTIVITY_KIND_MEMCPY": "copies",
+    "CUPTI_ACTIVITY_KIND_MEMCPY2": "copies between devices",
+    "CUPTI_ACTIVITY_KIND_MEMSET": "memsets",
+}
+
+
+def read_sqlite(source: Source, keep: Container[str] | None = None, parts: str | None = None) -> Log:
+    """Read an export whose first bytes are those of a SQLite database, maybe packed with gzip. Raises LogError.
+
+    keep: the counters to hold, by name; None for all. parts: see `logs.read`.
+    """
+    if packing.kind(source.head) is None:
+        for _ in source.chunks(_CHUNK):
+            pass
+        return _read(source, Path(source.path), keep, parts)
+    with tempfile.NamedTemporaryFile(suffix=".nvvp") as whole:
+        for piece in unpacked(source, source.chunks(_CHUNK), _CHUNK):
+            whole.write(piece)
+        if source.notes:
+            raise LogError(f"{source.path}: {source.notes[0].partition(';')[0]}; copy the file again")
+        whole.flush()
+        return _read(source, Path(whole.name), keep, parts)
+
+
+def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | None) -> Log:
+    store = Store({}, keep)
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
+            base.text_factory = lambda text: text.decode("utf-8", "replace")
+            tables = {name for (name,) in base.execute("select name from sqlite_master where type = 'table'")}
+            if nsys_sqlite.is_one(tables):
+                return nsys_sqlite.read(source, base, tables, parts)
+            _check(source, tables)
+            counted = [
+                name
+                for name in _COUNTER_TABLES
+                if name in tables and base.execute(f"select 1 from {name} limit 1").fetchone()
+            ]
+            metrics = _Metrics(base, store) if _METRICS in counted else None
+            for table in (name for name in _KERNEL_TABLES if name in tables):
+                _kernels(base, table, store, _COUNTED if counted else _KIND, metrics)
+            _copies(base, tables, store)
+    except (sqlite3.Error, UnicodeDecodeError) as err:  # the latter from what sqlite3 says of damaged bytes
+        raise LogError(
+            f"{source.path}: the database is damaged or cut off ({err}); export it again with the profiler that made it"
+        ) from err
+    return _log(source, store, counted, metrics)
+
+
+def _check(source: Source, tables: set[str]) -> None:
+    if "StringTable" in tables and tables & set(_KERNEL_TABLES):
+        return
+    raise LogError(f"{source.path}: this database was made neither by nvprof -o nor by nsys; give the profiler's log")
+
+
+class _Metrics:
+    """The metrics of an export that are wanted, a value a metric and launch."""
+
+    def __init__(self, base: sqlite3.Connection, store: Store) -> None:
+        self.store = store
+        self.unknown = 0
+        self._places: dict[object, int] = {}
+        self._cells: dict[str, dict[int, tuple[float, int]]] = {}
+        self._units: dict[str, int] = {}
+        found = base.execute(f"select id, correlationId, value, flags from {_METRICS}")
+        while rows := found.fetchmany(_ROWS):
+            for number, launch, value, flags in rows:
+                self._take(number, launch, value, flags)
+
+    def _take(self, number: object, launch: object, value: object, flags: object) -> None:
+        name, kind = _numbers().get(number, ("", 0))
+        if not name:
+            self.unknown += 1
+        elif not self.store.keeps(name):
+            self.store.leave_out([name])
+        else:
+            place = self._places.setdefault(launch, len(self._places))
+            self._units[name] = kind
+            self._cells.setdefault(name, {})[place] = _value(value, flags, kind)
+
+    def of(self, launches: list[object]) -> dict[str, tuple[Array, int]]:
+        """What a `Piece` holds of these launches, told by their correlation numbers."""
+        places = [self._places.get(launch, -1) for launch in launches]
+        counters = {}
+        for name, cells in self._cells.items():
+            found = [cells.get(place) for place in places]
+            kinds = np.array([kind for _, kind in filter(None, found)], dtype=np.int8)
+            self.store.count_missing(name, kinds)
+            counters[name] = np.array([one[0] if one else np.nan for one in found]), self._units[name]
+        return counters
+
+
+def _value(value: object, flags: object, kind: int) -> tuple[float, int]:
+    """The value of a cell (NaN = none), and its kind or why it has none."""
+    if isinstance(flags, int) and flags in _FLAGS:
+        return float("nan"), _FLAGS[flags]
+    if not isinstance(value, bytes) or len(value) != 8:
+        return float("nan"), UNREADABLE
+    whole = UNITS[kind] not in (PERCENT, OTHER)
+    number = float(int.from_bytes(value, "little")) if whole else float(np.frombuffer(value, "<f8")[0])
+    if whole and is_wrong(number):
+        return float("nan"), WRONG
+    return (number, kind) if 0 <= number < LARGEST else (float("nan"), UNREADABLE)
+
+
+@cache
+def _numbers() -> dict[object, tuple[str, int]]:
+    """The number of a metric -> its name and what its values are, an index into UNITS."""
+    document = Document.read(resources.folder("counters") / "nvprof" / "numbers.toml")
+    return {
+        number: (name, as_cell(OTHER if unit == "ratio" else unit))
+        for unit, metrics in document.data.items()
+        for name, numbers in metrics.items()
+        for number in numbers
+    }
+
+
+def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metrics: _Metrics | None) -> None:
+    """Launches in the order they started; start and end are in ns, and start 0 means that the time is not known."""
+    device_of = _devices(base)
+    found = base.execute(
+        f"select s.value, k.deviceId, k.start, k.end{', k.correlationId' if metrics else ', 0'} from {table} k "
+        "left join StringTable s on s._id_ = k.name order by k.start"
+    )
+    while rows := found.fetchmany(_ROWS):
+        kernel = [store.kernels.code(str(row[0] or "(a kernel without name)")) for row in rows]
+        device = [store.devices.code(device_of[row[1]]) if row[1] in device_of else NO_DEVICE for row in rows]
+        time_s = np.array([_seconds(start, end) for _, _, start, end, _ in rows], np.float64)
+        piece = Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), np.ones(len(rows), np.int64), time_s)
+        if metrics:
+            piece.counters = metrics.of([row[4] for row in rows])
+        store.add(kind, piece)
+
+
+def _seconds(start: object, end: object) -> float:
+    """Between two times in ns; NaN where a cell (of a damaged export) holds none, or no end."""
+    if isinstance(start, int) and isinstance(end, int) and 0 < start <= end:
+        return (end - start) * 1e-9
+    return float("nan")
+
+
+def _devices(base: sqlite3.Connection) -> dict[int, str]:
+    """Device names as nvprof prints them: "Tesla K20c (0)"."""
+    rows = base.execute(
+        "select d.id, s.value from CUPTI_ACTIVITY_KIND_DEVICE d join StringTable s on s._id_ = d.name"
+    ).fetchall()
+    return {number: f"{name} ({number})" for number, name in rows}
+
+
+def _copies(base: sqlite3.Connection, tables: set[str], store: Store) -> None:
+    for table, name in _COPY_TABLES.items():
+        if table in tables:
+            number, time_ns = base.execute(f"select count(*), sum(end - start) from {table}").fetchone()
+            if number:
+                store.count_other(name, number, time_ns * 1e-9 if isinstance(time_ns, int) else 0.0)
+
+
+def _log(source: Source, store: Store, counted: Collection[str], metrics: _Metrics | None) -> Log:
+    notes = []
+    if metrics:
+        notes.append("the export knows metrics by number only; they are named as nvprof 11.8 names them")
+    if set(counted) - {_METRICS} or (metrics and metrics.unknown):
+        notes.append(
+            "the export knows its events, or other counters, by numbers without names, so they are not read; run "
+            f"`nvprof -i {Path(source.path).name} --csv --print-gpu-trace --log-file out.csv` where nvprof is"
+        )
+    if counted:
+        notes.append("its times were taken while counters were collected, which makes kernels run one after another")
+    tables = store.tables()
+    if not tables:
+        raise LogError(f"{source.path}: the export holds no kernels; see that the program launches kernels on the GPU")
+    return Log(
+        path=source.path,
+        format="+".join(table.kind for table in tables),
+        lines=0,
+        skipped_lines=0,
+        sha256=source.sha256,
+        size_bytes=source.size_bytes,
+        tables=tables,
+        notes=(*notes, *store.closing_notes()),
+    )

@@ -1,0 +1,282 @@
+"""nvprof's tables for people, made without --csv: fixed-width text (log-formats section 8)."""
+
+import re
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from eprof.profilers.nvprof.section import DEVICE
+from eprof.profilers.nvprof.store import NO_DEVICE, Store
+from eprof.profilers.nvprof.summary import SummarySection
+from eprof.profilers.nvprof.trace import Usage, add_times, is_kernel, strip_launch_id
+from eprof.profilers.nvprof.wide import CutOffSection
+from eprof.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
+from eprof.rows.header import EVENTS, METRICS, TRACE, WIDE, Header
+from eprof.rows.pieces import Piece
+
+# A program may print very long lines: no pattern here may try the places of one over and over.
+# Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
+_COUNTERS = re.compile(
+    r"\s*+Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Max\s++Avg(\s+Total)?\s*+(Device \".*)?"
+)
+_DEVICE = re.compile(r'\s*+Device "([^"]*+)"(?:\s*+|\s++(Kernel: .*))')
+_KERNEL = re.compile(r"(?= *\t| {4})\s++Kernel: (.*)")
+_INSTANCES = re.compile(r"\[([^\[\]]*+)\]")
+_USAGE = re.compile(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls((?:\s+(?:Avg|Min|Max))*+)\s+Name\s*")
+_TRACE = re.compile(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
+_API_TRACE = re.compile(r"\s*Start\s+Duration\s+(?:Unified Memory\s+)?Name\s*")
+_WIDE = re.compile(r"\s*Device\s+Context\s+Stream\s+Kernel\s+\S.*")
+_COLUMN = re.compile(r"\S+(?: \S+)*")
+_UNIFIED = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
+_HEADERS = (_COUNTERS, _USAGE, _TRACE, _API_TRACE, _WIDE, _UNIFIED)
+_FIRST = ("Invocations", "Type", "Time", "Start", "Count", "Device ")  # words of these
+_LEVEL = (re.compile(r"[A-Z][a-z]+"), re.compile(r"\(\d+\)"))
+# A row of a summary up to its calls; then come as many values as the header has columns, and the name.
+_USAGE_ROW = (
+    r"(?:\s*+(?P<type>[A-Z][A-Za-z ()]*+):)?\s++[\d.]++%?\s++(?P<time>\S++)\s++(?P<calls>\d{{1,12}}+)"
+    r"(?:\s++\S++){{{values}}}\s++(?P<name>\S.*)"
+)
+_BARE_ROW = re.compile(r"\s*+GPU activities:\s++[\d.]++%\s.*")
+_NO_NAME = "a trace made without --csv cuts off the names of devices; the device is taken from other logs"
+_HELD = 1 << 16  # launches of a trace
+_UNITS_ROW = re.compile(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
+_TRACE_UNITS = re.compile(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s+(?:[KMGT]?B(?:/s)?|\s)++)?")
+
+
+class TextSection(ABC):
+    """An open text table; takes whole lines."""
+
+    kind = ""
+    may_begin_blank = False  # whether the row of units may be a blank line
+
+    def __init__(self, run: int, store: Store) -> None:
+        self.run, self.store = run, store
+        self.rows = 0
+
+    @abstractmethod
+    def accepts(self, line: str) -> bool:
+        """Take a line if it belongs to the table."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The table ends here."""
+
+
+class TextCounters(TextSection):
+    """Metrics or events: `Device "..."`, `Kernel: ...`, then a row a counter."""
+
+    def __init__(self, run: int, store: Store, header: re.Match[str]) -> None:
+        super().__init__(run, store)
+        events, total = header[1] == "Event", bool(header[2])
+        self.kind = EVENTS if events else METRICS
+        columns = ("Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg", *(["Total"] if total else []))
+        self._table = SummarySection(Header(self.kind, columns), run, store)
+        self._values, self._described = 4 if total else 3, not events
+        self._device = self._kernel = ""
+        if header[3]:
+            self.accepts(header[3])
+
+    def accepts(self, line: str) -> bool:
+        """A device, a kernel, or a row below them."""
+        device = _DEVICE.fullmatch(line.rstrip())
+        kernel = _KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
+        if device or kernel:
+            self._device = self._indexed(device[1]) if device else self._device
+            self._kernel = kernel[1].rstrip() if kernel else ""
+            if line.startswith("\tKernel: ") and self.store.rates is None:
+                self._table.rates = OLD_RATES  # the versions that put a tab there
+            return True
+        row = self._fields(line)
+        if not row or not self._table.accepts([self._device, self._kernel, *row]):
+            return False
+        self.rows += 1
+        self.store.note(
+            "a table is text made without --csv: rates, percentages and counts of more than 10 digits are rounded; "
+            "profile with --csv"
+        )
+        return True
+
+    def _indexed(self, device: str) -> str:
+        """The device's name with its index, which somebody may have cut off."""
+        if DEVICE.search(device) or not device.strip():
+            return device
+        self.store.note(f"device `{device.strip()}` has no index; it is taken for the first, (0)")
+        return f"{device.strip()} (0)"
+
+    def _fields(self, line: str) -> list[str] | None:
+        """Invocations, the counter's name, average and total. A description may stand before the values."""
+        # What was told by hardware instance is "[ 1 2 3 ]".
+        words = (_INSTANCES.sub(lambda told: ",".join(told[1].split()), line) if "[" in line else line).split()
+        values: list[str] = []
+        while words and len(values) < self._values:
+            values.append(words.pop())
+            if words and _LEVEL[1].fullmatch(values[-1]) and _LEVEL[0].fullmatch(words[-1]):
+                values[-1] = f"{words.pop()} {values[-1]}"
+        if len(words) < 2 or len(values) < self._values or (len(words) > 2 and not self._described):
+            return None
+        name = " ".join(words[1:4]) if words[3:4] == ["instances)"] else words[1]
+        told = values[::-1]
+        wrong = [value for value in told if shows_wrong(value)]
+        return [words[0], name, *(wrong[:1] * (len(told) - 2) or told[2:])]
+
+    def close(self) -> None:
+        """Hand the rows over."""
+        self._table.close()
+
+
+class TextUsage(TextSection):
+    """A GPU summary."""
+
+    kind = "nvprof-gpu-summary"
+
+    def __init__(self, run: int, store: Store, of_api: bool, values: int) -> None:
+        super().__init__(run, store)
+        self._row = re.compile(_USAGE_ROW.format(values=values))
+        self._type = "API calls" if of_api else "GPU activities"
+        self._unit: float | None = None
+        self._usage = Usage(store, run)
+
+    def accepts(self, line: str) -> bool:
+        """A row, whose type is the last that was told; or the units."""
+        units = _UNITS_ROW.fullmatch(line)
+        if units:
+            self._unit = SECONDS[units[1]]
+            return True
+        row = self._row.fullmatch(line)
+        time_s = seconds(row["time"], self._unit) if row else float("nan")
+        if row is None or np.isnan(time_s):
+            return False
+        self._type = row["type"] or self._type
+        self.rows += 1
+        if self._usage.take(self._type, row["name"].rstrip(), int(row["calls"]), time_s):
+            self.store.note("a table is text made without --csv: times are rounded to 4 to 7 digits")
+        return True
+
+    def close(self) -> None:
+        """Hand the rows over."""
+        self._usage.close()
+
+
+class TextTrace(TextSection):
+    """A GPU trace. It cuts off the names of devices: the device is known only where its index is there still."""
+
+    kind = TRACE
+
+    def __init__(self, run: int, store: Store, header: str) -> None:
+        super().__init__(run, store)
+        self._columns = re.split(r"\s{2,}", header.strip())
+        self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
+        self._units: tuple[float | None, float | None] = None, None
+        self._launches: list[tuple[int, int, float]] = []
+
+    def accepts(self, line: str) -> bool:
+        """A row: columns are at least two blanks apart, and the name is the last. Or the units, if they are fixed."""
+        if not self.rows and (units := _TRACE_UNITS.fullmatch(line)):
+            self._units = SECONDS[units[1]], SECONDS[units[2]]
+            return True
+        fields = re.split(r"\s{2,}", line.strip(), maxsplit=len(self._columns) - 1)
+        if not self._has_all or len(fields) != len(self._columns) or np.isnan(seconds(fields[0], self._units[0])):
+            return False
+        row = dict(zip(self._columns, fields, strict=True))
+        time_s, name = seconds(row["Duration"], self._units[1]), strip_launch_id(row["Name"])
+        if np.isnan(time_s) and row["Duration"] != "-":
+            return False
+        self.rows += 1
+        if is_kernel(name) and row["Grid Size"] != "-":
+            device = row.get("Device", "")
+            place = self.store.devices.code(device) if DEVICE.search(device) else NO_DEVICE
+            self._launches.append((place, self.store.kernels.code(name), time_s))
+            if place == NO_DEVICE:
+                self.store.note(_NO_NAME)
+            if len(self._launches) >= _HELD:
+                self._hand_over()
+        else:
+            self.store.count_other(name, 1, time_s)
+        self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
+        return True
+
+    def _hand_over(self) -> None:
+        size = len(self._launches)
+        device = np.array([code for code, _, _ in self._launches], dtype=np.int32)
+        kernel = np.array([code for _, code, _ in self._launches], dtype=np.int32)
+        time_s = np.array([time for _, _, time in self._launches], dtype=np.float64)
+        self._launches = []
+        add_times(self.store, self.kind, Piece(self.run, device, kernel, np.ones(size, np.int64), time_s))
+
+    def close(self) -> None:
+        """Hand the launches over."""
+        self._hand_over()
+
+
+class TextWide(TextSection):
+    """A GPU trace with events or metrics: columns end where their headings end. It cuts off names, of kernels too."""
+
+    kind = WIDE
+    may_begin_blank = True
+
+    def __init__(self, run: int, store: Store, header: str) -> None:
+        super().__init__(run, store)
+        found = list(_COLUMN.finditer(header.rstrip()))
+        self._ends = [one.end() for one in found]
+        self._table = CutOffSection(Header(WIDE, tuple(one[0] for one in found)), run, store)
+
+    def accepts(self, line: str) -> bool:
+        """A row, or the units of the columns, which may be a blank line."""
+        line = line.rstrip()
+        if any(line[end : end + 1].strip() for end in self._ends) or len(line) > self._ends[-1]:
+            return False
+        fields = [line[start:end].strip() for start, end in zip([0, *self._ends], self._ends, strict=False)]
+        if not self._table.accepts(fields):
+            return False
+        self.rows = self._table.rows
+        if self.rows:
+            self.store.note(
+                "a trace is text made without --csv: it cuts off the names of kernels, so those that begin alike are "
+                "taken for one; profile with --csv"
+            )
+            if not DEVICE.search(fields[0]):
+                self.store.note(_NO_NAME)
+        return True
+
+    def close(self) -> None:
+        """Hand the launches over."""
+        self._table.close()
+
+
+class TextIgnored(TextSection):
+    """Unified Memory totals, API calls."""
+
+    def accepts(self, line: str) -> bool:
+        """An indented row of numbers and a name; a call."""
+        return (
+            re.fullmatch(r"\s+\d+(?:\s+(?:-|[\d.]+[A-Za-z]+)){5}\s+\S.*", line) is not None
+            or re.fullmatch(r"\s*[\d.]+(?:ns|us|ms|s)\s+(?:-|[\d.]+(?:ns|us|ms|s))\s+\S.*", line) is not None
+        )
+
+    def close(self) -> None:
+        """Nothing was kept."""
+
+
+def is_header(line: str) -> bool:
+    """Whether a line opens a text table."""
+    return line.lstrip().startswith(_FIRST) and any(pattern.fullmatch(line) for pattern in _HEADERS)
+
+
+def is_bare_row(line: str) -> bool:
+    """Whether a line is the first row of a GPU summary, which tells by itself what it is."""
+    return _BARE_ROW.fullmatch(line) is not None
+
+
+def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
+    """The table that the header `line` opens; `of_api` if the log said before that API calls follow."""
+    counters = _COUNTERS.fullmatch(line)
+    if counters:
+        return TextCounters(run, store, counters)
+    usage = _USAGE.fullmatch(line)
+    if usage or is_bare_row(line):
+        return TextUsage(run, store, of_api, len(usage[1].split()) if usage else 3)
+    if _TRACE.fullmatch(line):
+        return TextTrace(run, store, line)
+    if _WIDE.fullmatch(line):
+        return TextWide(run, store, line)
+    return TextIgnored(run, store)

@@ -1,0 +1,1 @@
+"""Oclgrind: how it is started, and how its counts are read."""

@@ -1,0 +1,300 @@
+"""Reader of Oclgrind's instruction counts, wherever they stand in a program's output.
+
+A launch leaves a block: `Instructions executed for kernel 'NAME':`, lines `COUNT - OPCODE`, an empty line. Counters are
+named as there ("fadd", "load global", "load global bytes"); a call goes by its plain name and type, and a vector call
+counts once for each lane ("call sin", "call fma f64"). What a block does not list did not happen: it is 0.
+
+`fadd fsub fmul fdiv frem fneg fcmp` are printed without a type. It is taken from the typed calls and the bytes per
+access of the same kernel where these agree ("fadd f64"); else it is a guess, under another name ("fadd f64 assumed").
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from eprof.base.errors import LogError
+from eprof.base.marks import Mark
+from eprof.profilers.oclgrind.mangled import Called, called
+from eprof.rows.log import COUNT, Launches, Log, Table, framed, matrix, name_column
+
+KIND = "oclgrind-inst-counts"
+DEVICE = "Oclgrind Simulator"
+MARK = "Instructions executed for kernel '"
+UNTYPED = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp")
+TYPES = ("f16", "f32", "f64")
+_BYTES = {"f16": 2, "f32": 4, "f64": 8}
+_COUNT = re.compile(r"\s*(\d[\d.,'\u00a0\u202f]{0,39}) - (.+)")
+_ENDLESS = re.compile(r"\s*\d[\d.,'\u00a0\u202f]{40}")  # no count: the block is damaged
+_MEMORY = re.compile(r"(load|store) (\S+) \((\d[\d.,'\u00a0\u202f]{0,39}) bytes\)")
+_WHOLE = ("load ", "store ")  # counted in bytes too, which are right for vectors
+_VECTORS = ("insertelement", "extractelement", "shufflevector")
+_OWN = re.compile(r"(load|store|vload|vstore|atomic|call) .+|[a-z]+( f(16|32|64)( assumed)?)?")
+_GUESS = "f32"
+_PIECE, _LOOK_PIECES = 1 << 16, 1 << 10  # bytes; pieces of a program's own output before its first kernel
+
+
+@dataclass
+class Kernel:
+    """What was counted of one kernel: launches, counters, and what its type is guessed from."""
+
+    launches: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+    typed: set[str] = field(default_factory=set)
+    has_vectors: bool = False
+    unknown_bytes: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Walk:
+    """The state of a reader between two lines."""
+
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+    block: dict[str, int] | None = None
+    name: str = ""
+    lines: int = 0
+    others: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
+    stray: int = 0
+
+    def feed(self, line: str) -> None:
+        """Take one line, without its end."""
+        self.lines += 1
+        before, mark, after = line.partition(MARK)
+        if mark and after.endswith("':"):
+            if self.block is not None:
+                self.broken[self.name] += 1
+            self.block, self.name = {}, after[:-2]
+            return
+        found = _COUNT.fullmatch(line)
+        if self.block is None:
+            self.stray += bool(found)
+            self.others += not found
+        elif _ENDLESS.match(line):
+            self.broken[self.name] += 1
+            self.block = None
+        elif found:
+            self.block[found[2]] = self.block.get(found[2], 0) + _whole(found[1])
+        elif not line.strip():
+            self._close(self.block)
+            self.block = None
+        else:
+            self.others += 1
+
+    def _close(self, block: Mapping[str, int]) -> None:
+        kernel = self.kernels.setdefault(self.name, Kernel())
+        kernel.launches += 1
+        for text, number in block.items():
+            _count(kernel, text, number)
+
+    def finish(self) -> None:
+        """The file is at its end: a block that is still open was cut off."""
+        if self.block is not None:
+            self.broken[self.name] += 1
+
+
+def _whole(text: str) -> int:
+    """A number with any thousands separator: Oclgrind writes as the user's locale says."""
+    return int(re.sub(r"\D", "", text))
+
+
+def _count(kernel: Kernel, text: str, number: int) -> None:
+    """Add one line of a block to what is known of a kernel."""
+    memory = _MEMORY.fullmatch(text)
+    if memory:
+        kernel.counts[f"{memory[1]} {memory[2]}"] += number
+        kernel.counts[f"{memory[1]} {memory[2]} bytes"] += _whole(memory[3])
+    elif text.startswith("call "):
+        _count_call(kernel, called(text.removeprefix("call ").removesuffix("()")), number)
+    else:
+        kernel.counts[text] += number
+        kernel.has_vectors |= text in _VECTORS
+
+
+def _count_call(kernel: Kernel, one: Called, number: int) -> None:
+    kernel.calls[one.name] += number
+    kernel.counts[f"call {one.name}"] += number * one.lanes
+    if one.type is not None:
+        kernel.counts[f"call {one.name} {one.type}"] += number * one.lanes
+        kernel.typed |= {one.type} if one.is_math else set()
+    kernel.has_vectors |= one.lanes > 1
+    for access in one.accesses:
+        if access.bytes is None:
+            kernel.unknown_bytes.add(f"{access.what} {access.space} bytes")
+        else:
+            kernel.counts[f"{access.kind} {access.space} bytes"] += number * access.bytes
+
+
+def decide_type(kernel: Kernel) -> tuple[str, bool]:
+    """The floating-point type of a kernel's untyped instructions, and whether it is certain enough not to be a guess.
+
+    Certain: all typed calls have one type, no instruction converts between widths, no vectors (which count once), and
+    the bytes per access of global, local and constant memory can be of that type.
+    """
+    sizes = _sizes(kernel)
+    converts = kernel.counts["fpext"] + kernel.counts["fptrunc"]
+    if len(kernel.typed) == 1:
+        (one,) = kernel.typed
+        fits = not sizes or any(_may_hold(size, _BYTES[one]) for size in sizes)
+        return one, fits and not converts and not kernel.has_vectors
+    if kernel.typed:
+        return max(
+            sorted(kernel.typed),
+            key=lambda one: sum(n for text, n in kernel.counts.items() if text.endswith(f" {one}")),
+        ), False
+    for one in ("f64", "f32", "f16"):
+        if sizes and all(size == _BYTES[one] for size in sizes):
+            return one, False
+    return ("f64" if sizes and max(sizes) > _BYTES["f32"] and not kernel.has_vectors else _GUESS), False
+
+
+def _sizes(kernel: Kernel) -> list[float]:
+    """Bytes per access, for each kind of access to memory that a program's arrays are in."""
+    spaces = [f"{what} {space}" for what in ("load", "store") for space in ("global", "local", "constant")]
+    return [kernel.counts[f"{one} bytes"] / kernel.counts[one] for one in spaces if kernel.counts[one]]
+
+
+def _may_hold(mean: float, size: int) -> bool:
+    """Whether accesses of `mean` bytes may be of values of `size` bytes, mixed with indices of 4."""
+    return min(size, 4) <= mean <= max(size, 4) and (size <= 4 or mean > 4) and (size >= 4 or mean < 4)
+
+
+def is_in(path: str) -> bool:
+    """Whether a file holds a block of Oclgrind's counts; a program may have written much before the first."""
+    mark, kept = MARK.encode(), 0
+    buffer = bytearray(len(mark) + _PIECE)  # used again and again: new ones would take as long as looking
+    with Path(path).open("rb") as file:
+        for _ in range(_LOOK_PIECES):
+            end = kept + file.readinto(memoryview(buffer)[kept : kept + _PIECE])
+            if buffer.find(mark, 0, end) >= 0:
+                return True
+            if end == kept:
+                return False
+            kept = min(len(mark), end)
+            buffer[:kept] = buffer[end - kept : end]
+    return False
+
+
+def read(path: str, pieces: Iterator[bytes], keep: Container[str] | None) -> Log:
+    """Read the blocks in a file given as pieces. `keep`: names to have a column, also where they are 0 throughout.
+
+    Raises LogError if there is no whole block.
+    """
+    digest, size, walk, rest = hashlib.sha256(), 0, _Walk(), ""
+    for piece in pieces:
+        digest.update(piece)
+        size += len(piece)
+        lines = (rest + piece.decode("utf-8", "replace")).split("\n")
+        rest = lines.pop()
+        for line in lines:
+            walk.feed(line.removesuffix("\r"))
+    if rest:
+        walk.feed(rest)
+    walk.finish()
+    if not walk.kernels:
+        raise LogError(
+            f"{path}: the only block of Oclgrind's counts is cut off; run the program to the end of a kernel."
+        )
+    table, notes = _table(walk.kernels, keep)
+    return Log(
+        path=path,
+        format=KIND,
+        lines=walk.lines,
+        skipped_lines=walk.others + walk.stray,
+        sha256=digest.hexdigest(),
+        size_bytes=size,
+        tables=(table,),
+        notes=(*_line_notes(walk), *notes),
+    )
+
+
+def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[Table, list[str]]:
+    notes: list[str] = []
+    columns = [_columns(name, kernel, notes) for name, kernel in kernels.items()]
+    names = list(dict.fromkeys(name for one in columns for name in one))
+    if keep is not None:
+        unknown = sorted({name for name in names if _plain_call(name) and not _is_known(name, keep)})
+        _gather_unknown(columns, unknown, kernels, notes)
+        listed = keep if isinstance(keep, (set, frozenset)) else frozenset(names)
+        names = sorted(name for name in {*listed, *names, "call other"} if _OWN.fullmatch(name) and name in keep)
+    values = np.array([[float(one.get(name, 0)) for one in columns] for name in names], dtype=np.float64)
+    rows = framed(
+        {
+            "device": name_column([DEVICE] * len(columns)),
+            "kernel": name_column(list(kernels)),
+            "run": np.zeros(len(columns), dtype=np.int64),
+            "launches": np.array([kernel.launches for kernel in kernels.values()], dtype=np.int64),
+            "time_s": np.full(len(columns), np.nan),
+        }
+    )
+    return Table(KIND, rows, matrix(names, values.reshape(len(names), -1)), dict.fromkeys(names, COUNT)), notes
+
+
+def _plain_call(name: str) -> bool:
+    return name.startswith("call ") and name.count(" ") == 1
+
+
+def _is_known(call: str, keep: Container[str]) -> bool:
+    return any(name in keep for name in (call, *(f"{call} {one}" for one in TYPES)))
+
+
+def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
+    """All counters of a kernel, the untyped ones under their type."""
+    found: dict[str, float] = dict(kernel.counts)
+    kind, certain = decide_type(kernel)
+    for opcode in UNTYPED:
+        number = kernel.counts[opcode]
+        for one in TYPES:
+            value = number if one == kind else 0
+            found[f"{opcode} {one}"] = value if certain or not number else np.nan
+            found[f"{opcode} {one} assumed"] = value
+    if not certain and any(kernel.counts[opcode] for opcode in UNTYPED):
+        notes.append(f"`{name}`: the type of its fadd, fmul and the like is not printed; taken for {kind} (assumed)")
+    if kernel.has_vectors:
+        notes.append(
+            f"`{name}` uses vectors: Oclgrind counts a vector instruction once, so its arithmetic is a lower bound"
+        )
+    for what in sorted(kernel.unknown_bytes):
+        found[what] = np.nan
+        notes.append(f"`{name}`: copies or images moved data that Oclgrind does not count, so `{what}` is not known")
+    return found
+
+
+def _gather_unknown(
+    columns: list[dict[str, float]], unknown: list[str], kernels: Mapping[str, Kernel], notes: list[str]
+) -> None:
+    """Calls that no definition knows: functions of the program itself, or built-in ones that are new."""
+    for one, kernel in zip(columns, kernels.values(), strict=True):
+        one["call other"] = sum(kernel.calls[name.removeprefix("call ")] for name in unknown)
+    if unknown:
+        listed = ", ".join(name.removeprefix("call ") for name in unknown[:5]) + (" ..." if len(unknown) > 5 else "")
+        notes.append(f"calls that no definition names are counted as control, one each: {listed}")
+
+
+def _line_notes(walk: _Walk) -> Iterator[str]:
+    for name, number in walk.broken.items():
+        yield f"`{name}`: {number} launch{'es' if number > 1 else ''} cut off in the middle of the counts and left out"
+    if walk.stray:
+        yield (
+            f"{walk.stray} lines of counts stand outside any block, so counts are lost: did several processes write "
+            "through one pipe (mpirun, tee)? Give each an eprof of its own (mpirun -n 4 eprof run PROGRAM), and report "
+            "on all run directories together"
+        )
+
+
+def lower_bounds(launches: Launches) -> pd.DataFrame:
+    """The marks of simulated launches: what a kernel with vectors computes is counted once a vector, so MISSING."""
+    known = [name for name in _VECTORS if name in launches.counters]
+    vectors = (launches.counters[known] > 0).any(axis=1).to_numpy()
+    arithmetic = np.array([not str(name).startswith(_WHOLE) for name in launches.counters.columns], dtype=bool)
+    lost = np.outer(vectors, arithmetic) & (launches.counters > 0).to_numpy()
+    marks: pd.DataFrame = launches.marks | np.where(lost, int(Mark.MISSING), 0).astype(np.int8)
+    return marks

@@ -1,0 +1,107 @@
+"""Logs that are packed with gzip or zstd: unpacked a block at a time; what comes before a damage is kept."""
+
+import io
+import zlib
+from collections.abc import Iterable, Iterator
+
+from eprof.base.errors import LogError
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_STEP = 1 << 16  # bytes; a read that meets a damage loses no more
+# Beyond this no text of a profiler is packed (real logs: up to 40 times): it is a bomb, or a disk of zeros. gzip itself
+# ends at 1,032.
+_MOST_TIMES, _FREE_BYTES = 300, 1 << 28
+
+
+def kind(head: bytes) -> str | None:
+    """How a file that starts with `head` is packed: "gzip", "zstd", or None."""
+    return "gzip" if head.startswith(GZIP) else "zstd" if head.startswith(ZSTD) else None
+
+
+def unpack(chunks: Iterable[bytes], how: str, notes: list[str], size: int) -> Iterator[bytes]:
+    """The unpacked bytes, at most about `size` at a time, of any number of members or frames.
+
+    A damage or a cut ends them with a note. Raises LogError for data that unpack to hundreds of times their size.
+    """
+    packed = _Counted(chunks)
+    done = 0
+    for data in (_gunzip if how == "gzip" else _unzstd)(packed, notes, size):
+        done += len(data)
+        if done > max(_FREE_BYTES, _MOST_TIMES * packed.bytes):
+            raise LogError(
+                f"the {how} data unpack to more than {_MOST_TIMES:,} times their size, which no log does; unpack the "
+                "file yourself if you trust it"
+            )
+        yield data
+
+
+class _Counted:
+    """Chunks, and how many bytes of them were taken."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self.chunks, self.bytes = iter(chunks), 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self.chunks:
+            self.bytes += len(chunk)
+            yield chunk
+
+
+def _gunzip(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
+    engine, started = zlib.decompressobj(wbits=31), False
+    for chunk in chunks:
+        while chunk:
+            try:
+                data = engine.decompress(chunk, size)
+            except zlib.error:
+                notes.append("the gzip data are damaged; what could be unpacked before that was read")
+                return
+            started = True
+            if data:
+                yield data
+            chunk = engine.unconsumed_tail
+            if engine.eof:
+                chunk, started = engine.unused_data, False
+                engine = zlib.decompressobj(wbits=31)
+    if started:
+        yield engine.flush()
+        notes.append("the gzip file is cut off; what could be unpacked was read")
+
+
+class _Chunks(io.RawIOBase):
+    """Chunks as a file, for pyarrow."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        super().__init__()
+        self._chunks, self._rest = iter(chunks), b""
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """At most `size` bytes; none at the end."""
+        if not self._rest:
+            self._rest = next(self._chunks, b"")
+        taken, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
+        return taken
+
+
+def _unzstd(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
+    import pyarrow as pa  # not where logs are only recognised
+
+    stream = pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), mode="r"), "zstd")
+    held, held_bytes = list[bytes](), 0
+    while True:
+        try:
+            data = stream.read(_STEP)
+        except (OSError, pa.ArrowException):
+            notes.append("the zstd data are damaged or cut off; what could be unpacked before that was read")
+            data = b""
+        held.append(data)
+        held_bytes += len(data)
+        if held_bytes >= size or not data:
+            yield b"".join(held)
+            held, held_bytes = [], 0
+        if not data:
+            return

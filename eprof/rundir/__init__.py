@@ -1,0 +1,1 @@
+"""The run directory: written by `collect`, read by `logs`. Neither of them owns its form."""

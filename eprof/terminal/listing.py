@@ -1,0 +1,126 @@
+"""`eprof costs` and `eprof counters` in a terminal: what stands in the cellar, and why."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from eprof.base.text import printable
+from eprof.terminal.screen import terminal
+
+Row = Mapping[str, Any]
+_BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "step": "step"}
+
+
+def show_tables(tables: Sequence[Row]) -> None:
+    """List the cost tables."""
+    table = _table("name", "made for", "settings", "source")
+    for one in tables:
+        table.add_row(one["name"], one["device"], str(max(1, one["settings"])), one["source"])
+    _print([table, Text("`eprof costs NAME` shows what every count pays, and why.", style="dim")])
+
+
+def show_costs(explained: Row) -> None:
+    """Show one cost table at one setting."""
+    _print(_costs(explained))
+
+
+def _costs(explained: Row) -> Iterable[RenderableType]:
+    constant, peaks = explained["constant"], explained["peaks"]
+    yield Text(printable(f"{explained['name']}: {explained['device']}"), style="bold")
+    yield Text(printable(f"Source: {explained['source']}"))
+    yield Text(printable(f"Setting: {_setting(explained)} ({explained['setting_from']}). Books: {explained['books']}."))
+    marks = _marks(constant["marks"])
+    yield Text(
+        printable(f"Constant power: {constant['power_w']:.3f} W = {constant['formula']}{marks}: {constant['why']}.")
+    )
+    units = (
+        ("sp_gflops", "Gflop/s SP"),
+        ("dp_gflops", "Gflop/s DP"),
+        ("dram_gb_per_s", "GB/s"),
+        ("power_limit_w", "W of power"),
+    )
+    known = [f"{peaks[key]:g} {unit}" for key, unit in units if peaks[key] is not None]
+    if known:
+        yield Text(printable(f"Peaks: {', '.join(known)} ({peaks['why']})."))
+    yield _charges(explained["charges"])
+    yield from (Text(printable(note)) for note in explained["notes"])
+    labels = [f"{one['label']}{' (default)' if one['default'] else ''}" for one in explained["settings"]]
+    if len(labels) > 1:
+        yield Text(f"Settings, core/memory MHz: {', '.join(labels)}.")
+
+
+def _setting(explained: Row) -> str:
+    setting, unit = explained["setting"], "of its reference voltage" if explained["relative_voltages"] else "V"
+    volts = [f"{name} {setting[f'{name}_v']:g} {unit}" for name in ("core", "memory") if setting[f"{name}_v"]]
+    where = f"{setting['label']} MHz" if "/" in setting["label"] else "fixed"
+    return ", ".join([where, *volts])
+
+
+def _charges(charges: Sequence[Row]) -> Table:
+    table = _table("count", "pays", "how", "why")
+    for one in charges:
+        pays = {"pays": f"{one['pj'] or 0:.4g} pJ", "nothing": "nothing"}.get(one["status"], "no price")
+        how = f"{one['formula']} = {one['numbers']}" if one["formula"] else ""
+        # "no price" says what the mark `missing` would say again.
+        marks = "" if one["status"] == "unpriced" else _marks(one["marks"])
+        table.add_row(one["label"], pays, printable(how), printable(one["why"]) + marks, style=_style(one["status"]))
+    return table
+
+
+def _style(status: str) -> str:
+    return "" if status == "pays" else "dim"
+
+
+def _marks(marks: Sequence[str]) -> str:
+    return f" [{', '.join(marks)}]" if marks else ""
+
+
+def show_definitions(definitions: Sequence[Row]) -> None:
+    """List the counter definitions."""
+    table = _table("name", "profiler", "capability", "counters", "source")
+    for one in definitions:
+        words = (one["name"], one["profiler"], ", ".join(one["capabilities"]), str(one["counters"]), one["source"])
+        table.add_row(*map(printable, words))
+    _print([table, Text("`eprof counters NAME` shows how every count is made.", style="dim")])
+
+
+def show_definition(summary: Row, counts: Sequence[Row]) -> None:
+    """Show how one definition makes every count: ways in order of preference."""
+    table = _table("count", "books", "way", "formula of counters", "note")
+    last = None
+    for row in counts:
+        label = printable(row["label"]) if row["word"] != last else ""
+        last = row["word"]
+        note = printable(row["note"] or "") + _marks(row["marks"])
+        way = str(row["rank"]) if row["rank"] else ""
+        table.add_row(label, _BOOKS[row["books"]], way, printable(row["expanded"] or "not countable"), note)
+    head = f"{summary['name']}: {summary['profiler']}, compute capability {', '.join(summary['capabilities'])}"
+    _print([Text(printable(head), style="bold"), Text(printable(f"Source: {summary['source']}")), table])
+
+
+def show_found(wanted: str, found: Sequence[Row]) -> None:
+    """Show where a counter is used."""
+    table = _table("definition", "counter", "helps to count")
+    for one in found:
+        table.add_row(one["definition"] or "(none)", printable(one["counter"]), ", ".join(one["words"]))
+    also = dict.fromkeys((one["counter"], other) for one in found for other in one["also"])
+    lines = [Text(printable(f"{counter} is in {other}")) for counter, other in also]
+    _print([Text(f"Counters that match `{printable(wanted)}`:"), table, *lines])
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    for name in columns:
+        narrow = name in ("way", "pays", "settings", "count", "name", "books", "profiler")
+        table.add_column(name, no_wrap=narrow, overflow="fold")
+    return table
+
+
+def _print(parts: Iterable[RenderableType]) -> None:
+    console = terminal()
+    for part in parts:
+        console.print(part)
