@@ -105,7 +105,7 @@ def room_of(path):
 
 
 def test_eprof_itself_holds_rooms_only():
-    here = {path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"}
+    here = {path.name for path in PACKAGE.iterdir() if path.is_file() or any(path.rglob("*.py"))}
     assert here == {"__init__.py", "__main__.py", *ROOMS}
     folders = {path.parent for path in modules()}
     assert all((folder / "__init__.py").exists() for folder in folders)

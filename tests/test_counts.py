@@ -258,6 +258,12 @@ def test_a_missing_slice_is_not_a_zero_slice():
     )
 
 
+def test_some_slices_stand_for_all_by_their_mean():
+    two = {f"l2_subp{number}_total_read_sector_queries": value for number, value in enumerate((100.0, 300.0))}
+    counted = count(make(two), "3.5", "accessed")
+    assert row(counted)["l2_read"] == 32 * 4 * 200 and counted.marks["l2_read"].iloc[0] == E
+
+
 def test_each_kernel_takes_the_best_way_it_has():
     values = {"dram_read_transactions": [10.0, np.nan, np.nan], "fb_subp0_read_sectors": [1.0, 2.0, np.nan]}
     counted = count(make(values | {"fb_subp1_read_sectors": [1.0, 3.0, np.nan]}), "3.5")
