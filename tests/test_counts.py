@@ -264,6 +264,17 @@ def test_some_slices_stand_for_all_by_their_mean():
     assert row(counted)["l2_read"] == 32 * 4 * 200 and counted.marks["l2_read"].iloc[0] == E
 
 
+def test_what_rounding_of_averages_may_do_is_no_news_for_sectors_nor_for_instructions():
+    """Of two launches an average may be off by half a count: 32 bytes a sector, 1 an instruction."""
+    sectors = {"l2_write_transactions": 1000.0, "dram_write_transactions": 1002.0}
+    counted = count(make(sectors, launches=2), "3.5")
+    assert row(counted)["l2_write"] == 0 and not counted.warnings
+    kinds = {"flop_count_dp_fma": 1010.0, "flop_count_dp_add": 0.0, "flop_count_dp_mul": 0.0}
+    counted = count(make(kinds | {"inst_fp_64": 1000.0}, launches=2), "3.5")
+    assert row(counted)["fp64_other"] == 0
+    assert any("-10); set to 0 and marked estimated" in warning for warning in counted.warnings)
+
+
 def test_each_kernel_takes_the_best_way_it_has():
     values = {"dram_read_transactions": [10.0, np.nan, np.nan], "fb_subp0_read_sectors": [1.0, 2.0, np.nan]}
     counted = count(make(values | {"fb_subp1_read_sectors": [1.0, 3.0, np.nan]}), "3.5")

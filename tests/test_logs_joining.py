@@ -97,6 +97,12 @@ def test_a_counter_in_another_unit_is_not_added_though_a_cell_of_it_is_lost(tmp_
     assert any("`a` is a count in one table and a percent in another" in warning for warning in found.warnings)
 
 
+def test_of_many_kernels_three_are_named_and_the_others_counted(tmp_path):
+    timed = profiled(1, TRACE, TRACE_UNITS, *(launch(1.0, kernel=f"k{number}(int)") for number in range(5)))
+    found = joined(tmp_path, timed, metrics(metric("a", 5), pid=2))
+    assert any("`k0(int)`, `k1(int)`, `k2(int)` and 2 more kernels: no counters" in said for said in found.warnings)
+
+
 def test_passes_that_contradict_each_other_make_estimates_and_are_said(tmp_path):
     """Of two kernels one is counted differently by the two passes: that one alone is an estimate, and is named."""
     other = "other(float*)"
