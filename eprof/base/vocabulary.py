@@ -84,6 +84,14 @@ PARTS: dict[str, tuple[str, ...]] = {
     **LEVEL_PARTS,
 }
 
+
+def stand_ins(word: str) -> tuple[str, ...]:
+    """What may stand in for a word: the total that it is a part of, or its own parts."""
+    if word in PARTS:
+        return PARTS[word]
+    return tuple(total for total, parts in PARTS.items() if word in parts)
+
+
 # The groups of the report in stacking order (report-design.md 5), with their labels.
 GROUPS: dict[str, str] = {
     "constant": "Constant power",

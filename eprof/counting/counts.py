@@ -521,9 +521,11 @@ def with_accessed(served: Counts, accessed: Counts) -> Counts:
 
     served, accessed: the same kernels in the two books. What L1 served, for one, is not known without L2's counters.
     """
-    words = [word for level, parts in LEVEL_PARTS.items() for word in (level, *parts) if level != "dram"]
-    unknown = [word for word in words if served.table[word].isna().all() and accessed.table[word].notna().any()]
-    unknown = [word for word in unknown if not _is_told(word, served)]
+    unknown: list[str] = []
+    for level, parts in LEVEL_PARTS.items():
+        words = [level, *parts]
+        if served.table[words].isna().all(axis=None):
+            unknown += [word for word in words if accessed.table[word].notna().any()]
     if not unknown:
         return served
     note = "all that passed the level; what of it the level served is not known without the counters of the next"
@@ -537,12 +539,6 @@ def with_accessed(served: Counts, accessed: Counts) -> Counts:
         marks=served.marks.assign(**{word: accessed.marks[word] for word in unknown}),
         how={**served.how, **how},
     )
-
-
-def _is_told(word: str, counts: Counts) -> bool:
-    """Whether the total that a word is a part of is known, or a part of the total that it is."""
-    kin = next((level, *parts) for level, parts in LEVEL_PARTS.items() if word in (level, *parts))
-    return bool(counts.table[list(kin)].notna().any(axis=None))
 
 
 def group(counts: Counts, labels: Sequence[object]) -> Counts:

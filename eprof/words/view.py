@@ -1,7 +1,7 @@
 """The document `eprof.profile/1` as the sections read it: amounts with their marks, groups, kernels."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eprof.base.marks import from_names
-from eprof.base.vocabulary import COMPUTATION, COUNTS, DATA, GROUPS, PARTS
+from eprof.base.vocabulary import COMPUTATION, COUNTS, DATA, GROUPS, stand_ins
 from eprof.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount
 
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
@@ -121,15 +121,6 @@ def _array(values: list[Any]) -> NDArray[np.float64]:
     found = np.array(values, dtype=np.float64)
     found[~np.isfinite(found)] = np.nan
     return found
-
-
-def _has_stand_in(name: str, known: Collection[str]) -> bool:
-    """Whether the total that a word is a part of is known, or a part of the total that it is."""
-    return any(
-        total in known if name in parts else any(part in known for part in parts)
-        for total, parts in PARTS.items()
-        if name in (total, *parts)
-    )
 
 
 class View:
@@ -279,7 +270,7 @@ class View:
         Unless another stands in for it: a total for its parts, or they for it.
         """
         cells = self.words if entry is self.document else entry.get("counts") or {}
-        asked = [name for name in names if name in cells or not _has_stand_in(name, cells)]
+        asked = [name for name in names if name in cells or not any(other in cells for other in stand_ins(name))]
         found = total(self._amount(entry, name) for name in asked)
         # "At least 0" says nothing: what the hardware lacks was counted, the rest was not.
         return Amount(None, found.marks) if found.lower and not found.value else found

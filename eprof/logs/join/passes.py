@@ -62,8 +62,8 @@ def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
 
     nvprof writes events apart from metrics. Pages and reports of ncu in several forms are views of one collection.
     """
-    views = set(_UNIONS) & {*kinds, *others}
-    if len(views) > 1 and set(_UNIONS) & set(kinds) and set(_UNIONS) & set(others):
+    views, other_views = ({kind for kind in of if kind in _UNIONS} for of in (kinds, others))
+    if views and other_views and views != other_views:
         return True
     return any(_OPPOSITE.get(kind) in others for kind in kinds)
 
