@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof.base.errors import UsageError
-from eprof.compare.matching import BARE, BY_HAND, NAME, SIMILAR, Kernel, bare, last, match
+from eprof.base.kernels import bare, own_name
+from eprof.compare.matching import BARE, BY_HAND, NAME, SIMILAR, Kernel, match
 
 HOSTILE = [
     "</script>",
@@ -148,7 +149,7 @@ def test_every_kernel_is_matched_once(old, new, similar):
     assert sorted(one.old for one in found if one.old is not None) == list(range(len(old)))
     assert sorted(one.new for one in found if one.new is not None) == list(range(len(new)))
     for name in (*old, *new):
-        assert isinstance(last(name), str)
+        assert isinstance(own_name(name), str)
 
 
 @settings(deadline=None, max_examples=25)

@@ -120,7 +120,7 @@ def test_formats(command, files, tmp_path):
         (("validate", "{made}", "--holdout", "1/2"), 1, "no row was measured there"),
         (("validate", "{made}", "--holdout", "fast"), 1, "is not a setting"),
         (("validate", "{made}", "-k", "nosuch"), 1, "No kernel is left"),
-        (("validate", "{made}", "-k", "regex:("), 2, "is no regular expression"),
+        (("validate", "{made}", "-k", "regex:("), 2, "not a regular expression"),
         (("validate", "{made}", "--profile", "x.csv"), 2, "--profile needs --costs"),
         (("validate", "{folder}"), 1, "no run directory"),
         (("tune", "nothing.csv"), 1, "no such file"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING
 from eprof import logs
 from eprof.base import advice
 from eprof.base.errors import CollectError, LogError, UsageError
+from eprof.base.kernels import own_name, selector
+from eprof.base.text import few
 from eprof.counting import counters
 from eprof.logs import runs
 from eprof.logs.cache import Stamp
@@ -232,37 +233,18 @@ def _read_all(
 
 
 def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[str]]:
-    """Keep the kernels whose full name, or name without arguments, is in `wanted` or matches its "regex:..."."""
+    """Keep the kernels that `wanted` selects, each a name or "regex:...". Raises LogError if there are none."""
     if not wanted:
         return launches, []
-    matchers = [matcher(one) for one in wanted]
-    mine = launches.kernels["kernel"].astype(str).map(lambda name: any(match(name) for match in matchers)).astype(bool)
+    mine = launches.kernels["kernel"].astype(str).map(selector(wanted)).astype(bool)
     if not mine.any():
-        known = ", ".join(dict.fromkeys(short_name(name) for name in launches.kernels["kernel"].astype(str)[:8]))
+        known = few(list(dict.fromkeys(map(own_name, launches.kernels["kernel"].astype(str)))), 8)
         raise LogError(f"-k/--kernel-name {' '.join(wanted)} matches none of {len(mine)} kernels; there are {known}.")
     note = f"{int(mine.sum())} of {len(mine)} kernels are selected by -k/--kernel-name; totals are of these only."
     chosen = replace(
         launches, kernels=launches.kernels[mine], counters=launches.counters[mine], marks=launches.marks[mine]
     )
     return chosen, [note]
-
-
-def matcher(wanted: str) -> Callable[[str], bool]:
-    """Whether a kernel's name is what `-k` asks for. Raises UsageError."""
-    if wanted.startswith("regex:"):
-        try:
-            pattern = re.compile(wanted.removeprefix("regex:"))
-        except re.error as err:
-            raise UsageError(f"-k {wanted}: not a regular expression ({err}).") from err
-        return lambda name: pattern.search(name) is not None
-    return lambda name: wanted in (name, short_name(name))
-
-
-def short_name(kernel: str) -> str:
-    """The function's name without return type, template arguments and parameters: what `ncu -k NAME` matches."""
-    bare = re.sub(r"^void ", "", kernel)
-    bare = re.split(r"[(<]", bare, maxsplit=1)[0]
-    return bare.rpartition("::")[2] or bare
 
 
 def _call(paths: Sequence[Path]) -> list[str]:

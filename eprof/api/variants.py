@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eprof import api
 from eprof.base.errors import LogError
+from eprof.base.kernels import selector
 from eprof.compare import Difference, compare
 from eprof.logs import runs
 from eprof.logs.runs import COUNTERS, TIME, Run
@@ -138,8 +139,5 @@ def diff(
 
 
 def keeps(wanted: Sequence[str]) -> Callable[[str], bool] | None:
-    """Whether a kernel's full name is one of `-k`: a name, a bare name or "regex:..."; None if all are wanted."""
-    if not wanted:
-        return None
-    matchers = [api.matcher(one) for one in wanted]
-    return lambda name: any(match(name) for match in matchers)
+    """Whether a kernel's full name is one of `-k`; None if all are wanted."""
+    return selector(wanted) if wanted else None

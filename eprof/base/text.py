@@ -5,6 +5,7 @@ shown as an escape too. Letters that look alike in two scripts are not told apar
 """
 
 import re
+from collections.abc import Sequence
 
 _SPACES = "\n\r\t\u00a0\u202f"
 _KEPT = "\n\t\u00a0\u202f"
@@ -58,6 +59,28 @@ def _prose(text: str) -> str:
 def brief(text: str, most: int) -> str:
     """At most about `most` characters of `text`; what was left out is said."""
     return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
+
+
+def cut(text: str, length: int) -> str:
+    """At most `length` characters, left out in the middle: names that are alike differ least there."""
+    if len(text) <= length:
+        return text
+    tail = (length - 1) * 2 // 5
+    return f"{text[: length - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """Words as a list: "a, b and c"."""
+    *first, end = words
+    return f"{', '.join(first)} {last} {end}" if first else end
+
+
+def few(words: Sequence[str], most: int, noun: str = "") -> str:
+    """The first `most` words, and how many more there are: "a, b and 3 more" (`noun`: "and 3 more kernels")."""
+    shown = ", ".join(words[:most])
+    if len(words) <= most:
+        return shown
+    return f"{shown} and {len(words) - most:,} more {noun}".rstrip()
 
 
 def _escape(char: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.base.text import printable
+from eprof.base.text import few, printable
 from eprof.cli.options import matching
 
 if TYPE_CHECKING:
@@ -313,8 +313,7 @@ def _head(options: argparse.Namespace, path: Path | None) -> "Head":
     name = options.name or (path.stem if path else Path(options.inputs[0]).stem)
     name = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.") or "table"
     title = options.title or (options.device[0] if options.device else f"the GPU of {Path(options.inputs[0]).name}")
-    files = ", ".join(Path(one).name for one in options.inputs[:_NAMED])
-    files += f" and {len(options.inputs) - _NAMED} more" if len(options.inputs) > _NAMED else ""
+    files = few([Path(path).name for path in options.inputs], _NAMED)
     return Head(
         name=name,
         device=title,

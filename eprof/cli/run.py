@@ -187,10 +187,9 @@ def _run(options: argparse.Namespace, outputs: Callable[[argparse.Namespace], li
 def _check_names(names: Sequence[str]) -> None:
     """Raises UsageError for what is no regular expression, before anything runs."""
     if names:
-        from eprof.api import matcher
+        from eprof.base.kernels import selector
 
-        for one in names:
-            matcher(one)
+        selector(names)
 
 
 def _settings(options: argparse.Namespace, place: str | None) -> "Settings":

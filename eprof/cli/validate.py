@@ -1,12 +1,12 @@
 """`eprof validate`: predicted against measured power and energy."""
 
 import argparse
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
+from eprof.base.kernels import selector
 from eprof.base.text import printable
 from eprof.cli.config import asked
 from eprof.cli.options import add_output, matching, positive
@@ -187,22 +187,13 @@ def read_measurements(paths: list[Path], options: argparse.Namespace) -> "Measur
     found = measurements.read(paths, options.mapping)
     if not options.kernel_name:
         return found
-    wanted = _pattern(options.kernel_name)
+    is_wanted = selector(options.kernel_name)
     rows = found.rows
     names = zip(rows["kernel"], rows["benchmark"], strict=True)
-    kept = [at for at, both in enumerate(names) if any(wanted.search(str(one)) for one in both)]
+    kept = [at for at, both in enumerate(names) if any(is_wanted(str(name)) for name in both)]
     if not kept:
         raise EprofError(f"No kernel is left: -k {', '.join(options.kernel_name)} matches none of the measured ones.")
     return found.take(kept)
-
-
-def _pattern(names: list[str]) -> re.Pattern[str]:
-    """One pattern for full names and "regex:..." alike. Raises UsageError."""
-    both = [one.removeprefix("regex:") if one.startswith("regex:") else f"^{re.escape(one)}$" for one in names]
-    try:
-        return re.compile("|".join(both))
-    except re.error as err:
-        raise UsageError(f"-k {', '.join(names)}: is no regular expression ({err}).") from err
 
 
 def _validation(

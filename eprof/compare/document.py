@@ -10,6 +10,7 @@ import pandas as pd
 
 from eprof import __version__
 from eprof.base.marks import Mark, names
+from eprof.base.text import few
 from eprof.base.vocabulary import COUNTS
 from eprof.compare import lost
 from eprof.compare.changes import LOWER, Half
@@ -127,7 +128,7 @@ def _name(side: Side) -> str:
     more = len(side.energies) - 1
     if more:
         return f"{first} and {more} more"
-    return first if profile.run is not None or len(paths) == 1 else f"{first} and {len(paths) - 1} more"
+    return first if profile.run is not None else few([first, *paths[1:]], 1)
 
 
 def _costs(side: Side) -> dict[str, Any] | None:

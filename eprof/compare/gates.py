@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eprof.base.errors import UsageError
+from eprof.base.kernels import bare, own_name
 from eprof.base.marks import Mark
-from eprof.base.text import printable
+from eprof.base.text import cut, few, printable
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
-from eprof.compare.matching import bare, last
 from eprof.compare.side import TIME, WORDS, Bools
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def _judged(gate: Gate, difference: "Difference") -> list[Outcome]:
     else:
         chosen = [at for at, both in enumerate(names) if gate.kernel in both]
         chosen = chosen or [at for at, both in enumerate(names) if gate.kernel in {bare(one) for one in both}]
-        chosen = chosen or [at for at, both in enumerate(names) if gate.kernel in {last(one) for one in both}]
+        chosen = chosen or [at for at, both in enumerate(names) if gate.kernel in {own_name(one) for one in both}]
     if not chosen:
-        known = ", ".join(dict.fromkeys(printable(bare(both[-1]))[:60] for both in names[:6]))
+        known = few(list(dict.fromkeys(cut(printable(bare(both[-1])), 60) for both in names)), 6)
         raise UsageError(f"--fail-above {gate.text}: neither side has a kernel `{gate.kernel}`; there are {known}.")
     return [_outcome(gate, names[at][-1], np.arange(len(rows)) == at, difference) for at in chosen]
 

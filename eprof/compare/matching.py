@@ -8,7 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from eprof.base.errors import UsageError
-from eprof.base.text import printable
+from eprof.base.kernels import bare, own_name
+from eprof.base.text import cut, few, printable
 
 BY_HAND, NAME, BARE, SIMILAR = "by hand", "name", "name without arguments", "similar name"
 # Below the first, two names are unrelated; below the second, place and launches must both speak for the pair.
@@ -210,7 +211,7 @@ def _named(wanted: str, kernels: Sequence[Kernel], free: Iterable[int]) -> list[
     """The free kernels of a full name, else of a bare one; [] for the empty name, None if there is no such kernel."""
     if not wanted:
         return []
-    for name in (lambda kernel: kernel.name, lambda kernel: bare(kernel.name), lambda kernel: last(kernel.name)):
+    for name in (lambda kernel: kernel.name, lambda kernel: bare(kernel.name), lambda kernel: own_name(kernel.name)):
         found = [place for place in free if name(kernels[place]) == wanted]
         if found:
             return found
@@ -218,9 +219,8 @@ def _named(wanted: str, kernels: Sequence[Kernel], free: Iterable[int]) -> list[
 
 
 def _examples(kernels: Sequence[Kernel], places: Iterable[int]) -> str:
-    names = [printable(kernels[place].name) for place in places]
-    shown = ", ".join(f"`{name if len(name) <= 60 else name[:57] + '...'}`" for name in names[:4])
-    return (shown + (f" and {len(names) - 4} more" if len(names) > 4 else "")) or "none that is not matched already"
+    names = [f"`{cut(printable(kernels[place].name), 60)}`" for place in places]
+    return few(names, 4) or "none that is not matched already"
 
 
 def ratio(one: str, other: str) -> float:
@@ -244,68 +244,3 @@ def _normal(name: str) -> str:
     """A full name without what compilers and profilers write differently: `void `, spaces, `(anonymous namespace)`."""
     text = name.removeprefix("void ").replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
     return re.sub(r"\s+", "", text)
-
-
-def bare(name: str) -> str:
-    """A function's name without return type, template arguments and parameters; of a mangled symbol too.
-
-    `void ns::axpy<float, 4>(float*)`, `ns::axpy` and `_ZN2ns4axpyIfLi4EEEvPT_` all are `ns::axpy`.
-    """
-    if name.startswith("_Z"):
-        return _demangled(name) or name
-    text = name.removeprefix("void ").replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
-    kept, depth = [], 0
-    for at, letter in enumerate(text):
-        if letter == "(" and depth == 0:
-            break
-        if letter == "<" and not text[max(at - 16, 0) : at].rstrip("<=").endswith("operator"):
-            depth += 1
-        elif letter == ">" and depth:
-            depth -= 1
-        elif not depth:
-            kept.append(letter)
-    found = "".join(kept).strip()
-    return found if found and not depth else text.partition("(")[0].strip() or name
-
-
-def last(name: str) -> str:
-    """The function's own name, without its namespaces."""
-    return bare(name).rpartition("::")[2]
-
-
-def _demangled(symbol: str) -> str | None:
-    """The qualified name in an Itanium-mangled symbol, template arguments left out; None if it is of another kind."""
-    rest = symbol[2:]
-    nested = rest.startswith("N")
-    rest, parts = rest[1:].lstrip("rVK") if nested else rest.removeprefix("L"), list[str]()
-    while rest:
-        found = re.match(r"L?(\d+)", rest)
-        if found:
-            end = found.end() + int(found[1])
-            parts.append(rest[found.end() : end])
-            rest = rest[end:]
-        elif nested and parts and rest.startswith("I"):
-            rest = _after_arguments(rest)
-        else:
-            break
-        if not nested:
-            break
-    parts = [one for one in parts if not one.startswith("_GLOBAL__N_")]
-    return "::".join(parts) or None
-
-
-def _after_arguments(rest: str) -> str:
-    """What follows the template arguments `I...E`; names inside are skipped whole, because they may hold any letter."""
-    depth, at = 0, 0
-    while at < len(rest):
-        # A substitution (S9_, T_), a literal (Li4E): each one unit, whatever digits it holds.
-        if found := re.compile(r"[ST][0-9A-Z]*_|L[a-z]n?\d+E").match(rest, at):
-            at = found.end()
-        elif found := re.compile(r"\d+").match(rest, at):
-            at = found.end() + int(found[0])
-        else:
-            depth += (rest[at] in "INXJF") - (rest[at] == "E")
-            at += 1
-        if depth <= 0:
-            return rest[at:]
-    return ""

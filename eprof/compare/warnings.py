@@ -1,13 +1,15 @@
 """What the user should know of a comparison, as sentences: other GPUs, programs, counters, and what noise may hide."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eprof.base.kernels import bare
+from eprof.base.text import cut, few, listed
 from eprof.base.vocabulary import COUNTS
 from eprof.compare.lost import label, uncompared, unknown
-from eprof.compare.matching import SIMILAR, bare
+from eprof.compare.matching import SIMILAR
 from eprof.compare.parts import APPEARED, MATCHED, VANISHED, status
 from eprof.compare.side import Side
 
@@ -43,7 +45,7 @@ def _devices(difference: "Difference") -> Iterator[str]:
     one, other = (_device_names(side) for side in (difference.old, difference.new))
     if one != other:
         yield (
-            f"OLD ran on {_listed(one)}, NEW on {_listed(other)}: the change is that of program and GPU together. "
+            f"OLD ran on {listed(one)}, NEW on {listed(other)}: the change is that of program and GPU together. "
             "Counts of one kind can still be compared; --costs with one table prices both as if on one GPU."
         )
     first, second = difference.old.costs, difference.new.costs
@@ -60,10 +62,6 @@ def _device_names(side: Side) -> list[str]:
     return sorted({one.device.name or "a GPU that the log does not name" for one in side.first.profile.counted})
 
 
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def _programs(difference: "Difference") -> Iterator[str]:
     stands = [status(difference, row) for row in range(len(difference.matches))]
     if MATCHED not in stands:
@@ -78,12 +76,7 @@ def _programs(difference: "Difference") -> Iterator[str]:
             places = [getattr(difference.matches[at], "old" if what == VANISHED else "new") for at in rows]
             names = [bare(str(side.kernels["kernel"].iloc[place])) for place in places]
             own = "They are parts of their own; --match OLD=NEW pairs kernels by hand."
-            yield f"Only in {side.label}: {_some(names)}. {own}"
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = [name if len(name) <= 60 else name[:57] + "..." for name in names[:_FEW]]
-    return ", ".join(shown) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
+            yield f"Only in {side.label}: {few([cut(name, 60) for name in names], _FEW)}. {own}"
 
 
 def _lost(difference: "Difference") -> Iterator[str]:
@@ -116,7 +109,7 @@ def _ways(difference: "Difference") -> Iterator[str]:
             differ.append(COUNTS[word].label)
     if differ:
         yield (
-            f"Counted from other counters in OLD than in NEW: {_some(differ)}; part of their change may be that. "
+            f"Counted from other counters in OLD than in NEW: {few(differ, _FEW)}; part of their change may be that. "
             "Collect both with the same counters."
         )
 
@@ -129,7 +122,8 @@ def _matches(difference: "Difference") -> Iterator[str]:
     ]
     if similar:
         yield (
-            f"Matched by similar names: {_some(similar)}. --match OLD=NEW corrects a pair, --no-similar takes names as "
+            f"Matched by similar names: {few(similar, _FEW)}. "
+            "--match OLD=NEW corrects a pair, --no-similar takes names as "
             "they are."
         )
 
@@ -143,7 +137,7 @@ def _launches(difference: "Difference") -> Iterator[str]:
             if before != after:
                 differ.append(f"{bare(difference.new.named[one.new].name)} ({before:g} to {after:g})")
     if differ:
-        yield f"Launched another number of times: {_some(differ)}; the change holds that too."
+        yield f"Launched another number of times: {few(differ, _FEW)}; the change holds that too."
 
 
 def _noise(difference: "Difference") -> Iterator[str]:

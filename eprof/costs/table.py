@@ -11,6 +11,7 @@ from typing import Any
 
 from eprof.base import marks as mark_words
 from eprof.base.errors import CostError
+from eprof.base.gpus import normal_name
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS
@@ -328,7 +329,7 @@ class CostTable:
 
     def is_for(self, device_name: str) -> bool:
         """Whether the table was made for the device that a log calls `device_name` ("NVIDIA GeForce GTX 580 (0)")."""
-        return _plain_device(device_name) in {_plain_device(one) for one in self.devices}
+        return normal_name(device_name) in map(normal_name, self.devices)
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:
         """Everything that is known at `setting`, as plain data that JSON can hold (docs/costs.md). Raises CostError."""
@@ -450,12 +451,6 @@ def _clocks(setting: str) -> tuple[float, float]:
     if not found:
         raise CostError(f"`{setting}` is not a setting; write core and memory clock in MHz, such as 852/924.")
     return float(found[1]), float(found[2])
-
-
-def _plain_device(name: str) -> str:
-    """`name` without "NVIDIA", without a trailing "(0)", in lower case with single spaces."""
-    words = re.sub(r"\s*\(\d+\)\s*$", "", name).lower().split()
-    return " ".join(words[1:] if words[:1] == ["nvidia"] else words)
 
 
 def _setting_data(setting: Setting) -> dict[str, Any]:

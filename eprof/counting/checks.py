@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eprof.base.arrays import Floats
+from eprof.base.kernels import short
 from eprof.base.toml import Formula
 from eprof.counting.counters import Check, Definition
 from eprof.counting.counts import Cells, Sheet
@@ -98,16 +99,8 @@ def _sentence(
     worst = int(np.argmax(off))
     kernel = str(sheet.launches.kernels["kernel"].iloc[worst])
     number, all_ = int(failed.sum()), int((~np.isnan(left + right)).sum())
-    which = (
-        f"for {number} of {all_} kernels; worst in `{short_name(kernel)}`" if all_ > 1 else f"in `{short_name(kernel)}`"
-    )
+    which = f"for {number} of {all_} kernels; worst in `{short(kernel)}`" if all_ > 1 else f"in `{short(kernel)}`"
     return (
         f"The counters contradict each other {which}: {check.note}, but {sheet.definition.expand(check.left)} = "
         f"{left[worst]:,.0f} and {sheet.definition.expand(check.right)} = {right[worst]:,.0f} ({off[worst]:.1%} apart)."
     )
-
-
-def short_name(kernel: str) -> str:
-    """A kernel's name without its arguments, cut at 60 characters."""
-    name = kernel.partition("(")[0].strip() or kernel
-    return name if len(name) <= 60 else name[:57] + "..."

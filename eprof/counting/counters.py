@@ -16,6 +16,7 @@ from typing import Any
 
 from eprof.base import resources
 from eprof.base.errors import DefinitionError
+from eprof.base.gpus import normal_name
 from eprof.base.marks import NONE, Mark, names
 from eprof.base.toml import Document, Formula
 from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS, LEVEL_PARTS, PARTS
@@ -444,12 +445,6 @@ def capability_of(device_name: str) -> tuple[str, ...]:
             return ()
         name = shorter
     return ()
-
-
-def normal_name(device_name: str) -> str:
-    """A GPU's name for matching: lower case, without "NVIDIA " before and " (0)" behind, single blanks."""
-    name = re.sub(r"\s*\(\d+\)\s*$", "", " ".join(device_name.split()).lower())
-    return name.removeprefix("nvidia ").strip()
 
 
 @cache

@@ -9,6 +9,7 @@ import pandas as pd
 
 from eprof.base.arrays import Floats, Ints, framed
 from eprof.base.errors import UsageError
+from eprof.base.kernels import short
 from eprof.base.marks import Mark
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, LEVEL_PARTS, PARTS
@@ -370,11 +371,11 @@ class Sheet:
     def _warn_negative(self, word: str, result: _Result, where: Bools, done: str) -> None:
         values = np.where(where, result.term.values, np.inf)
         worst = int(np.argmin(values))
-        kernel = _short(str(self.launches.kernels["kernel"].iloc[worst]))
+        kernel = short(str(self.launches.kernels["kernel"].iloc[worst]))
         formula = self.definition.expand(result.entry.formula, self._texts(result, worst))
         self.warnings.append(
             f"{word.replace('_', ' ')}: {formula} came out negative for {_of(int(where.sum()), self.length)} "
-            f"(most in {kernel}: {values[worst]:,.0f}); {done}."
+            f"(most in `{kernel}`: {values[worst]:,.0f}); {done}."
         )
 
     def _texts(self, result: _Result, row: int) -> dict[str, str]:
@@ -388,11 +389,6 @@ class Sheet:
 
 def _of(number: int, total: int) -> str:
     return f"{number} of {total} kernels" if total > 1 else "the only kernel"
-
-
-def _short(kernel: str) -> str:
-    name = kernel.partition("(")[0] or kernel
-    return f"`{name if len(name) <= 60 else name[:57] + '...'}`"
 
 
 # ----------------------------------------------------------------------------------------------------- counting

@@ -1,6 +1,5 @@
 """Times of kernels whose log has none: recovered from pairs of counters, or said by the user."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,7 +9,9 @@ import pandas as pd
 
 from eprof.base import advice
 from eprof.base.errors import UsageError
+from eprof.base.kernels import selector, short
 from eprof.base.marks import Mark
+from eprof.base.text import few
 from eprof.counting.counters import Definition, TimePair
 from eprof.counting.counts import Sheet
 from eprof.rows.log import Launches
@@ -216,7 +217,7 @@ def _told(names: "pd.Series[str]", specs: Sequence[str]) -> list[tuple["pd.Serie
             both = chosen & others
             same = seconds == other_s and bool((chosen == others).all())
             if both.any() and not same:
-                kernel = str(names[both].iloc[0]).partition("(")[0]
+                kernel = short(str(names[both].iloc[0]))
                 raise UsageError(f"--time {other} and --time {spec} both give the time of `{kernel}`; give one.")
             again |= same
         if not again:
@@ -235,22 +236,13 @@ def _seconds(text: str, spec: str) -> float:
 
 
 def _chosen(names: "pd.Series[str]", name: str, spec: str) -> "pd.Series[bool]":
-    """Which kernels a `--time` value is about: full name, name before the arguments, or regular expression."""
-    if name.startswith("regex:"):
-        try:
-            pattern = re.compile(name.removeprefix("regex:"))
-        except re.error as err:
-            raise UsageError(f"--time {spec}: not a regular expression ({err}).") from err
-        chosen = names.map(lambda one: pattern.search(str(one)) is not None)
-    else:
-        chosen = names == name
-        if not chosen.any():
-            chosen = names.str.partition("(")[0].str.strip() == name
+    """Which kernels a `--time` value is about: those of this full name, else those that `-k` would select."""
+    chosen = names == name
     if not chosen.any():
-        known = ", ".join(dict.fromkeys(str(one).partition("(")[0] for one in names.head(5)))
-        raise UsageError(
-            f"--time {spec}: no kernel is called `{name}`; the log has {known}{' ...' if len(names) > 5 else ''}."
-        )
+        chosen = names.astype(str).map(selector([name], f"--time {spec}:"))
+    if not chosen.any():
+        known = few([short(kernel) for kernel in names.astype(str)], 5)
+        raise UsageError(f"--time {spec}: no kernel is called `{name}`; the log has {known}.")
     return chosen.astype(bool)
 
 

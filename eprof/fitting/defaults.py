@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
+from eprof.base.gpus import may_be_same
 from eprof.base.resources import folder
 from eprof.base.toml import Document
 from eprof.fitting.form import Form
@@ -78,7 +79,7 @@ def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str
     """Energies of the terms, pJ: the mean over the GPUs of the prior but `device`; None if it does not know enough."""
     if measurements.kind != COUNTED or measurements.own:
         return None
-    gpus = {name: energies for name, energies in known().items() if device is None or not _same(name, device)}
+    gpus = {name: energies for name, energies in known().items() if device is None or not may_be_same(name, device)}
     found = {}
     for term in measurements.terms:
         values = [one[term] for one in gpus.values() if term in one]
@@ -92,9 +93,3 @@ def known() -> Mapping[str, Mapping[str, float]]:
     """GPU -> term -> pJ, from `counters/measurements/priors/energies.toml`."""
     document = Document.read(folder("counters") / "measurements" / "priors" / "energies.toml")
     return {str(one["device"]): dict(one["pj"]) for one in document.data["gpu"]}
-
-
-def _same(one: str, other: str) -> bool:
-    """Whether two names are of one GPU: the words of the shorter one are in the other."""
-    words = [set(name.lower().replace("nvidia", "").replace("-", " ").split()) for name in (one, other)]
-    return bool(words[0]) and bool(words[1]) and (words[0] <= words[1] or words[1] <= words[0])

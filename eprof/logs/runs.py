@@ -10,6 +10,7 @@ import numpy as np
 
 from eprof import logs
 from eprof.base.errors import LogError
+from eprof.base.text import few
 from eprof.logs.join import spelling
 from eprof.profilers.ncu import reader as ncu
 from eprof.profilers.oclgrind import reader as oclgrind
@@ -183,10 +184,9 @@ def open_all(paths: Sequence[Path], alone: bool) -> tuple[list[Run], list[str]]:
 
 
 def _not_read(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _EXAMPLES} more" if len(names) > _EXAMPLES else ""
     return (
         f"Not read, for they are no plain files of the run directory, or links that lead out of it: "
-        f"{', '.join(names[:_EXAMPLES])}{more}."
+        f"{few(names, _EXAMPLES)}."
     )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from eprof.base.marks import Mark
+from eprof.base.text import few
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PARTS
 from eprof.logs.runs import Measured, Run, clock_note
 from eprof.measurements.doubts import PLAUSIBLE_W
@@ -224,8 +225,7 @@ def _mostly_idle(programs: Sequence[Program]) -> list[str]:
     idle = [one.path for one in programs if one.kernel_s < _BUSY * one.time_s]
     if not idle:
         return []
-    more = f" and {len(idle) - _NAMED} more" if len(idle) > _NAMED else ""
     return [
-        f"Kernels fill less than half of the metered time of {', '.join(idle[:_NAMED])}{more}: such rows tell of idle "
+        f"Kernels fill less than half of the metered time of {few(idle, _NAMED)}: such rows tell of idle "
         "power more than of what instructions and bytes cost. Make the program do more work a run."
     ]

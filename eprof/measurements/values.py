@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from eprof.base.errors import EprofError
+from eprof.base.text import few
 
 Floats = npt.NDArray[np.float64]
 CORE, MEMORY = "core", "memory"
@@ -119,6 +120,4 @@ def _plain(column: pd.Series) -> pd.Series:
 def lines(numbers: Sequence[int] | npt.NDArray[Any]) -> str:
     """Line numbers as words, the first few of many: "lines 3, 8, 9 and 12 more"."""
     listed = [int(one) for one in numbers]
-    shown = ", ".join(str(one) for one in listed[:6])
-    more = f" and {len(listed) - 6} more" if len(listed) > 6 else ""
-    return f"line{'s' if len(listed) > 1 else ''} {shown}{more}"
+    return f"line{'s' if len(listed) > 1 else ''} {few([str(number) for number in listed], 6)}"

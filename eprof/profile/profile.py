@@ -13,6 +13,7 @@ from eprof.base import advice
 from eprof.base.arrays import columns_of, framed, marks_of
 from eprof.base.errors import DefinitionError, LogError, UsageError
 from eprof.base.marks import Mark, names
+from eprof.base.text import few, listed
 from eprof.base.vocabulary import BYTES, COMPUTATION, CONSTANT, COUNTS, DATA, INSTRUCTIONS, PARTS
 from eprof.costs import Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
@@ -153,7 +154,7 @@ class Profile:
         if not others:
             return priced
         note = (
-            f"The costs are those of {table.device}, the counts are from {_list(others)}: "
+            f"The costs are those of {table.device}, the counts are from {listed(others)}: "
             "every energy rests on the assumption that the two cost the same."
         )
         return replace(
@@ -231,7 +232,7 @@ def _title(logs: Sequence[Log]) -> str:
     if len(commands) == 1:
         return commands[0]
     if commands:
-        return f"{commands[0]} and {len(commands) - 1} more"
+        return few(commands, 1)
     return ", ".join(log.path.rpartition("/")[2] for log in logs[:3]) + (" ..." if len(logs) > 3 else "")
 
 
@@ -282,7 +283,7 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     definitions = [one for one in counters.definitions() if one.profiler == profiler]
     offered = [one for definition in definitions for one in definition.capabilities]
     may_be = both or [one for one in by_name if one in offered]
-    asked = f"; it may be {_list(may_be, 'or')}" if may_be else ""
+    asked = f"; it may be {listed(may_be, 'or')}" if may_be else ""
     raise DefinitionError(
         f"The compute capability of {name or 'the GPU'} is not known{asked}. "
         f"Say it with --capability (for example --capability {(may_be or offered)[0]})."
@@ -300,7 +301,7 @@ def may_be(label: str | None) -> tuple[str | None, ...]:
 def _by_user(name: str | None, capability: str) -> str:
     """Where the capability is from, with what the name says instead if the two do not agree."""
     by_name = counters.capability_of(name) if name else ()
-    against = f", against {_list(by_name, 'or')} by its name" if by_name and capability not in by_name else ""
+    against = f", against {listed(by_name, 'or')} by its name" if by_name and capability not in by_name else ""
     return f"--capability{against}"
 
 
@@ -311,10 +312,6 @@ def _split_label(label: str | None) -> tuple[str | None, int | None]:
     if found and index.endswith(")") and index[:-1].isdecimal() and len(index) < 10:
         return name, int(index[:-1])
     return label, None
-
-
-def _list(words: Sequence[str], last: str = "and") -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,7 +412,7 @@ class Energy:
         if self.counts.kernels["time_s"].isna().any():
             found.append(self._no_time())
         if self.grouping is not None and (unused := self.grouping.unused(self.counts.kernels)):
-            found.append(f"No kernel is in the group {_list(unused, 'or')} of --group.")
+            found.append(f"No kernel is in the group {listed(unused, 'or')} of --group.")
         # What bears on every number stands first: a terminal shows only the first few.
         for one in self.profile.counted:
             found += one.warnings
@@ -430,7 +427,7 @@ class Energy:
 
     def _no_costs(self) -> str:
         known = {one.device.name for one in self.profile.counted if one.device.name}
-        whose = f"No cost table is made for {_list(sorted(known))}" if known else "The logs do not name the GPU"
+        whose = f"No cost table is made for {listed(sorted(known))}" if known else "The logs do not name the GPU"
         return f"{whose}, so no energy is shown; choose one with --costs (`eprof costs` lists them)."
 
     def _no_time(self) -> str:
@@ -556,7 +553,7 @@ def _split_rows(split: Split, order: np.ndarray) -> Split:
 def _labels(words: Sequence[str]) -> str:
     """The words in the user's terms, all parts of a class named as one: "FP64", "FP32 other", "Integer"."""
     complete = {part: whole for whole, parts in PARTS.items() if set(parts) <= set(words) for part in (whole, *parts)}
-    return _list(
+    return listed(
         list(dict.fromkeys(complete[word].upper() if word in complete else COUNTS[word].label for word in words))
     )
 

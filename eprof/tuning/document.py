@@ -9,6 +9,7 @@ import numpy as np
 
 from eprof import __version__
 from eprof.base.marks import names
+from eprof.base.text import few
 from eprof.tuning.build import Tuning
 from eprof.tuning.choice import Choice, choose, lost
 from eprof.tuning.grid import Floats, Grid, Point, together
@@ -151,8 +152,7 @@ def _unpicked(whole: Choice, picks: Sequence[Choice], grids: Sequence[Grid], obj
     notes = []
     lost_ones = [grid.name for grid, pick in zip(grids, picks, strict=True) if pick.best is None]
     if lost_ones:
-        more = f" and {len(lost_ones) - 1} more" if len(lost_ones) > 1 else ""
-        notes.append(f"No setting can be picked for {lost_ones[0]}{more}: none is known that gives {objective.words}.")
+        notes.append(f"No setting can be picked for {few(lost_ones, 1)}: none is known that gives {objective.words}.")
     if whole.best is None and not lost_ones:
         known = ~np.isnan(np.array([grid.energy_j for grid in grids])).any(axis=0)
         why = f"none gives {objective.words}" if known.any() else "at none is the energy of all of them known"

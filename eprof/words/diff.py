@@ -1,9 +1,10 @@
 """A difference in words: which variant uses less energy, by how much, and why. From the document `eprof.diff/1`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from eprof.base.text import listed
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.words.names import short
 from eprof.words.numbers import percent, plain, quantity
@@ -204,7 +205,7 @@ def _without_energy(document: _Document) -> str:
     changes = [change for change in (_time_change(document), *_count_changes(document)) if change]
     if not changes:
         return "Energy is not compared, and nothing else is known on both sides."
-    return f"Energy is not compared; NEW {_joined(changes)}."
+    return f"Energy is not compared; NEW {listed(changes)}."
 
 
 def _time_change(document: _Document) -> str:
@@ -233,10 +234,6 @@ def _ratio_words(ratio: float, fewer: bool = True) -> str:
         return "the same number of"
     less = "fewer" if fewer else "less"
     return f"{percent(abs(ratio - 1))} {'more' if ratio > 1 else less}"
-
-
-def _joined(phrases: Sequence[str]) -> str:
-    return phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
 
 
 # ------------------------------------------------------------------------------------------------ what follows

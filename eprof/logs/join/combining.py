@@ -23,7 +23,9 @@ import numpy as np
 import pandas as pd
 
 from eprof.base import advice
+from eprof.base.gpus import normal_label
 from eprof.base.marks import Mark
+from eprof.base.text import cut, few
 from eprof.logs.join import copies, spelling
 from eprof.logs.join.gathering import named, together
 from eprof.logs.join.passes import are_opposite, by_collection, passes
@@ -206,8 +208,7 @@ def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
 
 def _listed(labels: Sequence[str]) -> str:
     """Counters, the first of them by name."""
-    more = f" and {len(labels) - _EXAMPLES} more counters" if len(labels) > _EXAMPLES else ""
-    return ", ".join(f"`{label}`" for label in labels[:_EXAMPLES]) + more
+    return few([f"`{label}`" for label in labels], _EXAMPLES, "counters")
 
 
 def _contradictions(is_apart: Array, labels: Sequence[str], names: Sequence[str]) -> Iterable[str]:
@@ -231,7 +232,7 @@ class _Kernels:
 
     def device(self, name: str) -> str:
         """The name a device goes by. Newer drivers write "NVIDIA GeForce ..." where older ones wrote "GeForce ..."."""
-        return self.devices.setdefault(_key(name), name.strip())
+        return self.devices.setdefault(normal_label(name), name.strip())
 
     def numbers(self, table: Table, alone: str | None) -> Array:
         """The row that each row of `table` belongs to. `alone`: the device of rows that do not tell theirs."""
@@ -254,11 +255,6 @@ class _Kernels:
         return np.array([self.rows.setdefault(one, len(self.rows)) for one in own], dtype=np.int64)[codes]
 
 
-def _key(device: str) -> str:
-    """What the names of a device have in common."""
-    return device.strip().removeprefix("NVIDIA ")
-
-
 def _devices(table: Table) -> list[str]:
     """The devices of a table, as they come."""
     names = named(table, "device")
@@ -276,8 +272,8 @@ def _name_devices(tables: Sequence[Table], kernels: _Kernels, capability_of: Cap
         known = _as_named(numbered[name], labels, capability_of) if name in numbered else None
         rivals = {found[2] for found in numbered.values() if name in numbered and found[1] == numbered[name][1]}
         if known is not None and (len(rivals) == 1 or capability_of(known)):
-            key = _key(known)
-            kernels.devices[name] = kernels.devices.setdefault(key, known.strip())
+            key = normal_label(known)
+            kernels.devices[normal_label(name)] = kernels.devices.setdefault(key, known.strip())
             warnings.append(f"{name} is taken to be {known}, as other logs name it")
         else:
             kernels.device(name)
@@ -287,7 +283,7 @@ def _as_named(numbered: re.Match[str], labels: Mapping[str, str], capability_of:
     """The only label of a named device that may be the one of a number and capability."""
     number, capability = numbered.groups()
     same = {
-        _key(label): label
+        normal_label(label): label
         for label, kind in labels.items()
         if kind in (*_TIME_KINDS, *_SLOWED) and label.endswith(f"({number})")
     }
@@ -476,6 +472,4 @@ def _unmatched(launches: Array, best: _Time, names: Sequence[str]) -> Iterable[s
 
 def _these(which: Array, names: Sequence[str]) -> str:
     """The kernels where `which` is true, the first of them by name."""
-    chosen = [names[int(i)] for i in np.flatnonzero(which)]
-    first = ", ".join(f"`{name if len(name) <= 60 else name[:57] + '...'}`" for name in chosen[:_EXAMPLES])
-    return first + (f" and {len(chosen) - _EXAMPLES} more kernels" if len(chosen) > _EXAMPLES else "")
+    return few([f"`{cut(names[int(row)], 60)}`" for row in np.flatnonzero(which)], _EXAMPLES, "kernels")

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from eprof.base.kernels import expression
 from eprof.collect import messages
 from eprof.collect.collector import ENERGY, PLAIN, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
 from eprof.collect.process import Ended
@@ -195,9 +196,7 @@ def _by_opcode(path: str, wanted: Collection[str]) -> frozenset[str]:
 def _pattern(kernels: Sequence[str]) -> str:
     if len(kernels) == 1:
         return kernels[0]
-    return "regex:" + "|".join(
-        one.removeprefix("regex:") if one.startswith("regex:") else f"^{re.escape(one)}$" for one in kernels
-    )
+    return "regex:" + "|".join(expression(kernel) or f"^{re.escape(kernel)}$" for kernel in kernels)
 
 
 def _version(path: str) -> str | None:

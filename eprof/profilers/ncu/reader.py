@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eprof.base.errors import LogError
+from eprof.base.text import few
 from eprof.profilers.ncu import broken, csv, derived, long, wide
 from eprof.profilers.ncu import parts as ncu_parts
 from eprof.profilers.ncu.csv import Lines, Rows, Section
@@ -305,7 +306,8 @@ class _Reader:
                 parts.append(joined(own) if one.folded else own[0])
         if self.several:
             self.notes.append(
-                f"{_list(self.several)}: a cell holds the values of several instances, whose sum nothing tells, so not "
+                f"{few(self.several, _SHOWN)}: "
+                "a cell holds the values of several instances, whose sum nothing tells, so not "
                 "known"
             )
         return parts
@@ -319,18 +321,18 @@ class _Reader:
                 missing[name] = missing.get(name, 0) + number
         if missing and self.keep is not None:
             some = [f"{name} ({number})" for name, number in missing.items()]
-            yield f"cells without a number, by metric: {_list(some)}; these are not known"
+            yield f"cells without a number, by metric: {few(some, _SHOWN)}; these are not known"
         yield from not_known(parts)
         if any(part.kind == csv.SUMMARY for part in parts):
             yield "totals of a summary are its averages times the invocations; averages are rounded"
         yield from _mean_rates(parts)
         twice = list(dict.fromkeys(name for part in parts for name in part.twice))
         if twice:
-            yield f"{_list(twice, _FEW)}: told twice for one launch, with two values; the first is used"
+            yield f"{few(twice, _FEW)}: told twice for one launch, with two values; the first is used"
         scaled = list(dict.fromkeys(name for part in parts for name in part.scaled))
         if scaled and not self.page.is_scaled:
             yield (
-                f"printed in scaled units, so rounded, and 0 may stand for a few: {_list(scaled, _FEW)}; "
+                f"printed in scaled units, so rounded, and 0 may stand for a few: {few(scaled, _FEW)}; "
                 "`--csv --page raw --print-units base` writes them whole"
             )
         if self.is_mended:
@@ -406,7 +408,7 @@ def _mean_rates(parts: Sequence[Part]) -> Iterable[str]:
     }
     if averages and any(part.kind == csv.SUMMARY for part in parts):
         yield (
-            f"{_list(list(averages), _FEW)}: a summary has only the mean rate of launches, which tells no total; "
+            f"{few(list(averages), _FEW)}: a summary has only the mean rate of launches, which tells no total; "
             "print the log without --print-summary"
         )
 
@@ -423,11 +425,6 @@ def not_known(parts: Sequence[Part]) -> Iterable[str]:
     rates = [name for name in names if not name.startswith(ASIDE) and _RATE.search(name)]
     only = f"{len(rates)} are percentages or rates a cycle, which are no counts; " if rates else ""
     yield (
-        f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {_list(names, _FEW)}); "
+        f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {few(names, _FEW)}); "
         "`eprof counters` lists what to ask ncu for with --metrics"
     )
-
-
-def _list(names: Sequence[str], shown: int = _SHOWN) -> str:
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more

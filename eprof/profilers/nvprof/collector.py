@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from eprof.base.kernels import expression
 from eprof.collect import messages
 from eprof.collect.collector import ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
 from eprof.collect.process import Ended
@@ -115,7 +116,7 @@ def _percent(path: Path) -> str:
 
 def _pattern(kernel: str) -> str:
     """A pattern for nvprof, in which a colon ends the pattern of a context, a stream or a kernel."""
-    pattern = kernel.removeprefix("regex:") if kernel.startswith("regex:") else re.escape(kernel)
+    pattern = expression(kernel) or re.escape(kernel)
     return pattern.replace("(?:", "(").replace(":", ".")
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from eprof.base.text import cut, few
+
 PROFILER_LINE = re.compile(
     r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
 )
@@ -231,8 +233,7 @@ def _program(command: str) -> str:
 
 
 def _listed(words: Sequence[str]) -> str:
-    shown = [f"`{word if len(word) <= _SHOWN else word[: _SHOWN - 3] + '...'}`" for word in words[:_EXAMPLES]]
-    return ", ".join(shown) + (f" and {len(words) - _EXAMPLES} more" if len(words) > _EXAMPLES else "")
+    return few([f"`{cut(word, _SHOWN)}`" for word in words], _EXAMPLES)
 
 
 def is_chatter(line: str) -> bool:

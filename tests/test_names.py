@@ -1,0 +1,64 @@
+"""Names of kernels and GPUs, and lists in words."""
+
+import pytest
+
+from eprof.base.errors import UsageError
+from eprof.base.gpus import may_be_same, normal_label, normal_name
+from eprof.base.kernels import selector
+from eprof.base.text import cut, few, listed
+
+NAME = "void ns::axpy<float, 4>(float*, int)"
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        NAME,
+        "void ns::axpy<float, 4>",
+        "ns::axpy<float, 4>",
+        "ns::axpy",
+        "axpy",
+        "regex:^void",
+        "regex:ax.y",
+    ],
+)
+def test_a_kernel_is_selected_by_its_full_name_or_a_shorter_one(wanted):
+    assert selector([wanted])(NAME)
+    assert selector(["nothing", wanted])(NAME)
+
+
+@pytest.mark.parametrize("wanted", ["ns", "xpy", "axpy<float>", "float", "regex:^ax", ""])
+def test_a_part_of_a_name_selects_nothing(wanted):
+    assert not selector([wanted])(NAME)
+
+
+def test_mangled_names_are_selected_by_the_name_of_the_function():
+    assert selector(["ns::axpy"])("_ZN2ns4axpyIfLi4EEEvPT_")
+    assert selector(["axpy"])("_ZN2ns4axpyIfLi4EEEvPT_")
+
+
+def test_what_is_no_regular_expression_is_refused():
+    with pytest.raises(UsageError, match=r"-k regex:\(: not a regular expression"):
+        selector(["regex:("])
+
+
+def test_a_gpu_has_one_name_for_matching():
+    assert normal_name("NVIDIA GeForce  GTX 580 (0)") == normal_name("GeForce GTX 580") == "geforce gtx 580"
+    assert normal_label("NVIDIA A100 (1)") == "a100 (1)"
+    assert may_be_same("Tesla V100-SXM2", "NVIDIA Tesla V100 SXM2 16GB")
+    assert not may_be_same("Tesla V100", "Tesla K20c")
+    assert not may_be_same("", "Tesla K20c")
+
+
+def test_lists_in_words():
+    assert [listed(words) for words in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+    assert listed(["a", "b"], "or") == "a or b"
+    assert few(["a", "b"], 2) == "a, b"
+    assert few(["a", "b", "c"], 2) == "a, b and 1 more"
+    assert few(["a", "b", "c"], 1, "kernels") == "a and 2 more kernels"
+    assert few([], 3) == ""
+
+
+def test_a_long_name_is_cut_in_the_middle():
+    assert cut("abcdefghij", 10) == "abcdefghij"
+    assert cut("abcdefghijk", 10) == "abcdef…ijk"
