@@ -8,8 +8,8 @@ import pandas as pd
 from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import Charge, Costs, Peaks, Price, Setting
-from eprof.counting import counters
 from eprof.counting.counts import Counts
+from eprof.counting.definition import without_counters
 from eprof.energy.attribution import attribute
 from eprof.profile.profile import Device, Energy, Profile
 
@@ -79,7 +79,7 @@ def energy(kernels, prices=PRICES, **more):
     label = about.get("device", "GPU (0)")
     one = SimpleNamespace(
         device=Device(label, label.partition(" (")[0], 0, "3.5", "name"),
-        definition=counters.nothing(),
+        definition=without_counters(),
         time_from=None,
         warnings=(),
     )

@@ -205,12 +205,12 @@ def test_a_config_file_gives_defaults_and_options_win(eprof_command, real_log, t
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('format = "xyz"', "`format` must be one of: csv, html, json, md, parquet, txt."),
-        ('format = "toml"', "`format` must be one of: csv, html"),  # of `eprof fit`
-        ('efficiency = "much"', "`efficiency` must be a number."),
-        ("quiet = 1", "`quiet` must be true or false."),
-        ("costs = 3", "`costs` must be a text."),
-        ('kernel_name = ["a", 1]', "`kernel_name` must be a text or a list of texts."),
+        ('format = "xyz"', "`format` is 'xyz'; use one of: csv, html, json, md, parquet, txt."),
+        ('format = "toml"', "`format` is 'toml'; use one of: csv, html"),  # of `eprof fit`
+        ('efficiency = "much"', "`efficiency` must be a number, not 'much'."),
+        ("quiet = 1", "`quiet` must be true or false, not 1."),
+        ("costs = 3", "`costs` must be a text, not 3."),
+        ('kernel_name = ["a", 1]', "`kernel_name` must be a text, not 1."),
         ("repeat = 0", "`repeat`: "),  # of `eprof run`
         ('config = "other.toml"', "unknown key `config`"),
     ],

@@ -114,7 +114,7 @@ MISTAKES = {
         "unknown unit `nj_per_v2`; prices stand in [pj] or [pj_per_v2].",
     ),
     "unknown unit J": ("[pj_per_v2]", "[J]", 15, "unknown unit `J`"),
-    "no source": ('source = "measured by us"\n', "", 1, "`source` is missing; every table states it."),
+    "no source": ('source = "measured by us"\n', "", 1, "`source` is missing; it must be a text."),
     "empty source": ('"measured by us"', '" "', 5, "`source` must be a text, not ' '."),
     "number as device": ('"A small GPU"', "3", 3, "`device` must be a text, not 3."),
     "no name": ('name = "small"\n', "", 1, "`name` is missing"),
@@ -123,8 +123,8 @@ MISTAKES = {
     "a device": ('["Small"]', "[3]", 4, "`devices` must be a text, not 3."),
     "notes": ('["handle with care"]', "[[]]", 8, "`notes` must be a text, not []."),
     "year": ("year = 2026", 'year = "2026"', 6, "`year` must be a whole number, not '2026'."),
-    "books": ('"served"', '"kept"', 7, "`books` is `kept`; use one of: served, accessed."),
-    "no books": ('books = "served"\n', "", 1, "`books` is missing"),
+    "books": ('"served"', '"kept"', 7, "`books` is 'kept'; use one of: served, accessed."),
+    "no books": ('books = "served"\n', "", 1, "`books` is missing; use one of: served, accessed."),
     "setting no list": ("[\n    {", "3\nx = [\n    {", 10, "`setting` must be a list of settings"),
     "no settings": ("setting = [", "setting = []\ny = [", 10, "`setting` must be a list of settings"),
     "setting no table": (
@@ -300,7 +300,12 @@ MISTAKES = {
         "the formula uses `hp_flop`, which is not defined here; known: dp_flop, dram_byte, sp_flop.",
     ),
     "no formula": ('"dram_byte"', '"__import__(1)"', 36, "is not allowed in a formula"),
-    "formula a number": ('formula = "dram_byte"', "formula = 3", 36, "a formula must be a string, not 3."),
+    "formula a number": (
+        'formula = "dram_byte"',
+        "formula = 3",
+        36,
+        "`formula` must be a formula, written as a text, not 3.",
+    ),
     "only a number": ('"dram_byte"', '"3"', 36, "`3` must be a sum of prices, each times a number."),
     "a number added": (
         '"dram_byte"',

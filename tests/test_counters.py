@@ -7,7 +7,7 @@ import pytest
 from eprof.base import resources
 from eprof.base.errors import DefinitionError
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
-from eprof.counting import counters
+from eprof.counting import counters, loading, translation
 
 GOOD = """schema = 1
 applies = { profiler = "nvprof", capability = ["9.9"] }
@@ -126,10 +126,10 @@ BROKEN = [
     ("schema = 1", "schema = 2", "schema = 2", "`schema` must be 1"),
     ("[counter]", "[counters]", "[counters]", "unknown key `counters`"),
     ('applies = { profiler = "toy", capability = ["1.0"] }', "", "", "`applies` is missing"),
-    ('profiler = "toy", ', "", "applies", "`applies.profiler` must be a name"),
+    ('profiler = "toy", ', "", "applies", "`profiler` is missing; it must be a text"),
     ('["1.0"]', '["one"]', "applies", "`applies.capability` must be a list"),
     ('["1.0"]', '["1.0"], chip = "a"', "applies", "unknown key `chip`"),
-    ('source = "a test"', 'source = ""', "source", "`source` must say something"),
+    ('source = "a test"', 'source = ""', "source", "`source` must be a text"),
     ('source = "a test"', 'source = "a"\nextends = "nvprof/nowhere.toml"', "extends", "neither beside this file"),
     ('source = "a test"', 'source = "a"\nextends = 3', "extends", "`extends` names files"),
     ("twice = ", 'again = [{ formula = "fma" }]\ntwice = ', "again = ", "`again` is declared but no formula uses it"),
@@ -138,7 +138,7 @@ BROKEN = [
     ('unit = "percent"', 'unit = "watt"', "eff = ", "use one of: count, percent, byte_per_s"),
     ('unit = "percent"', 'units = "percent"', "eff = ", "unknown key `units`"),
     ('eff = { name = "efficiency", unit = "percent" }', "eff = 3", "eff = ", "a counter is a name"),
-    ('eff = { name = "efficiency"', "eff = { name = [3]", "eff = ", "names must be strings"),
+    ('eff = { name = "efficiency"', "eff = { name = [3]", "eff = ", "`name` must be a text, not 3"),
     ("expect = 2", "expect = 0", "rest = ", "`slices` is a name with one {} in it"),
     ("sub{}_rest", "sub_rest", "rest = ", "`slices` is a name with one {} in it"),
     (
@@ -149,22 +149,27 @@ BROKEN = [
     ),
     ("twice = ", "fma = ", "fma = [{ f", "`fma` is already a counter"),
     ("eff = {", '"a b" = "c"\neff = {', '"a b"', "cannot be used in a formula"),
-    ("bytes = { value = 128", 'bytes = { value = "128"', "bytes = {", "a parameter is { value = NUMBER"),
-    (', why = "a line"', "", "bytes = {", "`why` must say something"),
+    ("bytes = { value = 128", 'bytes = { value = "128"', "bytes = {", "`value` must be a number"),
+    (', why = "a line"', "", "bytes = {", "`why` is missing; it must be a text"),
     ('"2 * fma"', '"2 * fmaa"', "twice = ", "uses `fmaa`, which is not defined here"),
     ('"2 * fma"', '"2 ** fma"', "twice = ", "not allowed in a formula"),
     ('"2 * fma"', '"2 * twice + fma"', "twice = ", "`twice` is made of itself"),
-    ('[{ formula = "2 * fma" }]', '"2 * fma"', "twice = ", "give a list of"),
-    ('[{ formula = "2 * fma" }]', '["2 * fma"]', "twice = ", "an entry is { formula"),
+    ('[{ formula = "2 * fma" }]', '"2 * fma"', "twice = ", "`twice` must be a list of { formula"),
+    ('[{ formula = "2 * fma" }]', '["2 * fma"]', "twice = ", "must be a table of keys and values"),
     ('{ formula = "2 * fma" }', '{ formula = "2 * fma", unit = "x" }', "twice = ", "unknown key `unit`"),
-    ('{ formula = "2 * fma" }', "{ formula = 2 }", "twice = ", "a formula must be a string"),
+    (
+        '{ formula = "2 * fma" }',
+        "{ formula = 2 }",
+        "twice = ",
+        "`formula` must be a formula, written as a text, not 2.",
+    ),
     (
         'mark = "estimated", note = "worse"',
         'mark = "wrong", note = "worse"',
         "integer = ",
-        "`mark` must be estimated, assumed or missing",
+        "`mark` is 'wrong'; use one of: estimated, assumed, missing",
     ),
-    ('mark = "estimated", note = "worse"', 'mark = "estimated"', "integer = ", "`note` must say something"),
+    ('mark = "estimated", note = "worse"', 'mark = "estimated"', "integer = ", "`note` is missing; it must be a text"),
     (
         'mark = "estimated", note = "not all"',
         'note = "not all"',
@@ -176,7 +181,7 @@ BROKEN = [
     ("integer = ", "integr = ", "integr = ", "`integr` is no word for instruction"),
     ("dram_read = ", "special = ", "special = ", "`special` is no word for bytes"),
     ("[absent]", '[absent]\nether = "none"', "ether = ", "`ether` is no word of the vocabulary"),
-    ('conversion = "none"', 'conversion = ""', "conversion = ", "`conversion` must say something"),
+    ('conversion = "none"', 'conversion = ""', "conversion = ", "`conversion` must be a text, not ''"),
     ('conversion = "none"', "", "[instruction]", "`conversion` is neither counted nor said to be absent"),
     ('l2_read = "none"', "", "", "`l2_read` is not counted (served bytes)"),
     ("[absent]", '[absent]\ninteger = "none"', 'integer = "none"', "`integer` is both counted and absent"),
@@ -187,12 +192,18 @@ BROKEN = [
         "stands in [bytes] and in [served]",
     ),
     ("[absent]", "[check]\nleft = 1\n[absent]", "[check]", "write [[check]]"),
-    ("[absent]", '[[check]]\nleft = "fma"\n[absent]', "[[check]]", '`relation` must be "=="'),
+    ("[absent]", '[[check]]\nleft = "fma"\n[absent]', "[[check]]", "`right` is missing; it must be a formula"),
     (
         "[absent]",
         '[[check]]\nleft = "fma"\nright = "fma"\nrelation = "=="\nnote = "x"\n[absent]',
         "[[check]]",
-        "`tolerance` must be a fraction",
+        "`tolerance` is missing; it must be a number",
+    ),
+    (
+        "[absent]",
+        '[[check]]\nleft = "fma"\nright = "fma"\nrelation = ">="\n[absent]',
+        'relation = ">="',
+        "`relation` is '>='; use one of: ==, <=.",
     ),
     (
         "[absent]",
@@ -204,7 +215,7 @@ BROKEN = [
         "[absent]",
         '[[check]]\nleft = "fma"\nright = "fma"\nrelation = "=="\ntolerance = 0.1\n[absent]',
         "[[check]]",
-        "`note` must say something",
+        "`note` is missing; it must be a text",
     ),
     ("[absent]", "[[check]]\nwrong = 1\n[absent]", "wrong = 1", "unknown key `wrong`"),
     ("[absent]", '[[time_pair]]\nbytes = "fma"\nrate = "effy"\n[absent]', 'rate = "effy"', "uses `effy`"),
@@ -318,7 +329,7 @@ def test_descriptions_lead_to_names_misspelt_or_not():
 
 
 def test_search_tells_who_uses_a_counter():
-    found = counters.search("l1_global_load_hit")
+    found = translation.search("l1_global_load_hit")
     assert {row["definition"] for row in found} == {
         "nvprof/fermi",
         "nvprof/kepler-3.0",
@@ -326,7 +337,7 @@ def test_search_tells_who_uses_a_counter():
         "nvprof/kepler-3.5",
     }
     assert all("l1_read" in row["words"] for row in found)
-    assert counters.search("nothing_like_it") == []
+    assert translation.search("nothing_like_it") == []
 
 
 def test_summary_and_explain_are_plain_data():
@@ -347,4 +358,4 @@ def test_the_examples_of_the_documentation(tmp_path):
     assert definition.capabilities == ("5.1",) and definition.uncountable["special"] == "this chip has no such counter"
     assert not definition.entries("special", "served")
     tables = re.findall(r"^\[+(\w+)\]+", long, re.MULTILINE)
-    assert set(tables) == {*counters._TABLES, *counters._LISTS}
+    assert set(tables) == {*loading._TABLES, *loading._LISTS}

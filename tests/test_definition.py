@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof.base.errors import DefinitionError
-from eprof.base.toml import Document, Formula, line_of
+from eprof.base.toml import Document, Formula, Node, line_of
 
 
 def test_a_formula_knows_its_names_and_its_value():
@@ -103,11 +103,11 @@ def test_errors_carry_file_and_line(tmp_path):
     document = Document.parse(TEXT, "toy.toml")
     assert str(document.error("wrong.", "served", "alpha", 1)) == "toy.toml:9: wrong."
     with pytest.raises(DefinitionError, match=r"toy.toml:4: unknown key `alpha`; use one of: beta"):
-        document.check_keys(document.data["counter"], ["beta"], "counter")
+        document.root["counter"].table(["beta"])
     with pytest.raises(DefinitionError, match=r"toy.toml:7: the formula uses `a`, which is not defined here; known: b"):
-        document.formula("a + b", ["b"], "served", "alpha")
-    with pytest.raises(DefinitionError, match="a formula must be a string, not 3"):
-        document.formula(3, [], "schema")
+        Node(document, "a + b", ("served", "alpha")).formula(["b"])
+    with pytest.raises(DefinitionError, match="`schema` must be a formula, written as a text, not 1"):
+        document.root["schema"].formula([])
     with pytest.raises(DefinitionError, match=r"toy.toml:2: not valid TOML"):
         Document.parse("a = 1\nb = = 2\n", "toy.toml")
     with pytest.raises(DefinitionError, match="cannot be read"):

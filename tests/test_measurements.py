@@ -163,7 +163,7 @@ def test_a_mapping_of_ones_own(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('kind = "utilisation"', 'kind = "vibes"', "`kind` must be one of"),
+        ('kind = "utilisation"', 'kind = "vibes"', "`kind` is 'vibes'; use one of"),
         ('core_mhz = "f"', 'core_lightyears = "f"', "unknown key `core_lightyears`"),
         ('power_mw = "p"\n', "", "must name the power or the energy"),
         ('"u / 100"', '"u ** 2"', "not allowed in a formula"),

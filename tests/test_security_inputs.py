@@ -21,7 +21,7 @@ from eprof import api, costs
 from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError
 from eprof.base.toml import Document, Formula
 from eprof.costs import file as costfile
-from eprof.counting import counters
+from eprof.counting import counters, loading
 from eprof.logs import read_columns
 from eprof.measurements import files, mapping
 from eprof.rundir import directory
@@ -192,7 +192,7 @@ def test_a_damaged_table_is_right_or_one_sentence(kind):
             elif kind == "counters/measurements":
                 mapping.parse(document)
             else:
-                counters._define(counters._Stack.of(document, path)).explain()
+                loading.define(document, path).explain()
         except EprofError as err:
             assert ".toml:" in str(err)
 

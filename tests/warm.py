@@ -196,10 +196,10 @@ def _prepare():
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     from eprof import costs
-    from eprof.counting import counters
+    from eprof.counting import counters, translation
     from eprof.page import report as page
 
-    for once in (counters.definitions, counters.names_in_use, counters.descriptions, counters.other_names):
+    for once in (counters.definitions, counters.names_in_use, counters.descriptions, translation.other_names):
         once()
     for name in costs.tables():
         costs.load(name)

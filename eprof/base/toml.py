@@ -5,6 +5,7 @@ text from a file is ever run as Python.
 """
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -108,7 +109,7 @@ def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """A TOML file with the means to say where something in it is wrong."""
+    """A TOML file, and the line on which something in it stands. `root` checks what is in it."""
 
     label: str
     text: str
@@ -152,27 +153,141 @@ class Document:
         """A DefinitionError that points at the line of the entry reached through `keys` (a number: of a list)."""
         return DefinitionError(f"{self.label}:{line_of(self.text, *keys)}: {brief(message, _LONGEST_MESSAGE)}")
 
-    def check_keys(self, table: Mapping[str, Any], known: Collection[str], *path: str | int) -> None:
-        """Raise DefinitionError for the first key of `table` (reached through `path`) that is not in `known`."""
-        if not isinstance(table, Mapping):
-            raise self.error(f"a table of keys and values belongs here, not {table!r}.", *path)
-        for key in table:
-            if key not in known:
-                words = ", ".join(sorted(known))
-                raise self.error(f"unknown key `{key}`; use one of: {words}.", *path, key)
+    @property
+    def root(self) -> "Node":
+        """The whole file as a table."""
+        return Node(self, self.data)
 
-    def formula(self, text: Any, known: Collection[str], *path: str | int) -> Formula:
-        """The formula at `path`, whose names must be in `known`. Raises DefinitionError."""
-        if not isinstance(text, str):
-            raise self.error(f"a formula must be a string, not {text!r}.", *path)
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A value in a document and the keys that lead to it. `value` is None where the file does not have it.
+
+    Each check returns the value, or raises a DefinitionError that says with file and line what it must be. A `default`
+    is for a value that may be missing.
+    """
+
+    document: Document
+    value: Any
+    path: tuple[str | int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The last key."""
+        return next((key for key in reversed(self.path) if isinstance(key, str)), "file")
+
+    def error(self, message: str) -> DefinitionError:
+        """A DefinitionError that points at this value."""
+        return self.document.error(message, *self.path)
+
+    def wrong(self, kind: str) -> DefinitionError:
+        """The error that the value is missing, or is not of a kind (in words)."""
+        if self.value is None:
+            return self.error(f"`{self.name}` is missing; it must be {kind}.")
+        return self.error(f"`{self.name}` must be {kind}, not {self.value!r}.")
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.value
+
+    def __getitem__(self, key: str) -> "Node":
+        value = self.value.get(key) if isinstance(self.value, dict) else None
+        return Node(self.document, value, (*self.path, key))
+
+    def table(self, known: Collection[str] | None = None) -> "Node":
+        """The node itself, if it is a table without keys that are not `known`."""
+        if not isinstance(self.value, dict):
+            raise self.wrong("a table of keys and values")
+        for key in self.value:
+            if known is not None and key not in known:
+                raise self[key].error(f"unknown key `{key}`; use one of: {', '.join(sorted(known))}.")
+        return self
+
+    def items(self) -> "list[tuple[str, Node]]":
+        """The keys and entries of a table; none of one that is missing."""
+        if self.value is None:
+            return []
+        return [(key, self[key]) for key in self.table().value]
+
+    def entries(self, kind: str = "a list") -> "list[Node]":
+        """The entries of a list; none of one that is missing."""
+        if self.value is None:
+            return []
+        if not isinstance(self.value, list):
+            raise self.wrong(kind)
+        return [Node(self.document, entry, self._place(number)) for number, entry in enumerate(self.value)]
+
+    def _place(self, number: int) -> tuple[str | int, ...]:
+        """The way to an entry of a list. Lines are found for tables; others stand where the list stands."""
+        if isinstance(self.value[number], dict):
+            return (*self.path, number)
+        return self.path
+
+    def each(self) -> "list[Node]":
+        """The entries of a list, or a value that stands alone; none of one that is missing."""
+        if isinstance(self.value, list) or self.value is None:
+            return self.entries()
+        return [self]
+
+    def schema(self, number: int) -> None:
+        """Check the number of the file's form."""
+        version = self["schema"]
+        if isinstance(version.value, bool) or version.value != number:
+            raise version.error(f"`schema` must be {number}, the form that this eprof reads, not {version.value!r}.")
+
+    def text(self, default: str | None = None) -> str:
+        """A text that is not blank."""
+        if self.value is None and default is not None:
+            return default
+        if not isinstance(self.value, str) or not self.value.strip():
+            raise self.wrong("a text")
+        return self.value
+
+    def texts(self) -> tuple[str, ...]:
+        """A list of texts."""
+        return tuple(entry.text() for entry in self.entries("a list of texts"))
+
+    def choice(self, allowed: Collection[str], default: str | None = None) -> str:
+        """One of the allowed words."""
+        if self.value is None and default is not None:
+            return default
+        if not isinstance(self.value, str) or self.value not in allowed:
+            state = "missing" if self.value is None else repr(self.value)
+            raise self.error(f"`{self.name}` is {state}; use one of: {', '.join(allowed)}.")
+        return self.value
+
+    def truth(self, default: bool | None = None) -> bool:
+        """True or false."""
+        if self.value is None and default is not None:
+            return default
+        if not isinstance(self.value, bool):
+            raise self.wrong("true or false")
+        return self.value
+
+    def number(self, least: float = -math.inf, most: float = math.inf) -> float:
+        """A number; an integer that no float can hold is infinite."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            raise self.wrong("a number")
         try:
-            formula = Formula.parse(text)
+            number = float(self.value)
+        except OverflowError:
+            number = math.inf if self.value > 0 else -math.inf
+        is_bounded = math.isfinite(least) or math.isfinite(most)
+        if is_bounded and not least <= number <= most:
+            raise self.wrong(f"a number from {least:g} to {most:g}")
+        return number
+
+    def formula(self, known: Collection[str]) -> Formula:
+        """A formula whose names are all `known`."""
+        if not isinstance(self.value, str):
+            raise self.wrong("a formula, written as a text")
+        try:
+            formula = Formula.parse(self.value)
         except ValueError as err:
-            raise self.error(f"{err}.", *path) from err
+            raise self.error(f"{err}.") from err
         for name in sorted(formula.names):
             if name not in known:
                 words = ", ".join(sorted(known)) or "(none)"
-                raise self.error(f"the formula uses `{name}`, which is not defined here; known: {words}.", *path)
+                raise self.error(f"the formula uses `{name}`, which is not defined here; known: {words}.")
         return formula
 
 

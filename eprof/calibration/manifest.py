@@ -1,13 +1,12 @@
 """`calibration/benchmarks.toml`: the benchmarks, what one launch of each does, and how fast a GPU should be at it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources.abc import Traversable
-from typing import Any, TypeVar
 
 from eprof.base.resources import folder
-from eprof.base.toml import Document, Formula
+from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS
 
 SCHEMA = 1
@@ -15,9 +14,13 @@ REGIONS = ("none", "near", "l2", "dram")
 _KEYS = ("schema", "books", "constant", "rate", "benchmark")
 _LAUNCH = ("threads", "iterations")
 _GRID = ("sms", "resident")
+_BENCHMARK = (
+    *("name", "source", "kernel", "title", "from", "but_not", "blocks", "block", "region", "spread", "least"),
+    *("needs_counters", "count", "overhead"),
+)
 _LEAST = 0.6
+_LARGEST = 1e9
 _BLOCK = 256
-Table = TypeVar("Table")
 Capability = tuple[int, int]
 
 
@@ -119,109 +122,67 @@ def capability_of(text: str) -> Capability:
 
 def parse(document: Document) -> Manifest:
     """The manifest in `document`. Raises DefinitionError with the line of the first mistake."""
-    data = document.data
-    if data.get("schema") != SCHEMA:
-        raise document.error(f"`schema` must be {SCHEMA}.", "schema")
-    document.check_keys(data, _KEYS)
-    if data.get("books") not in BOOKS:
-        raise document.error(f"`books` must be one of: {', '.join(BOOKS)}.", "books")
-    constants = {name: _levels(document, table, "constant", name) for name, table in data.get("constant", {}).items()}
-    rates = {name: _rate(document, name, table) for name, table in data.get("rate", {}).items()}
-    entries = data.get("benchmark", [])
-    benchmarks = tuple(_benchmark(document, index, entry, constants) for index, entry in enumerate(entries))
-    names = [one.name for one in benchmarks]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise document.error(f"there are two benchmarks `{name}`.", "benchmark", index, "name")
-    return Manifest(str(data["books"]), constants, rates, benchmarks)
+    root = document.root
+    root.schema(SCHEMA)
+    root.table(_KEYS)
+    books = root["books"].choice(BOOKS)
+    constants = {name: _levels(levels) for name, levels in root["constant"].items()}
+    rates = {name: _rate(rate) for name, rate in root["rate"].items()}
+    benchmarks: dict[str, Benchmark] = {}
+    for entry in root["benchmark"].entries():
+        benchmark = _benchmark(entry, {*_LAUNCH, *constants})
+        if benchmark.name in benchmarks:
+            raise entry["name"].error(f"there are two benchmarks `{benchmark.name}`.")
+        benchmarks[benchmark.name] = benchmark
+    return Manifest(books, constants, rates, tuple(benchmarks.values()))
 
 
-def _levels(document: Document, table: Any, *path: str) -> dict[Capability, float]:
-    if not isinstance(table, dict) or not table:
-        raise document.error('a table of capabilities is wanted: { "7.0" = 1 }.', *path)
-    found = {}
-    for key, value in table.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise document.error(f"`{key}` must be a number of 0 or more, not {value!r}.", *path)
-        found[_capability(document, key, *path)] = float(value)
-    return found
+def _levels(node: Node) -> dict[Capability, float]:
+    """Numbers by capability, each from there on."""
+    levels = {_capability(key, level): level.number(0, _LARGEST) for key, level in node.items()}
+    if not levels:
+        raise node.error('a table of capabilities is wanted: { "7.0" = 1 }.')
+    return levels
 
 
-def _capability(document: Document, text: Any, *path: str | int) -> Capability:
+def _capability(text: str, node: Node) -> Capability:
     try:
         return capability_of(text)
-    except (ValueError, AttributeError) as err:
-        raise document.error(f'`{text}` is no compute capability such as "8.6".', *path) from err
+    except ValueError as err:
+        raise node.error(f'`{text}` is no compute capability such as "8.6".') from err
 
 
-def _rate(document: Document, name: str, table: Any) -> Rate:
-    document.check_keys(table, ("ceiling", "at"), "rate", name)
-    if not isinstance(table.get("ceiling"), bool):
-        raise document.error("`ceiling` must be true or false.", "rate", name)
-    return Rate(table["ceiling"], _levels(document, table.get("at"), "rate", name))
+def _rate(node: Node) -> Rate:
+    node.table(("ceiling", "at"))
+    return Rate(node["ceiling"].truth(), _levels(node["at"]))
 
 
-def _benchmark(document: Document, index: int, entry: Any, constants: Mapping[str, Any]) -> Benchmark:
-    path = ("benchmark", index)
-    document.check_keys(entry, (*_READERS, "count", "overhead"), *path)
-    found = {field: how(document, entry.get(key), *path, key) for key, (field, how) in _READERS.items()}
-    known = {*_LAUNCH, *constants}
-    for key in ("count", "overhead"):
-        table = entry.get(key, {})
-        for word, text in table.items():
-            if word not in COUNTS:
-                raise document.error(f"`{word}` is no word of the vocabulary.", *path, key)
-            document.formula(text, known, *path, key)
-        found[key] = {word: Formula.parse(text) for word, text in table.items()}
-    return Benchmark(**found)
+def _benchmark(entry: Node, known: Collection[str]) -> Benchmark:
+    entry.table(_BENCHMARK)
+    return Benchmark(
+        name=entry["name"].text(),
+        source=entry["source"].text(),
+        kernel=entry["kernel"].text(),
+        title=entry["title"].text(),
+        first=_capability(entry["from"].text("2.0"), entry["from"]),
+        but_not=tuple(_capability(each.text(), each) for each in entry["but_not"].entries()),
+        blocks=entry["blocks"].formula(_GRID) if "blocks" in entry else Formula.parse("sms * resident"),
+        block=int(_optional(entry["block"], 32, _BLOCK, _BLOCK)),
+        region=entry["region"].choice(REGIONS, "none"),
+        spread=int(_optional(entry["spread"], 1, 8, 1)),
+        least=_optional(entry["least"], 0, 1, _LEAST),
+        needs_counters=entry["needs_counters"].text(""),
+        count=_counts(entry["count"], known),
+        overhead=_counts(entry["overhead"], known),
+    )
 
 
-def _word(document: Document, value: Any, *path: str | int) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise document.error(f"`{path[-1]}` must be a text.", *path)
-    return value
+def _optional(node: Node, least: float, most: float, default: float) -> float:
+    return default if node.value is None else node.number(least, most)
 
 
-def _optional(read: Callable[..., Table], default: Table) -> Callable[..., Table]:
-    return lambda document, value, *path: default if value is None else read(document, value, *path)
-
-
-def _number(least: float, most: float) -> Callable[..., Any]:
-    def read(document: Document, value: Any, *path: str | int) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            raise document.error(f"`{path[-1]}` must be a number from {least:g} to {most:g}, not {value!r}.", *path)
-        return value
-
-    return read
-
-
-def _region(document: Document, value: Any, *path: str | int) -> str:
-    if value not in REGIONS:
-        raise document.error(f"`region` is {value!r}; use one of: {', '.join(REGIONS)}.", *path)
-    return str(value)
-
-
-def _capabilities(document: Document, value: Any, *path: str | int) -> tuple[Capability, ...]:
-    if not isinstance(value, list):
-        raise document.error(f"`{path[-1]}` must be a list of capabilities.", *path)
-    return tuple(_capability(document, one, *path) for one in value)
-
-
-def _grid(document: Document, value: Any, *path: str | int) -> Formula:
-    return document.formula(value, _GRID, *path)
-
-
-_READERS: Mapping[str, tuple[str, Callable[..., Any]]] = {
-    "name": ("name", _word),
-    "source": ("source", _word),
-    "kernel": ("kernel", _word),
-    "title": ("title", _word),
-    "from": ("first", _optional(_capability, (2, 0))),
-    "but_not": ("but_not", _optional(_capabilities, ())),
-    "blocks": ("blocks", _optional(_grid, Formula.parse("sms * resident"))),
-    "block": ("block", _optional(_number(32, _BLOCK), _BLOCK)),
-    "region": ("region", _optional(_region, "none")),
-    "spread": ("spread", _optional(_number(1, 8), 1)),
-    "least": ("least", _optional(_number(0, 1), _LEAST)),
-    "needs_counters": ("needs_counters", _optional(_word, "")),
-}
+def _counts(node: Node, known: Collection[str]) -> dict[str, Formula]:
+    for word, formula in node.items():
+        if word not in COUNTS:
+            raise formula.error(f"`{word}` is no word of the vocabulary.")
+    return {word: formula.formula(known) for word, formula in node.items()}

@@ -339,11 +339,11 @@ def _costs(options: argparse.Namespace) -> int:
 def _counters(options: argparse.Namespace) -> int:
     import json
 
-    from eprof.counting import counters
+    from eprof.counting import counters, translation
     from eprof.terminal import listing
 
     if options.find is not None:
-        found = counters.search(options.find)
+        found = translation.search(options.find)
         if not found:
             raise EprofError(f"No definition uses `{options.find}`; `eprof counters` lists the definitions.")
         print(json.dumps(found, indent=1)) if options.format == "json" else listing.show_found(options.find, found)

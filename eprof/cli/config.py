@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eprof.base.toml import Document
+    from eprof.base.toml import Node
 
 _NO_KEYS = {"help", "version", "config"}
 Actions = dict[str, argparse.Action]
@@ -27,12 +27,10 @@ def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, all_of
     """
     from eprof.base.toml import Document
 
-    document = Document.read(Path(options.config))
-    document.check_keys(document.data, all_of_them)
     taken = set(given)
     options.configured = set()
-    for key, value in document.data.items():
-        value = _value(document, own.get(key, all_of_them[key]), value)
+    for key, node in Document.read(Path(options.config)).root.table(all_of_them).items():
+        value = _value(own.get(key, all_of_them[key]), node)
         if key in own and key not in taken:
             setattr(options, key, value)
             options.configured.add(key)
@@ -43,34 +41,24 @@ def asked(options: argparse.Namespace, key: str) -> bool:
     return getattr(options, key) not in (None, [], False) and key not in getattr(options, "configured", ())
 
 
-def _value(document: "Document", option: argparse.Action, value: Any) -> Any:
+def _value(option: argparse.Action, node: "Node") -> Any:
     """The value as the option takes it."""
     if option.nargs == 0:
-        return _checked(document, option, value, isinstance(value, bool), "true or false")
+        return node.truth()
     if isinstance(option.default, list):
-        many = [value] if isinstance(value, str) else value
-        good = isinstance(many, list) and all(isinstance(one, str) for one in many)
-        _checked(document, option, many, good, "a text or a list of texts")
-        return [_one(document, option, one) for one in many]
-    return _one(document, option, value)
+        return [_single(option, each) for each in node.each()]
+    return _single(option, node)
 
 
-def _one(document: "Document", option: argparse.Action, value: Any) -> Any:
+def _single(option: argparse.Action, node: "Node") -> Any:
     if option.choices is not None:
-        choices = list(option.choices)
-        return _checked(document, option, value, value in choices, f"one of: {', '.join(choices)}")
+        return node.choice(list(option.choices))
     if option.type is None:
-        return _checked(document, option, value, isinstance(value, str), "a text")
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    _checked(document, option, value, number, "a number")
+        return node.text()
+    node.number()
     try:
-        return option.type(str(value))  # type: ignore[operator]
-    except (ValueError, argparse.ArgumentTypeError) as err:
-        said = str(err) if isinstance(err, argparse.ArgumentTypeError) else "must be a whole number"
-        raise document.error(f"`{option.dest}`: {said}.", option.dest) from err
-
-
-def _checked(document: "Document", option: argparse.Action, value: Any, good: bool, what: str) -> Any:
-    if not good:
-        raise document.error(f"`{option.dest}` must be {what}.", option.dest)
-    return value
+        return option.type(str(node.value))  # type: ignore[operator]
+    except argparse.ArgumentTypeError as err:
+        raise node.error(f"`{option.dest}`: {err}.") from err
+    except ValueError as err:
+        raise node.wrong("a whole number") from err

@@ -6,28 +6,54 @@ Each function here raises DefinitionError for the first mistake that it sees; `r
 import difflib
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from eprof.base import marks as mark_words
 from eprof.base.errors import DefinitionError
 from eprof.base.marks import NONE, Mark
-from eprof.base.toml import Document, Formula
+from eprof.base.text import listed
+from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS, LEVEL_PARTS, PARTS
-from eprof.costs.table import CORE, MEMORY, Constant, CostTable, FitRecord, Peak, Point, Rate, Setting, Statement, Term
+from eprof.costs.table import (
+    CORE,
+    DOMAINS,
+    MEMORY,
+    Charge,
+    Constant,
+    CostTable,
+    FitRecord,
+    Peak,
+    Point,
+    Rate,
+    Setting,
+    Statement,
+    Term,
+)
 
-_SMALLEST, _LARGEST = 1e-30, 1e15  # of any clock, voltage, price, power or rate, in the units of a table
 SCHEMA = 1
-_HEAD = ("schema", "name", "device", "devices", "source", "year", "books", "notes")
+_SMALLEST, _LARGEST = 1e-30, 1e15  # of any clock, voltage, price, power or rate, in the units of a table
 _PRICES = ("pj", "pj_per_v2", "pj_at_reference")
-_KEYS = (*_HEAD, "setting", *_PRICES, "constant_power", "peak", "charge", "fit")
+_KEYS = (
+    *("schema", "name", "device", "devices", "source", "year", "books", "notes"),
+    *("setting", *_PRICES, "constant_power", "peak", "charge", "fit"),
+)
 _CONSTANT_TERMS: Mapping[str, str | None] = {
     "core_w_per_v": CORE,
     "memory_w_per_v": MEMORY,
     "w": None,
     "core_w_per_mhz_v2": CORE,
     "memory_w_per_mhz_v2": MEMORY,
+}
+_LIMIT = "power_limit_w"  # of the board: it holds at every setting
+_PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
+    "sp_gflops": ("sp_gflops", None),
+    "dp_gflops": ("dp_gflops", None),
+    "dram_gb_per_s": ("dram_gb_per_s", None),
+    "sp_flop_per_core_cycle": ("sp_gflops", CORE),
+    "dp_flop_per_core_cycle": ("dp_gflops", CORE),
+    "dram_byte_per_memory_cycle": ("dram_gb_per_s", MEMORY),
+    _LIMIT: (_LIMIT, None),
 }
 _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
     "data": list,
@@ -47,139 +73,97 @@ _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
     "notes": list,
     "replicas": dict,
 }
-_LIMIT = "power_limit_w"  # of the board: it holds at every setting
-_PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
-    "sp_gflops": ("sp_gflops", None),
-    "dp_gflops": ("dp_gflops", None),
-    "dram_gb_per_s": ("dram_gb_per_s", None),
-    "sp_flop_per_core_cycle": ("sp_gflops", CORE),
-    "dp_flop_per_core_cycle": ("dp_gflops", CORE),
-    "dram_byte_per_memory_cycle": ("dram_gb_per_s", MEMORY),
-    _LIMIT: (_LIMIT, None),
-}
 _STATEMENT_KINDS = {"formula": "pays", "nothing": "nothing", "unpriced": "unpriced"}
 # The last word of a price's name is what it is the price of; it says which counts may pay it.
 _PRICED_THINGS = {"flop": "instruction", "instruction": "instruction", "byte": "byte"}
 _SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
-_PLAUSIBLE_MV = (200.0, 3000.0)
-_PLAUSIBLE_RELATIVE = (0.2, 3.0)
 
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True, eq=False)
-class _Reader:
-    """A document being read, and what was found wrong with it so far."""
-
-    document: Document
-    errors: list[DefinitionError] = field(default_factory=list)
-
-    def attempt(self, read: Callable[..., Made], *arguments: Any) -> Made | None:
-        """What `read(document, *arguments)` returns; None if it raises a DefinitionError, which is kept."""
-        try:
-            return read(self.document, *arguments)
-        except DefinitionError as err:
-            self.errors.append(err)
-            return None
-
-
 def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
     """The table in `document`, or None, and everything that is wrong with it."""
-    reader = _Reader(document)
-    if reader.attempt(_schema) is None:
-        return None, reader.errors
-    reader.attempt(_known_keys)
-    head = {key: reader.attempt(how, key) for key, how in _HEAD_READERS.items()}
-    settings = reader.attempt(_settings)
-    rates = reader.attempt(_rates)
-    constant = reader.attempt(_constant)
-    peak = reader.attempt(_peak)
-    fit = reader.attempt(_fit) if "fit" in document.data else None
-    statements = _statements(reader, rates)
-    if reader.errors or settings is None or rates is None or constant is None or peak is None:
-        return None, reader.errors
+    errors: list[DefinitionError] = []
+
+    def attempt(parse: Callable[..., Made], *arguments: Any) -> Made | None:
+        """What `parse` returns; None if it raises a DefinitionError, which is kept."""
+        try:
+            return parse(*arguments)
+        except DefinitionError as err:
+            errors.append(err)
+            return None
+
+    root = document.root
+    attempt(root.schema, SCHEMA)
+    if errors:
+        return None, errors
+    attempt(_check_keys, root)
+    head = {key: attempt(parse, root[key]) for key, parse in _HEAD.items()}
+    settings = attempt(_settings, root["setting"])
+    rates = attempt(_rates, root)
+    constant = attempt(_constant, root["constant_power"])
+    peak = attempt(_peak, root["peak"])
+    fit = attempt(_fit, root["fit"])
+    known = {rate.name for rate in rates} if rates is not None else None
+    entries = attempt(_charges, root["charge"]) or {}
+    statements = {word: attempt(_statement, word, entry, known) for word, entry in entries.items()}
+    if errors or settings is None or rates is None or constant is None or peak is None:
+        return None, errors
     table = CostTable(
         **head,  # type: ignore[arg-type]
         path=document.label,
         settings=settings[0],
         default=settings[1],
         rates=rates,
-        statements=statements,
+        statements=_with_levels({word: stated for word, stated in statements.items() if stated is not None}),
         constant=constant,
         peak=peak,
-        relative="pj_at_reference" in document.data,
+        relative="pj_at_reference" in root,
         fit=fit,
     )
-    for whole in (
-        _voltages_suffice,
-        _one_kind_of_voltage,
-        _clocks_suffice,
-        _all_prices_used,
-        _replicas_known,
-        _charges_are_numbers,
-        _totals_agree,
-    ):
-        if not reader.errors:
-            reader.attempt(whole, table)
-    return (None if reader.errors else table), reader.errors
+    for rule in _RULES:
+        if not errors:
+            attempt(rule, root, table)
+    return (None if errors else table), errors
 
 
-def _schema(document: Document) -> bool:
-    found = document.data.get("schema")
-    if isinstance(found, bool) or found != SCHEMA:
-        raise document.error(f"`schema` must be {SCHEMA}, the form that this eprof reads, not {found!r}.", "schema")
-    return True
-
-
-def _known_keys(document: Document) -> None:
-    for key in document.data:
+def _check_keys(root: Node) -> None:
+    for key in root.value:
         if key not in _KEYS and re.fullmatch(r"[a-z]{0,2}j(_.*)?", key.lower()):
-            raise document.error(f"unknown unit `{key}`; prices stand in [pj] or [pj_per_v2].", key)
-    document.check_keys(document.data, _KEYS)
+            raise root[key].error(f"unknown unit `{key}`; prices stand in [pj] or [pj_per_v2].")
+    root.table(_KEYS)
 
 
-def _text(document: Document, key: str) -> str:
-    return _sentence(document, document.data.get(key), key)
+# ---- values
 
 
-def _sentence(document: Document, value: Any, *path: str | int) -> str:
-    if value is None:
-        raise document.error(f"`{path[-1]}` is missing; every table states it.", *path)
-    if not isinstance(value, str) or not value.strip():
-        raise document.error(f"`{path[-1]}` must be a text, not {value!r}.", *path)
-    return " ".join(value.split())
+def _text(node: Node) -> str:
+    return " ".join(node.text().split())
 
 
-def _name(document: Document, key: str) -> str:
-    name = _text(document, key)
+def _texts(node: Node) -> tuple[str, ...]:
+    return tuple(" ".join(text.split()) for text in node.texts())
+
+
+def _name(node: Node) -> str:
+    name = _text(node)
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
-        raise document.error(f"`name` may have small letters, digits, `-` and `.`, not `{name}`.", key)
+        raise node.error(f"`name` may have small letters, digits, `-` and `.`, not `{name}`.")
     return name
 
 
-def _texts(document: Document, key: str) -> tuple[str, ...]:
-    found = document.data.get(key, [])
-    if not isinstance(found, list):
-        raise document.error(f"`{key}` must be a list of texts, not {found!r}.", key)
-    return tuple(_sentence(document, one, key) for one in found)
+def _year(node: Node) -> int | None:
+    if node.value is not None and type(node.value) is not int:
+        raise node.wrong("a whole number")
+    return node.value
 
 
-def _year(document: Document, key: str) -> int | None:
-    year = document.data.get(key)
-    if year is not None and (isinstance(year, bool) or not isinstance(year, int)):
-        raise document.error(f"`year` must be a whole number, not {year!r}.", key)
-    return year
+def _books(node: Node) -> str:
+    return node.choice(BOOKS)
 
 
-def _books(document: Document, key: str) -> str:
-    books = _text(document, key)
-    if books not in BOOKS:
-        raise document.error(f"`books` is `{books}`; use one of: {', '.join(BOOKS)}.", key)
-    return books
-
-
-_HEAD_READERS: Mapping[str, Callable[[Document, str], Any]] = {
+_HEAD: Mapping[str, Callable[[Node], Any]] = {
     "name": _name,
     "device": _text,
     "devices": _texts,
@@ -190,378 +174,375 @@ _HEAD_READERS: Mapping[str, Callable[[Document, str], Any]] = {
 }
 
 
-def _number(document: Document, value: Any, *path: str | int) -> float:
+def _number(node: Node) -> float:
     """A number that is finite and not negative: clocks, voltages, prices, powers."""
-    what = path[-1]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise document.error(f"`{what}` must be a number, not {value!r}.", *path)
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
+    number = node.number()
     if not math.isfinite(number):
-        raise document.error(f"`{what}` must be finite, not {number}.", *path)
+        raise node.error(f"`{node.name}` must be finite, not {number}.")
     if number < 0:
-        raise document.error(f"`{what}` must not be negative, but it is {number:g}.", *path)
+        raise node.error(f"`{node.name}` must not be negative, but it is {number:g}.")
     if number and not _SMALLEST < number < _LARGEST:
-        raise document.error(f"`{what}` is {number:g}, which no GPU has; see the units in docs/costs.md.", *path)
+        raise node.error(f"`{node.name}` is {number:g}, which no GPU has; see the units in docs/costs.md.")
     return number
 
 
-def _positive(document: Document, value: Any, *path: str | int) -> float:
-    number = _number(document, value, *path)
+def _positive(node: Node) -> float:
+    number = _number(node)
     if number == 0:
-        raise document.error(f"`{path[-1]}` must be more than 0.", *path)
+        raise node.error(f"`{node.name}` must be more than 0.")
     return number
 
 
-def _table(document: Document, value: Any, *path: str | int) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise document.error(f"`{path[-1]}` must be a table of keys and values, not {value!r}.", *path)
-    return value
-
-
-def _mark(document: Document, entry: Mapping[str, Any], *path: str | int) -> Mark:
+def _mark(entry: Node) -> Mark:
     """The mark of an entry; a marked entry gives its reason."""
     if "mark" not in entry:
         return NONE
-    if entry["mark"] not in _MARKS:
-        raise document.error(f"`mark` is {entry['mark']!r}; use one of: {', '.join(_MARKS)}.", *path, "mark")
+    word = entry["mark"].choice(_MARKS)
     if "why" not in entry:
-        raise document.error(f"what is marked {entry['mark']} needs a `why`.", *path)
-    return mark_words.from_names([entry["mark"]])
+        raise entry.error(f"what is marked {word} needs a `why`.")
+    return Mark[word.upper()]
 
 
-def _why(document: Document, entry: Mapping[str, Any], *path: str | int) -> str:
-    return _sentence(document, entry["why"], *path, "why") if "why" in entry else ""
+def _why(entry: Node) -> str:
+    return _text(entry["why"]) if "why" in entry else ""
 
 
-def _settings(document: Document) -> tuple[tuple[Setting, ...], Setting]:
+# ---- sections
+
+
+def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
     """The settings and the default one. A table without any holds at one setting whose clocks it does not know."""
-    listed = document.data.get("setting")
-    if listed is None:
+    if node.value is None:
         return (Setting(),), Setting()
-    if not isinstance(listed, list) or not listed:
-        raise document.error(
-            "`setting` must be a list of settings, each { core_mhz = ..., memory_mhz = ..., ... }.", "setting"
-        )
-    settings = tuple(_setting(document, entry, "setting", at) for at, entry in enumerate(listed))
-    _no_contradictions(document, settings)
-    chosen = [at for at, entry in enumerate(listed) if entry.get("default")]
-    if len(chosen) > 1:
-        labels = " and ".join(settings[at].label for at in chosen)
-        raise document.error(f"{labels} are both the default; mark one setting only.", "setting", chosen[1])
-    if not chosen and len(settings) > 1:
-        raise document.error("no setting is the default; write `default = true` in one of them.", "setting")
-    return settings, settings[chosen[0] if chosen else 0]
+    kind = "a list of settings, each { core_mhz = ..., memory_mhz = ..., ... }"
+    entries = node.entries(kind)
+    if not entries:
+        raise node.wrong(kind)
+    settings = tuple(_setting(entry) for entry in entries)
+    _check_settings(entries, settings)
+    defaults = [number for number, entry in enumerate(entries) if entry["default"].value]
+    if len(defaults) > 1:
+        labels = listed([settings[number].label for number in defaults])
+        raise entries[defaults[1]].error(f"{labels} are both the default; mark one setting only.")
+    if not defaults and len(settings) > 1:
+        raise node.error("no setting is the default; write `default = true` in one of them.")
+    return settings, settings[defaults[0] if defaults else 0]
 
 
-def _setting(document: Document, entry: Any, *path: str | int) -> Setting:
-    if not isinstance(entry, dict):
-        raise document.error(f"a setting must be {{ core_mhz = ..., memory_mhz = ..., ... }}, not {entry!r}.", path[0])
-    document.check_keys(entry, _SETTING_KEYS, *path)
-    if not isinstance(entry.get("default", True), bool):
-        raise document.error(f"`default` must be true or false, not {entry['default']!r}.", *path, "default")
+def _setting(entry: Node) -> Setting:
+    if not isinstance(entry.value, dict):
+        raise entry.error(f"a setting must be {{ core_mhz = ..., memory_mhz = ..., ... }}, not {entry.value!r}.")
+    entry.table(_SETTING_KEYS)
+    entry["default"].truth(False)
     for key in ("core_mhz", "memory_mhz"):
         if key not in entry:
-            raise document.error(f"a setting needs `{key}`.", *path)
+            raise entry.error(f"a setting needs `{key}`.")
     return Setting(
-        _positive(document, entry["core_mhz"], *path, "core_mhz"),
-        _volts(document, entry, *path, CORE),
-        _positive(document, entry["memory_mhz"], *path, "memory_mhz"),
-        _volts(document, entry, *path, MEMORY),
+        core_mhz=_positive(entry["core_mhz"]),
+        core_v=_volts(entry, CORE),
+        memory_mhz=_positive(entry["memory_mhz"]),
+        memory_v=_volts(entry, MEMORY),
     )
 
 
-def _volts(document: Document, entry: Mapping[str, Any], *path: str | int) -> float | None:
-    """The voltage of the domain that ends `path`: V, or relative to a reference setting; None if it is not given."""
-    *place, domain = path
-    volts, relative = f"{domain}_mv", f"{domain}_v_rel"
-    if volts in entry and relative in entry:
-        raise document.error(f"`{relative}` says again what `{volts}` says; keep one.", *place, relative)
-    if relative in entry:
-        return _within(
-            document, _positive(document, entry[relative], *place, relative), _PLAUSIBLE_RELATIVE, *place, relative
-        )
-    if volts in entry:
-        return _within(document, _positive(document, entry[volts], *place, volts), _PLAUSIBLE_MV, *place, volts) / 1e3
+def _volts(entry: Node, domain: str) -> float | None:
+    """The voltage of a domain: V, or relative to a reference setting; None if it is not given."""
+    millivolts, relative = entry[f"{domain}_mv"], entry[f"{domain}_v_rel"]
+    if millivolts.name in entry and relative.name in entry:
+        raise relative.error(f"`{relative.name}` says again what `{millivolts.name}` says; keep one.")
+    if relative.name in entry:
+        return _within(relative, 0.2, 3.0, "relative to the reference")
+    if millivolts.name in entry:
+        return _within(millivolts, 200, 3000, "in millivolts") / 1e3
     return None
 
 
-def _within(document: Document, value: float, bounds: tuple[float, float], *path: str | int) -> float:
-    lowest, highest = bounds
+def _within(node: Node, lowest: float, highest: float, unit: str) -> float:
+    value = _positive(node)
     if not lowest <= value <= highest:
-        unit = "in millivolts" if bounds is _PLAUSIBLE_MV else "relative to the reference"
-        raise document.error(f"`{path[-1]}` is {unit}: {value:g} is not between {lowest:g} and {highest:g}.", *path)
+        raise node.error(f"`{node.name}` is {unit}: {value:g} is not between {lowest:g} and {highest:g}.")
     return value
 
 
-def _no_contradictions(document: Document, settings: tuple[Setting, ...]) -> None:
+def _check_settings(entries: list[Node], settings: tuple[Setting, ...]) -> None:
     """Each pair of clocks once; one voltage for each clock of a domain."""
-    seen: set[str] = set()
-    volts: dict[tuple[str, float | None], float | None] = {}
-    for at, one in enumerate(settings):
-        if one.label in seen:
-            raise document.error(f"setting {one.label} is listed twice.", "setting", at)
-        seen.add(one.label)
-        for domain, mhz, found in ((CORE, one.core_mhz, one.core_v), (MEMORY, one.memory_mhz, one.memory_v)):
-            first = volts.setdefault((domain, mhz), found)
-            if first != found:
-                unit = (1.0, "") if "pj_at_reference" in document.data else (1e3, " mV")
-                was, now = (f"{unit[0] * v:g}{unit[1]}" if v is not None else "no voltage" for v in (first, found))
-                raise document.error(
-                    f"{domain} {mhz:g} MHz has {now} here but {was} above; a clock has one voltage.", "setting", at
-                )
+    labels: set[str] = set()
+    volts_at: dict[tuple[str, float | None], float | None] = {}
+    for entry, setting in zip(entries, settings, strict=True):
+        if setting.label in labels:
+            raise entry.error(f"setting {setting.label} is listed twice.")
+        labels.add(setting.label)
+        for domain in DOMAINS:
+            mhz, volts = setting.mhz(domain), setting.volts(domain)
+            first = volts_at.setdefault((domain, mhz), volts)
+            if first != volts:
+                was, now = _voltage(first, entry, domain), _voltage(volts, entry, domain)
+                raise entry.error(f"{domain} {mhz:g} MHz has {now} here but {was} above; a clock has one voltage.")
 
 
-def _rates(document: Document) -> tuple[Rate, ...]:
+def _voltage(volts: float | None, entry: Node, domain: str) -> str:
+    """A voltage in the unit of its file, in words."""
+    if volts is None:
+        return "no voltage"
+    return f"{volts:g}" if f"{domain}_v_rel" in entry else f"{1e3 * volts:g} mV"
+
+
+def _rates(root: Node) -> tuple[Rate, ...]:
     """The named prices: [pj] for a table of one setting; [pj_per_v2], [pj_at_reference] by domain."""
-    given = [key for key in _PRICES if key in document.data]
-    if len(given) != 1:
-        said = "both are here" if given else "neither is here"
-        raise document.error(f"prices stand either in [pj] or in [pj_per_v2]; {said}.", *given[:1])
-    unit = given[0]
-    table = _table(document, document.data[unit], unit)
-    if unit == "pj":
-        return tuple(_rate(document, name, value, None, unit, name) for name, value in table.items())
-    document.check_keys(table, (CORE, MEMORY), unit)
-    found: dict[str, Rate] = {}
-    for domain, prices in table.items():
-        for name, value in _table(document, prices, unit, domain).items():
-            if name in found:
-                raise document.error(f"price `{name}` stands in both domains.", unit, domain, name)
-            found[name] = _rate(document, name, value, domain, unit, domain, name)
-    return tuple(found.values())
+    units = [unit for unit in _PRICES if unit in root]
+    if len(units) != 1:
+        place = root[units[0]] if units else root
+        number = "both are" if units else "neither is"
+        raise place.error(f"prices stand either in [pj] or in [pj_per_v2]; {number} here.")
+    prices = root[units[0]].table()
+    if units == ["pj"]:
+        return tuple(_rate(price, None) for _, price in prices.items())
+    rates: dict[str, Rate] = {}
+    for domain, of_domain in prices.table(DOMAINS).items():
+        for name, price in of_domain.items():
+            if name in rates:
+                raise price.error(f"price `{name}` stands in both domains.")
+            rates[name] = _rate(price, domain)
+    return tuple(rates.values())
 
 
-def _rate(document: Document, name: str, value: Any, domain: str | None, *path: str) -> Rate:
-    thing = name.rpartition("_")[2]
-    if thing not in _PRICED_THINGS or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        ends = ", ".join(f"_{one}" for one in _PRICED_THINGS)
-        raise document.error(f"`{name}` does not say what it is the price of; end it with one of: {ends}.", *path)
-    return Rate(name, _number(document, value, *path), domain)
+def _rate(price: Node, domain: str | None) -> Rate:
+    name = price.name
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.rpartition("_")[2] not in _PRICED_THINGS:
+        ends = ", ".join(f"_{thing}" for thing in _PRICED_THINGS)
+        raise price.error(f"`{name}` does not say what it is the price of; end it with one of: {ends}.")
+    return Rate(name, _number(price), domain)
 
 
-def _constant(document: Document) -> Constant:
-    key = "constant_power"
-    if key not in document.data:
-        raise document.error("[constant_power] is missing: the watts drawn whatever the GPU does, as `w = ...`.")
-    table = _table(document, document.data[key], key)
-    document.check_keys(table, (*_CONSTANT_TERMS, "why", "mark"), key)
+def _constant(node: Node) -> Constant:
+    if node.value is None:
+        raise node.error("[constant_power] is missing: the watts drawn whatever the GPU does, as `w = ...`.")
+    node.table((*_CONSTANT_TERMS, "why", "mark"))
     terms = tuple(
-        Term(_number(document, table[name], key, name), domain, name, "mhz" in name)
+        Term(_number(node[name]), domain, name, clocked="mhz" in name)
         for name, domain in _CONSTANT_TERMS.items()
-        if name in table
+        if name in node
     )
     if not terms:
-        raise document.error(f"[{key}] gives no power; use some of: {', '.join(_CONSTANT_TERMS)}.", key)
-    return Constant(terms, _why(document, table, key), _mark(document, table, key))
+        raise node.error(f"[constant_power] gives no power; use some of: {', '.join(_CONSTANT_TERMS)}.")
+    return Constant(terms, _why(node), _mark(node))
 
 
-def _peak(document: Document) -> Peak:
-    key = "peak"
-    table = _table(document, document.data.get(key, {}), key)
-    document.check_keys(table, (*_PEAK_TERMS, "why", "mark"), key)
+def _peak(node: Node) -> Peak:
+    if node.value is None:
+        return Peak({}, "", NONE)
+    node.table((*_PEAK_TERMS, "why", "mark"))
     terms: dict[str, Term] = {}
     for name, (quantity, domain) in _PEAK_TERMS.items():
-        if name not in table:
+        if name not in node:
             continue
         if quantity in terms:
-            raise document.error(f"`{name}` says again what `{quantity}` says; keep one.", key, name)
-        terms[quantity] = Term(_positive(document, table[name], key, name), domain)
-    return Peak(terms, _why(document, table, key), _mark(document, table, key))
+            raise node[name].error(f"`{name}` says again what `{quantity}` says; keep one.")
+        terms[quantity] = Term(_positive(node[name]), domain)
+    return Peak(terms, _why(node), _mark(node))
 
 
-def _statements(reader: _Reader, rates: tuple[Rate, ...] | None) -> dict[str, Statement]:
-    """What the file says of each word, in the order of the vocabulary; every faulty entry is reported."""
-    table = reader.attempt(lambda document: _table(document, document.data.get("charge", {}), "charge")) or {}
-    if not table:
-        reader.attempt(_no_charges)
-    known = {rate.name for rate in rates} if rates is not None else None
-    found = {word: reader.attempt(_statement, word, entry, known) for word, entry in table.items()}
-    stated = {word: statement for word, statement in found.items() if statement is not None}
-    for level, (read, write) in LEVEL_PARTS.items():
-        if level not in table and read in stated and write in stated:
-            stated[level] = _of_either(stated[read], stated[write])
-    return {word: stated[word] for word in COUNTS if word in stated}
+def _fit(node: Node) -> FitRecord | None:
+    """The section [fit]: how the table was made. Its values are shown; of the replicas, costs are made."""
+    if node.value is None:
+        return None
+    node.table(_FIT_KEYS)
+    for key, entry in node.items():
+        if not isinstance(entry.value, _FIT_KEYS[key]) or isinstance(entry.value, bool):
+            raise entry.error(f"`{key}` is {entry.value!r}, which it cannot be.")
+        if not _is_plain(entry.value):
+            raise entry.error(f"`{key}` holds something that is neither text nor a finite number.")
+    replicas = {}
+    for name, values in node["replicas"].items():
+        replicas[name] = tuple(_number(value) for value in values.entries("a list of numbers"))
+    if len({len(values) for values in replicas.values()}) > 1:
+        raise node["replicas"].error("the lists of [fit.replicas] must be of one length.")
+    return FitRecord({key: value for key, value in node.value.items() if key != "replicas"}, replicas)
 
 
-def _of_either(read: Statement, write: Statement) -> Statement:
-    """What bytes of a level pay where a log does not tell reads from writes: the mean, where the two differ."""
-    if read.kind == write.kind and read.formula == write.formula:
-        return replace(read, why=f"{read.why}; reads and writes cost the same", marks=read.marks | write.marks)
-    if "unpriced" in (read.kind, write.kind):
-        return read if read.kind == "unpriced" else write
-    texts = [statement.formula.text if statement.formula else "0" for statement in (read, write)]
-    formula = Formula.parse(f"(({texts[0]}) + ({texts[1]})) / 2")
-    why = "reads and writes are not told apart: half of the bytes taken for each"
-    return Statement("pays", formula, why, read.marks | write.marks | Mark.ASSUMED)
+def _is_plain(value: Any) -> bool:
+    """Whether a value, and all in it, can be written as JSON."""
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) < 1e300)
 
 
-def _no_charges(document: Document) -> None:
-    raise document.error("[charge] is missing or empty: it says what each count pays.", "charge")
+# ---- what each count pays
 
 
-def _statement(document: Document, word: str, entry: Any, known: Collection[str] | None) -> Statement:
-    path = ("charge", word)
+def _charges(node: Node) -> dict[str, Node]:
+    entries = dict(node.items())
+    if not entries:
+        raise node.error("[charge] is missing or empty: it says what each count pays.")
+    return entries
+
+
+def _statement(word: str, entry: Node, known: Collection[str] | None) -> Statement:
+    """What the file says of one word. known: the prices; None if these could not be read."""
     if word not in COUNTS:
         close = difflib.get_close_matches(word, COUNTS, n=1)
         meant = f"did you mean `{close[0]}`?" if close else f"use one of: {', '.join(COUNTS)}."
-        raise document.error(f"`{word}` is not a word of the vocabulary; {meant}", *path)
-    table = _table(document, entry, *path)
-    document.check_keys(table, (*_STATEMENT_KINDS, "why", "mark"), *path)
-    given = [key for key in _STATEMENT_KINDS if key in table]
-    if len(given) != 1:
-        raise document.error(f"`{word}` needs exactly one of: {', '.join(_STATEMENT_KINDS)}.", *path)
-    if given[0] == "formula":
-        formula = _formula(document, table["formula"], known, word)
-        return Statement("pays", formula, _why(document, table, *path), _mark(document, table, *path))
+        raise entry.error(f"`{word}` is not a word of the vocabulary; {meant}")
+    entry.table((*_STATEMENT_KINDS, "why", "mark"))
+    kinds = [kind for kind in _STATEMENT_KINDS if kind in entry]
+    if len(kinds) != 1:
+        raise entry.error(f"`{word}` needs exactly one of: {', '.join(_STATEMENT_KINDS)}.")
+    kind = kinds[0]
+    if kind == "formula":
+        return Statement("pays", _formula(word, entry["formula"], known), _why(entry), _mark(entry))
     for key in ("why", "mark"):
-        if key in table:
-            raise document.error(f"`{key}` goes with a formula; the reason stands in `{given[0]}` itself.", *path, key)
-    return Statement(_STATEMENT_KINDS[given[0]], None, _sentence(document, table[given[0]], *path, given[0]), NONE)
+        if key in entry:
+            raise entry[key].error(f"`{key}` goes with a formula; the reason stands in `{kind}` itself.")
+    return Statement(_STATEMENT_KINDS[kind], None, _text(entry[kind]), NONE)
 
 
-def _formula(document: Document, text: Any, known: Collection[str] | None, word: str) -> Formula:
-    """A sum of prices times numbers, of things that `word` counts. `known` None: the prices could not be read."""
-    path = ("charge", word, "formula")
+def _formula(word: str, node: Node, known: Collection[str] | None) -> Formula:
+    """A sum of prices times numbers, of things that `word` counts."""
     if known is None:
-        known = set(re.findall(r"[A-Za-z_]\w*", str(text)))
-    formula = document.formula(text, known, *path)
+        known = re.findall(r"[A-Za-z_]\w*", str(node.value))
+    formula = node.formula(known)
     unit = COUNTS[word].unit
     for name in sorted(formula.names):
         if _PRICED_THINGS.get(name.rpartition("_")[2], unit) != unit:
-            raise document.error(f"`{word}` counts {unit}s, but `{name}` is no price of one.", *path)
+            raise node.error(f"`{word}` counts {unit}s, but `{name}` is no price of one.")
     if not formula.names or not _is_linear(formula):
-        raise document.error(f"`{formula.text}` must be a sum of prices, each times a number.", *path)
+        raise node.error(f"`{formula.text}` must be a sum of prices, each times a number.")
     return formula
 
 
 def _is_linear(formula: Formula) -> bool:
     """Whether doubling all prices doubles the formula, as it must for energies to be what they are."""
-    once = {name: 1.0 + 0.1 * at for at, name in enumerate(sorted(formula.names))}
+    prices = {name: 1.0 + 0.1 * number for number, name in enumerate(sorted(formula.names))}
+    doubled = {name: 2 * price for name, price in prices.items()}
     try:
-        single, double = formula(once), formula({name: 2 * value for name, value in once.items()})
-        return math.isclose(double, 2 * single, rel_tol=1e-9)
+        return math.isclose(formula(doubled), 2 * formula(prices), rel_tol=1e-9)
     except (ZeroDivisionError, OverflowError):
         return False
 
 
-def _points(table: CostTable) -> Iterator[Point]:
-    return (Point(one, "") for one in table.settings)
+def _with_levels(stated: Mapping[str, Statement]) -> dict[str, Statement]:
+    """The statements in the order of the vocabulary, with one for each level whose reads and writes have one."""
+    statements = dict(stated)
+    for level, (read_, write) in LEVEL_PARTS.items():
+        if level not in stated and read_ in stated and write in stated:
+            statements[level] = _of_either(stated[read_], stated[write])
+    return {word: statements[word] for word in COUNTS if word in statements}
 
 
-def _voltages_suffice(document: Document, table: CostTable) -> None:
+def _of_either(read_: Statement, write: Statement) -> Statement:
+    """What bytes of a level pay where a log does not tell reads from writes: the mean, where the two differ."""
+    marks = read_.marks | write.marks
+    if read_.kind == write.kind and read_.formula == write.formula:
+        return replace(read_, why=f"{read_.why}; reads and writes cost the same", marks=marks)
+    for statement in (read_, write):
+        if statement.kind == "unpriced":
+            return statement
+    texts = [statement.formula.text if statement.formula else "0" for statement in (read_, write)]
+    formula = Formula.parse(f"(({texts[0]}) + ({texts[1]})) / 2")
+    why = "reads and writes are not told apart: half of the bytes taken for each"
+    return Statement("pays", formula, why, marks | Mark.ASSUMED)
+
+
+# ---- rules on the whole
+
+
+def _voltages_suffice(root: Node, table: CostTable) -> None:
     """What is given for a volt needs a voltage at every setting; what is not holds at one setting only."""
-    if "pj" in document.data:
-        if len(table.settings) > 1:
-            raise document.error("prices in [pj] hold at one setting; give voltages and [pj_per_v2] for several.", "pj")
-        domains = {term.domain for term in table.constant.terms} - {None}
-    else:
-        domains = {rate.domain for rate in table.rates} | {term.domain for term in table.constant.terms} - {None}
-    for at, one in enumerate(table.settings):
-        for domain, volts in ((CORE, one.core_v), (MEMORY, one.memory_v)):
-            if domain in domains and volts is None:
-                place: tuple[str | int, ...] = ("setting", at) if "setting" in document.data else ()
-                key = f"{domain}_v_rel" if table.relative else f"{domain}_mv"
-                raise document.error(f"setting {one.label} needs `{key}`: there are prices or watts a volt.", *place)
+    if "pj" in root and len(table.settings) > 1:
+        raise root["pj"].error("prices in [pj] hold at one setting; give voltages and [pj_per_v2] for several.")
+    domains = {rate.domain for rate in table.rates} | {term.domain for term in table.constant.terms}
+    kind = "v_rel" if table.relative else "mv"
+    places = root["setting"].entries() or [root]
+    for place, setting in zip(places, table.settings, strict=True):
+        for domain in DOMAINS:
+            if domain in domains and setting.volts(domain) is None:
+                raise place.error(f"setting {setting.label} needs `{domain}_{kind}`: there are prices or watts a volt.")
 
 
-def _one_kind_of_voltage(document: Document, table: CostTable) -> None:
+def _one_kind_of_voltage(root: Node, table: CostTable) -> None:
     """Prices at a reference setting go with relative voltages, prices a square volt with millivolts."""
-    wrong = "mv" if table.relative else "v_rel"
-    for at, entry in enumerate(document.data.get("setting", [])):
-        for key in (f"core_{wrong}", f"memory_{wrong}"):
+    wrong, unit = ("mv", "pj_at_reference") if table.relative else ("v_rel", "pj_per_v2 or pj")
+    for entry in root["setting"].entries():
+        for domain in DOMAINS:
+            key = f"{domain}_{wrong}"
             if key in entry:
-                home = "pj_at_reference" if table.relative else "pj_per_v2 or pj"
-                raise document.error(f"`{key}` does not go with prices in [{home}].", "setting", at, key)
+                raise entry[key].error(f"`{key}` does not go with prices in [{unit}].")
 
 
-def _fit(document: Document) -> FitRecord:
-    """The section [fit]: how the table was made. Its values are shown; of the replicas, costs are made."""
-    table = _table(document, document.data["fit"], "fit")
-    document.check_keys(table, _FIT_KEYS, "fit")
-    for key, value in table.items():
-        if not isinstance(value, _FIT_KEYS[key]) or isinstance(value, bool):
-            raise document.error(f"`{key}` is {value!r}, which it cannot be.", "fit", key)
-        if not _is_plain(value):
-            raise document.error(f"`{key}` holds something that is neither text nor a finite number.", "fit", key)
-    found: dict[str, tuple[float, ...]] = {}
-    for name, values in table.get("replicas", {}).items():
-        if not isinstance(values, list):
-            raise document.error(f"`{name}` must be a list of numbers.", "fit", "replicas", name)
-        found[name] = tuple(_number(document, one, "fit", "replicas", name) for one in values)
-    if len({len(values) for values in found.values()}) > 1:
-        raise document.error("the lists of [fit.replicas] must be of one length.", "fit", "replicas")
-    return FitRecord({key: value for key, value in table.items() if key != "replicas"}, found)
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a value, and all in it, can be written as JSON."""
-    if isinstance(value, dict | list):
-        return all(map(_is_plain, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) < 1e300)
-
-
-def _clocks_suffice(document: Document, table: CostTable) -> None:
+def _clocks_suffice(root: Node, table: CostTable) -> None:
     """A peak in Gflop/s or GB/s holds at one setting; a peak a cycle needs the clock."""
     for key, (_, domain) in _PEAK_TERMS.items():
-        if key not in document.data.get("peak", {}):
+        term = root["peak"][key]
+        if term.value is None:
             continue
         if domain is None and key != _LIMIT and len(table.settings) > 1:
-            raise document.error(f"`{key}` holds at one setting; with several, give it a cycle.", "peak", key)
+            raise term.error(f"`{key}` holds at one setting; with several, give it a cycle.")
         if domain is not None and table.default.core_mhz is None:
-            raise document.error(f"`{key}` needs a clock; list the setting.", "peak", key)
+            raise term.error(f"`{key}` needs a clock; list the setting.")
 
 
-def _all_prices_used(document: Document, table: CostTable) -> None:
-    used = {name for one in table.statements.values() if one.formula for name in one.formula.names}
+def _all_prices_used(root: Node, table: CostTable) -> None:
+    used = {name for stated in table.statements.values() if stated.formula for name in stated.formula.names}
+    unit = next(root[unit] for unit in _PRICES if unit in root)
     for rate in table.rates:
         if rate.name not in used:
-            home = "pj_at_reference" if table.relative else "pj_per_v2"
-            path = ("pj", rate.name) if rate.domain is None else (home, rate.domain, rate.name)
-            raise document.error(f"no charge uses the price `{rate.name}`; use it or take it out.", *path)
+            place = unit if rate.domain is None else unit[rate.domain]
+            raise place[rate.name].error(f"no charge uses the price `{rate.name}`; use it or take it out.")
 
 
-def _replicas_known(document: Document, table: CostTable) -> None:
+def _replicas_known(root: Node, table: CostTable) -> None:
     """Replicas are of the table's prices and terms of constant power."""
     known = {rate.name for rate in table.rates} | {term.name for term in table.constant.terms}
-    for name in table.fit.replicas if table.fit else ():
+    for name, values in root["fit"]["replicas"].items():
         if name not in known:
-            raise document.error(f"`{name}` is no price and no term of this table.", "fit", "replicas", name)
+            raise values.error(f"`{name}` is no price and no term of this table.")
 
 
-def _charges_are_numbers(document: Document, table: CostTable) -> None:
+def _charges_are_numbers(root: Node, table: CostTable) -> None:
     """Every charge is finite and not negative at every setting."""
-    for point in _points(table):
+    for setting in table.settings:
+        point = Point(setting, "")
         prices = {rate.name: rate.at(point) for rate in table.rates}
-        for word, one in table.statements.items():
+        for word, statement in table.statements.items():
             try:
-                pj = one.charge(prices).pj
+                pj = statement.charge(prices).pj
             except (ZeroDivisionError, OverflowError):
                 pj = math.nan
             if not math.isfinite(pj) or pj < 0:
-                raise document.error(f"`{word}` would pay {pj:g} pJ at {point.setting.label}.", "charge", word)
+                raise root["charge"][word].error(f"`{word}` would pay {pj:g} pJ at {setting.label}.")
 
 
-def _totals_agree(document: Document, table: CostTable) -> None:
+def _totals_agree(root: Node, table: CostTable) -> None:
     """A class total stands in for its parts: it is stated if they are, and its price lies between theirs."""
     charges = table.at().charges
     for total, parts in PARTS.items():
-        priced = [charges[part].pj for part in parts if part in charges]
-        pays = any(charges[part].pays for part in parts if part in charges)
-        if pays and total not in table.statements and total not in LEVEL_PARTS:
-            raise document.error(
-                f"the parts of `{total}` pay, so say what `{total}` pays where a log tells no parts (or `unpriced`).",
-                "charge",
+        of_parts = [charges[part] for part in parts if part in charges]
+        do_parts_pay = any(charge.pays for charge in of_parts)
+        if do_parts_pay and total not in table.statements and total not in LEVEL_PARTS:
+            raise root["charge"].error(
+                f"the parts of `{total}` pay, so say what `{total}` pays where a log tells no parts (or `unpriced`)."
             )
         if total in charges and charges[total].pays:
-            if not pays:
-                raise document.error(f"`{total}` pays but none of {', '.join(parts)} does.", "charge", total)
-            low, high, pj = min(priced), max(priced), charges[total].pj
-            if not (low * (1 - 1e-9) <= pj <= high * (1 + 1e-9)):
-                raise document.error(
-                    f"`{total}` would pay {pj:g} pJ, which is not between its parts' {low:g} and {high:g} pJ.",
-                    "charge",
-                    total,
-                )
+            _check_total(root["charge"][total], charges[total].pj, parts, of_parts if do_parts_pay else [])
+
+
+def _check_total(entry: Node, pj: float, parts: tuple[str, ...], of_parts: list[Charge]) -> None:
+    total = entry.name
+    if not of_parts:
+        raise entry.error(f"`{total}` pays but none of {', '.join(parts)} does.")
+    low, high = min(charge.pj for charge in of_parts), max(charge.pj for charge in of_parts)
+    if not low * (1 - 1e-9) <= pj <= high * (1 + 1e-9):
+        raise entry.error(f"`{total}` would pay {pj:g} pJ, which is not between its parts' {low:g} and {high:g} pJ.")
+
+
+_RULES = (
+    _voltages_suffice,
+    _one_kind_of_voltage,
+    _clocks_suffice,
+    _all_prices_used,
+    _replicas_known,
+    _charges_are_numbers,
+    _totals_agree,
+)

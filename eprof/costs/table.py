@@ -1,12 +1,12 @@
 """What a cost table is, and its evaluation: what each word of the vocabulary pays at a DVFS setting, and why.
 
 `CostTable.at` evaluates once: eps = c V^2 for each price, pi0 = c1_core V_core + c1_mem V_mem + P_misc ([FMM] eqs. 6-8;
-model.md 3). How a file becomes a table is told in `file.py`; the way in is this folder.
+docs/model.md). `file.py` makes a table of a file; `eprof.costs` loads it.
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from eprof.base import marks as mark_words
@@ -16,7 +16,7 @@ from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS
 
-CORE, MEMORY = "core", "memory"
+CORE, MEMORY = DOMAINS = ("core", "memory")
 _DEFAULT_FROM = "the table's default"
 _SAME_CLOCK = 0.01
 _UNSTATED = "the table says nothing about it"
@@ -37,6 +37,14 @@ class Setting:
         if self.core_mhz is None or self.memory_mhz is None:
             return "fixed"
         return f"{self.core_mhz:g}/{self.memory_mhz:g}"
+
+    def mhz(self, domain: str) -> float | None:
+        """The clock of `domain`."""
+        return self.core_mhz if domain == CORE else self.memory_mhz
+
+    def volts(self, domain: str) -> float | None:
+        """The voltage of `domain`."""
+        return self.core_v if domain == CORE else self.memory_v
 
 
 @dataclass(frozen=True)
@@ -104,11 +112,12 @@ class Costs:
     @property
     def setting_data(self) -> dict[str, float | None]:
         """Clocks in MHz and voltages as documents hold them: `core_v` in V, or `core_v_rel` of a reference's."""
-        one = self.setting
-        volts = {"core_v": one.core_v, "memory_v": one.memory_v}
-        told: dict[str, float | None] = dict.fromkeys(volts) if self.relative else dict(volts)
-        relative = {f"{name}_rel": value for name, value in volts.items()} if self.relative else {}
-        return {"core_mhz": one.core_mhz, "memory_mhz": one.memory_mhz, **told, **relative}
+        setting = self.setting
+        clocks = {"core_mhz": setting.core_mhz, "memory_mhz": setting.memory_mhz}
+        if not self.relative:
+            return {**clocks, "core_v": setting.core_v, "memory_v": setting.memory_v}
+        relative = {"core_v_rel": setting.core_v, "memory_v_rel": setting.memory_v}
+        return {**clocks, "core_v": None, "memory_v": None, **relative}
 
 
 @dataclass(frozen=True)
@@ -136,14 +145,14 @@ class Point:
     marks: Mapping[str, Mark] = field(default_factory=lambda: {CORE: NONE, MEMORY: NONE})
 
     def volts(self, domain: str) -> float:
-        """The voltage of `domain`; the checks see to it that a table that needs one has it."""
-        volts = self.setting.core_v if domain == CORE else self.setting.memory_v
+        """The voltage of `domain`; a checked table has it where it needs it."""
+        volts = self.setting.volts(domain)
         assert volts is not None
         return volts
 
     def mhz(self, domain: str) -> float:
-        """The clock of `domain`; the checks see to it that a table that needs one has it."""
-        mhz = self.setting.core_mhz if domain == CORE else self.setting.memory_mhz
+        """The clock of `domain`; a checked table has it where it needs it."""
+        mhz = self.setting.mhz(domain)
         assert mhz is not None
         return mhz
 
@@ -158,7 +167,7 @@ class Statement:
     marks: Mark
 
     def charge(self, prices: Mapping[str, Price]) -> Charge:
-        """What the word pays at these prices; for a word with no price there is nothing to ask."""
+        """What the word pays at these prices."""
         if self.formula is None:
             return Charge(False, 0.0, None, self.why, NONE)
         marks = self.marks
@@ -180,6 +189,22 @@ class Term:
     name: str = ""
     clocked: bool = False
 
+    def power(self, point: Point) -> tuple[float, str]:
+        """The watts of a term of constant power, and the arithmetic."""
+        if self.domain is None:
+            return self.number, f"{self.number:g}"
+        volts = point.volts(self.domain)
+        if not self.clocked:
+            return self.number * volts, f"{self.number:g} * {volts:.5g}"
+        mhz = point.mhz(self.domain)
+        return self.number * mhz * volts**2, f"{self.number:g} * {mhz:g} * {volts:.5g}^2"
+
+    def throughput(self, point: Point) -> float:
+        """The value of a term of a peak: one for a clock cycle grows with the clock of its domain."""
+        if self.domain is None:
+            return self.number
+        return self.number * point.mhz(self.domain) / 1e3
+
 
 @dataclass(frozen=True)
 class Constant:
@@ -191,20 +216,16 @@ class Constant:
 
     def at(self, point: Point) -> tuple[float, str, Mark]:
         """Evaluate pi0 in W ([FMM] eq. 8): the watts, the arithmetic, and the marks."""
-        watts, words, marks = 0.0, [], self.marks
+        watts = 0.0
+        formulas = []
+        marks = self.marks
         for term in self.terms:
-            if term.domain is None:
-                watts += term.number
-                words.append(f"{term.number:g}")
-                continue
-            volts, marks = point.volts(term.domain), marks | point.marks[term.domain]
-            if term.clocked:
-                watts += term.number * point.mhz(term.domain) * volts**2
-                words.append(f"{term.number:g} * {point.mhz(term.domain):g} * {volts:.5g}^2")
-            else:
-                watts += term.number * volts
-                words.append(f"{term.number:g} * {volts:.5g}")
-        return watts, " + ".join(words), marks
+            power_w, formula = term.power(point)
+            watts += power_w
+            formulas.append(formula)
+            if term.domain is not None:
+                marks |= point.marks[term.domain]
+        return watts, " + ".join(formulas), marks
 
 
 @dataclass(frozen=True)
@@ -216,12 +237,9 @@ class Peak:
     marks: Mark
 
     def at(self, point: Point) -> Peaks:
-        """Throughputs; those given for a clock cycle grow with the clock of their domain."""
-        found = {
-            name: term.number if term.domain is None else term.number * point.mhz(term.domain) / 1e3
-            for name, term in self.terms.items()
-        }
-        return Peaks(**found, why=self.why, marks=self.marks)
+        """The throughputs at a setting."""
+        throughputs = {name: term.throughput(point) for name, term in self.terms.items()}
+        return Peaks(**throughputs, why=self.why, marks=self.marks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +292,8 @@ class CostTable:
         """
         point = self._point(setting)
         prices = {rate.name: rate.at(point) for rate in self.rates}
-        charges = {word: one.charge(prices) for word, one in self.statements.items() if one.kind != "unpriced"}
+        unpriced = {word: stated.why for word, stated in self.statements.items() if stated.kind == "unpriced"}
+        charges = {word: stated.charge(prices) for word, stated in self.statements.items() if word not in unpriced}
         watts, _, constant_marks = self.constant.at(point)
         marks = constant_marks
         for charge in charges.values():
@@ -294,7 +313,7 @@ class CostTable:
             notes=self.notes,
             peaks=self.peak.at(point),
             prices=prices,
-            unpriced={word: one.why for word, one in self.statements.items() if one.kind == "unpriced"},
+            unpriced=unpriced,
             relative=self.relative,
         )
 
@@ -303,13 +322,14 @@ class CostTable:
 
         A core clock between two listed ones is taken as it is, but for one within 1 % of a listed clock.
         """
-        core, memory = (_curve(self.settings, domain) for domain in (CORE, MEMORY))
+        core, memory = (_curve(self.settings, domain) for domain in DOMAINS)
         if core_mhz is None or not core or not memory:
             return None
         listed = _closest(core, core_mhz)
         is_between = min(core) < core_mhz < max(core) and abs(core_mhz - listed) > _SAME_CLOCK * listed
-        at = self.default.memory_mhz if memory_mhz is None else _closest(memory, memory_mhz)
-        return f"{core_mhz if is_between else listed:g}/{at:g}"
+        chosen_core = core_mhz if is_between else listed
+        chosen_memory = self.default.memory_mhz if memory_mhz is None else _closest(memory, memory_mhz)
+        return f"{chosen_core:g}/{chosen_memory:g}"
 
     def replicas(self, setting: str | None = None) -> tuple[Costs, ...]:
         """The costs at `setting` by each replica of the fit: their spread is how well the table is known. May be empty.
@@ -318,13 +338,14 @@ class CostTable:
         """
         if self.fit is None:
             return ()
-        return tuple(self._replica(at).at(setting) for at in range(self.fit.number))
+        replicas = self.fit.replicas
+        numbers = ({name: replicas[name][place] for name in replicas} for place in range(self.fit.number))
+        return tuple(self._with_numbers(chosen).at(setting) for chosen in numbers)
 
-    def _replica(self, at: int) -> "CostTable":
-        assert self.fit is not None
-        values = {name: found[at] for name, found in self.fit.replicas.items()}
-        rates = tuple(replace(one, number=values.get(one.name, one.number)) for one in self.rates)
-        terms = tuple(replace(one, number=values.get(one.name, one.number)) for one in self.constant.terms)
+    def _with_numbers(self, numbers: Mapping[str, float]) -> "CostTable":
+        """The table with other numbers for some of its prices and terms of constant power, by name."""
+        rates = tuple(replace(rate, number=numbers.get(rate.name, rate.number)) for rate in self.rates)
+        terms = tuple(replace(term, number=numbers.get(term.name, term.number)) for term in self.constant.terms)
         return replace(self, rates=rates, constant=replace(self.constant, terms=terms))
 
     def is_for(self, device_name: str) -> bool:
@@ -346,7 +367,7 @@ class CostTable:
             "path": self.path,
             "setting": _setting_data(costs.setting),
             "setting_from": costs.setting_from,
-            "settings": [{**_setting_data(one), "default": one == self.default} for one in self.settings],
+            "settings": [{**_setting_data(setting), "default": setting == self.default} for setting in self.settings],
             "prices": [_price_data(price) for price in costs.prices.values()],
             "charges": [self._charge_data(word, costs) for word in COUNTS],
             "constant": {
@@ -390,28 +411,31 @@ class CostTable:
     def _point(self, setting: str | None) -> Point:
         if setting is None:
             return Point(self.default, _DEFAULT_FROM)
-        clocks = _clocks(setting)
-        for one in self.settings:
-            if (one.core_mhz, one.memory_mhz) == clocks:
-                return Point(one, "asked for; the table lists it")
-        curves = {domain: _curve(self.settings, domain) for domain in (CORE, MEMORY)}
-        core, memory = _level(curves[CORE], clocks[0]), _level(curves[MEMORY], clocks[1])
+        core_mhz, memory_mhz = _clocks(setting)
+        for listed in self.settings:
+            if (listed.core_mhz, listed.memory_mhz) == (core_mhz, memory_mhz):
+                return Point(listed, "asked for; the table lists it")
+        core = _level(_curve(self.settings, CORE), core_mhz)
+        memory = _level(_curve(self.settings, MEMORY), memory_mhz)
         if core is None or memory is None:
-            raise self._no_setting(setting, curves)
-        said = [f"{domain} voltage {one.between}" for domain, one in ((CORE, core), (MEMORY, memory)) if one.between]
-        found = "; ".join(said) or "both voltages are the table's, though it does not list the pair"
-        chosen = Setting(clocks[0], core.volts, clocks[1], memory.volts)
-        return Point(chosen, f"asked for; {found}", {CORE: core.marks, MEMORY: memory.marks})
+            raise self._no_setting(setting.strip())
+        levels = {CORE: core, MEMORY: memory}
+        between = [f"{domain} voltage {level.between}" for domain, level in levels.items() if level.between]
+        origin = "; ".join(between) or "both voltages are the table's, though it does not list the pair"
+        chosen = Setting(core_mhz, core.volts, memory_mhz, memory.volts)
+        return Point(chosen, f"asked for; {origin}", {domain: level.marks for domain, level in levels.items()})
 
-    def _no_setting(self, setting: str, curves: Mapping[str, Mapping[float, float]]) -> CostError:
-        asked = setting.strip()
+    def _no_setting(self, setting: str) -> CostError:
+        curves = {domain: _curve(self.settings, domain) for domain in DOMAINS}
         if not curves[CORE]:
             return CostError(
-                f"{self.name} holds at one setting only ({self.default.label}), not at {asked}; name none."
+                f"{self.name} holds at one setting only ({self.default.label}), not at {setting}; name none."
             )
-        ranges = " and ".join(f"{domain} {min(one):g} to {max(one):g} MHz" for domain, one in curves.items())
-        listed = ", ".join(one.label for one in self.settings)
-        return CostError(f"{self.name} has no setting {asked}: its voltages are known for {ranges}. It lists {listed}.")
+        ranges = " and ".join(f"{domain} {min(curve):g} to {max(curve):g} MHz" for domain, curve in curves.items())
+        labels = ", ".join(listed.label for listed in self.settings)
+        return CostError(
+            f"{self.name} has no setting {setting}: its voltages are known for {ranges}. It lists {labels}."
+        )
 
 
 @dataclass(frozen=True)
@@ -425,20 +449,20 @@ class _Level:
 
 def _curve(settings: Iterable[Setting], domain: str) -> dict[float, float]:
     """Clock (MHz) -> voltage (V) of `domain`, for the settings whose voltages are known, sorted by clock."""
-    points = [(one.core_mhz, one.core_v) if domain == CORE else (one.memory_mhz, one.memory_v) for one in settings]
+    points = [(setting.mhz(domain), setting.volts(domain)) for setting in settings]
     return dict(sorted((mhz, volts) for mhz, volts in points if mhz is not None and volts is not None))
 
 
 def _closest(clocks: Iterable[float], mhz: float) -> float:
-    return min(clocks, key=lambda one: abs(one - mhz))
+    return min(clocks, key=lambda clock: abs(clock - mhz))
 
 
 def _level(curve: Mapping[float, float], mhz: float) -> _Level | None:
     """The voltage at `mhz`: the listed one, or linear between its neighbours and ESTIMATED; None outside the range."""
     if mhz in curve:
         return _Level(curve[mhz])
-    below = max((one for one in curve if one < mhz), default=None)
-    above = min((one for one in curve if one > mhz), default=None)
+    below = max((clock for clock in curve if clock < mhz), default=None)
+    above = min((clock for clock in curve if clock > mhz), default=None)
     if below is None or above is None:
         return None
     volts = curve[below] + (curve[above] - curve[below]) * (mhz - below) / (above - below)
@@ -447,31 +471,19 @@ def _level(curve: Mapping[float, float], mhz: float) -> _Level | None:
 
 def _clocks(setting: str) -> tuple[float, float]:
     """Core and memory MHz of "852/924". Raises CostError."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*(?:MHz)?\s*", setting)
-    if not found:
+    clocks = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*(?:MHz)?\s*", setting)
+    if not clocks:
         raise CostError(f"`{setting}` is not a setting; write core and memory clock in MHz, such as 852/924.")
-    return float(found[1]), float(found[2])
+    return float(clocks[1]), float(clocks[2])
 
 
 def _setting_data(setting: Setting) -> dict[str, Any]:
-    return {
-        "label": setting.label,
-        "core_mhz": setting.core_mhz,
-        "core_v": setting.core_v,
-        "memory_mhz": setting.memory_mhz,
-        "memory_v": setting.memory_v,
-    }
+    return {"label": setting.label, **asdict(setting)}
 
 
 def _price_data(price: Price) -> dict[str, Any]:
     unit = price.name.rpartition("_")[2]
-    return {
-        "name": price.name,
-        "unit": unit,
-        "pj": price.pj,
-        "formula": price.formula,
-        "marks": mark_words.names(price.marks),
-    }
+    return {"name": price.name, "unit": unit, **asdict(price), "marks": mark_words.names(price.marks)}
 
 
 def _numbers(formula: str, prices: Mapping[str, Price]) -> str:

@@ -6,8 +6,8 @@ import numpy.typing as npt
 from eprof.base.arrays import Floats
 from eprof.base.kernels import short
 from eprof.base.toml import Formula
-from eprof.counting.counters import Check, Definition
 from eprof.counting.counts import Cells, Sheet
+from eprof.counting.definition import Check, Definition
 from eprof.rows.log import COUNT, PERCENT, Launches
 
 

@@ -13,7 +13,7 @@ from eprof.base.kernels import short
 from eprof.base.marks import Mark
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, LEVEL_PARTS, PARTS
-from eprof.counting.counters import Counter, Definition, Entry, bracketed
+from eprof.counting.definition import Counter, Definition, Entry, bracketed
 from eprof.counting.term import Bools, Term
 from eprof.rows.log import COUNT, Launches
 

@@ -12,8 +12,8 @@ from eprof.base.errors import UsageError
 from eprof.base.kernels import selector, short
 from eprof.base.marks import Mark
 from eprof.base.text import few
-from eprof.counting.counters import Definition, TimePair
 from eprof.counting.counts import Sheet
+from eprof.counting.definition import Definition, TimePair
 from eprof.rows.log import Launches
 
 Floats = npt.NDArray[np.float64]

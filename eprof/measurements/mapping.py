@@ -14,7 +14,7 @@ import pandas as pd
 
 from eprof.base.resources import folder
 from eprof.base.text import brief
-from eprof.base.toml import Document, Formula
+from eprof.base.toml import Document, Formula, Node
 from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
 
 SCHEMA = 1
@@ -170,98 +170,72 @@ def _nearest(header: Collection[str]) -> str:
 
 def parse(document: Document) -> Columns:
     """The mapping in `document`. Raises DefinitionError with the line."""
-    data = document.data
-    if data.get("schema") != SCHEMA:
-        raise document.error(f"`schema` must be {SCHEMA}.", "schema")
-    document.check_keys(data, _HEAD)
-    kind = data.get("kind")
-    if kind not in KINDS:
-        raise document.error(f"`kind` must be one of: {', '.join(KINDS)}.", "kind")
+    root = document.root
+    root.schema(SCHEMA)
+    root.table(_HEAD)
     return Columns(
-        name=_text(document, "name"),
-        title=_text(document, "title"),
-        kind=str(kind),
-        needs=_texts(document, data.get("needs", []), "needs"),
-        columns=_columns(document),
-        terms=_terms(document),
-        reference=_reference(document),
-        notes=_texts(document, data.get("notes", []), "notes"),
+        name=root["name"].text(),
+        title=root["title"].text(),
+        kind=root["kind"].choice(KINDS),
+        needs=root["needs"].texts(),
+        columns=_columns(root["columns"]),
+        terms=_terms(root["terms"]),
+        reference=_reference(root["reference"]),
+        notes=root["notes"].texts(),
         label=document.label,
-        tell=_formula(document, str(data["tell"]), "tell") if "tell" in data else None,
+        tell=_formula(root["tell"]) if "tell" in root else None,
     )
 
 
-def _text(document: Document, key: str) -> str:
-    found = document.data.get(key)
-    if not isinstance(found, str) or not found.strip():
-        raise document.error(f"`{key}` must be a text.", key)
-    return found
-
-
-def _texts(document: Document, found: Any, *path: str) -> tuple[str, ...]:
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise document.error(f"`{path[-1]}` must be a list of texts.", *path)
-    return tuple(found)
-
-
-def _columns(document: Document) -> dict[str, Any]:
-    table = document.data.get("columns")
-    if not isinstance(table, dict):
-        raise document.error("[columns] is missing: which column is the benchmark, the clocks, the power.", "columns")
-    document.check_keys(table, (*_NAMES, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS), "columns")
-    for key, value in table.items():
-        if isinstance(value, list) and key == "benchmark":
-            _texts(document, value, "columns", key)
-        elif not isinstance(value, str) and not (key not in _NAMES and _is_number(value)):
-            raise document.error(f"`{key}` must name a column, or be a number for all rows.", "columns", key)
-    if "benchmark" not in table:
-        raise document.error("[columns] must say what `benchmark` is.", "columns")
+def _columns(node: Node) -> dict[str, Any]:
+    if node.value is None:
+        raise node.error("[columns] is missing: which column is the benchmark, the clocks, the power.")
+    node.table((*_NAMES, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
+    for key, column in node.items():
+        if key == "benchmark" and isinstance(column.value, list):
+            column.texts()
+        elif not isinstance(column.value, str) and (key in _NAMES or not _is_number(column.value)):
+            raise column.error(f"`{key}` must name a column, or be a number for all rows.")
+    if "benchmark" not in node:
+        raise node.error("[columns] must say what `benchmark` is.")
     for domain in DOMAINS:
-        if not any(key in table for key in CLOCKS if key.startswith(domain)):
-            raise document.error(f"[columns] must say what `{domain}_mhz` is (or {domain}_ghz, _khz, _hz).", "columns")
-    if not (set(POWERS) | set(ENERGIES)) & set(table):
-        raise document.error("[columns] must name the power or the energy.", "columns")
-    return dict(table)
+        if not any(key in node for key in CLOCKS if key.startswith(domain)):
+            raise node.error(f"[columns] must say what `{domain}_mhz` is (or {domain}_ghz, _khz, _hz).")
+    if not any(key in node for key in (*POWERS, *ENERGIES)):
+        raise node.error("[columns] must name the power or the energy.")
+    return dict(node.value)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
-def _terms(document: Document) -> tuple[Term, ...]:
-    table = document.data.get("terms", {})
-    if not isinstance(table, dict):
-        raise document.error("[terms] must hold the tables `core` and `memory`.", "terms")
-    document.check_keys(table, DOMAINS, "terms")
-    found: dict[str, Term] = {}
-    for domain, terms in table.items():
-        if not isinstance(terms, dict):
-            raise document.error(f"[terms.{domain}] must be a table of names and formulas.", "terms", domain)
-        for name, text in terms.items():
-            if name in found:
-                raise document.error(f"`{name}` stands in both domains.", "terms", domain, name)
+def _terms(node: Node) -> tuple[Term, ...]:
+    if node.value is not None:
+        node.table(DOMAINS)
+    terms: dict[str, Term] = {}
+    for domain, of_domain in node.items():
+        for name, formulas in of_domain.items():
+            if name in terms:
+                raise formulas.error(f"`{name}` stands in both domains.")
             if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-                raise document.error(
-                    f"`{name}` is no name of a price; use small letters, digits and _.", "terms", domain
-                )
-            texts = _texts(document, text if isinstance(text, list) else [text], "terms", domain, name)
-            found[name] = Term(name, domain, tuple(_formula(document, one, "terms", domain, name) for one in texts))
-    return tuple(found.values())
+                raise of_domain.error(f"`{name}` is no name of a price; use small letters, digits and _.")
+            terms[name] = Term(name, domain, tuple(_formula(formula) for formula in formulas.each()))
+    return tuple(terms.values())
 
 
-def _formula(document: Document, text: str, *path: str) -> Cells:
+def _formula(node: Node) -> Cells:
     try:
-        return Cells.parse(text)
+        return Cells.parse(node.text())
     except ValueError as err:
-        raise document.error(f"{err}.", *path) from err
+        raise node.error(f"{err}.") from err
 
 
-def _reference(document: Document) -> tuple[float, float] | None:
-    found = document.data.get("reference")
-    if found is None:
+def _reference(node: Node) -> tuple[float, float] | None:
+    if node.value is None:
         return None
-    if not isinstance(found, list) or len(found) != 2:
-        raise document.error("`reference` must be [core MHz, memory MHz].", "reference")
-    if not all(_is_number(one) for one in found):
-        raise document.error("`reference` must hold two numbers.", "reference")
-    return float(found[0]), float(found[1])
+    kind = "[core MHz, memory MHz]"
+    clocks = [clock.number(0, _LARGEST) for clock in node.entries(kind)]
+    if len(clocks) != 2:
+        raise node.wrong(kind)
+    return clocks[0], clocks[1]

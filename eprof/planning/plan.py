@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS, PARTS
 from eprof.costs import Costs
-from eprof.counting.counters import Counter, Definition
+from eprof.counting.definition import Counter, Definition
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from eprof.base.vocabulary import BYTES, COMPUTATION, CONSTANT, COUNTS, DATA, IN
 from eprof.costs import Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counting import checks, counters, counts, times
-from eprof.counting.counters import Definition
 from eprof.counting.counts import Counts
+from eprof.counting.definition import Definition, without_counters
 from eprof.energy.attribution import Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of
 from eprof.energy.clocks import priced as priced_at
@@ -253,7 +253,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
         launches = replace(launches, marks=oclgrind.lower_bounds(launches) | np.int8(Mark.SIMULATED))
     else:
         device = identify(label, capability, names)
-    definition = counters.find(profiler, device.capability) if device.capability and names else counters.nothing()
+    definition = counters.find(profiler, device.capability) if device.capability and names else without_counters()
     timed, time_from, warnings = times.recover(launches, definition)
     found = [*warnings, *checks.check(timed, definition)]
     return Counted(device, timed, definition, time_from, tuple(found))

@@ -1,0 +1,224 @@
+"""What a counter definition says: how every word of the vocabulary is counted on some GPUs, and how it is explained.
+
+Counting (`counts.py`), the list of counters to collect (`Definition.wanted`) and the explanation (`Definition.explain`)
+are all made from this. `docs/counters.md` has the form of the files.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eprof.base.marks import Mark, names
+from eprof.base.toml import Formula
+from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS
+
+SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
+SECTIONS = {"instruction": INSTRUCTIONS, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
+WORDS_OF = {"served": ("instruction", "bytes", "served"), "accessed": ("instruction", "bytes", "accessed")}
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A short name for a profiler's counter: the first of `names` that is known, or the sum of `slices`.
+
+    slices: names of the parts; complete only if at least the first `expect` are known. partial: the mean of those that
+    are known, times `expect`. unit: what the log must say it is; only "count" adds up over launches.
+    """
+
+    name: str
+    names: tuple[str, ...] = ()
+    slices: tuple[str, ...] = ()
+    expect: int = 0
+    partial: bool = False
+    unit: str = "count"
+    text: str = ""
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Every name that it may have in a log."""
+        return self.names or self.slices
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One way to count something, and its mark with the reason. `mark_if`: the mark holds only where this is not 0."""
+
+    formula: Formula
+    mark: Mark
+    note: str
+    mark_if: Formula | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """A relation that healthy counters obey within a relative tolerance."""
+
+    left: Formula
+    right: Formula
+    relation: str
+    tolerance: float
+    note: str
+
+
+@dataclass(frozen=True)
+class TimePair:
+    """Bytes moved and the rate at which the profiler says they moved: their quotient is the kernel's time."""
+
+    bytes: Formula
+    rate: Formula
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """What the counters of one profiler mean on some compute capabilities."""
+
+    name: str
+    profiler: str
+    capabilities: tuple[str, ...]
+    source: str
+    counters: Mapping[str, Counter]
+    parameters: Mapping[str, float]
+    quantities: Mapping[str, tuple[Entry, ...]]
+    words: Mapping[str, Mapping[str, tuple[Entry, ...]]]
+    absent: Mapping[str, str]
+    uncountable: Mapping[str, str]
+    checks: tuple[Check, ...] = ()
+    time_pairs: tuple[TimePair, ...] = ()
+    label: str = field(default="", repr=False)
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The profiler names that a log should have (slices: all that may exist); the rest of a log is not needed."""
+        used = self._used()
+        return frozenset(name for counter in self.counters.values() if counter.name in used for name in counter.wanted)
+
+    def entries(self, word: str, books: str) -> tuple[Entry, ...]:
+        """The ways to count `word` in these books, best first; empty where it is absent or uncountable."""
+        for section in WORDS_OF[books]:
+            if word in self.words[section]:
+                return self.words[section][word]
+        return ()
+
+    def expand(self, formula: Formula, known: Mapping[str, str] | None = None) -> str:
+        """The formula with the profiler's names for ours. `known`: texts for some of the names."""
+        return _NAME.sub(lambda match: self._text(match[0], known or {}), formula.text)
+
+    def _text(self, name: str, known: Mapping[str, str]) -> str:
+        if name in known:
+            return known[name]
+        if name in self.counters:
+            return self.counters[name].text
+        if name in self.parameters:
+            return f"{self.parameters[name]:g}"
+        if name in self.quantities:
+            return bracketed(self.expand(self.quantities[name][0].formula))
+        return name
+
+    def counters_of(self, formula: Formula) -> list[str]:
+        """The profiler's names behind a formula, through all ways of its quantities, sorted."""
+        behind: set[str] = set()
+        for name in self.closure(formula.names):
+            if name in self.counters:
+                counter = self.counters[name]
+                behind.update(counter.names or counter.slices[: counter.expect])
+        return sorted(behind)
+
+    def closure(self, start: Iterable[str]) -> set[str]:
+        """The names in `start`, and those in the formulas of quantities among them, and so on."""
+        reached: set[str] = set()
+        waiting = list(start)
+        while waiting:
+            name = waiting.pop()
+            if name not in reached:
+                reached.add(name)
+                for entry in self.quantities.get(name, ()):
+                    waiting += entry.formula.names
+        return reached
+
+    def _formulas(self) -> Iterator[Formula]:
+        for section in self.words.values():
+            for entries in section.values():
+                yield from (entry.formula for entry in entries)
+        for check in self.checks:
+            yield from (check.left, check.right)
+        for pair in self.time_pairs:
+            yield from (pair.bytes, pair.rate)
+
+    def _used(self) -> set[str]:
+        return self.closure(name for formula in self._formulas() for name in formula.names)
+
+    def summary(self) -> dict[str, Any]:
+        """Name, profiler, capabilities, source, and how many counters and words it has: for a listing."""
+        return {
+            "name": self.name,
+            "profiler": self.profiler,
+            "capabilities": list(self.capabilities),
+            "source": self.source,
+            "counters": len(self._used() & set(self.counters)),
+            "absent": sorted(self.absent),
+            "uncountable": sorted(self.uncountable),
+        }
+
+    def explain(self) -> list[dict[str, Any]]:
+        """One row for each way to count each word, best first, then the steps (quantities) that formulas name.
+
+        Keys: word, label, unit, books ("both", "served", "accessed", "step"), rank (1 = preferred; 0: no way), formula
+        (our names), expanded (the profiler's names, preferred steps put in), counters, marks, note.
+        """
+        rows = [row for word in COUNTS for row in self._explain_word(word)]
+        used = self._used()
+        for name, entries in self.quantities.items():
+            if name in used:
+                about = {"word": name, "label": name.replace("_", " "), "unit": "", "books": "step"}
+                rows += self._rows(about, entries)
+        return rows
+
+    def _explain_word(self, word: str) -> list[dict[str, Any]]:
+        about = {"word": word, "label": COUNTS[word].label, "unit": COUNTS[word].unit}
+        rows: list[dict[str, Any]] = []
+        for section, words in self.words.items():
+            books = section if section in WORDS_OF else "both"
+            rows += self._rows({**about, "books": books}, words.get(word, ()))
+        books = "other" if rows else "both"
+        if word in self.absent:
+            rows.append(_row({**about, "books": books}, 0, "0", "0", [], [], self.absent[word]))
+        elif word in self.uncountable:
+            rows.append(_row({**about, "books": books}, 0, None, None, [], ["missing"], self.uncountable[word]))
+        return rows
+
+    def _rows(self, about: Mapping[str, Any], entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
+        rows = []
+        for rank, entry in enumerate(entries, 1):
+            formula = entry.formula
+            expanded, counters = self.expand(formula), self.counters_of(formula)
+            rows.append(_row(about, rank, formula.text, expanded, counters, names(entry.mark), entry.note))
+        return rows
+
+
+def _row(
+    about: Mapping[str, Any],
+    rank: int,
+    formula: str | None,
+    expanded: str | None,
+    counters: list[str],
+    marks: list[str],
+    note: str,
+) -> dict[str, Any]:
+    """A row of `Definition.explain`."""
+    way = {"rank": rank, "formula": formula, "expanded": expanded, "counters": counters, "marks": marks, "note": note}
+    return {**about, **way}
+
+
+def bracketed(text: str) -> str:
+    """`text` as an operand of a larger formula."""
+    return text if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])?", text) else f"({text})"
+
+
+def without_counters() -> Definition:
+    """The definition for logs that hold times and no counters, whatever the GPU: no word is countable."""
+    reasons = dict.fromkeys(COUNTS, "the logs hold no counters")
+    words: dict[str, dict[str, tuple[Entry, ...]]] = {section: {} for section in SECTIONS}
+    return Definition("none", "none", (), "the logs hold times only", {}, {}, {}, words, {}, reasons)
