@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from frames_support import combine
 
-from eprof.logs import combine, read
+from eprof.logs import read
 from eprof.logs.reading import read_tuned
 from eprof.rows.stream import Tuning
 
@@ -92,7 +93,7 @@ def cell(log, counter, kernel=None):
         if counter in table.counters:
             chosen = table.counters[counter]
             if kernel is not None:
-                chosen = chosen[table.rows["kernel"].astype(str).str.startswith(kernel)]
+                chosen = chosen[[name.startswith(kernel) for name in table.rows.kernel.texts()]]
             (value,) = chosen
             return value
     raise AssertionError(f"{counter} is in no table")
@@ -113,7 +114,10 @@ def picture(log):
         log.command,
         log.processes,
         log.notes,
-        [(t.kind, t.rows.astype(str).values.tolist(), t.counters.to_csv(), dict(t.units)) for t in log.tables],
+        [
+            (t.kind, t.rows.frame().astype(str).values.tolist(), t.counters.frame().to_csv(), dict(t.units))
+            for t in log.tables
+        ],
     )
 
 

@@ -3,12 +3,12 @@
 import math
 import re
 
+from frames_support import combine
 from oracle import totals, words
 from oracle.amounts import amount
 
 from eprof import api
 from eprof.base.marks import Mark
-from eprof.logs import combine
 from eprof.logs import read as read_log
 
 CLOSE = 1e-9

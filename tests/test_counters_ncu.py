@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from test_counts_launches import make, row
 
+from eprof import logs
+from eprof.base.arrays import Columns
 from eprof.base.errors import DefinitionError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
 from eprof.counting import checks, counters, counts, translation
-from eprof.logs import combine, read
+from eprof.logs import read
 from eprof.planning import plan
 from eprof.profile import profile
 
@@ -253,13 +255,17 @@ def test_the_same_kernel_by_nvprof_and_by_ncu(books):
 def test_a_real_log_of_nvprof_renamed_by_the_table_says_the_same(real_log):
     """A V100 log of nvprof under the names that `counters/nvprof-ncu.toml` gives: same words, read by ncu's definition."""
     path = real_log("v100-events-and-metrics-summary-with-total.csv")
-    launches = combine([read(path, keep=counters.names_in_use())])
+    launches = logs.combine([read(path, keep=counters.names_in_use())])
     named = {
         old: pair.ncu for pair in translation.other_names() for old in pair.nvprof if re.fullmatch(r"[\w.]+", pair.ncu)
     }
-    known = launches.counters.rename(columns=named)
-    renamed = replace(launches, counters=known, marks=launches.marks.rename(columns=named),
-                      units={named.get(name, name): unit for name, unit in launches.units.items()})  # fmt: skip
+    names = tuple(named.get(name, name) for name in launches.counters.names)
+    renamed = replace(
+        launches,
+        counters=Columns(names, launches.counters.values),
+        marks=Columns(names, launches.marks.values),
+        units=dict(zip(names, launches.units.values(), strict=True)),
+    )
     old, new = (counts.count(one, counters.find(by, "7.0")) for one, by in ((launches, "nvprof"), (renamed, "ncu")))
     for word, number in {
         "fp32": 1_048_576,

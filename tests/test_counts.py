@@ -461,7 +461,8 @@ def test_a_group_with_an_unknown_says_so():
 
 def test_a_group_of_a_named_device_and_of_none_has_no_device():
     launches = make({"inst_integer": [1.0, 2.0, 3.0, 4.0]})
-    launches.kernels["device"] = pd.Series(["A (0)", None, "A (0)", "A (0)"], dtype=object)
+    launches.rows.device[1] = None
+    launches.rows.device[[0, 2, 3]] = "A (0)"
     grouped = counts.group(count(launches, "3.5"), ["mixed", "mixed", "same", "same"])
     assert grouped.kernels["device"].isna().tolist() == [True, False]
     assert grouped.kernels["device"][1] == "A (0)"

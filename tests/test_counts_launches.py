@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from eprof import logs
+from eprof.base.arrays import Columns
 from eprof.counting import counters
-from eprof.rows.log import Launches
+from eprof.rows.log import KernelRows, Launches
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "nvprof"
 UNITS = {
@@ -26,20 +26,18 @@ def make(values, launches=1, time_s=np.nan, names=None, units=None, marks=None, 
     numbers = np.empty((length, len(columns)))
     for at, column in enumerate(columns.values()):
         numbers[:, at] = column
-    table = pd.DataFrame(numbers, columns=list(columns))
-    kernels = pd.DataFrame(
-        {
-            "device": device,
-            "kernel": names or [f"k{number}(float*)" for number in range(length)],
-            "launches": np.broadcast_to(launches, length),
-            "time_s": np.broadcast_to(np.asarray(time_s, dtype=float), length),
-            "time_marks": 0,
-        }
+    rows = KernelRows(
+        device=np.full(length, device, dtype=object),
+        kernel=np.array(names or [f"k{number}(float*)" for number in range(length)], dtype=object),
+        launches=np.array(np.broadcast_to(launches, length)),
+        time_s=np.array(np.broadcast_to(np.asarray(time_s, dtype=float), length)),
+        time_marks=np.zeros(length, dtype=np.int64),
     )
-    known = pd.DataFrame(np.zeros(numbers.shape, dtype="int8"), columns=table.columns)
+    known = Columns(tuple(columns), np.zeros(numbers.shape, dtype=np.int8))
     for name, mark in (marks or {}).items():
-        known[name] = np.asarray(mark, dtype="int8")
-    return Launches(kernels, table, known, {**{name: UNITS.get(name, "count") for name in values}, **(units or {})})
+        known[name][:] = np.asarray(mark, dtype=np.int8)
+    all_units = {**{name: UNITS.get(name, "count") for name in values}, **(units or {})}
+    return Launches(rows, Columns(tuple(columns), numbers), known, all_units)
 
 
 def real(*names, **options):

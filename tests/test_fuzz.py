@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
+from frames_support import combine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof.base.kernels import bare
 from eprof.compare import matching
-from eprof.logs import combine
 
 HERE = Path(__file__).parent / "fuzz"
 sys.path.insert(0, str(HERE))

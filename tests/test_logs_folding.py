@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import SHARED
+from frames_support import combine
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read, read_tuned, real, write
 
 from eprof.base.errors import EprofError
-from eprof.logs import combine
 from eprof.profilers.ncu.csv import LONG as LONG_FORM
 from eprof.profilers.ncu.csv import Section
 from eprof.profilers.ncu.folding import whole_launches
@@ -79,7 +79,7 @@ def test_memory_grows_with_kernels_not_with_launches(tmp_path):
     path = write(tmp_path, profiled(1, TRACE, TRACE_UNITS, *(launch(1.0 + i % 7) for i in range(5000))))
     log = read_tuned(path, Tuning(chunk_bytes=4096, fast_from=1, fold_rows=100))
     assert len(log.tables[0].rows) < 100
-    assert log.tables[0].rows["launches"].sum() == 5000
+    assert log.tables[0].rows.frame()["launches"].sum() == 5000
     same(combine([log]), combine([read(path)]))
 
 
@@ -151,8 +151,8 @@ def test_memory_of_a_log_of_ncu_grows_with_kernels(tmp_path):
     path.write_text("\n".join([LONG, *rows]) + "\n")
     log = read_tuned(path, Tuning(chunk_bytes=4096, fold_rows=100))
     assert len(log.tables[0].rows) == 3
-    assert log.tables[0].rows["launches"].sum() == 3000
-    assert log.tables[0].counters["smsp__inst_executed.sum"].sum() == sum(range(1, 3001))
+    assert log.tables[0].rows.frame()["launches"].sum() == 3000
+    assert log.tables[0].counters.frame()["smsp__inst_executed.sum"].sum() == sum(range(1, 3001))
     same(combine([log]), combine([read(path)]))
 
 

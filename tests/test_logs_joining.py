@@ -5,6 +5,7 @@ from math import isnan
 
 import pytest
 from conftest import SHARED
+from frames_support import combine
 from logs_support import (
     EVENTS,
     K20C,
@@ -26,7 +27,6 @@ import eprof
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.counting import counters
-from eprof.logs import combine
 from eprof.logs.cache import Cache, Stamp
 from eprof.logs.join.gathering import gathered
 from eprof.logs.join.ranks import labelled

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from frames_support import combine
 from logs_support import (
     K20C,
     METRICS,
@@ -26,7 +27,7 @@ from logs_support import (
 )
 
 from eprof.base.errors import LogError
-from eprof.logs import combine, read_columns
+from eprof.logs import read_columns
 
 SUMMARY = profiled(7, "==7== Metric result:", METRICS, metric("inst_integer", 10), metric("ipc", "1.500000"))
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_utilization"'
@@ -112,7 +113,7 @@ def test_no_value_is_missing(tmp_path, text):
 def test_a_cell_of_another_unit_is_missing(tmp_path):
     rows = [metric("x", value, kernel=f"k{value}") for value in ("1.0MB/s", "2.0MB/s", "3%")]
     log = read(write(tmp_path, profiled(1, METRICS, *rows)))
-    assert log.tables[0].counters["x"].isna().tolist() == [False, False, True]
+    assert log.tables[0].counters.frame()["x"].isna().tolist() == [False, False, True]
     assert any("another unit" in note for note in log.notes)
 
 
@@ -120,7 +121,7 @@ def test_units_row_scales_and_levels_stay_levels(tmp_path):
     rows = [f'"{K20C}","1","7","k",5,2.0,"Mid (5)"', f'"{K20C}","1","7","k",7,"<OVERFLOW>","Low (1)"']
     log = read(write(tmp_path, profiled(1, WIDE, ",,,,,GB/s,", *rows)))
     table = log.tables[0]
-    assert table.counters["dram_read_throughput"].tolist()[0] == 2 * 2**30
+    assert table.counters.frame()["dram_read_throughput"].tolist()[0] == 2 * 2**30
     assert dict(table.units) == {
         "inst_integer": "count",
         "dram_read_throughput": "byte_per_s",
@@ -142,7 +143,7 @@ def test_keep_limits_what_is_held(tmp_path):
     wide = profiled(1, WIDE, ",,,,,GB/s,", f'"{K20C}","1","7","k",5,2.0,"Mid (5)"')
     for text in (SUMMARY, wide):
         log = read(write(tmp_path, text), keep={"inst_integer"})
-        assert list(log.tables[0].counters) == ["inst_integer"]
+        assert list(log.tables[0].counters.frame()) == ["inst_integer"]
 
 
 def test_two_kernels_of_one_name_add_up(tmp_path):
@@ -193,14 +194,14 @@ def test_truncated_gzip_keeps_what_could_be_unpacked(tmp_path):
 
 def test_cut_row_is_skipped_and_noted(tmp_path):
     log = read(write(tmp_path, SUMMARY[:-40]))
-    assert "inst_integer" in log.tables[0].counters and "ipc" not in log.tables[0].counters
+    assert "inst_integer" in log.tables[0].counters and "ipc" not in log.tables[0].counters.frame()
     assert any("looks cut off" in note for note in log.notes)
 
 
 def test_rows_after_an_empty_line_are_not_read_but_said(tmp_path):
     text = profiled(1, METRICS, metric("a", 1), "", metric("b", 1))
     log = read(write(tmp_path, text))
-    assert list(log.tables[0].counters) == ["a"]
+    assert list(log.tables[0].counters.frame()) == ["a"]
     assert any("look" in note and "like rows of a table" in note and "line 7" in note for note in log.notes)
 
 

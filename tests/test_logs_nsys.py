@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from frames_support import combine
 from logs_support import METRICS, metric, profiled
 
 from eprof import api
 from eprof.base.errors import LogError
-from eprof.logs import combine, read
+from eprof.logs import read
 from eprof.logs.reading import read_tuned
 from eprof.rows.stream import Tuning
 
@@ -122,7 +123,7 @@ def test_a_launch_without_a_time_takes_none_from_the_others(tmp_path):
     """An end before the start, text in place of a number: such launches have no time, and are counted in a note."""
     odd = [(900, 850, 0, 7, 5, 501, 1, 2), ("?", 900, 0, 7, 6, 501, 3, 4)]
     log = read(export(tmp_path / "x.sqlite", [*LAUNCHES[:3], *odd]))
-    rows = log.tables[0].rows
+    rows = log.tables[0].rows.frame()
     known = rows[~np.isnan(rows["time_s"])]
     assert known["launches"].sum() == 3 and known["time_s"].sum() == pytest.approx(357e-9)
     assert rows["launches"].sum() == 5
@@ -173,8 +174,8 @@ def real(name):
 
 
 def test_a_real_database_says_what_the_csv_of_its_run_says():
-    base = read(real("flame-torch-ex.sqlite")).tables[0].rows
-    trace = read(real("flame-torch-ex_cuda_gpu_trace_base.csv")).tables[0].rows
+    base = read(real("flame-torch-ex.sqlite")).tables[0].rows.frame()
+    trace = read(real("flame-torch-ex_cuda_gpu_trace_base.csv")).tables[0].rows.frame()
     assert base["launches"].sum() == trace["launches"].sum() == 2482
     assert base["time_s"].sum() == pytest.approx(trace["time_s"].sum(), rel=1e-12)
     assert set(base["device"]) == set(trace["device"]) == {"NVIDIA RTX A4500 (0)"}
@@ -186,14 +187,14 @@ def test_a_real_database_adds_up_to_the_launches_that_another_reader_saw():
         events = [row for row in csv.DictReader(file) if row["type"] == "kernel"]
     sign = {"Enter": -1, "Leave": 1}
     ns = sum(sign[row["Event Type"]] * int(row["Timestamp (ns)"]) for row in events)
-    rows = read(real("pipit-cloverleaf-perlmutter.sqlite")).tables[0].rows
+    rows = read(real("pipit-cloverleaf-perlmutter.sqlite")).tables[0].rows.frame()
     assert 2 * rows["launches"].sum() == len(events)
     assert rows["time_s"].sum() == pytest.approx(ns * 1e-9, rel=1e-12)
 
 
 def test_a_launch_with_two_api_calls_is_one_launch():
     """Of this real export a join with its API calls makes 10 launches."""
-    assert read(real("pipit-saxpy-mpi-rank0.sqlite")).tables[0].rows["launches"].sum() == 5
+    assert read(real("pipit-saxpy-mpi-rank0.sqlite")).tables[0].rows.frame()["launches"].sum() == 5
 
 
 # ------------------------------------------------------------------------------------------------------------ JSON

@@ -4,6 +4,7 @@ import sqlite3
 import struct
 
 import pytest
+from frames_support import combine
 from logs_support import (
     EVENTS,
     K20C,
@@ -21,7 +22,6 @@ from logs_support import (
 )
 
 from eprof.base.errors import LogError
-from eprof.logs import combine
 
 TEXT_USAGE = "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name"
 TEXT_METRICS = (

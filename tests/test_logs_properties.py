@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from frames_support import combine
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from logs_support import (
@@ -32,7 +33,6 @@ from pyarrow import array
 
 from eprof.base.errors import EprofError, LogError
 from eprof.base.marks import Mark
-from eprof.logs import combine
 from eprof.logs.join import sums
 from eprof.profilers.nvprof import messages
 from eprof.rows.cells import careful_cells, cells

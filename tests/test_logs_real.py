@@ -6,10 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from frames_support import combine
 from logs_support import NAMES, ONE_BY_ONE, TINY, TOGETHER, cell, picture, read, read_tuned, real, unit
 
 from eprof.base.errors import LogError
-from eprof.logs import combine, read_columns
+from eprof.logs import read_columns
 
 pytestmark = pytest.mark.skipif(not NAMES, reason="needs the real logs, which are not part of this project")
 
@@ -95,7 +96,7 @@ def test_units_may_differ_between_min_max_and_avg():
 def test_second_device_and_a_valid_zero():
     log = read(real("gtx760-dev1-metrics-summary-lavamd.csv"))
     assert cell(log, "flop_count_sp") == 0 and unit(log, "flop_count_sp") == "count"
-    assert list(log.tables[0].rows["device"]) == ["GeForce GTX 760 (1)"]
+    assert list(log.tables[0].rows.frame()["device"]) == ["GeForce GTX 760 (1)"]
 
 
 def test_template_names_with_commas():
@@ -108,15 +109,15 @@ def test_wide_trace_by_names():
     log = read(real("gtx1080-wide-trace-metrics-correlation-id.csv"))
     assert cell(log, "elapsed_cycles_sm") == 89355 and cell(log, "inst_per_warp") == 10.75
     assert cell(log, "gld_requested_throughput") == pytest.approx(435.219311 * 2**20)
-    assert "Correlation_ID" not in log.tables[0].counters
-    assert list(log.tables[0].rows["kernel"]) == ["_Z6vecAddIfEvPT_S1_S1_i"]
+    assert "Correlation_ID" not in log.tables[0].counters.frame()
+    assert list(log.tables[0].rows.frame()["kernel"]) == ["_Z6vecAddIfEvPT_S1_S1_i"]
 
 
 def test_wide_trace_by_descriptions():
     names = {"Executed  ipc": "ipc", "Multiprocessor Activity": "sm_efficiency"}
     log = read(real("k40c-wide-trace-metrics-invalid-value.csv"), names=names)
     assert cell(log, "sm_efficiency") == 54.991268 and cell(log, "ipc") == 0.269401
-    assert "Executed IPC" not in log.tables[0].counters
+    assert "Executed IPC" not in log.tables[0].counters.frame()
     assert np.isnan(cell(log, "Local Memory Overhead"))
     assert "Local Memory Overhead: 1 cell <INVALID>, taken as missing" in log.notes
 
@@ -126,7 +127,7 @@ def test_a_description_twice_with_other_values_is_kept_apart():
     table = log.tables[0]
     apart = [label for label in table.counters if label.endswith(" (2)")]
     for label in apart:
-        assert not table.counters[label].equals(table.counters[label.removesuffix(" (2)")])
+        assert not table.counters.frame()[label].equals(table.counters.frame()[label.removesuffix(" (2)")])
         assert any(f"`{label}`" in note for note in log.notes)
     assert cell(log, "tex0_cache_sector_queries", "__kernel___forma_kernel__0__") == 3943424
 
@@ -144,7 +145,7 @@ def test_wide_trace_without_units_row_keeps_its_first_launch():
 def test_wide_trace_with_an_empty_units_row():
     log = read(real("titanx-pascal-wide-trace-two-flop-metrics.csv"))
     assert cell(log, "flop_count_sp") == 10756893856 and cell(log, "flop_count_dp") == 0
-    assert list(log.tables[0].rows["device"]) == ["TITAN X (Pascal) (0)"]
+    assert list(log.tables[0].rows.frame()["device"]) == ["TITAN X (Pascal) (0)"]
 
 
 def test_gpu_trace_scales_by_its_units_and_strips_launch_ids():
@@ -163,9 +164,9 @@ def test_gpu_trace_in_nanoseconds():
 
 def test_prefixed_runs_and_a_failed_one():
     log = read(real("gt630-gpu-trace-many-runs-one-failed-prefixed.csv"))
-    assert log.tables[0].rows["run"].tolist() == [0, 1, 2, 3, 4] and log.skipped_lines == 0
+    assert log.tables[0].rows.frame()["run"].tolist() == [0, 1, 2, 3, 4] and log.skipped_lines == 0
     seconds = [1.015436e-03, 9.946846e-03, 0.098359, 0.952754, 7.741216]
-    assert log.tables[0].rows["time_s"].tolist() == pytest.approx(seconds)
+    assert log.tables[0].rows.frame()["time_s"].tolist() == pytest.approx(seconds)
     assert any("stopped by signal 134" in note for note in log.notes) and log.processes == 2
 
 
@@ -229,16 +230,18 @@ def test_sqlite_export():
     kernels = combine([log]).kernels
     assert log.format == "nvprof-sqlite-counted" and kernels["launches"].tolist() == [100]
     assert kernels["device"].tolist() == ["Tesla V100-SXM2-32GB (0)"]
-    assert log.tables[0].rows["time_s"][0] == pytest.approx((1684829605893241915 - 1684829605893205371) * 1e-9)
+    assert log.tables[0].rows.frame()["time_s"][0] == pytest.approx((1684829605893241915 - 1684829605893205371) * 1e-9)
     assert combine([log]).counters["flop_count_dp"].tolist() == [100 * 20_000]  # as nvprof 11.8 prints it
 
 
 def test_text_metrics():
     log = read(real("text-gtx1070-metrics-thrust-templates.txt"))
-    assert log.tables[0].counters["dram_read_throughput"].tolist() == pytest.approx([1.1651 * 2**30, 2.1467 * 2**30])
-    assert log.tables[0].counters["gld_efficiency"].tolist() == [22.92, 47.47]
+    assert log.tables[0].counters.frame()["dram_read_throughput"].tolist() == pytest.approx(
+        [1.1651 * 2**30, 2.1467 * 2**30]
+    )
+    assert log.tables[0].counters.frame()["gld_efficiency"].tolist() == [22.92, 47.47]
     other = read(real("text-p100-metrics-no-csv.txt"))
-    assert other.tables[0].rows["launches"].tolist() == [1255, 53832]
+    assert other.tables[0].rows.frame()["launches"].tolist() == [1255, 53832]
     assert any("results might be incorrect" in note for note in other.notes)
 
 

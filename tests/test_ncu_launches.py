@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from conftest import SHARED
+from frames_support import combine
 from test_ncu_logs import FFMA, NEW, SUMMARY, TIME, log_of, row, wide
 
 import eprof
 from eprof.base.marks import Mark
 from eprof.counting import checks, counters, counts
-from eprof.logs import cache, combine, read
+from eprof.logs import cache, read
 from eprof.logs.reading import read_tuned
 from eprof.rows.stream import Tuning
 
@@ -150,8 +151,8 @@ def test_groups_of_digits_of_any_country(tmp_path, grouped):
     other = "1.234" if grouped == "5.04.10.305" else "1,234"
     rows = [row(0, "a__b.avg", "", grouped), row(0, "c__d.avg", "", other if grouped[1] in ",.0" else "7")]
     table = log_of(tmp_path, NEW, *rows).tables[0]
-    assert table.counters["a__b.avg"].tolist() == [50_410_305]
-    assert table.counters["c__d.avg"].tolist() == [1234 if grouped[1] in ",.0" else 7]
+    assert table.counters.frame()["a__b.avg"].tolist() == [50_410_305]
+    assert table.counters.frame()["c__d.avg"].tolist() == [1234 if grouped[1] in ",.0" else 7]
 
 
 @pytest.mark.parametrize("page", ["long", "raw"])
@@ -163,7 +164,7 @@ def test_a_metric_that_is_told_twice_with_two_values_is_said(tmp_path, page, sec
     else:
         text = wide((0, 7, "axpy", first, second), names=(FFMA, FFMA), units=("inst", "inst"))
     log = log_of(tmp_path, text.encode(), keep=IN_USE)
-    assert log.tables[0].counters[FFMA].tolist() == [1e6]
+    assert log.tables[0].counters.frame()[FFMA].tolist() == [1e6]
     assert any(note.startswith(f"{FFMA}: told twice") for note in log.notes) == is_said
 
 

@@ -5,10 +5,11 @@ import gzip
 import numpy as np
 import pytest
 from conftest import SHARED
+from frames_support import combine
 
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
-from eprof.logs import combine, read
+from eprof.logs import read
 from eprof.logs.reading import read_tuned
 from eprof.profilers.ncu import wide as ncu_wide
 from eprof.profilers.ncu.numbers import unit_of
@@ -97,17 +98,17 @@ def test_the_long_form_of_2022_with_program_output():
     log = real("a100-details-kernel-time-program-output.csv")
     (table,) = log.tables
     assert log.format == "ncu-long" and log.skipped_lines == 1 and log.command == "/usr/bin/python3.6"
-    assert table.counters.shape == (2, 21) and table.rows["device"].isna().all()
-    assert list(table.counters["lts__t_bytes.sum"])[0] == 233_856
-    assert np.isclose(table.rows["time_s"].sum(), (7488 + 4224) * 1e-9)
+    assert table.counters.frame().shape == (2, 21) and table.rows.frame()["device"].isna().all()
+    assert list(table.counters.frame()["lts__t_bytes.sum"])[0] == 233_856
+    assert np.isclose(table.rows.frame()["time_s"].sum(), (7488 + 4224) * 1e-9)
     assert table.units["dram__bytes.sum"] == "count"
     assert table.units["gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"] == "percent"
 
 
 def test_launches_of_one_kernel_add_up():
     log = real("a100-pcie-cutlass-details-program-output.csv")
-    assert log.tables[0].rows["launches"].sum() == 11
-    assert set(log.tables[0].rows["device"]) == {"ncu device 0 (CC 8.0)"}
+    assert log.tables[0].rows.frame()["launches"].sum() == 11
+    assert set(log.tables[0].rows.frame()["device"]) == {"ncu device 0 (CC 8.0)"}
     joined = combine([log])
     assert len(joined.kernels) == 4 and joined.kernels["launches"].sum() == 11
     assert value(log, "ampere_s16816gemm", "sm__inst_executed_pipe_tensor.sum") % 4_194_304_000 == 0
@@ -116,34 +117,40 @@ def test_launches_of_one_kernel_add_up():
 
 def test_a_table_rewritten_by_a_script_and_one_of_windows():
     log = real("details-rewritten-by-pandas-unquoted.csv")
-    assert log.tables[0].counters.shape[0] == 9
+    assert log.tables[0].counters.frame().shape[0] == 9
     log = real("rtx5070-windows-bom-details.csv")
     assert value(log, "unnamed>::gemm_naive_kernel", "dram__bytes_op_read.sum") == 54_207_744
     assert log.tables[0].units["smsp__thread_inst_executed_per_inst_executed.ratio"] == "other"
-    assert set(log.tables[0].rows["device"]) == {"ncu device 0 (CC 12.0)"}
+    assert set(log.tables[0].rows.frame()["device"]) == {"ncu device 0 (CC 12.0)"}
 
 
 def test_ragged_rows_and_rules_and_one_label_in_two_units():
     log = real("cc80-details-page-rules-estimated-speedup.csv")
     (table,) = log.tables
     assert len(table.rows) == 6 and log.skipped_lines == 0
-    assert table.units["Memory Throughput"] == "percent" and table.counters["Memory Throughput"].iloc[0] == 23.97
+    assert (
+        table.units["Memory Throughput"] == "percent" and table.counters.frame()["Memory Throughput"].iloc[0] == 23.97
+    )
     assert table.units["dram__bytes.sum.per_second"] == "byte_per_s"
-    assert table.counters["dram__bytes.sum.per_second"].iloc[0] == 488.17e9
-    assert table.counters["gpc__cycles_elapsed.max"].iloc[0] == 63_779
-    assert np.isclose(table.rows["time_s"].iloc[0], 56.06e-6) and np.isclose(table.rows["time_s"].max(), 30.86e-3)
+    assert table.counters.frame()["dram__bytes.sum.per_second"].iloc[0] == 488.17e9
+    assert table.counters.frame()["gpc__cycles_elapsed.max"].iloc[0] == 63_779
+    assert np.isclose(table.rows.frame()["time_s"].iloc[0], 56.06e-6) and np.isclose(
+        table.rows.frame()["time_s"].max(), 30.86e-3
+    )
 
 
 def test_the_raw_page_of_2025_and_of_2019():
     log = real("b200-raw-wide.csv")
     (table,) = log.tables
-    assert log.format == "ncu-raw" and len(table.rows) == 16 and set(table.rows["device"]) == {"NVIDIA B200 (0)"}
-    assert table.rows["time_s"].iloc[0] == pytest.approx(687_488e-9)
+    assert (
+        log.format == "ncu-raw" and len(table.rows) == 16 and set(table.rows.frame()["device"]) == {"NVIDIA B200 (0)"}
+    )
+    assert table.rows.frame()["time_s"].iloc[0] == pytest.approx(687_488e-9)
     log = real("gtx1080-raw-wide-kernel-time-program-output.txt")
     (table,) = log.tables
-    assert set(table.rows["device"]) == {"NVIDIA GeForce GTX 1080 (0)"}
-    assert table.counters["dram__read_bytes"].iloc[0] == 7552
-    assert table.counters["inst_executed"].isna().all()
+    assert set(table.rows.frame()["device"]) == {"NVIDIA GeForce GTX 1080 (0)"}
+    assert table.counters.frame()["dram__read_bytes"].iloc[0] == 7552
+    assert table.counters.frame()["inst_executed"].isna().all()
     assert any("several instances" in note and "thread_inst_executed_true" in note for note in log.notes)
 
 
@@ -172,21 +179,21 @@ def test_units_differ_from_row_to_row(tmp_path):
         row(1, TIME, "ms", "2.50"),
         row(2, TIME, "ns", "7"),
     )
-    assert list(log.tables[0].counters["dram__bytes.sum"]) == [1500, 2_250_000, 12]
-    assert list(log.tables[0].rows["time_s"]) == pytest.approx([1.5e-6, 2.5e-3, 7e-9])
+    assert list(log.tables[0].counters.frame()["dram__bytes.sum"]) == [1500, 2_250_000, 12]
+    assert list(log.tables[0].rows.frame()["time_s"]) == pytest.approx([1.5e-6, 2.5e-3, 7e-9])
     assert value(log, "axpy", "dram__bytes.sum") == 2_251_512
 
 
 def test_a_metric_named_as_another_is_told_apart_is_one_of_its_own(tmp_path):
     lines = [row(0, "Foo", "byte", 5), row(0, "Foo (ns)", "inst", 7), row(0, "Foo", "us", 9)]
     table = log_of(tmp_path, NEW, *lines).tables[0]
-    assert table.counters.iloc[0].to_dict() == {"Foo": 5, "Foo (ns)": 7, "Foo (ns) (ns)": 9000}
+    assert table.counters.frame().iloc[0].to_dict() == {"Foo": 5, "Foo (ns)": 7, "Foo (ns) (ns)": 9000}
 
 
 def test_columns_of_one_metric_are_the_last_of_them(tmp_path):
     names, units = ("Duration", TIME, "a__b.sum", "a__b.sum", "a__b.sum (2)"), ("us", "ns", "inst", "inst", "inst")
     log = log_of(tmp_path, wide((0, 7, "k", "3.5", "4000", 1, 2, 3), names=names, units=units).encode())
-    assert log.tables[0].counters.iloc[0].to_dict() == {TIME: 4000, "a__b.sum": 1, "a__b.sum (2)": 3}
+    assert log.tables[0].counters.frame().iloc[0].to_dict() == {TIME: 4000, "a__b.sum": 1, "a__b.sum (2)": 3}
 
 
 def test_a_line_that_only_looks_like_a_row_is_left_out_while_launches_are_added_up(tmp_path):
@@ -201,7 +208,7 @@ def test_a_line_that_only_looks_like_a_row_is_left_out_while_launches_are_added_
 def test_rows_that_end_before_a_column_that_is_needed_are_none(tmp_path):
     lines = [row(0, FFMA, "inst", 5), row(1, FFMA, "inst", 6) + ',"2"']
     log = log_of(tmp_path, NEW + ',"Invocations"', *lines)
-    assert list(log.tables[0].counters[FFMA]) == [6] and log.skipped_lines == 1
+    assert list(log.tables[0].counters.frame()[FFMA]) == [6] and log.skipped_lines == 1
     assert "has no rows" in refused(tmp_path, NEW + ',"Invocations"', lines[0])
 
 
@@ -210,7 +217,7 @@ def test_a_raw_page_of_many_rows_is_that_of_few_below_each_other(tmp_path, monke
     whole = log_of(tmp_path, wide(*rows).encode())
     monkeypatch.setattr(ncu_wide, "_CELLS", 30)  # a column after the other
     alone = log_of(tmp_path, wide(*rows).encode())
-    assert alone.tables[0].counters.equals(whole.tables[0].counters) and alone.notes == whole.notes
+    assert alone.tables[0].counters.frame().equals(whole.tables[0].counters.frame()) and alone.notes == whole.notes
     assert any("several instances" in note for note in whole.notes)
 
 
@@ -255,28 +262,30 @@ STYLES = {
 def test_numbers_in_the_style_of_a_locale(tmp_path, name):
     text, wanted = STYLES[name]
     log = log_of(tmp_path, NEW, row(0, "a__b.avg", "", text), row(0, "c__d.avg", "", "5"))
-    assert log.tables[0].counters["a__b.avg"][0] == wanted and log.tables[0].counters["c__d.avg"][0] == 5
+    assert (
+        log.tables[0].counters.frame()["a__b.avg"][0] == wanted and log.tables[0].counters.frame()["c__d.avg"][0] == 5
+    )
 
 
 def test_a_file_is_read_in_one_style(tmp_path):
     """What is open in one value (`117,344`) is decided by the others."""
     open_ = row(0, "a__b.avg", "", "117,344")
-    assert log_of(tmp_path, NEW, open_, row(0, "b.avg", "", "1.5")).tables[0].counters["a__b.avg"][0] == 117_344
-    assert log_of(tmp_path, NEW, open_, row(0, "b.avg", "", "1,5")).tables[0].counters["a__b.avg"][0] == 117.344
-    assert log_of(tmp_path, NEW, row(0, FFMA, "inst", "117,344")).tables[0].counters[FFMA][0] == 117_344
-    assert log_of(tmp_path, NEW, row(0, FFMA, "inst", "117.344")).tables[0].counters[FFMA][0] == 117_344
+    assert log_of(tmp_path, NEW, open_, row(0, "b.avg", "", "1.5")).tables[0].counters.frame()["a__b.avg"][0] == 117_344
+    assert log_of(tmp_path, NEW, open_, row(0, "b.avg", "", "1,5")).tables[0].counters.frame()["a__b.avg"][0] == 117.344
+    assert log_of(tmp_path, NEW, row(0, FFMA, "inst", "117,344")).tables[0].counters.frame()[FFMA][0] == 117_344
+    assert log_of(tmp_path, NEW, row(0, FFMA, "inst", "117.344")).tables[0].counters.frame()[FFMA][0] == 117_344
     assert "may have decimals or groups of three digits" in refused(tmp_path, NEW, open_)
     both = refused(tmp_path, NEW, row(0, "a.avg", "", "1,234,567"), row(0, "b.avg", "", "1.234.567"))
     assert "written in two ways" in both
     assert "LC_ALL=C" in both
     page = wide((0, 1, "k", "5", "1.234.567,25", "2,5"))
-    assert log_of(tmp_path, page).tables[0].counters["dram__bytes.sum"][0] == 1_234_567.25e6
+    assert log_of(tmp_path, page).tables[0].counters.frame()["dram__bytes.sum"][0] == 1_234_567.25e6
 
 
 @pytest.mark.parametrize("text", ["n/a", "nan", "(!) n/a", "(!) nan", "", "inf", "CachePreferNone", "1; 2; 3"])
 def test_a_cell_without_a_number_is_missing(tmp_path, text):
     log = log_of(tmp_path, NEW, row(0, FFMA, "inst", text), row(0, "x.sum", "inst", 3), row(1, FFMA, "inst", "4"))
-    assert np.isnan(log.tables[0].counters[FFMA][0])
+    assert np.isnan(log.tables[0].counters.frame()[FFMA][0])
     joined = combine([log])
     assert joined.counters[FFMA][0] == 4 and joined.marks[FFMA][0] & Mark.MISSING
 
@@ -291,7 +300,7 @@ def test_processes_and_ids_tell_launches_apart(tmp_path):
         row(0, FFMA, "inst", 8, pid=3, device=1, cc="9.0"),
         row(0, FFMA, "inst", 16, 'axpy(int, "float" *, <unnamed>::T)', pid=4),
     )
-    rows = log.tables[0].rows
+    rows = log.tables[0].rows.frame()
     assert len(rows) == 5 and rows["run"].nunique() == 4 and log.processes == 4
     joined = combine([log])
     found = dict(
@@ -335,11 +344,11 @@ def test_output_and_errors_between_rows(tmp_path):
         row(2, FFMA, "inst", 4),
         '"3","7","prog","127.0.0.1","axp',
     )
-    assert list(log.tables[0].counters[FFMA]) == [1, 2, 4]
+    assert list(log.tables[0].counters.frame()[FFMA]) == [1, 2, 4]
     assert log.skipped_lines >= 4 and log.command == "/opt/prog"
     assert any("LaunchFailed" in note for note in log.notes)
     log = log_of(tmp_path, "\n".join([NEW, row(0, FFMA, "inst", 1), row(1, FFMA, "inst", 2)]).encode()[:-1])
-    assert list(log.tables[0].counters[FFMA]) == [1] and any("looks cut off" in note for note in log.notes)
+    assert list(log.tables[0].counters.frame()[FFMA]) == [1] and any("looks cut off" in note for note in log.notes)
 
 
 def test_rule_rows_with_line_ends_and_quotes(tmp_path):
@@ -352,7 +361,7 @@ def test_rule_rows_with_line_ends_and_quotes(tmp_path):
         row(0, "x.sum", "inst", 2) + ",",
         row(1, FFMA, "inst", 4) + ",",
     )
-    assert list(log.tables[0].counters[FFMA]) == [1, 4] and log.tables[0].counters["x.sum"][0] == 2
+    assert list(log.tables[0].counters.frame()[FFMA]) == [1, 4] and log.tables[0].counters.frame()["x.sum"][0] == 2
 
 
 def test_several_tables_in_one_file(tmp_path):
@@ -367,21 +376,21 @@ def test_several_tables_in_one_file(tmp_path):
         wide((0, 7, "other()", "4", "1.50", "2.5")),
     )
     assert log.format == "ncu-long+ncu-raw"
-    assert list(log.tables[0].counters[FFMA]) == [1, 2] and list(log.tables[0].rows["run"]) == [0, 1]
-    assert log.tables[1].counters["dram__bytes.sum"][0] == 1_500_000
+    assert list(log.tables[0].counters.frame()[FFMA]) == [1, 2] and list(log.tables[0].rows.frame()["run"]) == [0, 1]
+    assert log.tables[1].counters.frame()["dram__bytes.sum"][0] == 1_500_000
 
 
 def test_summaries_are_averages_times_invocations(tmp_path):
     part = '"7","prog","host","axpy(int, float *)","(32, 1, 1)","(64, 1, 1)","0","7.5","4","Command line"'
     log = log_of(tmp_path, SUMMARY, f'{part},"{FFMA}","inst","1","9","2,000.50"', f'{part},"{TIME}","us","1","9","2.5"')
     (table,) = log.tables
-    assert log.format == "ncu-summary" and table.rows["launches"][0] == 4
-    assert table.counters[FFMA][0] == 8002 and table.rows["time_s"][0] == pytest.approx(10e-6)
+    assert log.format == "ncu-summary" and table.rows.frame()["launches"][0] == 4
+    assert table.counters.frame()[FFMA][0] == 8002 and table.rows.frame()["time_s"][0] == pytest.approx(10e-6)
 
 
 def test_columns_of_a_script_in_front(tmp_path):
     log = log_of(tmp_path, "case," + NEW, "small," + row(0, FFMA, "inst", 3), "small," + row(1, FFMA, "inst", 4))
-    assert list(log.tables[0].counters[FFMA]) == [3, 4]
+    assert list(log.tables[0].counters.frame()[FFMA]) == [3, 4]
 
 
 def test_encodings_and_packing_change_nothing(tmp_path):
@@ -394,13 +403,15 @@ def test_encodings_and_packing_change_nothing(tmp_path):
         ("x" * 70 + "\n").encode() * 100 + text.encode(),
     ):
         log = log_of(tmp_path, data)
-        assert log.tables[0].counters[FFMA][0] == 1_234_567 and log.size_bytes == len(data)
+        assert log.tables[0].counters.frame()[FFMA][0] == 1_234_567 and log.size_bytes == len(data)
 
 
 def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
     lines = [NEW, row(0, FFMA, "inst", 3), row(0, "b.sum", "inst", 3), row(0, TIME, "ns", 3)]
     log = log_of(tmp_path, *lines, keep={FFMA})
-    assert list(log.tables[0].counters) == [FFMA] and log.tables[0].rows["time_s"][0] == pytest.approx(3e-9)
+    assert list(log.tables[0].counters.frame()) == [FFMA] and log.tables[0].rows.frame()["time_s"][0] == pytest.approx(
+        3e-9
+    )
     log = log_of(tmp_path, *lines, keep={"another"})
     assert any(
         f"none of the log's 2 metrics is one that eprof counts with (it has {FFMA}, b.sum)" in note
@@ -446,7 +457,7 @@ def test_nsys_tables_of_other_versions(tmp_path):
         "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n9,8,2,4,CUDA_KERNEL,k\n1,2,1,2,MEMORY_OPER,m\n"
     )
     log = log_of(tmp_path, mixed.encode())
-    assert list(log.tables[0].rows["kernel"]) == ["k"]
+    assert list(log.tables[0].rows.frame()["kernel"]) == ["k"]
 
 
 @pytest.mark.parametrize("cut", range(40, 1200, 61))
@@ -458,7 +469,7 @@ def test_a_log_that_is_cut_off_is_told_or_read_without_the_last_row(tmp_path, cu
     except LogError as err:
         assert "\n" not in str(err)
         return
-    values = log.tables[0].counters.to_numpy()
+    values = log.tables[0].counters.values
     assert set(values[~np.isnan(values)]) <= {1_000_000}
 
 
@@ -496,11 +507,11 @@ def test_a_log_in_small_pieces_is_the_same(tmp_path, chunk):
     path = tmp_path / "log.csv"
     path.write_text("\n".join(lines) + "\n")
     whole, pieces = read(path), read_tuned(path, Tuning(chunk_bytes=chunk))
-    assert whole.tables[0].counters[FFMA].sum() == sum(1001 * n for n in range(1, 9))
-    assert list(whole.tables[1].counters["dram__bytes.sum"]) == [1_500_000, 2_500_000]
+    assert whole.tables[0].counters.frame()[FFMA].sum() == sum(1001 * n for n in range(1, 9))
+    assert list(whole.tables[1].counters.frame()["dram__bytes.sum"]) == [1_500_000, 2_500_000]
     assert (pieces.lines, pieces.skipped_lines, pieces.notes) == (whole.lines, whole.skipped_lines, whole.notes)
     for one, other in zip(whole.tables, pieces.tables, strict=True):
-        assert one.counters.equals(other.counters) and one.rows.astype(str).equals(other.rows.astype(str))
+        assert one.counters.frame().equals(other.counters.frame()) and one.rows.frame().equals(other.rows.frame())
 
 
 # ---------------------------------------------------------------------------------------------- values for each opcode
@@ -520,13 +531,13 @@ def by_opcode(tmp_path, page, *cells, **options):
 def test_values_for_each_opcode_are_counters(tmp_path, page):
     """As `--print-metric-instances details` prints them; the first is the packaged Sobel<double> sample, shortened."""
     log = by_opcode(tmp_path, page, "67,091,808 (IMAD: 35,650,912; DFMA: 28,297,216; MUFU: 3,143,680)", "7 (MUFU: 7)")
-    counters = log.tables[0].counters
+    counters = log.tables[0].counters.frame()
     assert list(counters[OPCODES]) == [67_091_808, 7]
     assert list(counters[f"{OPCODES}[DFMA]"]) == [28_297_216, 0], "an opcode that is not listed did not run"
     assert list(counters[f"{OPCODES}[MUFU]"]) == [3_143_680, 7]
     assert log.tables[0].units[f"{OPCODES}[MUFU]"] == "count"
     few = by_opcode(tmp_path, page, "7 (MUFU: 7)", keep={f"{OPCODES}[MUFU]", f"{OPCODES}[HMMA]"})
-    assert few.tables[0].counters.to_dict("list") == {f"{OPCODES}[HMMA]": [0], f"{OPCODES}[MUFU]": [7]}
+    assert few.tables[0].counters.frame().to_dict("list") == {f"{OPCODES}[HMMA]": [0], f"{OPCODES}[MUFU]": [7]}
 
 
 @pytest.mark.parametrize("page", ["long", "raw"])
@@ -534,7 +545,7 @@ def test_values_for_each_opcode_are_counters(tmp_path, page):
 def test_opcodes_that_are_not_told_are_not_known(tmp_path, page, cell):
     """Totals alone, values without names, or values that do not add up to the total."""
     log = by_opcode(tmp_path, page, cell, "7 (MUFU: 7)", keep={OPCODES, f"{OPCODES}[MUFU]"})
-    counters = log.tables[0].counters
+    counters = log.tables[0].counters.frame()
     assert np.isnan(counters[f"{OPCODES}[MUFU]"][0]) and counters[f"{OPCODES}[MUFU]"][1] == 7
     total = counters[OPCODES][0]
     assert np.isnan(total) if cell in ("3; 4", "n/a") else total in (7, 9)
@@ -542,9 +553,12 @@ def test_opcodes_that_are_not_told_are_not_known(tmp_path, page, cell):
 
 def test_instances_of_other_metrics_leave_their_total(tmp_path):
     log = log_of(tmp_path, wide((0, 7, "k", "12 (4; 8)", "1.50 (0x1: 1.00; 0x2: 0.50)", "2.5")))
-    assert log.tables[0].counters[FFMA][0] == 12 and log.tables[0].counters["dram__bytes.sum"][0] == 1_500_000
+    assert (
+        log.tables[0].counters.frame()[FFMA][0] == 12
+        and log.tables[0].counters.frame()["dram__bytes.sum"][0] == 1_500_000
+    )
 
 
 def test_opcodes_in_the_style_of_a_locale(tmp_path):
     log = by_opcode(tmp_path, "raw", "1.234.567 (IMAD: 1.234.560; MUFU: 7)")
-    assert log.tables[0].counters[f"{OPCODES}[IMAD]"][0] == 1_234_560
+    assert log.tables[0].counters.frame()[f"{OPCODES}[IMAD]"][0] == 1_234_560

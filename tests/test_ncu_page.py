@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from frames_support import combine
 from test_ncu_logs import FFMA, NEW, TIME, log_of, row
 
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
-from eprof.logs import combine
 from eprof.logs.reading import read_tuned
 from eprof.rows.stream import Tuning
 
@@ -159,7 +159,7 @@ def test_a_time_from_cycles_and_their_rate(tmp_path, rate, unit, keep):
         row(2, faster, unit, rate),
         row(2, cycles, "cycle", "0"),
     ]
-    found = log_of(tmp_path, NEW, *told, keep=keep).tables[0].rows["time_s"]
+    found = log_of(tmp_path, NEW, *told, keep=keep).tables[0].rows.frame()["time_s"]
     assert found.tolist() == pytest.approx([7e-9, 1500.25e-9, np.nan], nan_ok=True)
     assert combine([log_of(tmp_path, NEW, *rows, row(2, cycles, "cycle", "5"))]).kernels["time_marks"].tolist() == [
         int(Mark.ESTIMATED | Mark.MISSING)  # the third launch has none

@@ -1,10 +1,10 @@
 """What the real `ncu -i` prints (2022.3 and 2024.1, see the docstrings), in made-up logs of the same shape."""
 
 import pytest
+from frames_support import combine
 from test_ncu_logs import FFMA, NEW, TIME, log_of, refused, row, wide
 from test_ncu_page import LINE, total
 
-from eprof.logs import combine
 from eprof.logs.reading import read_tuned
 from eprof.rows.stream import Tuning
 

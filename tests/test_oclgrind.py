@@ -124,7 +124,7 @@ def test_built_ins_that_move_data(symbol, kind, space, size):
 def test_a_mixed_kernel_is_counted_by_class(tmp_path):
     table, marks, profile = count(tmp_path, "out\n" + MIXED + "more out " + MIXED)
     row = table.iloc[0]
-    assert profile.counted[0].launches.kernels["launches"].tolist() == [2]
+    assert profile.counted[0].launches.rows.launches.tolist() == [2]
     assert row["fp32_fma"] == 2 * 256
     assert row["fp32_add"] == 2 * 4352
     assert row["fp64_add"] == 0
@@ -196,7 +196,7 @@ def test_any_beginning_of_a_log_gives_an_answer_or_a_sentence(tmp_path, cut):
     path = tmp_path / "x.txt"
     path.write_text((block() + block())[:cut] + "\n")
     try:
-        assert logs.read(path).tables[0].rows["launches"].sum() <= 2
+        assert logs.read(path).tables[0].rows.frame()["launches"].sum() <= 2
     except LogError as err:
         assert "\n" not in str(err)
 

@@ -5,6 +5,7 @@ import json
 import math
 
 import pytest
+from frames_support import combine
 from pandas.testing import assert_frame_equal
 
 import eprof
@@ -13,7 +14,6 @@ from eprof import page as report
 from eprof.__main__ import main
 from eprof.base.errors import LogError, UsageError
 from eprof.logs import cache
-from eprof.logs.join.combining import combine
 from eprof.logs.join.ranks import ranks
 from eprof.logs.reading import read_tuned
 from eprof.profile import grouping

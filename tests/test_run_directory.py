@@ -153,7 +153,7 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
         said = json.loads((simulated.folder / name / "run.json").read_text())
         assert said["status"] == "partial"
         assert said["program"] == [program]
-        assert api.load(simulated.folder / name).counted[0].launches.kernels["launches"].sum() >= known
+        assert api.load(simulated.folder / name).counted[0].launches.rows.launches.sum() >= known
         if not number % 2:
             assert running.returncode == 137
 
@@ -177,7 +177,7 @@ def test_the_program_goes_on_when_eprof_dies(simulated):
     running.communicate(timeout=30)
     simulated.await_file("done", "59")
     simulated.await_end()
-    assert api.load(simulated.folder / "program.eprof").counted[0].launches.kernels["launches"].sum() == 59
+    assert api.load(simulated.folder / "program.eprof").counted[0].launches.rows.launches.sum() == 59
 
 
 def test_the_lock_falls_with_the_process(tmp_path):

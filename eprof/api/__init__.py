@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from eprof import logs
 from eprof.base import advice
 from eprof.base.errors import CollectError, LogError, UsageError
@@ -82,7 +84,7 @@ def load(
 
     read, left_out = _read_all(paths, read_one, strict, missing)
     launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
-    if parts is not None and "part" not in launches.kernels:
+    if parts is not None and launches.rows.part is None:
         raise LogError(_not_told(parts, launches))
     run_notes += empty
     if reading.refused is not None and any(map(Stamp.of, paths)):
@@ -108,8 +110,8 @@ def _not_told(parts: str, launches: Launches) -> str:
     what, ways = _TELLING[parts]
     from eprof.profile.profile import may_be
 
-    labels = launches.kernels["device"].dropna().unique()
-    capabilities = [capability for label in labels for capability in may_be(str(label))]
+    labels = [label for label in dict.fromkeys(launches.rows.device) if label is not None]
+    capabilities = [capability for label in labels for capability in may_be(label)]
     return f"--group {parts}: none of these logs tells {what}; logs of {advice.commands(ways, capabilities)} do."
 
 
@@ -236,15 +238,13 @@ def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[s
     """Keep the kernels that `wanted` selects, each a name or "regex:...". Raises LogError if there are none."""
     if not wanted:
         return launches, []
-    mine = launches.kernels["kernel"].astype(str).map(selector(wanted)).astype(bool)
+    chosen_by = selector(wanted)
+    mine = np.array([chosen_by(name) for name in launches.rows.kernel], dtype=bool)
     if not mine.any():
-        known = few(list(dict.fromkeys(map(own_name, launches.kernels["kernel"].astype(str)))), 8)
+        known = few(list(dict.fromkeys(map(own_name, launches.rows.kernel))), 8)
         raise LogError(f"-k/--kernel-name {' '.join(wanted)} matches none of {len(mine)} kernels; there are {known}.")
     note = f"{int(mine.sum())} of {len(mine)} kernels are selected by -k/--kernel-name; totals are of these only."
-    chosen = replace(
-        launches, kernels=launches.kernels[mine], counters=launches.counters[mine], marks=launches.marks[mine]
-    )
-    return chosen, [note]
+    return launches.chosen(mine), [note]
 
 
 def _call(paths: Sequence[Path]) -> list[str]:

@@ -1,25 +1,106 @@
-"""Tables of counts and joules as arrays: of a few kernels, pandas finds a column slower than numpy adds it up."""
+"""Tables of numbers as numpy arrays. pandas takes longer to import than a small report takes to make: see `frame`."""
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Texts = npt.NDArray[np.object_]
+Array = npt.NDArray[Any]
 
 
-@lru_cache(maxsize=64)
-def _header(names: tuple[str, ...]) -> pd.Index:
-    return pd.Index(names, dtype=object)
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Named columns of one type. values: (n_rows, n_columns)."""
+
+    names: tuple[str, ...]
+    values: Array
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Array], rows: int) -> Columns:
+        """Columns of so many rows each."""
+        if not columns:
+            return cls((), np.empty((rows, 0)))
+        return cls(tuple(columns), np.stack(list(columns.values())).T)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each column, by name."""
+        return {name: place for place, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.values)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return name in self.places
+
+    def __getitem__(self, name: str) -> Array:
+        """A column by name, (n_rows,)."""
+        column: Array = self.values[:, self.places[name]]
+        return column
+
+    def only(self, names: Iterable[str]) -> Array:
+        """The values of those of `names` that there are, in their order, (n_rows, n)."""
+        some: Array = self.values[:, [self.places[name] for name in names if name in self.places]]
+        return some
+
+    def chosen(self, rows: Array) -> Columns:
+        """Some rows: a mask, or places in a new order."""
+        return Columns(self.names, self.values[rows])
+
+    def frame(self) -> pd.DataFrame:
+        """As a table of pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self.values, columns=pd.Index(self.names, dtype=object))
+
+
+def numbered(keys: Array) -> tuple[Ints, Ints]:
+    """Numbers for different keys, first come, first numbered: that of each row, and the first row of each number."""
+    size = len(keys)
+    low = int(keys.min(initial=0))
+    span = int(keys.max(initial=0)) - low + 1
+    if span > 4 * size + 1024:
+        _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+    else:
+        # Few different keys need no sorting: where a place is written several times, the last write stays.
+        first_of = np.full(span, -1, dtype=np.int64)
+        first_of[keys[::-1] - low] = np.arange(size)[::-1]
+        used = np.flatnonzero(first_of >= 0)
+        number = np.empty(span, dtype=np.int64)
+        number[used] = np.arange(len(used))
+        first, codes = first_of[used], number[keys - low]
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[codes], first[order]
+
+
+def numbered_texts(texts: Iterable[str | None]) -> Ints:
+    """As `numbered`, the number of each of some texts."""
+    numbers: dict[str | None, int] = {}
+    return np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int64)
 
 
 def framed(columns: Sequence[npt.NDArray[np.generic]], names: Sequence[str], index: pd.Index) -> pd.DataFrame:
     """A table of columns of one type, (n_rows,) each."""
+    import pandas as pd
+
     values = np.stack(columns) if columns else np.empty((0, len(index)))
-    return pd.DataFrame(values.T, columns=_header(tuple(names)), index=index)
+    return pd.DataFrame(values.T, columns=pd.Index(tuple(names), dtype=object), index=index)
 
 
 def columns_of(table: pd.DataFrame, names: Iterable[str]) -> Floats:
@@ -39,6 +120,8 @@ def _places(table: pd.DataFrame, names: Iterable[str]) -> list[int]:
 
 def scaled(table: pd.DataFrame, names: Iterable[str], factor: float) -> pd.DataFrame:
     """The table with some of its columns multiplied."""
+    import pandas as pd
+
     values = table.to_numpy(dtype=np.float64, copy=True)
     values[:, _places(table, names)] *= factor
     return pd.DataFrame(values, columns=table.columns, index=table.index, copy=False)

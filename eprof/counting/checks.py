@@ -27,7 +27,7 @@ def _run(sheet: Sheet, check: Check) -> list[str]:
     left, right = sheet.evaluate(check.left), sheet.evaluate(check.right)
     if left is None or right is None:
         return []
-    several = sheet.launches.kernels["launches"].to_numpy() > 1
+    several = sheet.launches.rows.launches > 1
     left_range, right_range = _range(sheet, check.left, left), _range(sheet, check.right, right)
     allowed = check.tolerance * np.fmax(np.abs(left.values), np.abs(right.values))
     allowed = allowed + np.where(several, _rounding(sheet, check.left) + _rounding(sheet, check.right), 0.0)
@@ -45,7 +45,7 @@ def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats
     Of n values of mean m, none below 0, each weighted mean is at most n m; of percentages p it is at least
     100 - n (100 - p). A step that was made of averages may be anything: NaN.
     """
-    launches = sheet.launches.kernels["launches"].to_numpy(dtype=np.float64)
+    launches = sheet.launches.rows.launches.astype(np.float64)
     least: dict[str, Floats] = {}
     most: dict[str, Floats] = {}
     for name in formula.names:
@@ -76,7 +76,7 @@ def _weighted(mean: Floats, launches: Floats, unit: str | None) -> tuple[Floats,
 def _rounding(sheet: Sheet, formula: Formula) -> npt.NDArray[np.float64]:
     """How much a formula changes if every counter's average is off by half a count a launch, shape (n_kernels,)."""
     parts = {name: cells.values for name in formula.names if (cells := sheet.look_up(name)) is not None}
-    half = 0.5 * sheet.launches.kernels["launches"].to_numpy(dtype=np.float64)
+    half = 0.5 * sheet.launches.rows.launches.astype(np.float64)
     change = np.zeros(sheet.length)
     with np.errstate(all="ignore"):
         value = formula(parts)
@@ -97,7 +97,7 @@ def _sentence(
     with np.errstate(all="ignore"):
         off = np.where(failed, np.abs(left - right) / np.fmax(np.abs(left), np.abs(right)), -1.0)
     worst = int(np.argmax(off))
-    kernel = str(sheet.launches.kernels["kernel"].iloc[worst])
+    kernel = sheet.launches.rows.kernel[worst]
     number, all_ = int(failed.sum()), int((~np.isnan(left + right)).sum())
     which = f"for {number} of {all_} kernels; worst in `{short(kernel)}`" if all_ > 1 else f"in `{short(kernel)}`"
     return (

@@ -18,7 +18,6 @@ from eprof.counting.term import Bools, Term
 from eprof.rows.log import COUNT, Launches
 
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
-_COLUMNS = ("device", "kernel", "launches", "time_s", "time_marks", "part")
 _AVERAGED = "an average over several launches, not weighted by their size"
 # A difference of nearly equal counters may come out negative by this share of them: they are of different passes, and
 # ECC lets DRAM read up to a quarter more than was asked for. Further below 0, the formula does not hold for the kernel.
@@ -111,19 +110,7 @@ class Sheet:
     @property
     def length(self) -> int:
         """The number of kernels."""
-        return len(self.launches.kernels)
-
-    @cached_property
-    def _counted(self) -> tuple[dict[str, int], Floats]:
-        """The places of the counters by name, and their values, (n_kernels, n_counters)."""
-        counters = self.launches.counters
-        return {name: at for at, name in enumerate(counters.columns)}, counters.to_numpy(dtype=np.float64)
-
-    @cached_property
-    def _marked(self) -> tuple[dict[str, int], Ints]:
-        """As `_counted`, the marks that the log's counters have."""
-        marks = self.launches.marks
-        return {name: at for at, name in enumerate(marks.columns)}, marks.to_numpy(dtype=np.int64)
+        return len(self.launches.rows)
 
     def look_up(self, name: str) -> Cells | None:
         """The cells behind a name of the definition; None if the log has nothing for it."""
@@ -160,17 +147,16 @@ class Sheet:
 
     def _column(self, name: str, unit: str) -> tuple[Floats, Ints] | None:
         """A counter's values and marks as the log has them; None if it is not there or in another unit."""
-        at, counted = self._counted
-        if name not in at:
+        counters, marks = self.launches.counters, self.launches.marks
+        if name not in counters:
             return None
-        values = counted[:, at[name]]
+        values = counters[name]
         found = self.launches.units.get(name, unit)
         if found != unit:
             if not np.isnan(values).all():
                 self._wrong_units[name] = f"{name} ({found} instead of {unit})"
             return None
-        place, marks = self._marked
-        return values, marks[:, place[name]] if name in place else np.zeros(self.length, dtype=np.int64)
+        return values, marks[name].astype(np.int64)
 
     def _counter(self, counter: Counter) -> Cells | None:
         """For each kernel the first of a counter's names that is known. An average over launches is an estimate."""
@@ -183,7 +169,7 @@ class Sheet:
         for number, (_, column) in enumerate(found):
             use = np.isnan(values) & ~np.isnan(column[0])
             values[use], marks[use], choice[use] = column[0][use], column[1][use], 2 * number
-        averaged = (choice >= 0) & (self.launches.kernels["launches"].to_numpy() > 1) & (counter.unit != COUNT)
+        averaged = (choice >= 0) & (self.launches.rows.launches > 1) & (counter.unit != COUNT)
         choice[averaged] += 1
         ways = tuple(Way(name, note, 0) for name, _ in found for note in ("", _AVERAGED))
         return Cells(values, marks, choice, ways, averaged, np.zeros(self.length, dtype=np.bool_))
@@ -301,7 +287,7 @@ class Sheet:
 
     def _rounded(self, rounding: float) -> Floats:
         """How far below 0 the rounding of averages alone may bring a difference."""
-        launches = self.launches.kernels["launches"].to_numpy(dtype=np.float64)
+        launches = self.launches.rows.launches.astype(np.float64)
         return np.where(launches > 1, 2 * rounding * launches, 0.0)
 
     def _holds(self, result: _Result, rounding: float) -> Bools:
@@ -371,7 +357,7 @@ class Sheet:
     def _warn_negative(self, word: str, result: _Result, where: Bools, done: str) -> None:
         values = np.where(where, result.term.values, np.inf)
         worst = int(np.argmin(values))
-        kernel = short(str(self.launches.kernels["kernel"].iloc[worst]))
+        kernel = short(self.launches.rows.kernel[worst])
         formula = self.definition.expand(result.entry.formula, self._texts(result, worst))
         self.warnings.append(
             f"{word.replace('_', ' ')}: {formula} came out negative for {_of(int(where.sum()), self.length)} "
@@ -409,10 +395,10 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         _choose(cells, total, parts)
     if launches.lacks_rows:
         cells = {word: one if word in definition.absent else _bounded(one) for word, one in cells.items()}
-    index = launches.kernels.index
+    index = pd.RangeIndex(len(launches.rows))
     how = {word: found for word, one in cells.items() if (found := _how(one))}
     return Counts(
-        kernels=launches.kernels[[name for name in _COLUMNS if name in launches.kernels]].copy(),
+        kernels=launches.rows.frame(),
         table=framed([one.values for one in cells.values()], list(cells), index),
         marks=framed([one.marks for one in cells.values()], list(cells), index),
         how=how,

@@ -2,21 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 
 from eprof.base import advice
+from eprof.base.arrays import Bools, Floats, Ints, Texts
 from eprof.base.errors import UsageError
 from eprof.base.kernels import selector, short
 from eprof.base.marks import Mark
 from eprof.base.text import few
 from eprof.counting.counts import Sheet
 from eprof.counting.definition import Definition, TimePair
-from eprof.rows.log import Launches
+from eprof.rows.log import KernelRows, Launches
 
-Floats = npt.NDArray[np.float64]
+_MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 SECTOR_BYTES = 32
 _GOOD, _FEW = 1000, 16  # sectors a launch: from here rounding is below 0.1 %, and from here below 5 %
 _FAST = 1e8  # B/s: nvprof rounds rates down to whole 10**6 B/s, from here on by less than 1 %
@@ -32,25 +32,27 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
     out where better ones exist. Marked ESTIMATED; where all pairs lack launches, also MISSING: a lower bound.
     Returns the launches, a phrase that says where the times come from (None if none was recovered), and warnings.
     """
-    need = launches.kernels["time_s"].isna().to_numpy()
+    rows = launches.rows
+    need = np.isnan(rows.time_s)
     if not need.any() or not definition.time_pairs:
         return launches, None, ()
     times, weights, low = _pairs(Sheet(launches, definition), definition.time_pairs)
     times[:, ~need] = np.nan
-    found, number, spread = _medians(times, weights)
-    got = ~np.isnan(found)
-    if not got.any():
+    medians, number, spread = _medians(times, weights)
+    recovered = ~np.isnan(medians)
+    if not recovered.any():
         return launches, None, ()
-    kernels = launches.kernels.copy()
-    kernels.loc[got, "time_s"] = found[got]
-    marks = kernels["time_marks"][got].astype("int64") & ~int(Mark.MISSING)
-    kernels.loc[got, "time_marks"] = marks | int(Mark.ESTIMATED) | np.where(low[got], int(Mark.MISSING), 0)
-    timed = replace(launches, kernels=kernels)
-    warnings = _warnings(launches, found, spread, advice.commands(advice.TIMES, definition.capabilities))
-    return timed, _phrase(number[got], spread[got], need.size), warnings
+    marks = (rows.time_marks & ~_MISSING) | _ESTIMATED | np.where(low, _MISSING, 0)
+    timed = replace(
+        rows,
+        time_s=np.where(recovered, medians, rows.time_s),
+        time_marks=np.where(recovered, marks, rows.time_marks),
+    )
+    warnings = _warnings(rows, medians, spread, advice.commands(advice.TIMES, definition.capabilities))
+    return replace(launches, rows=timed), _phrase(number[recovered], spread[recovered], need.size), warnings
 
 
-def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Bools]:
     """Times in s and their weights, each (n_pairs, n_kernels); NaN and 0 where a pair says nothing.
 
     And the kernels (n_kernels,) of which all pairs are lower bounds.
@@ -61,7 +63,7 @@ def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, npt
     times = np.full((len(pairs), sheet.length), np.nan)
     weights = np.zeros_like(times)
     low = np.zeros(times.shape, dtype=np.bool_)
-    launches = sheet.launches.kernels["launches"].to_numpy(dtype=np.float64)
+    launches = sheet.launches.rows.launches.astype(np.float64)
     for row, pair in enumerate(pairs):
         moved, rate = sheet.evaluate(pair.bytes), sheet.evaluate(pair.rate)
         if moved is None or rate is None:
@@ -80,7 +82,7 @@ def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, npt
     return np.where(weak, np.nan, times), np.where(weak, 0.0, weights), lacks
 
 
-def _medians(times: Floats, weights: Floats) -> tuple[Floats, npt.NDArray[np.int64], Floats]:
+def _medians(times: Floats, weights: Floats) -> tuple[Floats, Ints, Floats]:
     """Weighted median, number of pairs and spread (largest less smallest over the median), each (n_kernels,)."""
     number = (~np.isnan(times)).sum(axis=0)
     order = np.argsort(times, axis=0)  # NaN last
@@ -93,7 +95,7 @@ def _medians(times: Floats, weights: Floats) -> tuple[Floats, npt.NDArray[np.int
         return median, number, (last - ranked[0]) / median
 
 
-def _phrase(number: npt.NDArray[np.int64], spread: Floats, kernels: int) -> str:
+def _phrase(number: Ints, spread: Floats, kernels: int) -> str:
     low, high = int(number.min()), int(number.max())
     pairs = f"{high}" if low == high else f"{low} to {high}"
     whose = f" for {number.size} of {kernels} kernels" if number.size < kernels else ""
@@ -101,12 +103,12 @@ def _phrase(number: npt.NDArray[np.int64], spread: Floats, kernels: int) -> str:
     return f"recovered from {pairs} pair{'s' if high > 1 else ''} of counters (bytes over rate){whose}{agree}"
 
 
-def _warnings(launches: Launches, found: Floats, spread: Floats, better: str) -> tuple[str, ...]:
-    apart = np.where(np.isnan(found), 0.0, spread)
+def _warnings(rows: KernelRows, medians: Floats, spread: Floats, better: str) -> tuple[str, ...]:
+    apart = np.where(np.isnan(medians), 0.0, spread)
     if not (apart > _SPREAD).any():
         return ()
     worst = int(np.argmax(apart))
-    kernel = str(launches.kernels["kernel"].iloc[worst]).partition("(")[0]
+    kernel = rows.kernel[worst].partition("(")[0]
     number = int((apart > _SPREAD).sum())
     which = f"for {number} kernels, most " if number > 1 else ""
     return (
@@ -125,10 +127,10 @@ def given(launches: Launches, specs: Sequence[str]) -> Launches:
     exact. Totals ("SECONDS" alone) are for `total` and `share`. Raises UsageError: no number, no such kernel, or two
     times for one kernel.
     """
-    kernels = launches.kernels.copy()
-    for chosen, seconds in _told(kernels["kernel"], specs):
-        kernels = _spread(kernels, chosen, seconds)
-    return replace(launches, kernels=kernels)
+    rows = launches.rows
+    for chosen, seconds in _parsed(rows.kernel, specs):
+        rows = _spread(rows, chosen, seconds)
+    return replace(launches, rows=rows)
 
 
 def total(specs: Sequence[str]) -> float | None:
@@ -150,44 +152,48 @@ def share(
     recovered: where those times come from, if not from the log. Returns the launches and how the total was shared, in
     words; None if it was not. Raises UsageError: the total contradicts times that are given or known.
     """
-    kernels = launches.kernels
-    told = pd.Series(False, index=kernels.index)
-    for chosen, _ in _told(kernels["kernel"], specs):
-        told |= chosen
-    left_s, others = total_s - float(kernels.loc[told, "time_s"].sum()), ~told
+    rows = launches.rows
+    others = np.ones(len(rows), dtype=np.bool_)
+    for chosen, _ in _parsed(rows.kernel, specs):
+        others &= ~chosen
+    left_s = total_s - float(np.nansum(rows.time_s[~others]))
     _no_contradiction(total_s, left_s, bool(others.any()))
     if not others.any():
         return launches, "given by --time"
-    times_s = kernels.loc[others, "time_s"]
-    is_one_kernel = len(kernels.loc[others, ["device", "kernel"]].drop_duplicates()) == 1
+    times_s = rows.time_s[others]
+    is_one_kernel = len(set(zip(rows.device[others], rows.kernel[others], strict=True))) == 1
     if is_one_kernel and len(times_s) > 1:
         # Ranks, streams or ranges of a kernel whose time is known.
-        return replace(launches, kernels=_spread(kernels, others, left_s)), "given by --time"
-    if len(times_s) > 1 and (times_s.isna().any() or not times_s.sum() > 0):
-        if times_s.sum() >= left_s:
+        return replace(launches, rows=_spread(rows, others, left_s)), "given by --time"
+    known_s = float(np.nansum(times_s))
+    if len(times_s) > 1 and (np.isnan(times_s).any() or not known_s > 0):
+        if known_s >= left_s:
             raise UsageError(
-                f"--time: the kernels whose times are known take {times_s.sum() - left_s:.3g} s longer than the total "
+                f"--time: the kernels whose times are known take {known_s - left_s:.3g} s longer than the total "
                 "given. Give --time KERNEL=SECONDS for the others, or a trace."
             )
         return launches, None
-    shared = replace(launches, kernels=scaled_to(kernels, others, left_s))
+    shared = replace(launches, rows=scaled_to(rows, others, left_s))
     if len(times_s) < 2:
         return shared, "given by --time"
     return shared, f"given by --time, shared out as the times {recovered or 'in the logs'}"
 
 
-def scaled_to(kernels: pd.DataFrame, chosen: "pd.Series[bool]", seconds: float) -> pd.DataFrame:
+def scaled_to(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
     """The times of the chosen kernels made to add up to `seconds`, in proportion: ESTIMATED, but for a single one."""
     if chosen.sum() == 1:
-        return kernels.assign(
-            time_s=kernels["time_s"].mask(chosen, seconds), time_marks=kernels["time_marks"].mask(chosen, 0)
-        )
-    factor = seconds / kernels.loc[chosen, "time_s"].sum()
-    marks = (kernels["time_marks"].astype("int64") & ~int(Mark.MISSING)) | int(Mark.ESTIMATED)
-    return kernels.assign(
-        time_s=kernels["time_s"].mask(chosen, kernels["time_s"] * factor),
-        time_marks=kernels["time_marks"].mask(chosen, marks),
-    )
+        return _with_times(rows, chosen, np.float64(seconds), np.int64(0))
+    factor = seconds / np.nansum(rows.time_s[chosen])
+    marks = (rows.time_marks & ~_MISSING) | _ESTIMATED
+    return _with_times(rows, chosen, rows.time_s[chosen] * factor, marks[chosen])
+
+
+def _with_times(rows: KernelRows, chosen: Bools, seconds: Any, marks: Any) -> KernelRows:
+    """Other times and their marks for the chosen kernels."""
+    time_s, time_marks = rows.time_s.copy(), rows.time_marks.copy()
+    time_s[chosen] = seconds
+    time_marks[chosen] = marks
+    return replace(rows, time_s=time_s, time_marks=time_marks)
 
 
 def _no_contradiction(total_s: float, left_s: float, others: bool) -> None:
@@ -204,25 +210,27 @@ def _no_contradiction(total_s: float, left_s: float, others: bool) -> None:
         )
 
 
-def _told(names: "pd.Series[str]", specs: Sequence[str]) -> list[tuple["pd.Series[bool]", float]]:
+def _parsed(names: Texts, specs: Sequence[str]) -> list[tuple[Bools, float]]:
     """The kernels and the seconds of each `KERNEL=SECONDS`. Raises UsageError if two contradict each other."""
-    told: dict[str, tuple[pd.Series[bool], float]] = {}
+    times: dict[str, tuple[Bools, float]] = {}
     for spec in specs:
         name, equals, number = spec.rpartition("=")
         if not equals:
             continue
         chosen, seconds = _chosen(names, name, spec), _seconds(number, spec)
-        again = False
-        for other, (others, other_s) in told.items():
-            both = chosen & others
-            same = seconds == other_s and bool((chosen == others).all())
-            if both.any() and not same:
-                kernel = short(str(names[both].iloc[0]))
-                raise UsageError(f"--time {other} and --time {spec} both give the time of `{kernel}`; give one.")
-            again |= same
-        if not again:
-            told[spec] = chosen, seconds
-    return list(told.values())
+        if not any(_is_again(names, chosen, seconds, spec, before, time) for before, time in times.items()):
+            times[spec] = chosen, seconds
+    return list(times.values())
+
+
+def _is_again(names: Texts, chosen: Bools, seconds: float, spec: str, before: str, time: tuple[Bools, float]) -> bool:
+    """Whether a spec says the same as one before it. Raises UsageError if both give other times for a kernel."""
+    both = chosen & time[0]
+    is_same = seconds == time[1] and bool((chosen == time[0]).all())
+    if both.any() and not is_same:
+        kernel = short(names[both][0])
+        raise UsageError(f"--time {before} and --time {spec} both give the time of `{kernel}`; give one.")
+    return is_same
 
 
 def _seconds(text: str, spec: str) -> float:
@@ -235,23 +243,22 @@ def _seconds(text: str, spec: str) -> float:
     return seconds
 
 
-def _chosen(names: "pd.Series[str]", name: str, spec: str) -> "pd.Series[bool]":
+def _chosen(names: Texts, name: str, spec: str) -> Bools:
     """Which kernels a `--time` value is about: those of this full name, else those that `-k` would select."""
-    chosen = names == name
+    chosen = np.asarray(names == name, dtype=np.bool_)
     if not chosen.any():
-        chosen = names.astype(str).map(selector([name], f"--time {spec}:"))
+        selects = selector([name], f"--time {spec}:")
+        chosen = np.array([selects(kernel) for kernel in names], dtype=np.bool_)
     if not chosen.any():
-        known = few([short(kernel) for kernel in names.astype(str)], 5)
+        known = few([short(kernel) for kernel in names], 5)
         raise UsageError(f"--time {spec}: no kernel is called `{name}`; the log has {known}.")
-    return chosen.astype(bool)
+    return chosen
 
 
-def _spread(kernels: pd.DataFrame, chosen: "pd.Series[bool]", seconds: float) -> pd.DataFrame:
+def _spread(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
     """Where several rows match, they share the time by their known times, else by their launches: ESTIMATED."""
-    kernels = kernels.copy()
-    shares = kernels.loc[chosen, "time_s"]
-    if shares.isna().any() or not shares.sum() > 0:
-        shares = kernels.loc[chosen, "launches"].astype(float)
-    kernels.loc[chosen, "time_s"] = seconds * shares / shares.sum()
-    kernels.loc[chosen, "time_marks"] = 0 if chosen.sum() == 1 else int(Mark.ESTIMATED)
-    return kernels
+    shares = rows.time_s[chosen]
+    if np.isnan(shares).any() or not shares.sum() > 0:
+        shares = rows.launches[chosen].astype(np.float64)
+    mark = 0 if chosen.sum() == 1 else _ESTIMATED
+    return _with_times(rows, chosen, seconds * shares / shares.sum(), mark)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from eprof.costs import Costs, CostTable
 from eprof.logs.runs import Run
 from eprof.rows.log import Clock, Log
@@ -35,7 +37,7 @@ def clocks_of(run: Run | None, logs: Sequence[Log]) -> Clocks | None:
     seen = run.measured() if run is not None else None
     if seen is not None and seen.core_mhz is not None:
         return Clocks(seen.core_mhz, seen.memory_mhz, "the meter")
-    timed = {table.kind for log in logs for table in log.tables if table.rows["time_s"].notna().any()}
+    timed = {table.kind for log in logs for table in log.tables if not np.isnan(table.rows.time_s).all()}
     told = [clock for log in logs for clock in log.clocks]
     if not told or not all(kind.startswith("ncu-") for kind in timed):
         return None

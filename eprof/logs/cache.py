@@ -24,10 +24,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-import pandas as pd
+import numpy as np
 import pyarrow as pa
 
-from eprof.rows.log import Clock, Log, Table
+from eprof.base.arrays import Array, Columns
+from eprof.rows.log import Clock, Log, Names, Table, TableRows
 
 SMALLEST_BYTES = 8 << 20
 _LARGEST_BYTES = 4 << 30
@@ -236,27 +237,34 @@ def _write(path: Path, text: str) -> None:
 
 
 def _arrow(table: Table) -> pa.Table:
-    """Rows and counters side by side; NaN stays NaN, a device that is not told is null."""
-    rows = {
-        f"row {name}": pa.array(table.rows[name], from_pandas=name in ("device", "kernel", "part"))
-        for name in table.rows
-    }
-    counters = {f"counter {name}": pa.array(table.counters[name].to_numpy()) for name in table.counters}
+    """Rows and counters side by side; NaN stays NaN, a name that is not known is null."""
+    rows = {f"row {name}": _arrow_column(column) for name, column in table.rows.columns().items()}
+    counters = {f"counter {name}": pa.array(table.counters[name]) for name in table.counters.names}
     return pa.table({**rows, **counters})
+
+
+def _arrow_column(column: Array | Names) -> pa.Array:
+    if not isinstance(column, Names):
+        return pa.array(column)
+    codes = pa.array(column.codes.astype(np.int32), mask=column.codes < 0)
+    return pa.DictionaryArray.from_arrays(codes, pa.array(column.names, pa.string()))
 
 
 def _table(
     stored: pa.Table, kind: str, units: Mapping[str, str], collected: Iterable[str] | None, lacks_rows: bool
 ) -> Table:
-    columns = {name: stored.column(name) for name in stored.column_names}
-    rows = {name.removeprefix("row "): one.to_pandas() for name, one in columns.items() if name.startswith("row ")}
-    for name in {"device", "kernel", "part"} & rows.keys():
-        rows[name] = rows[name].astype("category")
-    counters = {
-        name.removeprefix("counter "): one.to_numpy() for name, one in columns.items() if name.startswith("counter ")
-    }
+    columns = {name: stored.column(name).combine_chunks() for name in stored.column_names}
+    rows = {name.removeprefix("row "): _read_column(one) for name, one in columns.items() if name.startswith("row ")}
+    counters = {name.removeprefix("counter "): one for name, one in columns.items() if name.startswith("counter ")}
     if counters.keys() != units.keys() or not rows.keys() >= _ROWS:
         raise ValueError("an entry of other columns")
-    frame = pd.DataFrame(rows)
-    values = pd.DataFrame(counters, index=frame.index, dtype="float64")
-    return Table(kind, frame, values, units, None if collected is None else frozenset(collected), lacks_rows)
+    values = Columns.of({name: _read_column(column) for name, column in counters.items()}, len(stored))
+    known = None if collected is None else frozenset(collected)
+    return Table(kind, TableRows(**rows), values, units, known, lacks_rows)
+
+
+def _read_column(column: pa.Array) -> Any:
+    if not pa.types.is_dictionary(column.type):
+        return column.to_numpy(zero_copy_only=False)
+    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Names(tuple(column.dictionary.to_pylist()), codes)

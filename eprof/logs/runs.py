@@ -1,5 +1,6 @@
 """Reading run directories: which logs belong together, medians over repetitions, spread over processes, measured J."""
 
+import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +15,13 @@ from eprof.base.text import few
 from eprof.logs.join import spelling
 from eprof.profilers.ncu import reader as ncu
 from eprof.profilers.oclgrind import reader as oclgrind
-from eprof.rows.log import Launches, Log
+from eprof.rows.log import Launches, Log, Names
 from eprof.rundir import directory
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 _ASIDE = (".out", ".err", ".icd", ".nsys-rep", ".sqlite", ".part")
 _EXAMPLES = 3
+_FIRST_DEVICE = re.compile(r"ncu device 0\b")
 _SAME_LAUNCHES = 0.001
 _NOTEWORTHY_SPREAD = 0.05
 Reader = Callable[[Path], Log]
@@ -213,11 +215,10 @@ def _named(run: Run, log: Log) -> Log:
         return log
     tables = []
     for table in log.tables:
-        device = table.rows["device"].astype(object)
-        first = device.isna() | device.astype(str).str.match(r"ncu device 0\b")
-        tables.append(
-            replace(table, rows=table.rows.assign(device=device.mask(first, f"{name} (0)").astype("category")))
-        )
+        devices = table.rows.device.texts()
+        first = [device is None or _FIRST_DEVICE.match(device) is not None for device in devices]
+        named = Names.of(np.where(first, f"{name} (0)", devices))
+        tables.append(replace(table, rows=replace(table.rows, device=named)))
     return replace(log, tables=tuple(tables))
 
 
@@ -244,45 +245,44 @@ def _median_times(launches: Launches, several: Sequence[Launches]) -> tuple[Laun
         for *key, seconds in _timed(one):
             if not np.isnan(seconds):
                 found.setdefault(tuple(key), []).append(seconds)
-    kernels = launches.kernels.copy()
+    rows = launches.rows
     # nsys tells no device, and may spell names otherwise than the log of counters.
-    names, _ = spelling.match({str(kernel) for _, kernel, _ in found}, {str(one) for one in kernels["kernel"]})
+    names, _ = spelling.match({str(kernel) for _, kernel, _ in found}, set(rows.kernel))
     found |= {(one[0], names[str(one[1])], one[2]): times for one, times in found.items() if str(one[1]) in names}
     known = [
         next((found[one] for one in [(device, *rest), (None, *rest), (None, rest[0], None)] if one in found), None)
         for device, *rest, _ in _timed(launches)
     ]
-    kernels["time_s"] = [
+    time_s = [
         statistics.median(times) if times and not np.isnan(now) else now
-        for times, now in zip(known, kernels["time_s"], strict=True)
+        for times, now in zip(known, rows.time_s, strict=True)
     ]
-    totals = [float(one.kernels["time_s"].sum()) for one in several]
+    totals = [float(np.nansum(one.rows.time_s)) for one in several]
     note = (
         f"Times are medians over {len(several)} repetitions; kernel time {min(totals):.6g} to {max(totals):.6g} s "
         f"(spread {100 * spread(totals):.2g} %)."
     )
-    return replace(launches, kernels=kernels), [note]
+    return replace(launches, rows=replace(rows, time_s=np.array(time_s))), [note]
 
 
 def _timed(launches: Launches) -> Iterator[tuple[object, object, object, float]]:
     """Device, kernel, part (None without parts) and time in s (NaN = not known) of every row."""
-    kernels = launches.kernels
-    parts = kernels["part"] if "part" in kernels else [None] * len(kernels)
-    times = (float(one) for one in kernels["time_s"])
-    yield from zip(kernels["device"], kernels["kernel"], parts, times, strict=True)
+    rows = launches.rows
+    parts = [None] * len(rows) if rows.part is None else rows.part
+    yield from zip(rows.device, rows.kernel, parts, rows.time_s.tolist(), strict=True)
 
 
 def _work_notes(what: str, several: Sequence[Launches]) -> list[str]:
     """Whether the repetitions did the same work: launches by kernel, and counters in total."""
     notes = []
-    totals = [int(one.kernels["launches"].sum()) for one in several]
+    totals = [int(one.rows.launches.sum()) for one in several]
     if len(set(totals)) > 1:
         notes.append(
             f"The program does other work each time: {min(totals):,} to {max(totals):,} launches in {len(several)} "
             f"{what} runs."
         )
-    sums = [one.counters.sum() for one in several]
-    names = [name for name in sums[0].index if all(name in one.index for one in sums)]
+    sums = [dict(zip(one.counters.names, np.nansum(one.counters.values, axis=0), strict=True)) for one in several]
+    names = [name for name in sums[0] if all(name in one for one in sums)]
     worst = max(((spread([float(one[name]) for one in sums]), name) for name in names), default=(0.0, ""))
     if worst[0] > _SAME_LAUNCHES:
         values = [float(one[worst[1]]) for one in sums]
@@ -308,8 +308,8 @@ def _spread_notes(what: str, groups: Sequence[Sequence[Path]], read: Reader) -> 
             parts.append(logs.combine([read(path) for path in paths]))
         except LogError:
             continue
-    launches = [float(one.kernels["launches"].sum()) for one in parts]
-    times = [float(one.kernels["time_s"].sum()) for one in parts if one.kernels["time_s"].notna().any()]
+    launches = [float(one.rows.launches.sum()) for one in parts]
+    times = [float(np.nansum(one.rows.time_s)) for one in parts if not np.isnan(one.rows.time_s).all()]
     if not launches:
         return []
     words = f"{len(groups)} {what}: {min(launches):,.0f} to {max(launches):,.0f} launches each"

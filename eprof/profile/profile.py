@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from eprof.base import advice
-from eprof.base.arrays import columns_of, framed, marks_of
+from eprof.base.arrays import Columns, columns_of, framed, marks_of
 from eprof.base.errors import DefinitionError, LogError, UsageError
 from eprof.base.marks import Mark, names
 from eprof.base.text import few, listed
@@ -31,7 +31,7 @@ from eprof.profilers.ncu import reader as ncu
 from eprof.profilers.oclgrind import reader as oclgrind
 from eprof.rooflines.work import flops as flops
 from eprof.rooflines.work import intensity as intensity
-from eprof.rows.log import Launches, Log
+from eprof.rows.log import KernelRows, Launches, Log
 
 if TYPE_CHECKING:
     from eprof.profile.whatif import Answer
@@ -129,7 +129,7 @@ class Profile:
         if timed.kernels["time_s"].isna().any():
             return counted, None, notes, self.total_s
         left_s = self.total_s - float(counted.kernels["time_s"].sum())
-        kernels = times.scaled_to(timed.kernels, counted.kernels["time_s"].isna(), left_s)
+        kernels = _scaled(timed.kernels, counted.kernels["time_s"].isna().to_numpy(), left_s)
         return replace(timed, kernels=kernels), f"shared out as if {time_from}", notes, None
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
@@ -169,6 +169,11 @@ class Profile:
         return self.energy().to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
 
 
+def _scaled(kernels: pd.DataFrame, chosen: np.ndarray, seconds: float) -> pd.DataFrame:
+    rows = KernelRows(**{str(name): kernels[name].to_numpy() for name in kernels})
+    return times.scaled_to(rows, chosen, seconds).frame()
+
+
 def _assumed(charge: Charge) -> Charge:
     return replace(charge, marks=charge.marks | Mark.ASSUMED) if charge.pays else charge
 
@@ -191,11 +196,13 @@ def build(
     tell, device by device. time: `--time` values, "SECONDS" or "KERNEL=SECONDS".
     Raises DefinitionError if a device's capability is not known or has no definition, LogError if there is no kernel.
     """
-    if launches.kernels.empty:
+    if not len(launches.rows):
         raise LogError("No kernel is left to report on: the logs hold none, or -k/--kernel-name matches none.")
     launches = times.given(launches, time)
-    labels = [None if pd.isna(label) else str(label) for label in launches.kernels["device"].unique()]
-    counted = [_counted(_of_device(launches, label), label, capability, profiler) for label in labels]
+    labels = list(dict.fromkeys(launches.rows.device))
+    counted = [
+        _counted(launches.chosen(launches.rows.device == label), label, capability, profiler) for label in labels
+    ]
     shared, total_s = _share(counted, times.total(time), time)
     return Profile(
         title=_title(logs),
@@ -236,21 +243,14 @@ def _title(logs: Sequence[Log]) -> str:
     return ", ".join(log.path.rpartition("/")[2] for log in logs[:3]) + (" ..." if len(logs) > 3 else "")
 
 
-def _of_device(launches: Launches, label: str | None) -> Launches:
-    device = launches.kernels["device"]
-    mine = device.isna() if label is None else device == label
-    return replace(
-        launches, kernels=launches.kernels[mine], counters=launches.counters[mine], marks=launches.marks[mine]
-    )
-
-
 def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str | None) -> Counted:
-    known = ~np.isnan(launches.counters.to_numpy(dtype=np.float64)).all(axis=0)
-    names = [str(name) for name, is_known in zip(launches.counters.columns, known.tolist(), strict=True) if is_known]
+    known = np.asarray(~np.isnan(launches.counters.values).all(axis=0))
+    names = list(compress(launches.counters.names, known))
     profiler = profiler or counters.profiler_of(names)
     if label == oclgrind.DEVICE:
         device, profiler = Device(label, label, None, counters.SIMULATED, "simulated device"), "oclgrind"
-        launches = replace(launches, marks=oclgrind.lower_bounds(launches) | np.int8(Mark.SIMULATED))
+        marks = oclgrind.lower_bounds(launches)
+        launches = replace(launches, marks=Columns(marks.names, marks.values | np.int8(Mark.SIMULATED)))
     else:
         device = identify(label, capability, names)
     definition = counters.find(profiler, device.capability) if device.capability and names else without_counters()

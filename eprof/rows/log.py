@@ -2,44 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
+
+from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Units of a counter's values after reading. Only "count" is a count; the others are kept as what they are.
 COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "level", "other"
 
 
 @dataclass(frozen=True, eq=False)
+class Names:
+    """A column of names, each held once. codes: for each row the place of its name in `names`; -1: not known."""
+
+    names: tuple[str, ...]
+    codes: Array
+
+    @classmethod
+    def of(cls, texts: Iterable[str | None]) -> Names:
+        """A name a row; None is not known."""
+        places: dict[str, int] = {}
+        codes = [-1 if text is None else places.setdefault(text, len(places)) for text in texts]
+        return cls(tuple(places), np.array(codes, dtype=np.int32))
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.codes)
+
+    def chosen(self, rows: Array) -> Names:
+        """Some rows: a mask, or places in a new order."""
+        return Names(self.names, self.codes[rows])
+
+    def renamed(self, names: Iterable[str]) -> Names:
+        """The same rows under other names, one for each of `names`; some may be the same now."""
+        places = Names.of(names)
+        # The last is for -1.
+        codes = np.append(places.codes, np.int32(-1))
+        return Names(places.names, codes[self.codes])
+
+    def texts(self) -> Texts:
+        """The name of each row; None where it is not known."""
+        texts: Texts = np.array([*self.names, None], dtype=object)[self.codes]
+        return texts
+
+
+class _Rows:
+    """What records of columns of equal length have in common; a column that a record lacks is None."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    launches: Ints
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.launches)
+
+    def columns(self) -> dict[str, Array | Names]:
+        """The columns that the record has, by name."""
+        columns = {column.name: getattr(self, column.name) for column in fields(self)}
+        return {name: column for name, column in columns.items() if column is not None}
+
+    def chosen(self, rows: Array) -> Self:
+        """Some rows: a mask, or places in a new order."""
+        some = {
+            name: column.chosen(rows) if isinstance(column, Names) else column[rows]
+            for name, column in self.columns().items()
+        }
+        return replace(self, **some)
+
+    def frame(self) -> pd.DataFrame:
+        """As a table of pandas."""
+        import pandas as pd
+
+        columns = self.columns().items()
+        return pd.DataFrame({name: column.texts() if isinstance(column, Names) else column for name, column in columns})
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows(_Rows):
+    """The rows of a `Table`, all columns (n_rows,).
+
+    device: "Tesla K20c (0)"; not known (-1) where the format does not tell. kernel: the full name as printed, without a
+    launch id. run: 0, 1, ... for appended runs and processes. launches: how many launches a row stands for: 1 in a
+    trace that is not long. time_s: their total time without counter collection; NaN where the table has none. process:
+    the number of the run's process (-1: not known), where the reader knows it. part: the rank, stream or NVTX range of
+    the row, where it was asked for.
+    """
+
+    device: Names
+    kernel: Names
+    run: Ints
+    launches: Ints
+    time_s: Floats
+    process: Ints | None = None
+    part: Names | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """One kind of table of one log, the same kind of several runs put below each other.
 
-    rows: `device` ("Tesla K20c (0)", or NaN where the format does not tell), `kernel` (full name as printed, without a
-    launch id), `run` (0, 1, ... for appended runs and processes), `launches` (how many launches the row stands for: 1
-    in a trace that is not long), `time_s` (their total time without counter collection; NaN where the table has none).
-    Devices and kernels are categorical: a row holds a number, not a name. Where the reader knows it, `process`: the
-    number of the run's process (-1 = not told). Where it was asked for, `part`: the rank, stream or NVTX range of the
-    row (categorical, NaN = not told).
-    counters: float64, same index, a column a counter as the log names it; *totals* over the row's launches where the
-    unit is COUNT, else averages; NaN = there, but without a value: overflowed, invalid. units: counter -> one of the
-    units above. collected: the counters that its runs have in tables of this kind, where these are more than the
-    columns; None: the columns. lacks_rows: the log is known to have lost rows, so all sums are lower bounds.
+    How a reader makes one, of n rows and the counters "inst_integer" and "ipc":
+
+        device = Names(("Tesla K20c (0)",), codes)
+        rows = TableRows(device, kernel=Names.of(texts), run=..., launches=..., time_s=...)
+        Table(kind, rows, Columns(("inst_integer", "ipc"), values), {"inst_integer": COUNT, "ipc": OTHER})
+
+    counters: float64, (n, n_counters), a column a counter as the log names it; *totals* over the row's launches where
+    the unit is COUNT, else averages; NaN = there, but without a value: overflowed, invalid. Arrays that were filled
+    counter by counter, (n_counters, n), are given as `values.T`. units: counter -> one of the units above. collected:
+    the counters that its runs have in tables of this kind, where these are more than the columns; None: the columns.
+    lacks_rows: the log is known to have lost rows, so all sums are lower bounds.
     """
 
     kind: str
-    rows: pd.DataFrame
-    counters: pd.DataFrame
+    rows: TableRows
+    counters: Columns
     units: Mapping[str, str]
     collected: frozenset[str] | None = None
     lacks_rows: bool = False
 
-    def chosen(self, rows: np.ndarray[Any, Any]) -> Table:
+    def chosen(self, rows: Array) -> Table:
         """The rows where `rows` is true."""
-        return replace(self, rows=self.rows[rows], counters=self.counters[rows])
+        return replace(self, rows=self.rows.chosen(rows), counters=self.counters.chosen(rows))
 
 
 @dataclass(frozen=True)
@@ -53,14 +143,18 @@ class Clock:
 
     @staticmethod
     def mean(device: str | None, clocks: Sequence[Clock]) -> Clock:
-        """One for several, weighted by their times."""
+        """The mean of several clocks, weighted by their times."""
+        core_mhz = _mean([(clock.core_mhz, clock.time_s) for clock in clocks])
+        memory_mhz = _mean([(clock.memory_mhz, clock.time_s) for clock in clocks])
+        return Clock(device, sum(clock.time_s for clock in clocks), core_mhz, memory_mhz)
 
-        def of(told: Sequence[tuple[float | None, float]]) -> float | None:
-            known = [(mhz, time_s) for mhz, time_s in told if mhz is not None]
-            return sum(mhz * time_s for mhz, time_s in known) / sum(time_s for _, time_s in known) if known else None
 
-        core, memory = (of([(getattr(one, name), one.time_s) for one in clocks]) for name in ("core_mhz", "memory_mhz"))
-        return Clock(device, sum(one.time_s for one in clocks), core, memory)
+def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
+    """The mean of MHz over seconds; None where no clock is known."""
+    known = [(mhz, time_s) for mhz, time_s in clocks if mhz is not None]
+    if not known:
+        return None
+    return sum(mhz * time_s for mhz, time_s in known) / sum(time_s for _, time_s in known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,56 +181,39 @@ class Log:
 
 
 @dataclass(frozen=True, eq=False)
+class KernelRows(_Rows):
+    """The rows of `Launches` and `Counts`: a device, a kernel and, where asked for, a part. All columns (n_kernels,).
+
+    device: None where no log tells. time_s: total, NaN = not known. time_marks: `Mark` bits. part: a rank, a stream or
+    an NVTX range; None where no log tells.
+    """
+
+    device: Texts
+    kernel: Texts
+    launches: Ints
+    time_s: Floats
+    time_marks: Ints
+    part: Texts | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Launches:
     """The tables of one or more logs joined: one row for each device and kernel, summed over launches and runs.
 
-    kernels: `device` (None where no log tells), `kernel`, `launches`, `time_s` (total, NaN = not known), `time_marks`
-    (int, `Mark`); where logs tell parts, `part` (text, None = not told), and a row for each. counters: float64, same
-    index, NaN = not known. marks: same shape as counters, int8 `Mark` bits. units: counter -> unit. warnings: sentences
-    about what did not match. lacks_rows: a log was cut or damaged, so that launches of any kernel may be missing; of
-    those that are there, all counters are.
+    counters: float64, (n_kernels, n_counters), NaN = not known. marks: same shape, int8 `Mark` bits. units: counter ->
+    unit. warnings: sentences about what did not match. lacks_rows: a log was cut or damaged, so that launches of any
+    kernel may be missing; of those that are there, all counters are.
     """
 
-    kernels: pd.DataFrame
-    counters: pd.DataFrame
-    marks: pd.DataFrame
+    rows: KernelRows
+    counters: Columns
+    marks: Columns
     units: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     lacks_rows: bool = False
 
-
-def framed(columns: Mapping[str, Any]) -> pd.DataFrame:
-    """As pandas.DataFrame(columns, copy=False), in half the time where there are few rows."""
-    frame = pd.DataFrame(dict(enumerate(columns.values())), copy=False)
-    frame.columns = _headings(tuple(columns))
-    return frame
-
-
-def matrix(labels: Sequence[str], values: np.ndarray[Any, Any]) -> pd.DataFrame:
-    """A table of numbers with a column a label; values: a row a label, not copied."""
-    return pd.DataFrame(values.T, columns=_headings(tuple(labels)), copy=False)
-
-
-def objects(values: Sequence[Any]) -> pd.Index:
-    """A column of Python's own values, for `framed`."""
-    column: pd.Index = pd.Index(values, dtype=object)
-    return column
-
-
-def name_column(names: Sequence[str]) -> pd.Categorical:
-    """A column of names, each held once."""
-    places: dict[str, int] = {}
-    codes = np.array([places.setdefault(name, len(places)) for name in names], dtype=np.int32)
-    return pd.Categorical.from_codes(codes, dtype=categories(tuple(places)), validate=False)
-
-
-@lru_cache(maxsize=64)
-def categories(names: tuple[str, ...]) -> pd.CategoricalDtype:
-    """The same for thousands of short logs of one program; making it takes longer than reading one."""
-    return pd.CategoricalDtype(pd.Index(names, dtype=object))
-
-
-@lru_cache(maxsize=64)
-def _headings(labels: tuple[str, ...]) -> pd.Index:
-    """The same for thousands of short logs; making it takes as long as a table."""
-    return pd.Index(labels) if labels else pd.RangeIndex(0)
+    def chosen(self, rows: Array) -> Launches:
+        """The rows where `rows` is true."""
+        return replace(
+            self, rows=self.rows.chosen(rows), counters=self.counters.chosen(rows), marks=self.marks.chosen(rows)
+        )

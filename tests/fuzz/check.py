@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from frames_support import combine
 
 from eprof import api
+from eprof.base.arrays import Columns
 from eprof.base.errors import EprofError
 from eprof.base.text import printable
-from eprof.logs import combine
 from eprof.logs.reading import read_tuned
 from eprof.profilers.ncu import reader as ncu
 from eprof.profilers.ncu import report_blocks as ncu_report_blocks
@@ -29,14 +29,15 @@ from eprof.profilers.ncu.long import Part
 from eprof.profilers.nsys import summary as nsys
 from eprof.profilers.nvprof import store
 from eprof.profilers.oclgrind import reader as oclgrind
-from eprof.rows.log import Log, Table
+from eprof.rows.log import Log, Names, Table, TableRows
 from eprof.rows.stream import Tuning
 
 SLOW_S = 5.0
 ENDLESS_S = 60.0
 LONGEST = 5000  # characters of a sentence
-NO_ROWS = pd.DataFrame({"device": [], "kernel": []})
-STAND_IN = Table("as far as rows", NO_ROWS, NO_ROWS, {})
+NO_NUMBERS = np.zeros(0)
+NO_ROWS = TableRows(Names.of([]), Names.of([]), run=NO_NUMBERS, launches=NO_NUMBERS, time_s=NO_NUMBERS)
+STAND_IN = Table("as far as rows", NO_ROWS, Columns.of({}, 0), {})
 _IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 _FOLDER = tempfile.TemporaryDirectory(dir=_IN_MEMORY, prefix="eprof-fuzz-")
 refusals: deque[str] = deque(maxlen=1)  # what was said last
@@ -105,7 +106,7 @@ def check(data: bytes, columns: Sequence[str] | None = None) -> None:
 def check_log(log: Log) -> None:
     """What must hold of a log that was read, and of its sums."""
     for table in log.tables:
-        _sound(table.rows["launches"], "a number of launches")
+        _sound(table.rows.launches, "a number of launches")
     joined = combine([log])
     for name, unit in joined.units.items():
         _sound_counts(joined.counters[name], unit)

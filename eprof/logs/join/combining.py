@@ -20,20 +20,20 @@ from itertools import combinations, compress
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from eprof.base import advice
+from eprof.base.arrays import Columns, numbered
 from eprof.base.gpus import normal_label
 from eprof.base.marks import Mark
 from eprof.base.text import cut, few
 from eprof.logs.join import copies, spelling
-from eprof.logs.join.gathering import named, together
+from eprof.logs.join.gathering import together
 from eprof.logs.join.passes import are_opposite, by_collection, passes
 from eprof.logs.join.sums import Rows, Sums, blocks
 from eprof.profilers.ncu.long import TIMES
 from eprof.profilers.nvprof.messages import of_several_programs
 from eprof.rows.header import SUMMARY, TRACE
-from eprof.rows.log import COUNT, Launches, Log, Table, framed, matrix, objects
+from eprof.rows.log import COUNT, KernelRows, Launches, Log, Table
 
 Array = np.ndarray[Any, Any]
 _SLOWED = ("nvprof-sqlite-counted", "ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
@@ -76,18 +76,16 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     time_s, time_marks = _to_launches(best, launches, names, warnings)
     timed = np.where(best.launches > 0, best.launches, _seen(placed, size))
     return Launches(
-        framed(
-            {
-                "device": objects([device for device, _, _ in kernels.rows]),
-                "kernel": objects([kernel for _, kernel, _ in kernels.rows]),
-                "launches": np.where(launches > 0, launches, timed).astype(np.int64),
-                "time_s": time_s,
-                "time_marks": time_marks,
-                **({"part": objects([part for *_, part in kernels.rows])} if kernels.has_parts else {}),
-            }
+        KernelRows(
+            device=np.array([device for device, _, _ in kernels.rows], dtype=object),
+            kernel=np.array([kernel for _, kernel, _ in kernels.rows], dtype=object),
+            launches=np.where(launches > 0, launches, timed).astype(np.int64),
+            time_s=time_s,
+            time_marks=time_marks,
+            part=np.array([part for *_, part in kernels.rows], dtype=object) if kernels.has_parts else None,
         ),
-        matrix(list(units), values),
-        matrix(list(units), marks),
+        Columns(tuple(units), values.T),
+        Columns(tuple(units), marks.T),
         units,
         tuple(warnings),
         lacks_rows=any(table.lacks_rows and len(table.units) > 0 for table, _ in placed),
@@ -117,7 +115,7 @@ def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
     again: set[int] = set()
     for place in sorted(range(len(tables)), key=lambda place: _rank(tables[place].kind)):
         table = tables[place]
-        launches, time_s = int(table.rows["launches"].sum()), float(table.rows["time_s"].sum())
+        launches, time_s = int(table.rows.launches.sum()), float(np.nansum(table.rows.time_s))
         if not table.kind.startswith("nsys") or not time_s > 0:
             continue
         same = next((kind for (many, other_s), kind in kept.items() if _is_same(launches, time_s, many, other_s)), None)
@@ -140,7 +138,7 @@ def _is_same(launches: int, time_s: float, others: int, other_s: float) -> bool:
 
 def _seen(placed: Sequence[tuple[Table, Array]], size: int) -> Array:
     """How many launches of each kernel some table tells of, whatever it knows of them."""
-    told = [np.bincount(row, table.rows["launches"].to_numpy(), size) for table, row in placed]
+    told = [np.bincount(row, table.rows.launches, size) for table, row in placed]
     return np.asarray(np.max(told, axis=0)) if told else np.zeros(size)
 
 
@@ -176,14 +174,14 @@ def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[st
     place = {label: number for number, label in enumerate(units)}
     for table, row in placed:
         rows = Rows(table, row)
-        labels = table.counters.columns.tolist()
+        labels = table.counters.names
         for part, values in blocks(table.counters):
             places = np.array([place[label] for label in labels[part]], dtype=np.intp)
             fits = np.array([table.units[label] == units[label] for label in labels[part]], dtype=bool)
             if not fits.all():  # what has no value has no unit either
                 fits |= np.isnan(values).all(axis=1)
             sums.add(rows, places[fits], values[fits])
-        time_s = table.rows["time_s"].to_numpy()
+        time_s = table.rows.time_s
         if table.kind in times and not np.isnan(time_s).all():
             times[table.kind].add(rows, np.zeros(1, dtype=np.intp), time_s[None])
     return sums, times
@@ -236,29 +234,29 @@ class _Kernels:
 
     def numbers(self, table: Table, alone: str | None) -> Array:
         """The row that each row of `table` belongs to. `alone`: the device of rows that do not tell theirs."""
-        device, kernel = named(table, "device"), named(table, "kernel")
-        devices = [alone, *(self.device(str(name)) for name in device.categories)]
-        kernels = [str(name) for name in kernel.categories]
+        device, kernel, part = table.rows.device, table.rows.kernel, table.rows.part
+        devices = [alone, *(self.device(name) for name in device.names)]
+        kernels = kernel.names
         pair = (device.codes.astype(np.int64) + 1) * len(kernels) + kernel.codes
         parts: list[str | None] = [None]
-        if "part" in table.rows:
+        if part is not None:
             self.has_parts = True
-            part = named(table, "part")
-            parts = [None, *(str(name) for name in part.categories)]
+            parts = [None, *part.names]
             pair = pair * len(parts) + part.codes + 1
-        codes, pairs = pd.factorize(pair)
+        codes, first = numbered(pair)
         width = len(kernels) * len(parts)
         own = [
             (devices[one // width], kernels[one % width // len(parts)], parts[one % len(parts)])
-            for one in pairs.tolist()
+            for one in pair[first].tolist()
         ]
         return np.array([self.rows.setdefault(one, len(self.rows)) for one in own], dtype=np.int64)[codes]
 
 
 def _devices(table: Table) -> list[str]:
     """The devices of a table, as they come."""
-    names = named(table, "device")
-    return [str(names.categories[code]) for code in pd.unique(names.codes).tolist() if code >= 0]
+    devices = table.rows.device
+    first = numbered(devices.codes)[1]
+    return [devices.names[code] for code in devices.codes[first].tolist() if code >= 0]
 
 
 def _name_devices(tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str]) -> None:
@@ -296,10 +294,8 @@ def _as_named(numbered: re.Match[str], labels: Mapping[str, str], capability_of:
 
 def _only_part(table: Table) -> str | None:
     """The part of all rows of a table (a log of one rank), else None."""
-    if "part" not in table.rows:
-        return None
-    names = named(table, "part").categories
-    return str(names[0]) if len(names) == 1 else None
+    part = table.rows.part
+    return part.names[0] if part is not None and len(part.names) == 1 else None
 
 
 def _devices_of_ranks(tables: Sequence[Table], kernels: _Kernels) -> dict[str, list[str]]:
@@ -328,7 +324,7 @@ def _place(
     of_rank = _devices_of_ranks(tables, kernels)
     for table in tables:
         known = of_rank.get(_only_part(table) or "", every)
-        nowhere = named(table, "device").codes < 0
+        nowhere = table.rows.device.codes < 0
         if len(known) > 1 and nowhere.any():
             warnings.append(
                 f"{int(nowhere.sum())} rows of {table.kind} do not tell their device, and there are {len(known)} "
@@ -368,7 +364,7 @@ def _settle_parts(
 
 def _with_values(table: Table) -> set[str]:
     """The counters of which some row has a value."""
-    labels: list[str] = table.counters.columns.tolist()
+    labels = table.counters.names
     found: set[str] = set()
     for part, values in blocks(table.counters):
         found.update(compress(labels[part], ~np.asarray(np.isnan(values).all(axis=1))))

@@ -10,15 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from eprof.logs.join.gathering import named
+from eprof.base.arrays import numbered
 from eprof.logs.join.sums import blocks
 from eprof.profilers.oclgrind.reader import KIND as SIMULATED
 from eprof.rows.log import COUNT, Log, Table
 
 Array = np.ndarray[Any, Any]
-_NAMES = ("device", "kernel", "part")
 _ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _SHIFT = np.uint64(29)
 _EXAMPLES = 3
@@ -38,7 +36,7 @@ def without(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[Table], 
     number = sum(len(runs) for runs in again.values())
     stand, are = ("a table stands", "is") if number == 1 else (f"{number} tables stand", "are")
     left = [
-        table.chosen(~np.isin(table.rows["run"].to_numpy(), again[place])) if place in again else table
+        table.chosen(~np.isin(table.rows.run, again[place])) if place in again else table
         for place, table in enumerate(tables)
     ]
     return [table for table in left if len(table.rows)], [
@@ -77,28 +75,31 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
 
 def _processes(table: Table) -> list[tuple[int, int]]:
     """The runs of a table, and the number of the process of each; -1 where that is not told."""
-    runs, first = np.unique(table.rows["run"].to_numpy(), return_index=True)
-    process = table.rows["process"].to_numpy()[first] if "process" in table.rows else np.full(len(runs), -1)
+    runs, first = np.unique(table.rows.run, return_index=True)
+    process = np.full(len(runs), -1) if table.rows.process is None else table.rows.process[first]
     return list(zip(runs.tolist(), process.tolist(), strict=True))
 
 
 def _prints(table: Table) -> dict[int, int]:
     """A number for each run that is made of all its cells, added up by kernel as a long log is when it is read."""
-    run, runs = pd.factorize(table.rows["run"].to_numpy())
-    launches = table.rows["launches"].to_numpy()
-    key = run.astype(np.int64)
-    columns = {name: named(table, name) for name in _NAMES if name in table.rows}
-    for words in columns.values():
-        key = pd.factorize(key * (len(words.categories) + 1) + words.codes + 1)[0].astype(np.int64)
-    first = np.unique(key, return_index=True)[1]
+    rows = table.rows
+    run, first_of_run = numbered(rows.run)
+    launches = rows.launches
+    columns = {"device": rows.device, "kernel": rows.kernel}
+    if rows.part is not None:
+        columns["part"] = rows.part
+    key, first = run, first_of_run
+    for column in columns.values():
+        key, first = numbered(key * (len(column.names) + 1) + column.codes + 1)
     found = _mixed("launches", np.bincount(key, launches))
     for name, words in columns.items():
-        texts = np.array([*map(hash, words.categories), 0], dtype=np.int64)
+        texts = np.array([*map(hash, words.names), 0], dtype=np.int64)
         found += _stirred(texts[words.codes[first]].view(np.uint64) ^ _number(name))
-    found += _of_counter("time_s", key, table.rows["time_s"].to_numpy(), launches)
+    found += _of_counter("time_s", key, rows.time_s, launches)
     for part, values in blocks(table.counters):
-        for label, cells in zip(table.counters.columns[part], values, strict=True):
+        for label, cells in zip(table.counters.names[part], values, strict=True):
             found += _of_counter(label, key, cells, None if table.units[label] == COUNT else launches)
+    runs = rows.run[first_of_run]
     prints = np.zeros(len(runs), dtype=np.uint64)
     np.add.at(prints, run[first], _stirred(found))
     return dict(zip(runs.tolist(), prints.tolist(), strict=True))

@@ -3,19 +3,17 @@
 What `combining` makes of them stays the same, but for the last digits of times, which are added in another order.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from eprof.rows.log import Log, Table
+from eprof.base.arrays import Array, Columns
+from eprof.rows.log import Log, Names, Table, TableRows
 
-Array = np.ndarray[Any, Any]
 # Rows beyond which a table is no longer short, and copying it would take room for nothing.
 _LONG = 1 << 13
-_NAMES = ("device", "kernel", "part")
 
 
 def gathered(logs: Sequence[Log]) -> list[Log]:
@@ -30,58 +28,56 @@ def together(tables: Sequence[Table]) -> tuple[Table, ...]:
         return (tables[0],)
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for number, table in enumerate(tables):
-        groups.setdefault(_likeness(table, number), []).append(table)
-    return tuple(_joined(alike) if len(alike) > 1 else alike[0] for alike in groups.values())
+        groups.setdefault(_signature(table, number), []).append(table)
+    return tuple(_joined(group) if len(group) > 1 else group[0] for group in groups.values())
 
 
-def _likeness(table: Table, number: int) -> tuple[Any, ...]:
-    """What is the same for tables that may be one; `number` where it may not be with any other."""
-    if len(table.rows) > _LONG:
+def _signature(table: Table, number: int) -> tuple[Any, ...]:
+    """What is the same for tables that may be joined; `number` where a table may not be joined with any other."""
+    rows = table.rows
+    if len(rows) > _LONG:
         return (number,)
-    part: tuple[Any, ...] = ()
-    if "part" in table.rows:
-        names = named(table, "part").categories
-        part = (names[0] if len(names) == 1 else number,)
-    columns = (tuple(table.rows.columns), tuple(table.counters.columns), tuple(table.units.items()))
-    return (table.kind, *columns, table.collected, table.lacks_rows, *part)
-
-
-def named(table: Table, column: str) -> "pd.Categorical":
-    """A column of names: a number a row, and the name of each number; -1 where there is none."""
-    found = table.rows[column].array
-    return found if isinstance(found, pd.Categorical) else pd.Categorical(found)
+    part: str | int | None = None
+    if rows.part is not None:
+        part = rows.part.names[0] if len(rows.part.names) == 1 else number
+    columns = (rows.process is None, table.counters.names, tuple(table.units.items()))
+    return (table.kind, *columns, table.collected, table.lacks_rows, part)
 
 
 def _joined(tables: Sequence[Table]) -> Table:
-    sizes = [len(table.rows) for table in tables]
-    rows = {column: _column(tables, str(column), sizes) for column in tables[0].rows}
-    frame = pd.DataFrame(rows, copy=False)
-    values = np.concatenate([table.counters.to_numpy() for table in tables])
-    counters = pd.DataFrame(values, index=frame.index, columns=tables[0].counters.columns, copy=False)
-    return replace(tables[0], rows=frame, counters=counters)
+    rows = [table.rows for table in tables]
+    processes = [one.process for one in rows if one.process is not None]
+    parts = [one.part for one in rows if one.part is not None]
+    joined = TableRows(
+        device=_names([one.device for one in rows]),
+        kernel=_names([one.kernel for one in rows]),
+        run=_runs([one.run for one in rows]),
+        launches=np.concatenate([one.launches for one in rows]),
+        time_s=np.concatenate([one.time_s for one in rows]),
+        process=np.concatenate(processes) if processes else None,
+        part=_names(parts) if parts else None,
+    )
+    values = np.concatenate([table.counters.values for table in tables])
+    return replace(tables[0], rows=joined, counters=Columns(tables[0].counters.names, values))
 
 
-def _column(tables: Sequence[Table], column: str, sizes: Sequence[int]) -> Any:
-    if column in _NAMES:
-        return _names([named(table, column) for table in tables])
-    values = [table.rows[column].to_numpy() for table in tables]
-    return _runs(values, sizes) if column == "run" else np.concatenate(values)
-
-
-def _names(columns: Iterable["pd.Categorical"]) -> "pd.Categorical":
-    """Names below each other; each name is held once."""
-    codes: dict[Any, int] = {}
-    found = []
-    for one in columns:
-        own = [codes.setdefault(name, len(codes)) for name in one.categories]
+def _names(columns: Sequence[Names]) -> Names:
+    """Columns of names below each other; each name is held once."""
+    places: dict[str, int] = {}
+    codes = []
+    for column in columns:
+        own = [places.setdefault(name, len(places)) for name in column.names]
         # The last is for -1: no name.
-        found.append(np.array([*own, -1], dtype=np.int32)[one.codes])
-    return pd.Categorical.from_codes(np.concatenate(found), categories=pd.Index(list(codes), dtype=object))
+        codes.append(np.array([*own, -1], dtype=np.int32)[column.codes])
+    return Names(tuple(places), np.concatenate(codes))
 
 
-def _runs(values: Sequence[Array], sizes: Sequence[int]) -> Array:
+def _runs(columns: Sequence[Array]) -> Array:
     """Numbers of runs that no two tables share."""
-    spans = [int(one.max() - one.min()) + 1 if len(one) else 0 for one in values]
-    starts = np.cumsum([0, *spans[:-1]]) - [int(one.min()) if len(one) else 0 for one in values]
-    moved: Array = np.concatenate(values) + np.repeat(starts, sizes)
-    return moved
+    moved = [columns[0][:0]]
+    start = 0
+    for runs in columns:
+        if len(runs):
+            moved.append(runs - runs.min() + start)
+            start += int(np.ptp(runs)) + 1
+    return np.concatenate(moved)

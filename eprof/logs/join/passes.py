@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import compress
 
 import numpy as np
-import pandas as pd
 
+from eprof.base.arrays import Array, Columns, numbered
 from eprof.profilers.ncu.long import TIMES
 from eprof.rows.header import EVENTS, METRICS
 from eprof.rows.log import Table
 
-Array = np.ndarray[Any, Any]
 _OPPOSITE = {EVENTS: METRICS, METRICS: EVENTS}
 _UNIONS = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary")  # kinds whose tables have the columns of all their runs
 _Signature = tuple[str, frozenset[str]]
@@ -80,10 +79,10 @@ def by_collection(table: Table) -> Iterable[Table]:
     """
     if table.kind not in _UNIONS or not len(table.rows):
         return [table]
-    known = ~np.isnan(np.column_stack([table.rows["time_s"].to_numpy(), table.counters.to_numpy()]))
+    known = ~np.isnan(np.column_stack([table.rows.time_s, table.counters.values]))
     if known.all():
         return [table]
-    run = pd.factorize(table.rows["run"].to_numpy())[0]
+    run = numbered(table.rows.run)[0]
     order = np.argsort(run, kind="stable")
     of_run = np.logical_or.reduceat(known[order], np.unique(run[order], return_index=True)[1])
     patterns, pattern = np.unique(of_run, axis=0, return_inverse=True)
@@ -92,5 +91,6 @@ def by_collection(table: Table) -> Iterable[Table]:
 
 
 def _with_counters(table: Table, has: Array) -> Table:
-    counters = table.counters.loc[:, has]
-    return replace(table, counters=counters, units={label: table.units[label] for label in counters.columns})
+    labels = tuple(compress(table.counters.names, has))
+    counters = Columns(labels, table.counters.values[:, has])
+    return replace(table, counters=counters, units={label: table.units[label] for label in labels})

@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from eprof.base.errors import UsageError
-from eprof.rows.log import Log, Table
+from eprof.rows.log import Log, Names, Table
 
 # What rows of one kernel can be told apart by.
 RANK, STREAM, NVTX = "rank", "stream", "nvtx"
@@ -57,9 +56,8 @@ def labelled(log: Log, rank: str) -> Log:
 
 
 def _labelled(table: Table, rank: str) -> Table:
-    codes = np.zeros(len(table.rows), dtype=np.int8)
-    part = pd.Categorical.from_codes(codes, categories=pd.Index([rank], dtype=object))
-    return replace(table, rows=table.rows.assign(part=part))
+    part = Names((rank,), np.zeros(len(table.rows), dtype=np.int8))
+    return replace(table, rows=replace(table.rows, part=part))
 
 
 def _below(paths: Sequence[Path]) -> list[str]:

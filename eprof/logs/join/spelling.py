@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from eprof.profilers.nsys.summary import KIND
 from eprof.rows.log import Log, Table
 
@@ -77,15 +79,14 @@ def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]
 
 
 def _kernels(logs: Sequence[Log], kinds: Collection[str]) -> set[str]:
-    return {
-        str(name) for log in logs for one in log.tables if one.kind in kinds for name in one.rows["kernel"].unique()
-    }
+    tables = [table for log in logs for table in log.tables if table.kind in kinds]
+    return {table.rows.kernel.names[code] for table in tables for code in set(table.rows.kernel.codes.tolist())}
 
 
 def _renamed(table: Table, names: dict[str, str], ambiguous: Collection[str]) -> Table:
     if table.kind != KIND:
         return table
-    kernels = table.rows["kernel"].astype(object)
-    kept = ~kernels.isin(list(ambiguous))
-    rows = table.rows.assign(kernel=kernels.map(lambda name: names.get(name, name)).astype("category"))
-    return replace(table, rows=rows[kept], counters=table.counters[kept])
+    kernel = table.rows.kernel
+    dropped = np.array([name in ambiguous for name in kernel.names], dtype=bool)
+    rows = replace(table.rows, kernel=kernel.renamed(names.get(name, name) for name in kernel.names))
+    return replace(table, rows=rows).chosen(~dropped[kernel.codes])

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from eprof.base.arrays import Columns
 from eprof.base.marks import Mark
 from eprof.rows.log import Table
 
@@ -19,12 +19,11 @@ _CELLS = 1 << 20  # that are worked on at once
 _APART = 0.05  # by which two passes may differ: some launches of a program are never quite the same
 
 
-def blocks(counters: pd.DataFrame) -> Iterator[tuple[slice, Array]]:
+def blocks(counters: Columns) -> Iterator[tuple[slice, Array]]:
     """The values of all columns, a row a counter; of many rows, some columns after the other."""
-    rows, columns = counters.shape
-    parts = _parts(columns, rows)
-    for part in parts:
-        yield part, (counters if len(parts) == 1 else counters.iloc[:, part]).to_numpy().T
+    rows, columns = counters.values.shape
+    for part in _parts(columns, rows):
+        yield part, counters.values[:, part].T
 
 
 def _parts(counters: int, cells: int) -> list[slice]:
@@ -41,7 +40,7 @@ class Rows:
         self.span = slice(int(row.min()), int(row.max()) + 1)
         self.size = self.span.stop - self.span.start
         self.row = row - self.span.start
-        self.launches = table.rows["launches"].to_numpy()
+        self.launches = table.rows.launches
 
     def sums(self, cells: Array) -> Array:
         """Cells (a row a counter) added up by row of the result."""

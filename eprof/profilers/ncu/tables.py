@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import pandas as pd
 
+from eprof.base.arrays import Columns
 from eprof.profilers.ncu.long import Part
-from eprof.rows.log import Table, categories, framed, matrix
+from eprof.rows.log import Names, Table, TableRows
 
 ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__")  # what no kernel does
 _PID_DIGITS = 18  # that fit in 64 bits
@@ -29,19 +29,19 @@ def _table(parts: Sequence[Part]) -> Table:
         units = {name: unit for name, unit in units.items() if not name.startswith(ASIDE)}
     runs: dict[tuple[int, str | None], int] = {}
     processes = [(place, one) for place, part in enumerate(parts) for one in part.rows["process"].tolist()]
-    table = {
-        "device": _categories(_words(parts, "device")),
-        "kernel": _categories(_words(parts, "kernel")),
-        "run": np.array([runs.setdefault(one, len(runs)) for one in processes], dtype=np.int64),
-        "process": np.array([_number(one) for _, one in processes], dtype=np.int64),
-        "launches": np.concatenate([part.rows["launches"] for part in parts]),
-        "time_s": np.concatenate([part.rows["time_s"] for part in parts]),
-        **({"part": _categories(_words(parts, "part"))} if any("part" in part.rows for part in parts) else {}),
-    }
+    table = TableRows(
+        device=Names.of(_words(parts, "device")),
+        kernel=Names.of(_words(parts, "kernel")),
+        run=np.array([runs.setdefault(one, len(runs)) for one in processes], dtype=np.int64),
+        launches=np.concatenate([part.rows["launches"] for part in parts]),
+        time_s=np.concatenate([part.rows["time_s"] for part in parts]),
+        process=np.array([_number(one) for _, one in processes], dtype=np.int64),
+        part=Names.of(_words(parts, "part")) if any("part" in part.rows for part in parts) else None,
+    )
     values = np.full((len(units), len(processes)), np.nan)
     for name, row in zip(units, values, strict=True):
         np.concatenate([part.column(name) for part in parts], out=row)
-    return Table(parts[0].kind, framed(table), matrix(list(units), values), units)
+    return Table(parts[0].kind, table, Columns(tuple(units), values.T), units)
 
 
 def _number(process: str | None) -> int:
@@ -51,14 +51,6 @@ def _number(process: str | None) -> int:
 
 def _words(parts: Sequence[Part], name: str) -> list[str | None]:
     return [one for part in parts for one in part.rows.get(name, np.full(part.size, None)).tolist()]
-
-
-def _categories(words: Sequence[str | None]) -> pd.Categorical:
-    """Texts (None = not told) as the numbers of their names."""
-    names = sorted({one for one in words if one is not None})
-    number: dict[str | None, int] = {name: place for place, name in enumerate(names)}
-    codes = np.array([number.get(one, -1) for one in words], dtype=np.int64)
-    return pd.Categorical.from_codes(codes, dtype=categories(tuple(names)), validate=False)
 
 
 def counting(names: Iterable[str]) -> bool:

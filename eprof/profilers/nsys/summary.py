@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 
+from eprof.base.arrays import Columns
 from eprof.profilers.nsys.numbers import Numbers
 from eprof.rows.header import split
-from eprof.rows.log import Table, categories, framed, name_column
+from eprof.rows.log import Names, Table, TableRows
 
 KIND = "nsys-summary"
 OF_LAUNCHES = "nsys-trace"
@@ -231,24 +231,13 @@ def _below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
 
 def table_of(kernels: Sequence[Timed], kind: str) -> Table:
     """A table of times, a row for each of `kernels`, of which there must be some. kind: its source, best of one run."""
-    names = [kernel.name for kernel in kernels]
     parts = [kernel.part for kernel in kernels]
-    columns = {
-        "device": _category([kernel.device for kernel in kernels]),
-        "kernel": name_column(names),
-        "run": np.zeros(len(names), dtype=np.int64),
-        "launches": np.array([kernel.launches for kernel in kernels], dtype=np.int64),
-        "time_s": np.array([kernel.time_s for kernel in kernels], dtype=np.float64),
-    }
-    if any(part is not None for part in parts):
-        columns["part"] = _category(parts)
-    rows = framed(columns)
-    return Table(kind, rows, pd.DataFrame(index=rows.index), {})
-
-
-def _category(words: Sequence[str | None]) -> pd.Categorical:
-    """A column of few different words; None is not told."""
-    known = sorted({word for word in words if word is not None})
-    place = {word: number for number, word in enumerate(known)}
-    codes = np.array([-1 if word is None else place[word] for word in words], dtype=np.int64)
-    return pd.Categorical.from_codes(codes, dtype=categories(tuple(known)), validate=False)
+    rows = TableRows(
+        device=Names.of(kernel.device for kernel in kernels),
+        kernel=Names.of(kernel.name for kernel in kernels),
+        run=np.zeros(len(kernels), dtype=np.int64),
+        launches=np.array([kernel.launches for kernel in kernels], dtype=np.int64),
+        time_s=np.array([kernel.time_s for kernel in kernels], dtype=np.float64),
+        part=Names.of(parts) if any(part is not None for part in parts) else None,
+    )
+    return Table(kind, rows, Columns.of({}, len(kernels)), {})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
+from eprof.base.arrays import numbered
 from eprof.profilers.ncu.csv import Section, coded, together
 from eprof.profilers.ncu.numbers import ENGLISH, values
 from eprof.profilers.nsys.summary import Nsys, Shape, shape_of
@@ -38,7 +38,9 @@ def add(nsys: Nsys, section: Section, tables: Sequence[pa.Table]) -> int:
     stray = ~(seconds >= 0) | np.array([not name.strip() for name in names], dtype=bool)[codes]
     kernels = ~copies & ~stray
     nsys.others += int(copies.sum())
-    place, pairs = pd.factorize(codes[kernels].astype(np.int64) * max(1, len(devices)) + device[kernels])
+    pair = codes[kernels].astype(np.int64) * max(1, len(devices)) + device[kernels]
+    place, first = numbered(pair)
+    pairs = pair[first]
     sums, launches = np.bincount(place, seconds[kernels], len(pairs)), np.bincount(place, minlength=len(pairs))
     for pair, time, many in zip(pairs.tolist(), sums.tolist(), launches.tolist(), strict=True):
         name, own = divmod(pair, max(1, len(devices)))

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 
+from eprof.base.arrays import Columns
 from eprof.profilers.nvprof.folding import fold
+from eprof.rows import log
 from eprof.rows.cells import MISFIT, REASONS, UNITS, Rates
 from eprof.rows.columns import Coded
-from eprof.rows.log import Table, categories, framed, matrix
+from eprof.rows.log import Table, TableRows
 from eprof.rows.pieces import Array, Piece
 from eprof.rows.threads import Later
 
@@ -43,13 +44,13 @@ class Names:
             places = [self.code(name) for name in column.words]
         return np.array(places, dtype=np.int32).take(column.codes) if places else np.empty(0, np.int32)
 
-    def category(self, codes: Array) -> pd.Categorical:
-        """The names for `codes`; -1 becomes NaN."""
+    def column(self, codes: Array) -> log.Names:
+        """The names for `codes`; -1 is not known."""
         names = list(self._codes)
         used = np.flatnonzero(np.bincount(codes + 1, minlength=len(names) + 1)[1:])
         place = np.full(len(names) + 1, -1, dtype=np.int32)
         place[used] = np.arange(len(used))
-        return pd.Categorical.from_codes(place[codes], dtype=categories(tuple(names[i] for i in used)), validate=False)
+        return log.Names(tuple(names[i] for i in used), place[codes])
 
 
 @dataclass
@@ -157,16 +158,14 @@ class Store:
 
     def _table(self, kind: str, pieces: list[Piece], collected: frozenset[str]) -> Table:
         sizes = [len(piece.kernel) for piece in pieces]
-        rows = framed(
-            {
-                "device": self.devices.category(np.concatenate([piece.device for piece in pieces])),
-                "kernel": self.kernels.category(np.concatenate([piece.kernel for piece in pieces])),
-                "run": np.repeat([piece.run for piece in pieces], sizes),
-                "process": np.repeat([self.processes.get(piece.run, -1) for piece in pieces], sizes),
-                "launches": np.concatenate([piece.launches for piece in pieces]),
-                "time_s": np.concatenate([_times(piece) for piece in pieces]),
-                **self._parts(pieces),
-            }
+        rows = TableRows(
+            device=self.devices.column(np.concatenate([piece.device for piece in pieces])),
+            kernel=self.kernels.column(np.concatenate([piece.kernel for piece in pieces])),
+            run=np.repeat([piece.run for piece in pieces], sizes),
+            launches=np.concatenate([piece.launches for piece in pieces]),
+            time_s=np.concatenate([_times(piece) for piece in pieces]),
+            process=np.repeat([self.processes.get(piece.run, -1) for piece in pieces], sizes),
+            part=self._parts(pieces),
         )
         labels = dict.fromkeys(label for piece in pieces for label in piece.counters)
         units = {label: self._unit(label, pieces) for label in labels}
@@ -174,12 +173,12 @@ class Store:
         for row, (label, unit) in zip(values, units.items(), strict=True):
             self._fill(row, label, UNITS.index(unit), pieces)
         more = None if len(collected) == len(units) else collected
-        return Table(kind, rows, matrix(tuple(units), values), units, more)
+        return Table(kind, rows, Columns(tuple(units), values.T), units, more)
 
-    def _parts(self, pieces: list[Piece]) -> dict[str, pd.Categorical]:
+    def _parts(self, pieces: list[Piece]) -> log.Names | None:
         if all(piece.part is None for piece in pieces):
-            return {}
-        return {"part": self.parts.category(np.concatenate([_part(piece) for piece in pieces]))}
+            return None
+        return self.parts.column(np.concatenate([_part(piece) for piece in pieces]))
 
     def _unit(self, label: str, pieces: list[Piece]) -> str:
         """The unit that most values of a counter have."""

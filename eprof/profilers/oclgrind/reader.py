@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
+from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.profilers.oclgrind.mangled import Called, called
-from eprof.rows.log import COUNT, Launches, Log, Table, framed, matrix, name_column
+from eprof.rows.log import COUNT, Launches, Log, Names, Table, TableRows
 
 KIND = "oclgrind-inst-counts"
 DEVICE = "Oclgrind Simulator"
@@ -226,16 +226,15 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
         listed = keep if isinstance(keep, (set, frozenset)) else frozenset(names)
         names = sorted(name for name in {*listed, *names, "call other"} if _OWN.fullmatch(name) and name in keep)
     values = np.array([[float(one.get(name, 0)) for one in columns] for name in names], dtype=np.float64)
-    rows = framed(
-        {
-            "device": name_column([DEVICE] * len(columns)),
-            "kernel": name_column(list(kernels)),
-            "run": np.zeros(len(columns), dtype=np.int64),
-            "launches": np.array([kernel.launches for kernel in kernels.values()], dtype=np.int64),
-            "time_s": np.full(len(columns), np.nan),
-        }
+    rows = TableRows(
+        device=Names.of([DEVICE] * len(columns)),
+        kernel=Names.of(kernels),
+        run=np.zeros(len(columns), dtype=np.int64),
+        launches=np.array([kernel.launches for kernel in kernels.values()], dtype=np.int64),
+        time_s=np.full(len(columns), np.nan),
     )
-    return Table(KIND, rows, matrix(names, values.reshape(len(names), -1)), dict.fromkeys(names, COUNT)), notes
+    counters = Columns(tuple(names), values.reshape(len(names), -1).T)
+    return Table(KIND, rows, counters, dict.fromkeys(names, COUNT)), notes
 
 
 def _plain_call(name: str) -> bool:
@@ -290,11 +289,10 @@ def _line_notes(walk: _Walk) -> Iterator[str]:
         )
 
 
-def lower_bounds(launches: Launches) -> pd.DataFrame:
+def lower_bounds(launches: Launches) -> Columns:
     """The marks of simulated launches: what a kernel with vectors computes is counted once a vector, so MISSING."""
-    known = [name for name in _VECTORS if name in launches.counters]
-    vectors = (launches.counters[known] > 0).any(axis=1).to_numpy()
-    arithmetic = np.array([not str(name).startswith(_WHOLE) for name in launches.counters.columns], dtype=bool)
-    lost = np.outer(vectors, arithmetic) & (launches.counters > 0).to_numpy()
-    marks: pd.DataFrame = launches.marks | np.where(lost, int(Mark.MISSING), 0).astype(np.int8)
-    return marks
+    counters, marks = launches.counters, launches.marks
+    vectors = (counters.only(_VECTORS) > 0).any(axis=1)
+    arithmetic = np.array([not name.startswith(_WHOLE) for name in counters.names], dtype=bool)
+    lost = np.outer(vectors, arithmetic) & (counters.values > 0)
+    return Columns(marks.names, marks.values | np.where(lost, int(Mark.MISSING), 0).astype(np.int8))
