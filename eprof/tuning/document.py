@@ -1,89 +1,83 @@
-"""The document `eprof.tune/1`: which setting is best, as plain data, from which every report is made (docs/tune.md)."""
+"""From grids to the document `eprof.tune/1`, from which every report is made (docs/tune.md)."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from eprof import __version__
+from eprof.base.arrays import Floats
 from eprof.base.marks import names
 from eprof.base.text import few
+from eprof.energy.time_model import TimeModel
 from eprof.tuning.build import Tuning
 from eprof.tuning.choice import Choice, choose, lost
-from eprof.tuning.grid import Floats, Grid, Point, together
+from eprof.tuning.grid import Grid, Point, front, together
 from eprof.tuning.objective import Objective
+from eprof.tuning.schema import (
+    SCHEMA,
+    At,
+    FrontPoint,
+    Joules,
+    Kernel,
+    LostBy,
+    Mispredictions,
+    Setting,
+    Time,
+    TimeError,
+    TimeModelUsed,
+    Tune,
+)
+from eprof.tuning.time_fit import TimeCheck
+from eprof.validation.scores import known
 
-SCHEMA = "eprof.tune/1"
 
-
-def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> dict[str, Any]:
-    """The whole document. Numbers are Python floats; what is not known is None."""
+def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> Tune:
+    """The whole document."""
     program = together(tuning.grids, tuning.whole)
-    picks = [choose(grid, objective) for grid in tuning.grids]
     whole = choose(program, objective)
-    found: dict[str, Any] = {
-        "schema": SCHEMA,
-        "eprof": __version__,
-        "created_utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "command_line": list(command_line),
-        "title": tuning.title,
-        "program": tuning.whole,
-        "model": dict(tuning.model),
-        "objective": objective.name,
-        "objective_words": objective.words,
-        "max_slowdown_percent": None if objective.max_slowdown is None else 100 * objective.max_slowdown,
-        "power_limit_w": objective.power_limit_w,
-        "time": _time(tuning),
-        **_picked(program, whole, tuning.points),
-        "each_its_own": _each_its_own(tuning.grids, picks),
-        "settings": _settings(program, objective, tuning.points),
-        "mispredictions": None,
-        "energy_lost_percent": None,
-        "marks": names(int(program.marks)),
-        "notes": [*tuning.notes, *_unpicked(whole, picks, tuning.grids, objective)],
-        "kernels": [_kernel(grid, pick, tuning.points) for grid, pick in zip(tuning.grids, picks, strict=True)],
-    }
-    model = lost([(one.wrong, one.lost_percent) for one in picks])
-    oracle = lost([(one.oracle_wrong, one.oracle_lost_percent) for one in picks])
-    if model is not None and oracle is not None:
-        broken = sum(bool(one.broken) for one in picks)
-        found["mispredictions"] = {
-            "cases": model.cases,
-            "model": model.wrong,
-            "oracle": oracle.wrong,
-            "model_breaks_a_limit": broken,
-        }
-        found["energy_lost_percent"] = {"model": model.data(), "oracle": oracle.data()}
-    return found
+    choices = [choose(grid, objective) for grid in tuning.grids]
+    slowdown = objective.max_slowdown
+    return Tune(
+        schema=SCHEMA,
+        eprof=__version__,
+        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        command_line=list(command_line),
+        title=tuning.title,
+        program=tuning.whole,
+        model=tuning.model,
+        objective=objective.name,
+        objective_words=objective.words,
+        max_slowdown_percent=None if slowdown is None else 100 * slowdown,
+        power_limit_w=objective.power_limit_w,
+        time=Time(tuning.time_from, _time_model(tuning.time_model), _time_error(tuning.time_check)),
+        **_picks(program, whole, tuning.points),
+        each_its_own=_each_its_own(tuning.grids, choices),
+        settings=_settings(program, objective, tuning.points),
+        front=_front(program, tuning.points),
+        mispredictions=_mispredictions(choices),
+        energy_lost_percent=_lost(choices),
+        marks=tuple(names(int(program.marks))),
+        notes=[*tuning.notes, *_unpicked(whole, choices, tuning.grids, objective)],
+        kernels=[_kernel(grid, choice, tuning.points) for grid, choice in zip(tuning.grids, choices, strict=True)],
+    )
 
 
-def _time(tuning: Tuning) -> dict[str, Any]:
-    """Where times are from; the model of time with its error on benchmarks that it was not fitted to."""
-    model, checked = tuning.time_model, tuning.time_check
-    return {
-        "from": tuning.time_from,
-        "model": None
-        if model is None
-        else {
-            "byte_per_cycle": model.byte_per_cycle,
-            "exponent": model.exponent,
-            "share_of_peak": model.share,
-            "words": model.words,
-        },
-        "error": None
-        if checked is None
-        else {
-            "n": int(np.isfinite(checked.signed_percent).sum()),
-            "mean_percent": checked.mean_percent,
-            "max_percent": checked.max_percent,
-            "protocol": "leave_one_benchmark_out",
-        },
-    }
+def _time_model(model: TimeModel | None) -> TimeModelUsed | None:
+    if model is None:
+        return None
+    return TimeModelUsed(model.byte_per_cycle, model.exponent, model.share, model.words)
 
 
-def _picked(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, Any]:
+def _time_error(checked: TimeCheck | None) -> TimeError | None:
+    if checked is None:
+        return None
+    rows = int(np.isfinite(checked.signed_percent).sum())
+    return TimeError(rows, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
+
+
+def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> Mapping[str, At | None]:
     return {
         "best": _at(grid, choice.best, points),
         "fastest": _at(grid, choice.fastest, points),
@@ -92,81 +86,102 @@ def _picked(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, An
     }
 
 
-def _at(grid: Grid, place: int | None, points: Sequence[Point]) -> dict[str, Any] | None:
+def _at(grid: Grid, place: int | None, points: Sequence[Point]) -> At | None:
+    return None if place is None else At(**_fields(grid, place, points))
+
+
+def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
     """A grid at one setting."""
-    if place is None:
-        return None
     energy, time = grid.energy_j[place], grid.time_s[place]
     point = points[place]
     return {
         "core_mhz": point.core_mhz,
         "memory_mhz": point.memory_mhz,
-        "energy_j": _number(energy),
-        "time_s": _number(time),
-        "power_w": _number(energy / time) if time else None,
-        "measured_j": _number(grid.measured_j[place]),
-        "measured_s": _number(grid.measured_s[place]),
-        "marks": names(int(point.marks | grid.marks)),
+        "energy_j": known(energy),
+        "time_s": known(time),
+        "power_w": known(energy / time) if time else None,
+        "measured_j": known(grid.measured_j[place]),
+        "measured_s": known(grid.measured_s[place]),
+        "marks": tuple(names(int(point.marks | grid.marks))),
         "why": point.why or None,
     }
 
 
-def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list[dict[str, Any]]:
-    value = objective.value(grid.energy_j, grid.time_s)
+def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list[Setting]:
+    values = objective.value(grid.energy_j, grid.time_s)
     allowed = objective.allowed(grid.energy_j, grid.time_s)
     return [
-        {**(_at(grid, place, points) or {}), "value": _number(value[place]), "allowed": bool(allowed[place])}
+        Setting(**_fields(grid, place, points), value=known(values[place]), allowed=bool(allowed[place]))
         for place in range(len(points))
     ]
 
 
-def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, Any]:
-    return {
-        "name": grid.name,
-        "kernel": grid.kernel,
-        "launches": grid.launches,
-        **_picked(grid, choice, points),
-        "wrong": choice.wrong,
-        "lost_percent": choice.lost_percent,
-        "oracle_wrong": choice.oracle_wrong,
-        "oracle_lost_percent": choice.oracle_lost_percent,
-        "breaks_a_limit": choice.broken,
-        "energy_j": _listed(grid.energy_j),
-        "time_s": _listed(grid.time_s),
-        "measured_j": _listed(grid.measured_j),
-        "measured_s": _listed(grid.measured_s),
-        "marks": names(int(grid.marks)),
-    }
+def _front(grid: Grid, points: Sequence[Point]) -> list[FrontPoint]:
+    places = front(grid)
+    return [
+        FrontPoint(
+            points[place].core_mhz, points[place].memory_mhz, float(grid.energy_j[place]), float(grid.time_s[place])
+        )
+        for place in places
+    ]
 
 
-def _each_its_own(grids: Sequence[Grid], picks: Sequence[Choice]) -> dict[str, Any] | None:
-    """The program if each kernel ran at its own best setting and changing clocks cost nothing; None if one has none."""
-    if any(one.best is None for one in picks):
+def _mispredictions(choices: Sequence[Choice]) -> Mispredictions | None:
+    losses = _lost(choices)
+    if losses is None:
         return None
-    energy = sum(float(grid.energy_j[pick.best or 0]) for grid, pick in zip(grids, picks, strict=True))
-    time = sum(float(grid.time_s[pick.best or 0]) for grid, pick in zip(grids, picks, strict=True))
-    return {"energy_j": _number(energy), "time_s": _number(time)}
+    broken = sum(bool(choice.broken) for choice in choices)
+    return Mispredictions(losses.model.cases, losses.model.wrong, losses.oracle.wrong, broken)
 
 
-def _unpicked(whole: Choice, picks: Sequence[Choice], grids: Sequence[Grid], objective: Objective) -> list[str]:
-    notes = []
-    lost_ones = [grid.name for grid, pick in zip(grids, picks, strict=True) if pick.best is None]
-    if lost_ones:
-        notes.append(f"No setting can be picked for {few(lost_ones, 1)}: none is known that gives {objective.words}.")
-    if whole.best is None and not lost_ones:
-        known = ~np.isnan(np.array([grid.energy_j for grid in grids])).any(axis=0)
-        why = f"none gives {objective.words}" if known.any() else "at none is the energy of all of them known"
-        notes.append(f"No setting can be picked for all kernels together: {why}.")
-    broken = sum(bool(one.broken) for one in picks)
+def _lost(choices: Sequence[Choice]) -> LostBy | None:
+    model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
+    oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
+    return None if model is None or oracle is None else LostBy(model, oracle)
+
+
+def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> Kernel:
+    return Kernel(
+        name=grid.name,
+        kernel=grid.kernel,
+        launches=grid.launches,
+        **_picks(grid, choice, points),
+        wrong=choice.wrong,
+        lost_percent=choice.lost_percent,
+        oracle_wrong=choice.oracle_wrong,
+        oracle_lost_percent=choice.oracle_lost_percent,
+        breaks_a_limit=choice.broken,
+        energy_j=_listed(grid.energy_j),
+        time_s=_listed(grid.time_s),
+        measured_j=_listed(grid.measured_j),
+        measured_s=_listed(grid.measured_s),
+        marks=tuple(names(int(grid.marks))),
+    )
+
+
+def _each_its_own(grids: Sequence[Grid], choices: Sequence[Choice]) -> Joules | None:
+    """The program if each kernel ran at its own best setting and changing clocks cost nothing; None if one has none."""
+    energy_j = time_s = 0.0
+    for grid, choice in zip(grids, choices, strict=True):
+        if choice.best is None:
+            return None
+        energy_j += float(grid.energy_j[choice.best])
+        time_s += float(grid.time_s[choice.best])
+    return Joules(known(energy_j), known(time_s))
+
+
+def _unpicked(whole: Choice, choices: Sequence[Choice], grids: Sequence[Grid], objective: Objective) -> Iterator[str]:
+    unpicked = [grid.name for grid, choice in zip(grids, choices, strict=True) if choice.best is None]
+    if unpicked:
+        yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}."
+    elif whole.best is None:
+        is_known = ~np.isnan(np.array([grid.energy_j for grid in grids])).any(axis=0)
+        why = f"none gives {objective.words}" if is_known.any() else "at none is the energy of all of them known"
+        yield f"No setting can be picked for all kernels together: {why}."
+    broken = sum(bool(choice.broken) for choice in choices)
     if broken:
-        notes.append(f"For {broken} kernels the pick breaks the limit, as measured.")
-    return notes
+        yield f"For {broken} kernels the pick breaks the limit, as measured."
 
 
 def _listed(values: Floats) -> list[float | None]:
-    return [_number(one) for one in values]
-
-
-def _number(value: Any) -> float | None:
-    number = float(value)
-    return number if math.isfinite(number) else None
+    return [known(value) for value in values]

@@ -2,35 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
+from eprof.base.arrays import Floats
 from eprof.base.marks import NONE, Mark
+from eprof.validation.schema import Clocks
 
-Floats = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Point:
+class Point(Clocks, frozen=True):
     """A setting: its clocks in MHz, how far the table knows it, and a sentence where it does not."""
 
-    core_mhz: float
-    memory_mhz: float
     marks: Mark = NONE
     why: str = ""
-
-    @property
-    def label(self) -> str:
-        """As users write it: "852/924"."""
-        return f"{self.core_mhz:g}/{self.memory_mhz:g}"
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
     """One kernel, or a program, at every setting: (n_settings,) each, NaN = not known.
 
-    energy_j, time_s: what the choice is made from; predicted by a table or a fit, time measured where `timed`.
+    energy_j, time_s: what the choice is made from; energy predicted by a table or a fit, time measured or modelled.
     measured_j, measured_s: what a meter and a clock saw at that setting. now: the place of the setting in force.
     """
 
@@ -52,20 +44,23 @@ class Grid:
 
 def together(grids: Sequence[Grid], name: str) -> Grid:
     """The program: energies and times of its kernels added up at each setting; NaN where one is not known."""
-
-    def added(what: str) -> Floats:
-        return np.asarray(np.sum([getattr(one, what) for one in grids], axis=0))
-
-    marks = NONE
-    for one in grids:
-        marks |= one.marks
     return Grid(
         name,
         name,
-        added("energy_j"),
-        added("time_s"),
-        added("measured_j"),
-        added("measured_s"),
-        marks,
+        energy_j=np.sum([grid.energy_j for grid in grids], axis=0),
+        time_s=np.sum([grid.time_s for grid in grids], axis=0),
+        measured_j=np.sum([grid.measured_j for grid in grids], axis=0),
+        measured_s=np.sum([grid.measured_s for grid in grids], axis=0),
+        marks=reduce(Mark.__or__, [grid.marks for grid in grids], NONE),
         now=grids[0].now,
     )
+
+
+def front(grid: Grid) -> list[int]:
+    """The places of settings that no other beats in both time and energy, fastest first."""
+    known = np.flatnonzero(np.isfinite(grid.energy_j) & (grid.time_s > 0))
+    places: list[int] = []
+    for place in sorted(known, key=lambda place: (grid.time_s[place], grid.energy_j[place])):
+        if not places or grid.energy_j[place] < grid.energy_j[places[-1]]:
+            places.append(int(place))
+    return places

@@ -1,9 +1,11 @@
 """From what users have to what settings are chosen from: kinds of input, predictions, the setting in force."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from eprof import costs
+from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.costs import CostTable
 from eprof.energy.clocks import setting_of
@@ -11,11 +13,12 @@ from eprof.fitting.defaults import form_without_prior
 from eprof.measurements import Measurements, mapping
 from eprof.measurements.files import table as table_in
 from eprof.profile.profile import Energy
+from eprof.tuning.schema import PowerModel
 from eprof.validation import protocols, run
 from eprof.validation.models import FormModel
 from eprof.validation.priced import price
 from eprof.validation.run import Model
-from eprof.validation.scores import Floats, score
+from eprof.validation.scores import score
 from eprof.validation.study import Report
 
 _HEAD_ROWS = 50
@@ -34,7 +37,7 @@ def is_measurements(path: Path) -> bool:
     try:
         mapping.choose(table_in(path, _HEAD_ROWS), str(path))
     except (EprofError, ValueError):
-        # A log of a profiler is no table from its first line on; whatever is wrong with it, its reader says it better.
+        # A profiler's log is no table from its first line on; its reader says better what is wrong with it.
         return False
     return True
 
@@ -45,7 +48,7 @@ def predicted(
     processes: int | None = None,
     report: Report | None = None,
     asked: Measurements | None = None,
-) -> tuple[Floats, Mapping[str, object], list[str]]:
+) -> tuple[Floats, PowerModel, list[str]]:
     """Power of every row, (n,), W, with what predicted it and notes.
 
     By `table` as it is; without one by a fit that has not seen the kernel, or, where kernels have unknowns of their
@@ -54,64 +57,72 @@ def predicted(
     """
     if table is not None:
         priced = price(table, asked or measured)
-        return priced.power_w, _about(table, measured, priced.power_w), list(priced.notes)
-    if len(measured.settings) < 2:
-        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
-    protocol = protocols.LEAVE_ONE_SETTING_OUT if measured.own else protocols.LEAVE_ONE_BENCHMARK_OUT
-    if not measured.own and measured.rows["benchmark"].nunique() < 2:
-        raise EprofError("One kernel only: nothing else to fit a cost table to; name one with --costs.")
-    model: Model = FormModel(form_without_prior(measured))
+        error = score(measured.power_w, priced.power_w).mean_percent
+        return priced.power_w, replace(power_model(table), power_error_percent=error), list(priced.notes)
+
+    protocol = _protocol(measured)
     folds = protocols.folds(protocol, measured.rows)
 
-    def told(done: int, of: int) -> None:
+    def progress(done: int, of: int) -> None:
         if report is not None:
             report("fitting without the kernel", done, of)
 
-    watts = run.cross_validate(model, measured, folds, processes=processes, progress=told, asked=asked)
-    errors = score(measured.power_w, watts)
-    about = {"kind": "refit", "protocol": protocol, "power_error_percent": errors.mean_percent}
-    return watts, about, []
+    model: Model = FormModel(form_without_prior(measured))
+    watts = run.cross_validate(model, measured, folds, processes=processes, progress=progress, asked=asked)
+    error = score(measured.power_w, watts).mean_percent
+    return watts, PowerModel(kind="refit", protocol=protocol, power_error_percent=error), []
 
 
-def _about(table: CostTable, measured: Measurements, watts: Floats) -> Mapping[str, object]:
-    return {
-        "kind": "table",
-        "name": table.name,
-        "device": table.device,
-        "source": table.source,
-        "power_error_percent": score(measured.power_w, watts).mean_percent,
-    }
+def _protocol(measured: Measurements) -> str:
+    """By which fits have not seen what they predict."""
+    if len(measured.settings) < 2:
+        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
+    if measured.own:
+        return protocols.LEAVE_ONE_SETTING_OUT
+    if measured.rows["benchmark"].nunique() < 2:
+        raise EprofError("One kernel only: nothing else to fit a cost table to; name one with --costs.")
+    return protocols.LEAVE_ONE_BENCHMARK_OUT
+
+
+def power_model(table: CostTable) -> PowerModel:
+    """A cost table as what predicts the power."""
+    return PowerModel(kind="table", name=table.name, device=table.device, source=table.source)
 
 
 def table_of(energy: Energy, named: str | None) -> CostTable:
     """The cost table that a profile was priced with."""
     assert energy.costs is not None
-    name = named or (energy.profile.priced_as.pricing("costs") if energy.profile.priced_as is not None else None)
-    return costs.load(str(name or energy.costs.name))
+    return costs.load(str(named or _priced_as(energy, "costs") or energy.costs.name))
 
 
 def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> tuple[str, str]:
     """The setting at which a profile was taken, and a sentence on how it is known.
 
-    In this order: `given`; what the run was told; what its meter or ncu saw; the table's default, an assumption.
+    In this order: `given`; what its run directory says; what its meter or ncu saw; the table's default, an assumption.
     Raises CostError: a table with one setting only.
     """
     if table.default.core_mhz is None:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
     if given is not None:
         return _checked(given), ""
-    told = energy.profile.priced_as.pricing("setting") if energy.profile.priced_as is not None else None
-    if told:
-        return _checked(str(told)), f"The profile was taken at {told} MHz, as its run directory says."
+    recorded = _priced_as(energy, "setting")
+    if recorded:
+        return _checked(recorded), f"The profile was taken at {recorded} MHz, as its run directory says."
     seen = energy.profile.clocks
-    label = None if seen is None else setting_of(table, seen)
-    if seen is not None and label is not None:
+    if seen is not None and (label := setting_of(table, seen)) is not None:
         return label, f"The profile was taken at {label} MHz, as {seen.seen_by} saw."
     label = table.default.label
     return (
         label,
         f"The profile is taken to be from {label} MHz, the table's default; say so with --setting if it is not.",
     )
+
+
+def _priced_as(energy: Energy, option: str) -> str | None:
+    """What a run directory says of how its profile is to be priced."""
+    run_directory = energy.profile.priced_as
+    value = run_directory.pricing(option) if run_directory is not None else None
+    return None if value is None else str(value)
 
 
 def _checked(label: str) -> str:

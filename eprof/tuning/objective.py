@@ -4,11 +4,14 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
-from eprof.tuning.grid import Floats
 
-_NAMES = {"energy": 0.0, "edp": 1.0, "ed2p": 2.0, "ed3p": 3.0}
+_EXPONENTS = {"energy": 0.0, "edp": 1.0}
+# Times and limits come from different sums: so much is rounding.
+_ROUNDING = 1 + 1e-12
 
 
 @dataclass(frozen=True)
@@ -26,77 +29,80 @@ class Objective:
 
     def value(self, energy_j: Floats, time_s: Floats) -> Floats:
         """What is minimised, (n_settings,); NaN where energy or time is not known."""
-        energy, time = np.asarray(energy_j, dtype=float), np.asarray(time_s, dtype=float)
-        if self.for_time:
-            return np.where(np.isnan(energy), np.nan, time)
-        return energy * time**self.exponent if self.exponent else np.where(np.isnan(time), np.nan, energy)
+        value = time_s if self.for_time else energy_j * time_s**self.exponent
+        return np.where(np.isnan(energy_j) | np.isnan(time_s), np.nan, value)
 
-    def allowed(self, energy_j: Floats, time_s: Floats) -> np.ndarray:
+    def allowed(self, energy_j: Floats, time_s: Floats) -> NDArray[np.bool_]:
         """Which settings keep the limits, (n_settings,)."""
-        energy, time = np.asarray(energy_j, dtype=float), np.asarray(time_s, dtype=float)
-        found = ~np.isnan(self.value(energy, time))
-        if self.max_slowdown is not None and found.any():
-            found &= time <= np.nanmin(time) * (1 + self.max_slowdown) * (1 + 1e-12)
+        allowed = ~np.isnan(self.value(energy_j, time_s))
+        if self.max_slowdown is not None and allowed.any():
+            allowed &= time_s <= np.nanmin(time_s) * (1 + self.max_slowdown) * _ROUNDING
         if self.power_limit_w is not None:
             with np.errstate(invalid="ignore", divide="ignore"):
-                found &= energy / time <= self.power_limit_w
-        return found
+                allowed &= energy_j / time_s <= self.power_limit_w
+        return allowed
 
     def pick(self, energy_j: Floats, time_s: Floats) -> int | None:
         """The place of the best setting; of equals the one that takes less time, then less energy. None: none may be.
 
         E, D: (n_settings,), J and s.
         """
-        allowed = self.allowed(energy_j, time_s)
-        if not allowed.any():
+        places = np.flatnonzero(self.allowed(energy_j, time_s))
+        if not places.size:
             return None
-        places = np.flatnonzero(allowed)
-        value = self.value(energy_j, time_s)[places]
-        order = np.lexsort((np.asarray(energy_j)[places], np.asarray(time_s)[places], value))
+        value = self.value(energy_j, time_s)
+        order = np.lexsort((energy_j[places], time_s[places], value[places]))
         return int(places[order[0]])
 
     @property
     def words(self) -> str:
         """What is minimised, in words."""
-        what = "time" if self.for_time else _formula(self.exponent)
         limits = []
         if self.max_slowdown is not None:
             limits.append(f"at most {100 * self.max_slowdown:g} % more time than the fastest setting")
         if self.power_limit_w is not None:
             limits.append(f"at most {self.power_limit_w:g} W")
-        return f"least {what}" + (f", with {' and '.join(limits)}" if limits else "")
+        within = f", with {' and '.join(limits)}" if limits else ""
+        return f"least {self._formula}{within}"
 
-
-def _formula(exponent: float) -> str:
-    if exponent == 0:
-        return "energy"
-    return "energy x time" + ("" if exponent == 1 else f"^{exponent:g}")
+    @property
+    def _formula(self) -> str:
+        if self.for_time:
+            return "time"
+        if self.exponent == 0:
+            return "energy"
+        power = "" if self.exponent == 1 else f"^{self.exponent:g}"
+        return f"energy x time{power}"
 
 
 def parse(name: str, max_slowdown: str | None = None, power_limit_w: float | None = None) -> Objective:
-    """An objective by its name: `energy`, `edp`, `ed2p`, `ed3p`, `ednp` with a number for n ("ed0.5p"), `time`.
+    """An objective by its name: `energy`, `edp`, `ed2p`, `ednp` with any number for n ("ed0.5p"), `time`.
 
     max_slowdown: "5%" or "5". Raises UsageError.
     """
-    slowdown = None if max_slowdown is None else _share(max_slowdown)
+    slowdown = None if max_slowdown is None else percentage(max_slowdown, "--max-slowdown") / 100
     if power_limit_w is not None and not 0 < power_limit_w < float("inf"):
         raise UsageError(f"--power-limit {power_limit_w:g}: must be a power in W above 0.")
     if name == "time":
         return Objective(name, for_time=True, max_slowdown=slowdown, power_limit_w=power_limit_w)
-    exponent = _NAMES.get(name)
-    if exponent is None:
-        written = re.fullmatch(r"ed(\d+(?:\.\d+)?)p", name)
-        if written is None:
-            raise UsageError(f"--objective {name}: is none of energy, edp, ed2p, ed3p, time (ed0.5p and so on too).")
-        exponent = float(written[1])
-    return Objective(name, exponent, False, slowdown, power_limit_w)
+    return Objective(name, _exponent(name), max_slowdown=slowdown, power_limit_w=power_limit_w)
 
 
-def _share(text: str) -> float:
+def _exponent(name: str) -> float:
+    if name in _EXPONENTS:
+        return _EXPONENTS[name]
+    written = re.fullmatch(r"ed(\d+(?:\.\d+)?)p", name)
+    if written is None:
+        raise UsageError(f"--objective {name}: is none of energy, edp, ed2p, ed3p, time (ed0.5p and so on too).")
+    return float(written[1])
+
+
+def percentage(text: str, option: str) -> float:
+    """The number of "5%" or "5". Raises UsageError, with the option that asked for it."""
     try:
-        found = float(text.strip().removesuffix("%")) / 100
+        number = float(text.strip().removesuffix("%"))
     except ValueError:
-        found = -1.0
-    if not 0 <= found < float("inf"):
-        raise UsageError(f"--max-slowdown {text}: is no percentage; write one such as 5%.")
-    return found
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise UsageError(f"{option} {text}: is no percentage; write one such as 5%.")
+    return number

@@ -1,70 +1,71 @@
 """The document `eprof.tune/1` as a table of rows and as Markdown."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
 from eprof.base.text import in_markdown
+from eprof.tuning.schema import PICKS, At, Kernel, Picks, Tune, label, same
 
 _LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
+_HEADS = ("kernel", "best", "energy J", "time s", "fastest", "energy J", "measured best", "lost %", "fastest lost %")
 
 
-def frame(document: Mapping[str, Any]) -> pd.DataFrame:
+def frame(document: Tune) -> pd.DataFrame:
     """A row for each kernel and setting, and for all kernels together; `pick` says which were chosen, and by what."""
-    settings = document["settings"]
-    found = []
-    for kernel in [_whole(document), *document["kernels"]]:
-        for at, setting in enumerate(settings):
-            pair = {"core_mhz": setting["core_mhz"], "memory_mhz": setting["memory_mhz"]}
-            picks = [name for name in ("best", "fastest", "measured_best", "now") if same(kernel[name], setting)]
-            values = {name: kernel[name][at] for name in _LISTS}
-            found.append({"kernel": kernel["name"], **pair, **values, "pick": " ".join(picks)})
-    return pd.DataFrame(found)
+    whole = {name: [getattr(setting, name) for setting in document.settings] for name in _LISTS}
+    rows = list(_rows(document.program, document, whole, document))
+    for kernel in document.kernels:
+        rows += _rows(kernel.name, kernel, {name: getattr(kernel, name) for name in _LISTS}, document)
+    return pd.DataFrame(rows)
 
 
-def _whole(document: Mapping[str, Any]) -> dict[str, Any]:
-    lists = {name: [one[name] for one in document["settings"]] for name in _LISTS}
-    picks = {name: document[name] for name in ("best", "fastest", "measured_best", "now")}
-    return {"name": document["program"], **picks, **lists}
+def _rows(name: str, picks: Picks, lists: dict[str, list[Any]], document: Tune) -> Iterator[dict[str, Any]]:
+    for place, setting in enumerate(document.settings):
+        yield {
+            "kernel": name,
+            "core_mhz": setting.core_mhz,
+            "memory_mhz": setting.memory_mhz,
+            **{column: values[place] for column, values in lists.items()},
+            "pick": " ".join(pick for pick in PICKS if same(getattr(picks, pick), setting)),
+        }
 
 
-def same(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
-    """Whether two entries are of the same setting."""
-    return one is not None and other is not None and label(one) == label(other)
-
-
-def label(one: Mapping[str, Any] | None) -> str:
-    """The setting of an entry, "852/924"; a dash for none."""
-    return "-" if one is None else f"{one['core_mhz']:g}/{one['memory_mhz']:g}"
-
-
-def markdown(document: Mapping[str, Any]) -> str:
+def markdown(document: Tune) -> str:
     """Best and fastest setting of every kernel, as a Markdown table."""
-    heads = ("kernel", "best", "energy J", "time s", "fastest", "energy J", "measured best", "lost %", "fastest lost %")
     lines = [
-        f"# Clocks for {in_markdown(document['title'])}",
+        f"# Clocks for {in_markdown(document.title)}",
         "",
-        f"Objective: {in_markdown(document['objective_words'])}.",
+        f"Objective: {in_markdown(document.objective_words)}.",
         "",
+        "| " + " | ".join(_HEADS) + " |",
+        "|---|" + "---|" * (len(_HEADS) - 1),
+        _line(document.program, document),
     ]
-    lines += ["| " + " | ".join(heads) + " |", "|---|" + "---|" * (len(heads) - 1)]
-    whole = {**_whole(document), "lost_percent": None, "oracle_lost_percent": None}
-    for one in [whole, *document["kernels"]]:
-        cells = [
-            in_markdown(str(one["name"])),
-            label(one["best"]),
-            *(_number((one["best"] or {}).get(name)) for name in ("energy_j", "time_s")),
-            label(one["fastest"]),
-            _number((one["fastest"] or {}).get("energy_j")),
-            label(one["measured_best"]),
-            _number(one["lost_percent"]),
-            _number(one["oracle_lost_percent"]),
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    if document["notes"]:
-        lines += ["", "## Notes", "", *[f"- {in_markdown(note)}" for note in document["notes"]]]
+    lines += [_line(kernel.name, kernel, kernel) for kernel in document.kernels]
+    if document.notes:
+        lines += ["", "## Notes", "", *[f"- {in_markdown(note)}" for note in document.notes]]
     return "\n".join(lines) + "\n"
+
+
+def _line(name: str, picks: Picks, kernel: Kernel | None = None) -> str:
+    """One row; what picks lost is known of kernels alone."""
+    cells = [
+        in_markdown(name),
+        label(picks.best),
+        *_energy_and_time(picks.best),
+        label(picks.fastest),
+        _energy_and_time(picks.fastest)[0],
+        label(picks.measured_best),
+        _number(kernel.lost_percent if kernel else None),
+        _number(kernel.oracle_lost_percent if kernel else None),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _energy_and_time(setting: At | None) -> tuple[str, str]:
+    return ("-", "-") if setting is None else (_number(setting.energy_j), _number(setting.time_s))
 
 
 def _number(value: float | None) -> str:

@@ -1,25 +1,18 @@
 """The time model of `energy`, fitted to measured times and held against kernels that it has not seen."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from eprof.base.arrays import Floats
 from eprof.energy.time_model import TimeModel
-from eprof.tuning.grid import Floats
 
+_CLOCKS = ["core_mhz", "memory_mhz"]
+_KNOWN = [*_CLOCKS, "time_s", "dram_byte"]
 _EXPONENTS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
 _SHARES = (0.4, 0.5, 0.6, 0.67, 0.72, 0.77, 0.83, 0.87, 0.91, 0.95, 1.0)
-
-
-def peak_byte_per_cycle(dram_byte: Floats, time_s: Floats, memory_mhz: Floats) -> float | None:
-    """The most bytes that any row moved in a cycle of the memory clock: a peak for data that come without one."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        reached = np.asarray(dram_byte) / (np.asarray(time_s) * np.asarray(memory_mhz) * 1e6)
-    reached = reached[np.isfinite(reached)]
-    return float(reached.max()) if reached.size and reached.max() > 0 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,29 +26,26 @@ class Timed:
         """Each row beside its benchmark's row at the reference (else the nearest setting); those are left out."""
         rows = self.rows
         off = (rows["core_mhz"] / self.reference[0] - 1).abs() + (rows["memory_mhz"] / self.reference[1] - 1).abs()
-        first = (
-            rows.assign(off=off).sort_values("off", kind="stable").drop_duplicates("benchmark").set_index("benchmark")
-        )
-        first = first[["core_mhz", "memory_mhz", "time_s", "dram_byte"]].add_suffix("_0")
-        both = rows.join(first, on="benchmark")
+        nearest_first = rows.assign(off=off).sort_values("off", kind="stable")
+        first = nearest_first.drop_duplicates("benchmark").set_index("benchmark")
+        both = rows.join(first[_KNOWN].add_suffix("_0"), on="benchmark")
         same = (both["core_mhz"] == both["core_mhz_0"]) & (both["memory_mhz"] == both["memory_mhz_0"])
         return both[~same].reset_index(drop=True)
 
 
 def errors(model: TimeModel, pairs: pd.DataFrame) -> Floats:
     """Signed errors in per cent of times predicted from the reference row, (n,)."""
-    predicted = predict(model, pairs)
-    return np.asarray(100 * (predicted / pairs["time_s"].to_numpy(dtype=float) - 1))
+    return np.asarray(100 * (predict(model, pairs) / pairs["time_s"].to_numpy(dtype=float) - 1))
 
 
 def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
     """Times in s of all rows of `Timed.pairs` from their reference rows, (n,)."""
-    columns = {name: pairs[name].to_numpy(dtype=float) for name in pairs if name != "benchmark" and name != "kernel"}
+    numbers = {name: pairs[name].to_numpy(dtype=float) for name in (*_CLOCKS, *(f"{name}_0" for name in _KNOWN))}
     return model.at(
-        columns["time_s_0"],
-        columns["dram_byte_0"],
-        (columns["core_mhz_0"], columns["memory_mhz_0"]),
-        (columns["core_mhz"], columns["memory_mhz"]),
+        numbers["time_s_0"],
+        numbers["dram_byte_0"],
+        (numbers["core_mhz_0"], numbers["memory_mhz_0"]),
+        (numbers["core_mhz"], numbers["memory_mhz"]),
     )
 
 
@@ -72,9 +62,9 @@ class _Tried:
             return TimeModel(byte_per_cycle)
         if byte_per_cycle not in self._known:
             models = [TimeModel(byte_per_cycle, p, share) for p in _EXPONENTS for share in _SHARES]
-            self._known[byte_per_cycle] = models, np.abs([errors(one, self._pairs) for one in models])
-        models, found = self._known[byte_per_cycle]
-        return models[int(np.argmin(found[:, rows].mean(axis=1)))]
+            self._known[byte_per_cycle] = models, np.abs([errors(model, self._pairs) for model in models])
+        models, sizes = self._known[byte_per_cycle]
+        return models[int(np.argmin(sizes[:, rows].mean(axis=1)))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,19 +98,24 @@ def check(timed: Timed, byte_per_cycle: float | None) -> TimeCheck | None:
     pairs = pairs[np.isfinite(pairs["time_s"]) & np.isfinite(pairs["dram_byte_0"])].reset_index(drop=True)
     if pairs.empty:
         return None
-    names: Sequence[str] = list(dict.fromkeys(pairs["benchmark"]))
-    tried, everything = _Tried(pairs), np.ones(len(pairs), dtype=bool)
+
+    tried = _Tried(pairs)
     predicted = np.full(len(pairs), np.nan)
-    for name in names:
+    for name in dict.fromkeys(pairs["benchmark"]):
         mine = (pairs["benchmark"] == name).to_numpy()
+        others = timed.rows[timed.rows["benchmark"] != name]
         # One benchmark alone has no others: the model then stays as it is without data.
-        model = tried.best(byte_per_cycle or _peak(timed.rows[timed.rows["benchmark"] != name]), ~mine)
+        model = tried.best(byte_per_cycle or _peak_byte_per_cycle(others), ~mine)
         predicted[mine] = predict(model, pairs[mine])
     signed = 100 * (predicted / pairs["time_s"].to_numpy(dtype=float) - 1)
-    whole = tried.best(byte_per_cycle or _peak(timed.rows), everything)
-    return TimeCheck(whole, pairs.assign(predicted_s=predicted), np.asarray(signed))
+
+    fitted = tried.best(byte_per_cycle or _peak_byte_per_cycle(timed.rows), np.ones(len(pairs), dtype=bool))
+    return TimeCheck(fitted, pairs.assign(predicted_s=predicted), np.asarray(signed))
 
 
-def _peak(rows: pd.DataFrame) -> float | None:
-    columns = (rows[name].to_numpy(dtype=float) for name in ("dram_byte", "time_s", "memory_mhz"))
-    return peak_byte_per_cycle(*columns)
+def _peak_byte_per_cycle(rows: pd.DataFrame) -> float | None:
+    """The most bytes that any row moved in a cycle of the memory clock: a peak for data that come without one."""
+    dram_byte, time_s, memory_mhz = (rows[name].to_numpy(dtype=float) for name in ("dram_byte", "time_s", "memory_mhz"))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        reached = dram_byte / (time_s * memory_mhz * 1e6)
+    return float(np.max(reached, where=np.isfinite(reached), initial=0.0)) or None

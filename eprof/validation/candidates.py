@@ -1,6 +1,4 @@
-"""Kernels of a profile held against the measured ones: which are like them, and what the measured ones never did."""
-
-from typing import Any
+"""Kernels of a profile held against the measured ones: which are similar, and what the measured ones never did."""
 
 import numpy as np
 import pandas as pd
@@ -8,47 +6,41 @@ import pandas as pd
 from eprof.costs import CostTable
 from eprof.energy.attribution import attribute
 from eprof.profile.profile import Profile
-from eprof.validation import likeness
+from eprof.validation import similarity
 from eprof.validation.priced import CONSTANT
+from eprof.validation.schema import Candidate, Neighbour
 from eprof.validation.scores import score
-from eprof.validation.study import Validation
+from eprof.validation.study import Study
 
-_SEVERAL = 3
+# A price that takes this much more of the energy than of any measured kernel's is beyond what was measured.
+_BEYOND = 0.05
 
 
-def find(profile: Profile, table: CostTable, validation: Validation) -> list[dict[str, Any]]:
-    """For each kernel of a profile the measured kernels whose power goes to the same things, nearest first.
-
-    `unlike`: prices that take more of the kernel's energy than of any measured kernel's.
-    """
+def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
+    """For each kernel of a profile the measured kernels whose power goes to the same things, nearest first."""
     costs = table.at()
     counts = profile.counts(costs.books)
-    shares = likeness.mixes(validation.parts, validation.measurements.rows["benchmark"]).shares
+    shares = similarity.mixes(study.parts, study.measurements.rows["benchmark"])
     joules = by_price(table, attribute(counts, costs).table)
-    power, predicted = validation.measurements.power_w, validation.outcomes[validation.main].predicted
-    names = validation.measurements.rows["benchmark"].to_numpy()
-    found = []
-    for at, kernel in enumerate(counts.kernels["kernel"]):
-        mix = joules.iloc[at].reindex(shares.columns).fillna(0.0)
-        total = float(mix.sum())
-        near = likeness.neighbours((mix / total).to_numpy(dtype=float), shares, _SEVERAL) if total > 0 else []
-        found.append(
-            {
-                "kernel": str(kernel),
-                "neighbours": [
-                    {
-                        "benchmark": name,
-                        "distance": distance,
-                        "mean_percent": score(power[names == name], predicted[names == name]).mean_percent,
-                    }
-                    for name, distance in near
-                ],
-                "unlike": [
-                    str(term) for term in mix.index if total > 0 and mix[term] / total > shares[term].max() + 0.05
-                ],
-            }
-        )
-    return found
+    joules = joules.reindex(columns=shares.columns).fillna(0.0)
+    kernels = [str(kernel) for kernel in counts.kernels["kernel"]]
+    return [_candidate(kernel, joules.iloc[place], shares, study) for place, kernel in enumerate(kernels)]
+
+
+def _candidate(kernel: str, joules: pd.Series, shares: pd.DataFrame, study: Study) -> Candidate:
+    total = float(joules.sum())
+    if total <= 0:
+        return Candidate(kernel, [], [])
+    mix = joules / total
+    near = similarity.neighbours(mix.to_numpy(dtype=float), shares)
+    unlike = [str(term) for term in mix.index if mix[term] > shares[term].max() + _BEYOND]
+    return Candidate(kernel, [Neighbour(name, distance, _mean_error(study, name)) for name, distance in near], unlike)
+
+
+def _mean_error(study: Study, benchmark: str) -> float | None:
+    mine = (study.measurements.rows["benchmark"] == benchmark).to_numpy()
+    predicted = study.outcomes[study.main].predicted
+    return score(study.measurements.power_w[mine], predicted[mine]).mean_percent
 
 
 def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
@@ -57,16 +49,16 @@ def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
     A formula is linear in the prices, so a price's part is the formula with all others at zero.
     """
     prices = {name: price.pj for name, price in table.at().prices.items()}
-    found = {name: np.zeros(len(split)) for name in prices}
+    joules = {name: np.zeros(len(split)) for name in prices}
     for word in split.columns:
         statement = table.statements.get(str(word))
         if statement is None or statement.formula is None:
             continue
-        formula = statement.formula
-        whole = float(formula(prices))
+        whole = float(statement.formula(prices))
         if whole <= 0:
             continue
-        for name in formula.names:
-            alone = float(formula({other: pj if other == name else 0.0 for other, pj in prices.items()}))
-            found[name] = found[name] + split[word].fillna(0.0).to_numpy(dtype=float) * (alone / whole)
-    return pd.DataFrame({**found, CONSTANT: split["constant"].fillna(0.0).to_numpy(dtype=float)})
+        spent = split[word].fillna(0.0).to_numpy(dtype=float)
+        for name in statement.formula.names:
+            alone = {**dict.fromkeys(prices, 0.0), name: prices[name]}
+            joules[name] += spent * (float(statement.formula(alone)) / whole)
+    return pd.DataFrame({**joules, CONSTANT: split["constant"].fillna(0.0).to_numpy(dtype=float)})

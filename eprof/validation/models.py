@@ -1,4 +1,4 @@
-"""What is validated: our form, refitted in every fold, and the baselines that it must beat (model.md 9).
+"""What is validated: our form, refitted in every fold, and the baselines that it must beat (docs/validate.md).
 
 Only training rows are looked at. A baseline that cannot run here is named in a sentence, not left out in silence.
 """
@@ -7,22 +7,25 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
+from eprof.base.arrays import Floats
 from eprof.fitting import means
 from eprof.fitting.form import Form
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
 from eprof.validation.run import Model, Predictor
-from eprof.validation.scores import Floats
 
 _SEED = 0
 _ANN_INPUTS = 10
 _ANN_HIDDEN = (4, 4)
 _ANN_STARTS = 2
-# What a level of cache or scratchpad serves: the "texture events" of [S] 5, which its plain regression goes without.
+# What a level of cache or scratchpad serves: the "texture events" of [S] 5, which MLR goes without.
 _EXTRA = ("l1_", "l2_", "shared_", "texture_")
+_NO_NETWORK = "The neural network (BP-ANN) is not among the baselines: it needs scikit-learn; pip install 'eprof[fit]'."
 
 
 @dataclass(frozen=True)
@@ -95,12 +98,7 @@ class LinearRegression:
 
 
 def _terms(measurements: Measurements, extra: bool) -> tuple[str, ...]:
-    return tuple(str(one) for one in measurements.rates.columns if extra or not str(one).startswith(_EXTRA))
-
-
-def has_extra(measurements: Measurements) -> bool:
-    """Whether there is any count that MLR+ has and MLR goes without."""
-    return _terms(measurements, extra=True) != _terms(measurements, extra=False)
+    return tuple(str(term) for term in measurements.terms if extra or not str(term).startswith(_EXTRA))
 
 
 def _inputs(measurements: Measurements, terms: Sequence[str]) -> Floats:
@@ -110,62 +108,81 @@ def _inputs(measurements: Measurements, terms: Sequence[str]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Network:
-    network: object
-    columns: Floats
+class _Scale:
+    """Mean and spread of columns, to bring them to mean 0 and spread 1."""
+
     middle: Floats
     spread: Floats
-    power: tuple[float, float]
+
+    @classmethod
+    def of(cls, values: Floats) -> "_Scale":
+        spread = values.std(axis=0)
+        return cls(values.mean(axis=0), np.where(spread == 0, 1.0, spread))
+
+    def apply(self, values: Floats) -> Floats:
+        return (values - self.middle) / self.spread
+
+    def undo(self, values: Floats) -> Floats:
+        return np.asarray(values * self.spread + self.middle)
+
+
+@dataclass(frozen=True, eq=False)
+class _Network:
+    network: Any
+    columns: Floats
+    inputs: _Scale
+    power: _Scale
     terms: tuple[str, ...]
 
     def predict(self, measurements: Measurements) -> Floats:
-        inputs = (_inputs(measurements, self.terms)[:, self.columns] - self.middle) / self.spread
-        found = self.network.predict(inputs)  # type: ignore[attr-defined]
-        return np.asarray(found * self.power[1] + self.power[0])
+        inputs = _inputs(measurements, self.terms)[:, self.columns]
+        return self.power.undo(self.network.predict(self.inputs.apply(inputs)))
 
 
 @dataclass(frozen=True)
 class NeuralNetwork:
     """Song's BP-ANN: 10 inputs, two hidden layers of 4 sigmoid neurons, 1 output ([S] 5).
 
-    Its inputs are the ten rates and clocks that go best with the power of the training rows. The best of a few starts,
-    by the error on the training rows, is kept.
+    Its inputs are the ten rates and clocks that correlate best with the power of the training rows. The best of a few
+    starts, by the error on the training rows, is kept.
     """
 
     name: str = "neural network (BP-ANN 10-4-4-1)"
 
     def train(self, measurements: Measurements) -> Predictor:
         """Train on standardised inputs and power, by L-BFGS."""
-        from sklearn.neural_network import MLPRegressor
-
         terms = _terms(measurements, extra=True)
-        inputs, power = _inputs(measurements, terms), measurements.rows["power_w"].to_numpy(dtype=float)
-        columns = _telling(inputs, power)
-        middle, spread = inputs[:, columns].mean(axis=0), inputs[:, columns].std(axis=0)
-        about = float(power.mean()), float(power.std()) or 1.0
-        scaled, wanted = (inputs[:, columns] - middle) / spread, (power - about[0]) / about[1]
-        best, least = None, np.inf
-        for start in range(_ANN_STARTS):
-            network = MLPRegressor(
-                hidden_layer_sizes=_ANN_HIDDEN,
-                activation="logistic",
-                solver="lbfgs",
-                alpha=1e-3,
-                max_iter=300,
-                random_state=_SEED + start,
-            )
-            with np.errstate(all="ignore"), _quiet():
-                network.fit(scaled, wanted)
-            if network.loss_ < least:
-                best, least = network, network.loss_
-        return _Network(best, columns, middle, spread, about, terms)
+        inputs = _inputs(measurements, terms)
+        columns = _strongest(inputs, measurements.power_w)
+        inputs = inputs[:, columns]
+        scales = _Scale.of(inputs), _Scale.of(measurements.power_w)
+        network = _best_network(scales[0].apply(inputs), scales[1].apply(measurements.power_w))
+        return _Network(network, columns, *scales, terms)
 
 
-def _telling(inputs: Floats, power: Floats) -> Floats:
+def _best_network(inputs: Floats, power: Floats) -> Any:
+    from sklearn.neural_network import MLPRegressor
+
+    networks = []
+    for start in range(_ANN_STARTS):
+        network = MLPRegressor(
+            hidden_layer_sizes=_ANN_HIDDEN,
+            activation="logistic",
+            solver="lbfgs",
+            alpha=1e-3,
+            max_iter=300,
+            random_state=_SEED + start,
+        )
+        with np.errstate(all="ignore"), _quiet():
+            networks.append(network.fit(inputs, power))
+    return min(networks, key=lambda network: network.loss_)
+
+
+def _strongest(inputs: Floats, power: Floats) -> Floats:
     """The places of the inputs, ten at most, whose correlation with power is strongest; none that never varies."""
-    varies = np.flatnonzero(inputs.std(axis=0) > 0)
-    strength = [abs(float(np.corrcoef(inputs[:, one], power)[0, 1])) for one in varies]
-    chosen = varies[np.argsort(strength)[::-1][:_ANN_INPUTS]]
+    varying = np.flatnonzero(inputs.std(axis=0) > 0)
+    strength = [abs(float(np.corrcoef(inputs[:, column], power)[0, 1])) for column in varying]
+    chosen = varying[np.argsort(strength)[::-1][:_ANN_INPUTS]]
     return np.sort(chosen)
 
 
@@ -182,22 +199,24 @@ def _quiet() -> Iterator[None]:
 PLAIN: tuple[Model, ...] = (ConstantPower(), ClockPower())
 
 
-def baselines() -> tuple[list[Model], list[str]]:
-    """The models to hold ours against, and a sentence for each that this machine cannot run."""
-    found: list[Model] = [
+def baselines(measurements: Measurements) -> tuple[list[Model], list[str]]:
+    """The models to hold ours against, and a sentence for each that cannot run here."""
+    models: list[Model] = [
         *PLAIN,
         FormModel(Form(voltages="one", clock_tree=False), "V = 1 everywhere"),
         LinearRegression(),
-        LinearRegression(extra=True),
     ]
+    notes = []
     if not _has_sklearn():
-        return found, [
-            "The neural network (BP-ANN) is not among the baselines: it needs scikit-learn; pip install 'eprof[fit]'."
-        ]
-    return [*found, NeuralNetwork()], []
+        notes.append(_NO_NETWORK)
+    if _terms(measurements, extra=True) == _terms(measurements, extra=False):
+        notes.append("MLR+ is not among the baselines: there are no counts of caches or shared memory to add.")
+    else:
+        models.append(LinearRegression(extra=True))
+    if _has_sklearn():
+        models.append(NeuralNetwork())
+    return models, notes
 
 
 def _has_sklearn() -> bool:
-    from importlib.util import find_spec
-
     return find_spec("sklearn") is not None

@@ -1,19 +1,21 @@
 """Predictions of a cost table as it is: the same evaluation of prices at a setting that reports use."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from eprof.base.arrays import Floats
 from eprof.base.errors import CostError
 from eprof.costs import Costs, CostTable
 from eprof.measurements import Measurements
 from eprof.validation.protocols import label, setting_of
-from eprof.validation.scores import Floats
 
 CONSTANT = "constant power"
 # 1e9 events a second at 1 pJ each are 1 mW.
 _W_PER_PJ = 1e-3
+_NAMED = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,31 +32,36 @@ class Priced:
 
 
 def price(table: CostTable, measurements: Measurements) -> Priced:
-    """P = sum_i rate_i eps_i(s) + pi0(s), the attribution of `energy` over the time (model.md 2).
+    """P = sum_i rate_i eps_i(s) + pi0(s): the energy that reports attribute, over the time.
 
     Raises CostError: the table does not price what was counted, or has none of the settings.
     """
     _check(table, measurements)
     terms = list(measurements.terms)
     rates = measurements.rates.to_numpy(dtype=float)
-    found = np.full((len(rates), len(terms) + 1), np.nan)
+    watts = np.full((len(rates), len(terms) + 1), np.nan)
     refused: list[str] = []
-    estimated: list[str] = []
-    keys = [label(key) for key in setting_of(measurements.rows)]
-    for name in dict.fromkeys(keys):
-        at = np.array([one == name for one in keys])
+    interpolated: list[str] = []
+    for setting, rows in _rows_by_setting(measurements).items():
         try:
-            costs = table.at(name) if table.default.core_mhz is not None else table.at()
+            costs = table.at(setting if table.default.core_mhz is not None else None)
         except CostError as err:
             refused.append(str(err))
             continue
         if "interpolated" in costs.setting_from:
-            estimated.append(name)
-        found[at] = _watts(costs, terms, rates[at])
-    if np.isnan(found).all():
+            interpolated.append(setting)
+        watts[rows] = _watts(costs, terms, rates[rows])
+    if np.isnan(watts).all():
         raise CostError(refused[0] if refused else f"{table.name} predicts none of these rows.")
-    parts = pd.DataFrame(found, columns=[*terms, CONSTANT])
-    return Priced(parts, tuple(_notes(table, measurements, refused, estimated)))
+    parts = pd.DataFrame(watts, columns=[*terms, CONSTANT])
+    return Priced(parts, tuple(_notes(table, measurements, refused, interpolated)))
+
+
+def _rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for place, key in enumerate(setting_of(measurements.rows)):
+        places.setdefault(label(key), []).append(place)
+    return places
 
 
 def _watts(costs: Costs, terms: list[str], rates: Floats) -> Floats:
@@ -67,27 +74,25 @@ def _check(table: CostTable, measurements: Measurements) -> None:
     """Raise CostError if something that happened has no price in the table."""
     prices = table.at().prices
     happened = measurements.rates.columns[(measurements.rates.fillna(0) != 0).any()]
-    lost = [str(term) for term in happened if term not in prices]
-    if lost:
+    unpriced = [str(term) for term in happened if term not in prices]
+    if unpriced:
         raise CostError(
-            f"{table.name} has no price for {', '.join(lost)}, which these measurements count; it prices "
+            f"{table.name} has no price for {', '.join(unpriced)}, which these measurements count; it prices "
             f"{', '.join(prices)}. Give a table that was fitted to measurements of this kind (`eprof fit`)."
         )
 
 
-def _notes(table: CostTable, measurements: Measurements, refused: list[str], estimated: list[str]) -> list[str]:
-    notes = [f"{len(refused)} settings are not predicted: {refused[0]}"] if refused else []
-    if estimated:
-        notes.append(
-            f"{table.name} does not list {', '.join(estimated[:4])}{' ...' if len(estimated) > 4 else ''}: voltages "
-            "there are interpolated."
-        )
-    uncounted = [name for name, one in table.at().prices.items() if name not in measurements.terms and one.pj > 0]
+def _notes(table: CostTable, measurements: Measurements, refused: list[str], interpolated: list[str]) -> Iterator[str]:
+    if refused:
+        yield f"{len(refused)} settings are not predicted: {refused[0]}"
+    if interpolated:
+        more = " ..." if len(interpolated) > _NAMED else ""
+        names = ", ".join(interpolated[:_NAMED])
+        yield f"{table.name} does not list {names}{more}: voltages there are interpolated."
+    prices = table.at().prices
+    uncounted = [name for name, price in prices.items() if name not in measurements.terms and price.pj > 0]
     if uncounted:
-        notes.append(
-            f"{table.name} prices {', '.join(uncounted)}, which these measurements do not count: predictions are lower "
-            "bounds."
-        )
+        names = ", ".join(uncounted)
+        yield f"{table.name} prices {names}, which these measurements do not count: predictions are lower bounds."
     if table.default.core_mhz is None and len(measurements.settings) > 1:
-        notes.append(f"{table.name} holds at one setting only; it is applied to {len(measurements.settings)}.")
-    return notes
+        yield f"{table.name} holds at one setting only; it is applied to {len(measurements.settings)}."

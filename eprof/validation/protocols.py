@@ -3,7 +3,7 @@
 A benchmark is one kernel with one input, a setting a pair of clocks. No protocol looks at the measured power.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from eprof.base.errors import EprofError
+from eprof.measurements import Measurements
 
 Places = NDArray[np.int64]
 SettingKey = tuple[float, float]
@@ -57,29 +58,30 @@ def settings(rows: pd.DataFrame) -> list[SettingKey]:
     return [(float(core), float(memory)) for memory, core in pairs.itertuples(index=False)]
 
 
-def holdout(rows: pd.DataFrame, validation: Sequence[SettingKey] = ()) -> list[Fold]:
-    """Train on some settings, test on those of `validation`; without a list, on every other one, as on a chess board.
+def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]:
+    """Train on some settings, test on those of `tested`; without a list, on every other one, as on a chess board.
 
     The chess board keeps every core and every memory clock in the training rows where there are several of both.
     Raises EprofError: a setting that was not measured, or nothing left on one side.
     """
     known = settings(rows)
-    absent = [one for one in validation if one not in known]
+    absent = [setting for setting in tested if setting not in known]
     if absent:
         raise EprofError(
             f"--holdout {label(absent[0])}: no row was measured there; there are {', '.join(map(label, known))}."
         )
-    chosen = set(validation) or _chess_board(known)
-    out = np.array([one in chosen for one in setting_of(rows)], dtype=bool)
+    chosen = set(tested) or _chess_board(known)
+    out = np.array([setting in chosen for setting in setting_of(rows)], dtype=bool)
     if out.all() or not out.any():
         raise EprofError("Hold-out needs settings to train on and others to test on; all rows are on one side.")
-    names = ", ".join(label(one) for one in known if one in chosen)
+    names = ", ".join(label(setting) for setting in known if setting in chosen)
     return [Fold(names, np.flatnonzero(~out), np.flatnonzero(out))]
 
 
 def _chess_board(known: Sequence[SettingKey]) -> set[SettingKey]:
-    cores, memories = sorted({core for core, _ in known}), sorted({memory for _, memory in known})
-    return {one for one in known if (cores.index(one[0]) + memories.index(one[1])) % 2}
+    cores = sorted({core for core, _ in known})
+    memories = sorted({memory for _, memory in known})
+    return {(core, memory) for core, memory in known if (cores.index(core) + memories.index(memory)) % 2}
 
 
 def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
@@ -91,7 +93,7 @@ def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
             f"Leaving one setting out needs two settings or more; all rows are at {label(known[0])} MHz. "
             "Use --protocol leave-one-benchmark-out."
         )
-    return [_without(label(one), np.array([key == one for key in keys])) for one in known]
+    return [_without(label(setting), np.array([key == setting for key in keys])) for setting in known]
 
 
 def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
@@ -100,7 +102,7 @@ def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
     known = list(dict.fromkeys(names))
     if len(known) < 2:
         raise EprofError(f"Leaving one benchmark out needs two or more; all rows are of {known[0]}.")
-    return [_without(str(one), names == one) for one in known]
+    return [_without(str(name), names == name) for name in known]
 
 
 def k_fold(rows: pd.DataFrame, k: int = 10, seed: int = 0) -> list[Fold]:
@@ -120,7 +122,7 @@ def _dealt(groups: NDArray[np.int64], k: int, seed: int, what: str) -> list[Fold
     if not 2 <= k <= several:
         raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {what}.")
     part = np.random.default_rng(seed).permutation(np.arange(several) % k)
-    return [_without(f"part {one + 1} of {k}", part[groups] == one) for one in range(k)]
+    return [_without(f"part {number + 1} of {k}", part[groups] == number) for number in range(k)]
 
 
 def _without(name: str, out: NDArray[np.bool_]) -> Fold:
@@ -147,15 +149,40 @@ def parse(text: str) -> SettingKey:
 
 
 def folds(
-    name: str, rows: pd.DataFrame, *, validation: Sequence[SettingKey] = (), k: int = 10, seed: int = 0
+    name: str, rows: pd.DataFrame, *, holdout_settings: Sequence[SettingKey] = (), k: int = 10, seed: int = 0
 ) -> list[Fold]:
     """The folds of the protocol `name`. Raises EprofError where the rows cannot be split that way."""
-    makers: dict[str, Callable[[], list[Fold]]] = {
-        FIT: lambda: fit(rows),
-        HOLDOUT: lambda: holdout(rows, validation),
-        LEAVE_ONE_SETTING_OUT: lambda: leave_one_setting_out(rows),
-        LEAVE_ONE_BENCHMARK_OUT: lambda: leave_one_benchmark_out(rows),
-        K_FOLD: lambda: k_fold(rows, k, seed),
-        K_FOLD_BENCHMARKS: lambda: k_fold_benchmarks(rows, k, seed),
-    }
-    return makers[name]()
+    match name:
+        case "fit":
+            return fit(rows)
+        case "holdout":
+            return holdout(rows, holdout_settings)
+        case "leave_one_setting_out":
+            return leave_one_setting_out(rows)
+        case "leave_one_benchmark_out":
+            return leave_one_benchmark_out(rows)
+        case "k_fold":
+            return k_fold(rows, k, seed)
+        case "k_fold_benchmarks":
+            return k_fold_benchmarks(rows, k, seed)
+    raise ValueError(f"{name!r} is no protocol that splits rows")
+
+
+def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
+    """The protocols for a fit where none is asked for: what these rows can be split by, and a note on what they cannot.
+
+    FIT shows how well the form can follow the rows; the others, how well it predicts.
+    """
+    names = [FIT]
+    notes = []
+    if len(measurements.settings) > 1:
+        names.append(LEAVE_ONE_SETTING_OUT)
+    else:
+        notes.append("One setting only: nothing is known of other clocks, and no setting can be left out.")
+    if measurements.own:
+        notes.append("No counts: each kernel has unknowns of its own, and none can be predicted from the others.")
+    elif measurements.rows["benchmark"].nunique() > 1:
+        names.append(LEAVE_ONE_BENCHMARK_OUT)
+    else:
+        notes.append("One kernel only: nothing is known of other kernels.")
+    return names, notes

@@ -1,0 +1,189 @@
+"""The types of the document `eprof.tune/1` (docs/tune.md): every report is drawn from them. None: not known."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
+
+from eprof.validation.schema import Clocks
+
+SCHEMA = "eprof.tune/1"
+PICKS = ("best", "fastest", "measured_best", "now")
+
+
+class At(Clocks, frozen=True, kw_only=True):
+    """Energy and time at one setting, predicted and measured. why: what the table does not know of it."""
+
+    energy_j: float | None
+    time_s: float | None
+    power_w: float | None
+    measured_j: float | None
+    measured_s: float | None
+    marks: tuple[str, ...]
+    why: str | None
+
+
+class Setting(At, frozen=True, kw_only=True):
+    """One of the settings that are compared. value: what is minimised; allowed: whether it keeps the limits."""
+
+    value: float | None
+    allowed: bool
+
+
+class Picks(Struct, frozen=True, kw_only=True):
+    """The settings picked for a kernel or a program; None: none could be. now: the setting in force."""
+
+    best: At | None
+    fastest: At | None
+    measured_best: At | None
+    now: At | None
+
+
+class _Named(Struct, frozen=True, kw_only=True):
+    name: str
+    kernel: str
+    launches: float
+
+
+class Kernel(Picks, _Named, frozen=True, kw_only=True):
+    """One kernel, with lists over the settings. wrong: whether a pick is not the measured best, and what it lost."""
+
+    wrong: bool | None
+    lost_percent: float | None
+    oracle_wrong: bool | None
+    oracle_lost_percent: float | None
+    breaks_a_limit: bool | None
+    energy_j: list[float | None]
+    time_s: list[float | None]
+    measured_j: list[float | None]
+    measured_s: list[float | None]
+    marks: tuple[str, ...]
+
+
+class FrontPoint(Clocks, frozen=True):
+    """A setting that no other beats in both time and energy."""
+
+    energy_j: float
+    time_s: float
+
+
+class Joules(Struct, frozen=True):
+    """Energy and time of the program."""
+
+    energy_j: float | None
+    time_s: float | None
+
+
+class PowerModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What predicted the power: a cost table, or fits that have not seen what they predict (`protocol`)."""
+
+    kind: str
+    name: str = ""
+    device: str = ""
+    source: str = ""
+    protocol: str = ""
+    power_error_percent: float | None | UnsetType = UNSET
+
+
+class TimeModelUsed(Struct, frozen=True):
+    """The model of time at other settings (`energy/time_model.py`)."""
+
+    byte_per_cycle: float | None
+    exponent: float
+    share_of_peak: float
+    words: str
+
+
+class TimeError(Struct, frozen=True):
+    """Its error on kernels that it was not fitted to."""
+
+    n: int
+    mean_percent: float
+    max_percent: float
+    protocol: str
+
+
+class Time(Struct, frozen=True):
+    """Where times are from ("measured" or "modelled")."""
+
+    source: str = field(name="from")
+    model: TimeModelUsed | None
+    error: TimeError | None
+
+
+class Mispredictions(Struct, frozen=True):
+    """Of some kernels: how many picks were not the measured best, and how many break a limit as measured."""
+
+    cases: int
+    model: int
+    oracle: int
+    model_breaks_a_limit: int
+
+
+class Lost(Struct, frozen=True):
+    """How much more energy wrong picks used, in per cent, over the wrong ones; `all_mean_percent`: over all cases.
+
+    Over no wrong case nothing was lost ([FMM] Table II prints 0).
+    """
+
+    cases: int
+    wrong: int
+    mean_percent: float
+    min_percent: float
+    max_percent: float
+    all_mean_percent: float
+
+
+class LostBy(Struct, frozen=True):
+    """What the model's pick and the time oracle's lost."""
+
+    model: Lost
+    oracle: Lost
+
+
+class _Head(Struct, frozen=True, kw_only=True):
+    schema: str
+    eprof: str
+    created_utc: str
+    command_line: list[str]
+    title: str
+    program: str
+    model: PowerModel
+    objective: str
+    objective_words: str
+    max_slowdown_percent: float | None
+    power_limit_w: float | None
+    time: Time
+
+
+class Tune(Picks, _Head, frozen=True, kw_only=True):
+    """The whole document; its picks are those of all kernels together."""
+
+    each_its_own: Joules | None
+    settings: list[Setting]
+    front: list[FrontPoint]
+    mispredictions: Mispredictions | None
+    energy_lost_percent: LostBy | None
+    marks: tuple[str, ...]
+    notes: list[str]
+    kernels: list[Kernel]
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data, in the order of the JSON."""
+        data: dict[str, Any] = to_builtins(self)
+        return data
+
+
+def read(data: Mapping[str, Any]) -> Tune:
+    """The document from plain data, such as JSON that was read."""
+    return convert(data, Tune)
+
+
+def label(setting: Clocks | None) -> str:
+    """A setting, "852/924"; a dash for none."""
+    return "-" if setting is None else setting.label
+
+
+def same(setting: Clocks | None, other: Clocks | None) -> bool:
+    """Whether both are there and the same."""
+    return setting is not None and other is not None and setting.label == other.label
