@@ -197,7 +197,6 @@ EXCEPTIONS = {
     ("exits", "collect/splitting.py"): "the end of a process that collect forked",
     ("starts processes", "logs/workers.py"): "reads many logs at once, on all cores",
     ("starts processes", "logs/many.py"): "reads many logs on a Dask cluster, where a user asks for one",
-    ("starts processes", "validation/run.py"): "fits of left-out measurements at once, on all cores",
     ("starts processes", "cli/output.py"): "opens the report in the user's browser (--open)",
 }
 

@@ -13,11 +13,13 @@ from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.marks import Mark
 from eprof.tuning import build, document, inputs
 from eprof.tuning.choice import choose, lost
-from eprof.tuning.grid import Grid, Point, together
+from eprof.tuning.grid import Grid, Point, front, together
 from eprof.tuning.objective import Objective, parse
+from eprof.tuning.schema import PowerModel
 from eprof.tuning.time_fit import Timed, TimeModel, check
 
 positive = st.floats(0.01, 100)
+REFIT = PowerModel(kind="refit", protocol="none")
 lists = st.integers(2, 12).flatmap(
     lambda n: st.tuples(st.lists(positive, min_size=n, max_size=n), st.lists(positive, min_size=n, max_size=n))
 )
@@ -186,6 +188,23 @@ def test_a_program_is_the_sum_of_its_kernels(kernels):
     assert own <= whole.energy_j[choose(whole, Objective("energy")).best] * (1 + 1e-9)
 
 
+@given(lists)
+@quick
+def test_the_front_is_what_no_setting_beats_in_both(both):
+    energy, time = map(np.array, both)
+    places = front(grid(energy, time, energy))
+    for place in range(len(energy)):
+        beaten = any(
+            time[other] <= time[place]
+            and energy[other] <= energy[place]
+            and (time[other], energy[other]) != (time[place], energy[place])
+            for other in range(len(energy))
+        )
+        equals = (time == time[place]) & (energy == energy[place])
+        assert beaten != any(equals[kept] for kept in places)
+    assert list(time[places]) == sorted(time[places])
+
+
 # ---- grids
 
 
@@ -207,15 +226,15 @@ def test_measurements_priced_with_the_model_that_made_them_pick_the_measured_bes
     measured = made(benchmarks=6)
     watts, about, notes = inputs.predicted(measured, known)
     assert watts == pytest.approx(measured.power_w) and not notes
-    assert about["power_error_percent"] < 1e-6
+    assert about.power_error_percent < 1e-6
     tuning = build.from_measurements(measured, watts, about)
     for name, n in (("energy", 0), ("edp", 1), ("ed2p", 2)):
         found = document.document(tuning, parse(name))
-        assert found["mispredictions"]["model"] == 0 and found["energy_lost_percent"]["model"]["mean_percent"] == 0
-        for kernel in found["kernels"]:
-            value = np.array(kernel["measured_j"]) * np.array(kernel["measured_s"]) ** n
-            at = found["settings"][int(np.argmin(value))]
-            assert (kernel["best"]["core_mhz"], kernel["best"]["memory_mhz"]) == (at["core_mhz"], at["memory_mhz"])
+        assert found.mispredictions.model == 0 and found.energy_lost_percent.model.mean_percent == 0
+        for kernel in found.kernels:
+            value = np.array(kernel.measured_j) * np.array(kernel.measured_s) ** n
+            at = found.settings[int(np.argmin(value))]
+            assert kernel.best.label == at.label
 
 
 def test_modelled_times_are_not_the_measured_ones_but_near(known):
@@ -238,18 +257,18 @@ def test_a_refit_has_not_seen_the_kernel_it_is_for():
     mine = (measured.rows["benchmark"] == "kernel2").to_numpy()
     power = np.where(mine, 5 * measured.power_w, measured.power_w)
     second, _, _ = inputs.predicted(replace(measured, rows=measured.rows.assign(power_w=power)), None, processes=1)
-    assert about["protocol"] == "leave_one_benchmark_out"
+    assert about.protocol == "leave_one_benchmark_out"
     assert np.array_equal(first[mine], second[mine])
     assert not np.allclose(first[~mine], second[~mine])
 
 
 def test_bad_measurements_are_refused_in_a_sentence(known):
     measured = made(benchmarks=3)
-    with pytest.raises(EprofError, match="hold no times"):
-        build.from_measurements(replace(measured, rows=measured.rows.assign(time_s=np.nan)), measured.power_w, {})
+    with pytest.raises(EprofError, match="holds no times"):
+        build.from_measurements(replace(measured, rows=measured.rows.assign(time_s=np.nan)), measured.power_w, REFIT)
     one = made(cores=(500.0,), memories=(500.0,))
     with pytest.raises(EprofError, match="All rows are at one setting"):
-        build.from_measurements(one, one.power_w, {})
+        build.from_measurements(one, one.power_w, REFIT)
     with pytest.raises(EprofError, match="One kernel only"):
         inputs.predicted(made(benchmarks=1), None)
     with pytest.raises(EprofError, match="counts of DRAM bytes"):
@@ -292,8 +311,8 @@ def test_a_profile_is_priced_as_reports_price_it_at_every_setting(profile, known
         there = profile.energy(known, point.label)
         dynamic = float((there.split.total_j - there.split.constant_j).sum())
         assert one.energy_j[at] == pytest.approx(dynamic + there.costs.constant_power_w * seconds)
-    assert found["best"]["energy_j"] == pytest.approx(one.energy_j.min())
-    assert "estimated" in found["marks"] and found["mispredictions"] is None
+    assert found.best.energy_j == pytest.approx(one.energy_j.min())
+    assert "estimated" in found.marks and found.mispredictions is None
 
 
 def test_settings_that_the_table_has_not_seen_are_told(profile, known):
@@ -333,15 +352,14 @@ def test_the_time_oracle_and_the_model_on_the_gtx_980(real_power):
     from eprof.measurements import read
 
     measured = read([real_power("nvdvfs_counts_gtx980_low.csv")])
-    model = {"kind": "refit", "protocol": "none"}
-    tuning = build.from_measurements(measured, measured.power_w, model, checked=build.time_check(measured))
+    tuning = build.from_measurements(measured, measured.power_w, REFIT, checked=build.time_check(measured))
     found = document.document(tuning, parse("energy"))
-    oracle = found["energy_lost_percent"]["oracle"]
-    assert (oracle["cases"], oracle["wrong"]) == (30, 25)
-    assert oracle["mean_percent"] == pytest.approx(9.3, abs=0.06)
-    assert oracle["max_percent"] == pytest.approx(18.9, abs=0.06)
-    assert found["mispredictions"]["model"] == 0  # the meter against itself
-    assert found["time"]["error"]["mean_percent"] < 5.5
+    oracle = found.energy_lost_percent.oracle
+    assert (oracle.cases, oracle.wrong) == (30, 25)
+    assert oracle.mean_percent == pytest.approx(9.3, abs=0.06)
+    assert oracle.max_percent == pytest.approx(18.9, abs=0.06)
+    assert found.mispredictions.model == 0  # the meter against itself
+    assert found.time.error.mean_percent < 5.5
 
 
 @pytest.fixture

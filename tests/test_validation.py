@@ -12,9 +12,9 @@ from validation_support import made
 from eprof.base.errors import EprofError
 from eprof.fitting import Form, fit
 from eprof.validation import protocols, run
-from eprof.validation.likeness import apart, mixes, nearest
 from eprof.validation.models import ConstantPower, FormModel, LinearRegression, NeuralNetwork, baselines
 from eprof.validation.scores import grouped, histogram, score
+from eprof.validation.similarity import distances, mixes, nearest
 from eprof.validation.study import Plan, validate
 
 QUICK = Form(starts=1)
@@ -304,7 +304,7 @@ def test_a_baseline_that_cannot_run_is_named(monkeypatch):
     from eprof.validation import models
 
     monkeypatch.setattr(models, "_has_sklearn", lambda: False)
-    found, said = baselines()
+    found, said = baselines(made(benchmarks=3))
     assert not any("neural" in one.name for one in found)
     assert "needs scikit-learn" in said[0]
 
@@ -325,15 +325,15 @@ def test_one_scale_factor_mends_what_is_off_by_a_factor_and_its_row_is_not_score
 @settings(deadline=None)
 def test_distances_of_mixes(shares):
     values = np.array(shares) / np.sum(shares, axis=1, keepdims=True)
-    distances = apart(values[0], values)
-    assert distances[0] == pytest.approx(0, abs=1e-12)
-    assert ((distances >= 0) & (distances <= 1 + 1e-9)).all()
-    assert apart(values[1], values)[0] == pytest.approx(distances[1])
+    far = distances(values[0], values)
+    assert far[0] == pytest.approx(0, abs=1e-12)
+    assert ((far >= 0) & (far <= 1 + 1e-9)).all()
+    assert distances(values[1], values)[0] == pytest.approx(far[1])
 
 
 def test_the_nearest_kernel_is_another_one_with_the_same_mix():
     parts = pd.DataFrame({"a": [1.0, 2.0, 0.0], "b": [1.0, 2.1, 5.0]})
-    found = nearest(mixes(parts, pd.Series(["x", "y", "z"])).shares)
+    found = nearest(mixes(parts, pd.Series(["x", "y", "z"])))
     assert list(found["nearest"]) == ["y", "x", "y"]
     assert found.loc["x", "distance"] < 0.02
 
@@ -357,8 +357,16 @@ def test_train_on_one_and_test_on_another():
     lacking = train.only(["fp32_instruction", "dram_byte"])
     with pytest.raises(EprofError, match="only one of the two counts integer_instruction, l2_byte"):
         validate(test, Plan(form=QUICK), train=lacking)
-    with pytest.raises(EprofError, match="nothing to validate"):
-        validate(test, Plan(form=QUICK))
+
+
+def test_without_a_protocol_the_rows_are_split_as_far_as_they_can_be():
+    several = validate(made(benchmarks=4), Plan(form=QUICK, processes=1))
+    assert list(several.outcomes) == ["fit", "leave_one_setting_out", "leave_one_benchmark_out"]
+    single = validate(made(benchmarks=4, cores=(700.0,), memories=(800.0,)), Plan(processes=1))
+    assert list(single.outcomes) == ["fit", "leave_one_benchmark_out"] and single.plan.form is not None
+    assert any(note.startswith("One setting only") for note in single.notes)
+    held_out = validate(made(benchmarks=4), Plan(form=QUICK, holdout=[(500.0, 500.0)], processes=1))
+    assert list(held_out.outcomes) == ["holdout"]
 
 
 def test_kernels_with_unknowns_of_their_own_cannot_be_left_out():

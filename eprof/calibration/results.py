@@ -2,7 +2,8 @@
 
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ _WORDS = (
     *("tensor", "integer", "special", "conversion"),
     *(f"{level}_{way}" for level in ("shared", "l1", "l2", "dram") for way in ("read", "write")),
 )
+_DESCRIBED = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "temperature_c")
+# More rounds than anybody asks for.
+_ALL_ROUNDS = 10**6
 Event = Mapping[str, Any]
 
 
@@ -62,43 +66,39 @@ def read(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
-    found = []
+    events = []
     for number, line in enumerate(lines, 1):
         try:
             event = json.loads(line)
-            found.append({"event": event["event"], **event})
+            events.append({"event": event["event"], **event})
         except (ValueError, KeyError, TypeError) as err:
             if number == len(lines):
                 break
             raise LogError(
                 f"{path}:{number}: not a result of a calibration; remove the line to go on without it."
             ) from err
-    return found
+    return events
 
 
 def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
     """The events of one setting."""
-    return [one for one in events if one.get("setting") == setting]
+    return [event for event in events if event.get("setting") == setting]
 
 
 def done(events: Sequence[Event]) -> dict[str, int]:
     """Rounds that need not be run again, by benchmark: measured ones, and all for those that failed."""
-    found: dict[str, int] = {}
-    for one in events:
-        if one["event"] == MEASURED:
-            found[one["name"]] = found.get(one["name"], 0) + 1
-        elif one["event"] == FAILED:
-            found[one["name"]] = 10**6
-    return found
+    rounds: Counter[str] = Counter(event["name"] for event in events if event["event"] == MEASURED)
+    failed = {event["name"]: _ALL_ROUNDS for event in events if event["event"] == FAILED}
+    return {**rounds, **failed}
 
 
 def crashed(events: Sequence[Event]) -> str | None:
     """The benchmark that had begun and did not end; None if none had."""
     begun = None
-    for one in events:
-        if one["event"] == BEGAN:
-            begun = str(one["name"])
-        elif one["event"] in (MEASURED, FAILED, LEFT_OUT):
+    for event in events:
+        if event["event"] == BEGAN:
+            begun = str(event["name"])
+        elif event["event"] in (MEASURED, FAILED, LEFT_OUT):
             begun = None
     return begun
 
@@ -108,19 +108,19 @@ def rows(
     device: Mapping[str, Any],
     events: Sequence[Event],
     wanted: tuple[int, int | None] | None,
-    doubts: Mapping[str, Sequence[str]],
+    contradictions: Mapping[str, Sequence[str]],
 ) -> list[Row]:
     """The rows of one setting, in the manifest's order. wanted: the clocks that were held; None: those in force.
 
-    doubts: what the machine code of a benchmark contradicts, by name.
+    contradictions: what the machine code of a benchmark contradicts, by name.
     """
     measured: dict[str, list[Event]] = {}
-    for one in events:
-        if one["event"] == MEASURED:
-            measured.setdefault(one["name"], []).append(one)
-    core, memory = _clocks(measured, wanted, device)
+    for event in events:
+        if event["event"] == MEASURED:
+            measured.setdefault(event["name"], []).append(event)
+    setting = _clocks(measured, wanted, device)
     return [
-        _row(manifest, device, benchmark, measured[benchmark.name], (core, memory), doubts.get(benchmark.name, ()))
+        _row(manifest, device, benchmark, measured[benchmark.name], setting, contradictions.get(benchmark.name, ()))
         for benchmark in manifest.benchmarks
         if benchmark.name in measured
     ]
@@ -133,56 +133,64 @@ def _clocks(
 
     Raises LogError where none of them tells: a table at 0 MHz would be wrong in silence.
     """
-    seen = [one for ones in measured.values() for one in ones]
-    core = wanted[0] if wanted else _commonest([one["seen"].get("core_mhz") for one in seen])
-    memory = wanted[1] if wanted and wanted[1] else _commonest([one["seen"].get("memory_mhz") for one in seen])
-    found = core or float(device["core_khz"] or 0) / 1e3, memory or float(device["memory_khz"] or 0) / 1e3
-    if not all(found):
+    held = wanted or (None, None)
+    seen = [event["seen"] for events in measured.values() for event in events]
+    core, memory = (
+        held[place]
+        or _commonest([clocks.get(f"{domain}_mhz") for clocks in seen])
+        or float(device[f"{domain}_khz"] or 0) / 1e3
+        for place, domain in enumerate(("core", "memory"))
+    )
+    if not core or not memory:
         raise LogError(
             "Neither the meter nor the driver tells the clocks that the benchmarks ran at; hold them with "
             "--settings CORE/MEMORY."
         )
-    return float(found[0]), float(found[1])
+    return float(core), float(memory)
 
 
 def _commonest(clocks: Sequence[float | None]) -> float | None:
     """The clock that most are near to, and of those near to it the one that is seen most often."""
-    known = sorted(one for one in clocks if one)
-    return max(known, key=lambda one: (sum(_near(one, other) for other in known), known.count(one)), default=None)
+    known = sorted(mhz for mhz in clocks if mhz)
+
+    def support(mhz: float) -> tuple[int, int]:
+        return sum(_near(mhz, other) for other in known), known.count(mhz)
+
+    return max(known, key=support, default=None)
 
 
-def _near(one: float, other: float) -> bool:
-    return abs(one - other) <= _OTHER_CLOCK * other
+def _near(mhz: float, setting: float) -> bool:
+    return abs(mhz - setting) <= _OTHER_CLOCK * setting
 
 
 def _row(
     manifest: Manifest,
     device: Mapping[str, Any],
     benchmark: Benchmark,
-    measured: Sequence[Event],
+    rounds: Sequence[Event],
     setting: tuple[float, float],
-    doubts: Sequence[str],
+    contradictions: Sequence[str],
 ) -> Row:
-    last = measured[-1]
+    last = rounds[-1]
     capability = capability_of(str(device["capability"]))
-    counts = manifest.counts(benchmark, capability, last["blocks"] * last["block"], last["iterations"])
-    times = [one["time_s"] * last["iterations"] / one["iterations"] for one in measured]
-    powers = [one["power_w"] for one in measured if one["power_w"] is not None]
-    power = statistics.median(powers) if powers else None
-    spread = (max(powers) - min(powers)) / power if power and len(powers) > 1 else 0.0
-    time_s = statistics.median(times)
-    seen = [one["seen"] for one in measured]
-    core, memory = (_middle([one.get(key) for one in seen]) for key in ("core_mhz", "memory_mhz"))
+    launch = benchmark, capability, last["blocks"] * last["block"], last["iterations"]
+    # Rounds may differ in iterations: their times are brought to those of the last.
+    time_s = statistics.median(event["time_s"] * last["iterations"] / event["iterations"] for event in rounds)
+    power, spread = _power([event["power_w"] for event in rounds if event["power_w"] is not None])
+    seen = [event["seen"] for event in rounds]
+    core = _middle([clocks.get("core_mhz") for clocks in seen])
+    memory = _middle([clocks.get("memory_mhz") for clocks in seen])
     known = peaks(manifest, device, core or setting[0], memory)
-    claimed = manifest.counts(benchmark, capability, last["blocks"] * last["block"], last["iterations"], overhead=False)
-    reached, bound = fraction(claimed, time_s, known)
+    reached, bound = fraction(manifest.counts(*launch, overhead=False), time_s, known)
     reasons = [
-        *doubts,
+        *contradictions,
         *_too_slow(manifest, benchmark, reached, bound),
         *_other_clock(core, setting[0], seen),
-        *([] if power is not None and power > 0 else ["the meter told no power"]),
-        *([f"its counts are not confirmed: {benchmark.needs_counters}"] if benchmark.needs_counters else []),
     ]
+    if power is None or power <= 0:
+        reasons.append("the meter told no power")
+    if benchmark.needs_counters:
+        reasons.append(f"its counts are not confirmed: {benchmark.needs_counters}")
     return Row(
         benchmark.name,
         benchmark.kernel,
@@ -190,48 +198,53 @@ def _row(
         time_s=time_s,
         power_w=power,
         power_spread=spread,
-        temperature_c=_middle([one.get("temperature_c") for one in seen]),
+        temperature_c=_middle([clocks.get("temperature_c") for clocks in seen]),
         seen_core_mhz=core,
-        counts=counts,
+        counts=manifest.counts(*launch),
         fraction=reached,
         bound=bound,
-        rounds=len(measured),
+        rounds=len(rounds),
         reasons=tuple(reasons),
         notes=tuple(_oddities(spread, seen)),
     )
 
 
-def _too_slow(manifest: Manifest, benchmark: Benchmark, reached: float | None, bound: str | None) -> list[str]:
+def _power(watts: Sequence[float]) -> tuple[float | None, float]:
+    """The median over rounds, and how far they differ, relative to it."""
+    power = _middle(watts)
+    spread = (max(watts) - min(watts)) / power if power else 0.0
+    return power, spread
+
+
+def _too_slow(manifest: Manifest, benchmark: Benchmark, reached: float | None, bound: str | None) -> Iterator[str]:
     if reached is None or bound is None:
-        return []
+        return
+    is_ceiling = bound == "dram" or (bound in manifest.rates and manifest.rates[bound].ceiling)
+    most = IMPOSSIBLE if is_ceiling else SUSPICIOUS
     if reached < benchmark.least:
-        return [f"it ran at {reached:.0%} of the peak of {bound}, less than {benchmark.least:.0%}"]
-    ceiling = bound == "dram" or (bound in manifest.rates and manifest.rates[bound].ceiling)
-    if reached > (IMPOSSIBLE if ceiling else SUSPICIOUS):
-        return [f"it ran at {reached:.0%} of the peak of {bound}: it cannot have done what it claims"]
-    return []
+        yield f"it ran at {reached:.0%} of the peak of {bound}, less than {benchmark.least:.0%}"
+    if reached > most:
+        yield f"it ran at {reached:.0%} of the peak of {bound}: it cannot have done what it claims"
 
 
-def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, Any]]) -> list[str]:
+def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if core is None or not wanted or _near(core, wanted):
-        return []
-    why = sorted({reason for one in seen for reason in one.get("slowed_by", ())})
+        return
+    why = sorted({reason for clocks in seen for reason in clocks.get("slowed_by", ())})
     because = f" ({', '.join(why)})" if why else ""
-    return [f"it ran at {core:.0f} MHz{because}, the setting is {wanted:.0f} MHz"]
+    yield f"it ran at {core:.0f} MHz{because}, the setting is {wanted:.0f} MHz"
 
 
-def _oddities(spread: float, seen: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = []
+def _oddities(spread: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if spread > _APART:
-        found.append(f"its rounds differ by {spread:.0%} in power")
-    restless = max((one.get("core_mhz_spread") or 0.0 for one in seen), default=0.0)
-    if restless > _RESTLESS:
-        found.append(f"its clock moved by {restless:.0%}")
-    return found
+        yield f"its rounds differ by {spread:.0%} in power"
+    moved = max((clocks.get("core_mhz_spread") or 0.0 for clocks in seen), default=0.0)
+    if moved > _RESTLESS:
+        yield f"its clock moved by {moved:.0%}"
 
 
 def _middle(values: Sequence[float | None]) -> float | None:
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
 
@@ -249,51 +262,40 @@ def accessed(counts: Mapping[str, float], capability: Capability) -> dict[str, f
     return found
 
 
-def measurements(found: Sequence[Row], capability: Capability) -> pd.DataFrame:
+def measurements(rows: Sequence[Row], capability: Capability) -> pd.DataFrame:
     """The rows that go into a fit, as `eprof fit` reads them (mapping `eprof`): counts of one launch by word, accessed.
 
     A kind of which no row has anything is no column: it was not measured, which is not the same as 0.
     """
-    used = [(one, accessed(one.counts, capability)) for one in found if one.used]
-    kinds = {resource(word) for _, counts in used for word, count in counts.items() if count}
+    used = [row for row in rows if row.used]
+    counts = [accessed(row.counts, capability) for row in used]
+    kinds = {resource(word) for of_row in counts for word, count in of_row.items() if count}
     words = [word for word in _WORDS if resource(word) in kinds]
-    return pd.DataFrame(
-        [
-            {
-                "benchmark": one.benchmark,
-                "kernel": one.kernel,
-                "core_mhz": one.core_mhz,
-                "memory_mhz": one.memory_mhz,
-                "time_s": one.time_s,
-                "power_w": one.power_w,
-                "temperature_c": one.temperature_c,
-                **{word: counts.get(word, 0.0) for word in words},
-            }
-            for one, counts in used
-        ]
-    )
+    described = pd.DataFrame([{name: getattr(row, name) for name in _DESCRIBED} for row in used])
+    counted = pd.DataFrame([{word: of_row.get(word, 0.0) for word in words} for of_row in counts])
+    return pd.concat([described, counted], axis=1)
 
 
-def everything(found: Sequence[Row]) -> pd.DataFrame:
+def everything(rows: Sequence[Row]) -> pd.DataFrame:
     """All rows with how they were judged, for people."""
     return pd.DataFrame(
         [
             {
-                "benchmark": one.benchmark,
-                "core_mhz": one.core_mhz,
-                "memory_mhz": one.memory_mhz,
-                "seen_core_mhz": one.seen_core_mhz,
-                "time_s": one.time_s,
-                "power_w": one.power_w,
-                "power_spread": one.power_spread,
-                "temperature_c": one.temperature_c,
-                "fraction_of_peak": one.fraction,
-                "bound": one.bound,
-                "rounds": one.rounds,
-                "used": one.used,
-                "why": "; ".join(one.reasons),
-                "notes": "; ".join(one.notes),
+                "benchmark": row.benchmark,
+                "core_mhz": row.core_mhz,
+                "memory_mhz": row.memory_mhz,
+                "seen_core_mhz": row.seen_core_mhz,
+                "time_s": row.time_s,
+                "power_w": row.power_w,
+                "power_spread": row.power_spread,
+                "temperature_c": row.temperature_c,
+                "fraction_of_peak": row.fraction,
+                "bound": row.bound,
+                "rounds": row.rounds,
+                "used": row.used,
+                "why": "; ".join(row.reasons),
+                "notes": "; ".join(row.notes),
             }
-            for one in found
+            for row in rows
         ]
     )

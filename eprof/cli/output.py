@@ -28,15 +28,15 @@ class Result(NamedTuple):
     show: Callable[[], None]
 
 
-def of_document(document: dict[str, Any], room: Callable[[str], Any], verbose: bool) -> Result:
-    """The forms of a document. room: "page", "console" or "tables" -> the module that makes these, loaded late."""
+def of_document(document: Any, room: Callable[[str], Any], verbose: bool) -> Result:
+    """The forms of a typed document. room: "page", "console" or "tables" -> the module that makes it, loaded late."""
 
     def render(kind: str) -> bytes:
         from eprof.files import export
 
         match kind:
             case "json":
-                return export.dumped(document, indent=2) + b"\n"
+                return export.dumped(document.plain(), indent=2) + b"\n"
             case "csv":
                 return export.to_csv(room("tables").frame(document), quoting=0)
             case "parquet":

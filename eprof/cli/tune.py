@@ -1,7 +1,6 @@
 """`eprof tune`: which clocks use least energy, or least energy and time, and what the fastest ones cost."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
@@ -64,27 +63,16 @@ def add_tune(commands: Any) -> argparse.ArgumentParser:
 
 def tune(options: argparse.Namespace) -> int:
     """Run `eprof tune`."""
-    from eprof.tuning import document, objective
+    from eprof.tuning import document, inputs, objective
 
-    wanted = objective.parse(options.objective, options.max_slowdown, options.power_limit)
+    goal = objective.parse(options.objective, options.max_slowdown, options.power_limit)
     options.inputs = matching(options.inputs)
     outputs = planned(options)
-    tuning = _measured(options) if _are_measurements(options) else _profiled(options)
-    found = document.document(tuning, wanted, options.command_line)
-    deliver(of_document(found, _room, options.verbose), outputs, options)
+    is_measured = options.mapping is not None or inputs.are_measurements(options.inputs)
+    tuning = _measured(options) if is_measured else _profiled(options)
+    result = document.document(tuning, goal, options.command_line)
+    deliver(of_document(result, _room, options.verbose), outputs, options)
     return 0
-
-
-def _are_measurements(options: argparse.Namespace) -> bool:
-    """Whether the inputs are measurements and not logs. Raises EprofError: some are, some are not; or not there."""
-    from eprof.tuning.inputs import is_measurements
-
-    if options.mapping is not None:
-        return True
-    found = {is_measurements(Path(name)) for name in options.inputs}
-    if len(found) > 1:
-        raise UsageError("Some inputs are measurements, others are logs; tune one kind at a time.")
-    return found.pop()
 
 
 def _measured(options: argparse.Namespace) -> "Tuning":
@@ -94,19 +82,15 @@ def _measured(options: argparse.Namespace) -> "Tuning":
 
     if options.settings or options.setting:
         raise UsageError("--setting and --settings are for profiles; measurements are at the settings of their rows.")
-    measured = validate.read_measurements([Path(one) for one in options.inputs], options)
-    if measured.rows["time_s"].isna().all():
-        raise EprofError(
-            f"{options.inputs[0]}: holds no times, so nothing tells energy from power; `eprof tune` needs a time for "
-            "each row."
-        )
+    measured = validate.read_measurements(options.inputs, options)
+    build.check_times(measured)
     table = None if options.costs is None else costs.load(options.costs)
     checked = build.time_check(measured)
     asked = build.modelled(measured, checked) if options.times == "modelled" else None
     with validate.Progress(options.quiet) as report:
-        predicted, about, notes = inputs.predicted(measured, table, options.jobs, report, asked)
-    said = [*measured.notes, *notes]
-    return build.from_measurements(measured, predicted, about, asked=asked, checked=checked, notes=said)
+        watts, model, notes = inputs.predicted(measured, table, options.jobs, report, asked)
+    notes = [*measured.notes, *notes]
+    return build.from_measurements(measured, watts, model, asked=asked, checked=checked, notes=notes)
 
 
 def _profiled(options: argparse.Namespace) -> "Tuning":
@@ -125,21 +109,21 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
         raise EprofError("No cost table is made for this GPU; name one with --costs (`eprof costs` lists them).")
     table = inputs.table_of(energy, options.costs)
     now, why = inputs.setting_in_force(energy, table, options.setting)
-    wanted = [one.strip() for one in options.settings.split(",")] if options.settings else []
+    wanted = [name.strip() for name in options.settings.split(",")] if options.settings else []
     return build.from_profile(energy, table, wanted, now, why)
 
 
-def _room(what: str) -> Any:
+def _room(form: str) -> Any:
     """What makes a form of the result."""
-    match what:
+    match form:
         case "page":
             from eprof.page import tuning
 
             return tuning
         case "console":
-            from eprof.terminal import tuning as console_tuning
+            from eprof.terminal import tuning as terminal
 
-            return console_tuning
+            return terminal
         case _:
             from eprof.tuning import tables
 

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ from eprof.cli.output import deliver, of_document, planned
 if TYPE_CHECKING:
     from eprof.costs import CostTable
     from eprof.measurements import Measurements
-    from eprof.validation.document import WholeRun
-    from eprof.validation.study import Plan, Report, Validation
+    from eprof.validation.schema import Candidate
+    from eprof.validation.study import Report, Study
 
 GATE_FAILED = 3
 _PROTOCOLS = (
@@ -97,198 +98,105 @@ def add_validate(commands: Any) -> argparse.ArgumentParser:
 
 def validate(options: argparse.Namespace) -> int:
     """Run `eprof validate`; 3 if the gate fails."""
-    from dataclasses import asdict
-
-    from eprof.validation import document as documents
+    from eprof import costs
+    from eprof.validation.document import document as document_of
+    from eprof.validation.whole_runs import held_against_meter, sorted_inputs
 
     options.inputs = matching(options.inputs)
-    outputs, limit = planned(options), _percent(options.max_error)
+    outputs = planned(options)
+    limit = None if options.max_error is None else _percentage(options.max_error)
     if options.profile and options.costs is None:
         raise UsageError("--profile needs --costs, which says what a count pays.")
-    files, runs = _sorted_inputs(options.inputs)
-    table = _table(options.costs)
+    files, runs = sorted_inputs(options.inputs)
     if asked(options, "setting") and not runs:
         raise UsageError("--setting is about run directories; measurements tell their settings by themselves.")
-    checked, notes = _validation(files, table, options) if files else (None, [])
-    whole, more = _whole_runs(runs, options) if runs else ([], [])
-    found = documents.document(
-        checked,
-        whole_runs=whole,
-        candidates=_candidates(options.profile, table, checked),
+
+    table = None if options.costs is None else costs.load(options.costs)
+    study = _study(files, table, options) if files else None
+    whole_runs, notes = held_against_meter(runs, options.costs, options.setting, options.kernel_name)
+    document = document_of(
+        study,
+        whole_runs=whole_runs,
+        candidates=_candidates(options.profile, table, study),
         command_line=options.command_line,
-        notes=[*notes, *more],
+        notes=notes,
+        max_error_percent=limit,
     )
-    gate = None if limit is None else documents.gate(found, limit)
-    if gate is not None:
-        found["gate"] = {**asdict(gate), "passed": gate.passed}
-    deliver(of_document(found, _room, options.verbose), outputs, options)
-    if gate is None or gate.passed:
+    deliver(of_document(document, _room, options.verbose), outputs, options)
+    if document.gate is None or document.gate.passed:
         return 0
-    print(f"eprof: {printable(_room('console').gate_words(found['gate']))}", file=sys.stderr)
+    print(f"eprof: {printable(_room('console').gate_words(document.gate))}", file=sys.stderr)
     return GATE_FAILED
 
 
-def _room(what: str) -> Any:
+def _percentage(text: str) -> float:
+    from eprof.tuning.objective import percentage
+
+    return percentage(text, "--max-error")
+
+
+def _room(form: str) -> Any:
     """What makes a form of the result."""
-    match what:
+    match form:
         case "page":
             from eprof.page import validation
 
             return validation
         case "console":
-            from eprof.terminal import validation as console_validation
+            from eprof.terminal import validation as terminal
 
-            return console_validation
+            return terminal
         case _:
             from eprof.validation import tables
 
             return tables
 
 
-def _percent(text: str | None) -> float | None:
-    """A limit in per cent: "10%", "10". Raises UsageError."""
-    if text is None:
-        return None
-    try:
-        found = float(text.strip().removesuffix("%"))
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < float("inf"):
-        raise UsageError(f"--max-error {text}: is no percentage; write one such as 10%.")
-    return found
-
-
-def _sorted_inputs(inputs: list[str]) -> tuple[list[Path], list[Path]]:
-    """Files of measurements, and run directories. Raises EprofError for what is not there."""
-    from eprof.logs import runs
-
-    files: list[Path] = []
-    directories: list[Path] = []
-    for name in inputs:
-        path = Path(name)
-        if not path.exists():
-            raise EprofError(f"{name}: there is no such file or directory.")
-        if path.is_dir() and not runs.is_run(path):
-            raise EprofError(f"{name}: is a directory, but no run directory of `eprof run`.")
-        (directories if path.is_dir() else files).append(path)
-    return files, directories
-
-
-def _table(name: str | None) -> "CostTable | None":
-    from eprof import costs
-
-    return None if name is None else costs.load(name)
-
-
-def read_measurements(paths: list[Path], options: argparse.Namespace) -> "Measurements":
+def read_measurements(paths: Iterable[str | Path], options: argparse.Namespace) -> "Measurements":
     """The measurements of all files, and of the kernels that -k names. Raises EprofError: no kernel is left."""
     from eprof import measurements
 
-    found = measurements.read(paths, options.mapping)
+    measured = measurements.read(paths, options.mapping)
     if not options.kernel_name:
-        return found
+        return measured
     is_wanted = selector(options.kernel_name)
-    rows = found.rows
-    names = zip(rows["kernel"], rows["benchmark"], strict=True)
-    kept = [at for at, both in enumerate(names) if any(is_wanted(str(name)) for name in both)]
-    if not kept:
+    kernels, benchmarks = measured.rows["kernel"], measured.rows["benchmark"]
+    kept = kernels.map(is_wanted) | benchmarks.map(is_wanted)
+    if not kept.any():
         raise EprofError(f"No kernel is left: -k {', '.join(options.kernel_name)} matches none of the measured ones.")
-    return found.take(kept)
+    return measured.take(kept.to_numpy(dtype=bool))
 
 
-def _validation(
-    files: list[Path], table: "CostTable | None", options: argparse.Namespace
-) -> "tuple[Validation, list[str]]":
-    from eprof.validation import study
-
-    measured = read_measurements(files, options)
-    train = read_measurements([Path(one) for one in options.train], options) if options.train else None
-    plan, notes = _plan(options, measured, refit=table is None and train is None)
-    with Progress(options.quiet) as report:
-        return study.validate(measured, plan, table=table, train=train, report=report), notes
-
-
-def _plan(options: argparse.Namespace, measured: "Measurements", refit: bool) -> "tuple[Plan, list[str]]":
-    """What to run; the default protocols only where the rows can be split by them, with a note where not."""
-    from eprof.fitting.defaults import form_for, form_without_prior
+def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
+    from eprof.fitting.defaults import form_for
     from eprof.validation import protocols, study
 
-    notes: list[str] = []
-    names = [one.replace("-", "_") for one in dict.fromkeys(options.protocol)]
-    if options.holdout and protocols.HOLDOUT not in names:
-        names.append(protocols.HOLDOUT)
-    if not names and refit:
-        names = [protocols.FIT]
-        if len(measured.settings) > 1:
-            names.append(protocols.LEAVE_ONE_SETTING_OUT)
-        else:
-            notes.append("One setting only: nothing is known of other clocks, and no setting can be left out.")
-        if measured.own:
-            notes.append("No counts: each kernel has unknowns of its own, and none can be predicted from the others.")
-        elif measured.rows["benchmark"].nunique() > 1:
-            names.append(protocols.LEAVE_ONE_BENCHMARK_OUT)
-        else:
-            notes.append("One kernel only: nothing is known of other kernels.")
-    validation = [protocols.parse(one) for one in options.holdout.split(",")] if options.holdout else []
+    measured = read_measurements(files, options)
+    train = read_measurements(options.train, options) if options.train else None
     plan = study.Plan(
-        protocols=names,
-        validation=validation,
+        protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],
+        form=form_for(measured, options.device) if options.device else None,
+        holdout=[protocols.parse(name) for name in options.holdout.split(",")] if options.holdout else [],
         folds=options.folds,
         seed=options.seed,
-        form=form_for(measured, options.device) if options.device else form_without_prior(measured),
         baselines=options.baselines,
         scale=options.scale,
         processes=options.jobs,
     )
-    return plan, notes
+    with Progress(options.quiet) as report:
+        return study.validate(measured, plan, table=table, train=train, report=report)
 
 
-def _whole_runs(paths: list[Path], options: argparse.Namespace) -> "tuple[list[WholeRun], list[str]]":
-    """Predicted against measured energy of run directories; those without a meter are named in a note."""
-    from eprof import api
-    from eprof.base.marks import names
-    from eprof.validation.document import WholeRun
-
-    found, notes = [], []
-    for path in paths:
-        energy = api.load(path, kernels=options.kernel_name).energy(options.costs, options.setting)
-        measured = energy.measured
-        if energy.costs is None:
-            raise EprofError(f"{path}: no cost table is made for this GPU; name one with --costs.")
-        if measured is None:
-            notes.append(f"{path}: no meter was read in this run, so there is nothing to hold a prediction against.")
-            continue
-        split = energy.split
-        assert split is not None
-        total = float(split.total_j.sum(min_count=1))
-        marks = 0
-        for one in split.row_marks:
-            marks |= int(one)
-        found.append(
-            WholeRun(
-                str(path),
-                total if total == total else None,
-                measured.joules,
-                measured.method,
-                measured.reasons(),
-                tuple(names(marks)),
-            )
-        )
-    if not found and len(paths) == len(options.inputs):
-        raise EprofError(f"{notes[0]} Run it again where `eprof doctor` finds a meter.")
-    return found, notes
-
-
-def _candidates(inputs: list[str], table: "CostTable | None", checked: "Validation | None") -> list[dict[str, Any]]:
-    """Kernels of a profile with the measured ones that are most like them."""
+def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | None") -> "list[Candidate]":
+    """Kernels of a profile with the measured ones that are most similar to them."""
     if not inputs:
         return []
-    if table is None or checked is None:
+    if table is None or study is None:
         raise UsageError("--profile needs measurements to look among; the inputs are run directories alone.")
     from eprof import api
     from eprof.validation import candidates
 
-    return candidates.find(api.load(*inputs), table, checked)
+    return candidates.find(api.load(*inputs), table, study)
 
 
 class Progress:

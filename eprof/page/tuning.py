@@ -1,6 +1,5 @@
 """The page of `eprof tune`, one file that fetches nothing (docs/tune.md)."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from eprof.page.sections.method import utc
@@ -10,9 +9,9 @@ from eprof.page.views import tuning as view
 from eprof.words.tuning import verdict
 
 
-def html(document: Mapping[str, Any]) -> str:
+def html(document: Any) -> str:
     """One self-contained HTML file from a document `eprof.tune/1`."""
-    document = unmasked(document)
+    document = unmasked(document.plain())
     made = (
         view.clocks(document),
         view.trade(document),

@@ -13,9 +13,9 @@ from eprof.page.views import validation as view
 from eprof.words.validation import Verdict, verdict
 
 
-def html(document: Mapping[str, Any]) -> str:
+def html(document: Any) -> str:
     """One self-contained HTML file from a document `eprof.validation/1`."""
-    document = unmasked(document)
+    document = unmasked(document.plain())
     made = (
         view.programs(document),
         view.protocols(document),

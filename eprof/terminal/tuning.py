@@ -12,9 +12,8 @@ from rich.text import Text
 from eprof.base.text import printable
 from eprof.terminal.screen import into, terminal
 from eprof.terminal.validation import fill, number
-from eprof.tuning.tables import label, same
 from eprof.words.numbers import quantity
-from eprof.words.tuning import heat, lost_words, time_words, verdict
+from eprof.words.tuning import heat, label, lost_words, same, time_words, verdict
 
 _KERNELS = 10
 _NOTES = 6
@@ -22,18 +21,18 @@ _NOTES = 6
 _STEPS = (230, 223, 222, 215, 208, 172, 130, 94, 52)
 
 
-def show(document: Mapping[str, Any], verbose: bool = False) -> None:
+def show(document: Any, verbose: bool = False) -> None:
     """Print the summary on standard output; every kernel and note if `verbose`."""
     console = terminal()
-    for part in _summary(document, verbose, console.width):
+    for part in _summary(document.plain(), verbose, console.width):
         console.print(part)
 
 
-def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -> str:
+def text(document: Any, verbose: bool = False, width: int = 110) -> str:
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
     console = into(buffer, width)
-    for part in _summary(document, verbose, console.width):
+    for part in _summary(document.plain(), verbose, console.width):
         console.print(part)
     return buffer.getvalue()
 

@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import convert
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
@@ -11,6 +12,7 @@ from rich.text import Text
 
 from eprof.base.text import printable
 from eprof.terminal.screen import into, terminal
+from eprof.validation.schema import Gate
 from eprof.words.names import cut
 from eprof.words.validation import protocol, verdict
 
@@ -19,18 +21,18 @@ _NOTES = 6
 _NARROWEST, _WIDEST = 14, 48
 
 
-def show(document: Mapping[str, Any], verbose: bool = False) -> None:
+def show(document: Any, verbose: bool = False) -> None:
     """Print the summary on standard output; every kernel and note if `verbose`."""
     console = terminal()
-    for part in _summary(document, verbose, console.width):
+    for part in _summary(document.plain(), verbose, console.width):
         console.print(part)
 
 
-def text(document: Mapping[str, Any], verbose: bool = False, width: int = 110) -> str:
+def text(document: Any, verbose: bool = False, width: int = 110) -> str:
     """The same summary as plain text of `width` columns."""
     buffer = io.StringIO()
     console = into(buffer, width)
-    for part in _summary(document, verbose, console.width):
+    for part in _summary(document.plain(), verbose, console.width):
         console.print(part)
     return buffer.getvalue()
 
@@ -145,12 +147,12 @@ def _candidate(one: Mapping[str, Any]) -> str:
 def _gate(document: Mapping[str, Any]) -> Iterable[RenderableType]:
     gate = document.get("gate")
     if gate is not None:
-        yield Text(gate_words(gate), style="green" if gate["passed"] else "red")
+        yield Text(gate_words(convert(gate, Gate)), style="green" if gate["passed"] else "red")
 
 
-def gate_words(gate: Mapping[str, Any]) -> str:
+def gate_words(gate: Gate) -> str:
     """Whether the gate was passed, and by how much."""
     return (
-        f"Gate {'passed' if gate['passed'] else 'failed'}: {protocol(gate['protocol'])} has a mean error of "
-        f"{number(gate['value_percent'])} %, allowed are {gate['max_error_percent']:g} %."
+        f"Gate {'passed' if gate.passed else 'failed'}: {protocol(gate.protocol)} has a mean error of "
+        f"{number(gate.value_percent)} %, allowed are {gate.max_error_percent:g} %."
     )

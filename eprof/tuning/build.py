@@ -66,7 +66,7 @@ def from_profile(
     """
     if table.default.core_mhz is None or max(len(table.settings), len(wanted)) < 2:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
-    _check_times(energy)
+    _check_timed(energy)
     assert energy.costs is not None
     places, refused = _places(table, wanted)
     here = Point(*parse(now or energy.costs.setting.label))
@@ -91,7 +91,7 @@ def from_profile(
     )
 
 
-def _check_times(energy: Energy) -> None:
+def _check_timed(energy: Energy) -> None:
     if energy.total_s is not None:
         raise EprofError(
             "Only the time of all kernels together is known, and how it follows the clocks differs from kernel to "
@@ -244,6 +244,15 @@ def _profile_notes(
         )
 
 
+def check_times(measurements: Measurements) -> None:
+    """Raise EprofError if no row has a time."""
+    if measurements.rows["time_s"].isna().all():
+        raise EprofError(
+            f"{measurements.sources[0]}: holds no times, so nothing tells energy from power; `eprof tune` needs a time "
+            "for each row."
+        )
+
+
 def time_check(measurements: Measurements) -> TimeCheck | None:
     """The time model on these measurements, tested on each benchmark by one that was fitted to the others.
 
@@ -284,8 +293,7 @@ def from_measurements(
     Raises EprofError: no times, or one setting only.
     """
     rows, reference = measurements.rows, Point(*measurements.reference)
-    if rows["time_s"].isna().all():
-        raise EprofError("These measurements hold no times, so nothing tells energy from power; each row needs a time.")
+    check_times(measurements)
     if len(measurements.settings) < 2:
         raise EprofError("All rows are at one setting, so there is nothing to choose from.")
     notes = list(notes)

@@ -1,6 +1,6 @@
 """From grids to the document `eprof.tune/1`, from which every report is made (docs/tune.md)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -77,7 +77,7 @@ def _time_error(checked: TimeCheck | None) -> TimeError | None:
     return TimeError(rows, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
 
 
-def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> Mapping[str, At | None]:
+def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, At | None]:
     return {
         "best": _at(grid, choice.best, points),
         "fastest": _at(grid, choice.fastest, points),

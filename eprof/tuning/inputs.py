@@ -1,12 +1,13 @@
 """From what users have to what settings are chosen from: kinds of input, predictions, the setting in force."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from eprof import costs
 from eprof.base.arrays import Floats
-from eprof.base.errors import CostError, EprofError
+from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.costs import CostTable
 from eprof.energy.clocks import setting_of
 from eprof.fitting.defaults import form_without_prior
@@ -23,6 +24,14 @@ from eprof.validation.study import Report
 
 _HEAD_ROWS = 50
 _TABLES = tuple(f".{kind}{packed}" for kind in ("csv", "tsv") for packed in ("", ".gz", ".bz2", ".zst"))
+
+
+def are_measurements(names: Iterable[str]) -> bool:
+    """Whether the inputs are measurements and not logs. Raises UsageError: some are, some are not."""
+    kinds = {is_measurements(Path(name)) for name in names}
+    if len(kinds) > 1:
+        raise UsageError("Some inputs are measurements, others are logs; tune one kind at a time.")
+    return kinds.pop()
 
 
 def is_measurements(path: Path) -> bool:

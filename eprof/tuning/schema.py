@@ -1,9 +1,8 @@
 """The types of the document `eprof.tune/1` (docs/tune.md): every report is drawn from them. None: not known."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
+from msgspec import UNSET, Struct, UnsetType, field, to_builtins
 
 from eprof.validation.schema import Clocks
 
@@ -30,24 +29,19 @@ class Setting(At, frozen=True, kw_only=True):
     allowed: bool
 
 
-class Picks(Struct, frozen=True, kw_only=True):
-    """The settings picked for a kernel or a program; None: none could be. now: the setting in force."""
+class Kernel(Struct, frozen=True, kw_only=True):
+    """One kernel, with the settings picked for it (None: none could be) and lists over all settings.
 
+    now: the setting in force. wrong: whether a pick is not the measured best, and what it lost.
+    """
+
+    name: str
+    kernel: str
+    launches: float
     best: At | None
     fastest: At | None
     measured_best: At | None
     now: At | None
-
-
-class _Named(Struct, frozen=True, kw_only=True):
-    name: str
-    kernel: str
-    launches: float
-
-
-class Kernel(Picks, _Named, frozen=True, kw_only=True):
-    """One kernel, with lists over the settings. wrong: whether a pick is not the measured best, and what it lost."""
-
     wrong: bool | None
     lost_percent: float | None
     oracle_wrong: bool | None
@@ -141,7 +135,9 @@ class LostBy(Struct, frozen=True):
     oracle: Lost
 
 
-class _Head(Struct, frozen=True, kw_only=True):
+class Tune(Struct, frozen=True, kw_only=True):
+    """The whole document; the settings picked are for all kernels together."""
+
     schema: str
     eprof: str
     created_utc: str
@@ -154,11 +150,10 @@ class _Head(Struct, frozen=True, kw_only=True):
     max_slowdown_percent: float | None
     power_limit_w: float | None
     time: Time
-
-
-class Tune(Picks, _Head, frozen=True, kw_only=True):
-    """The whole document; its picks are those of all kernels together."""
-
+    best: At | None
+    fastest: At | None
+    measured_best: At | None
+    now: At | None
     each_its_own: Joules | None
     settings: list[Setting]
     front: list[FrontPoint]
@@ -174,9 +169,7 @@ class Tune(Picks, _Head, frozen=True, kw_only=True):
         return data
 
 
-def read(data: Mapping[str, Any]) -> Tune:
-    """The document from plain data, such as JSON that was read."""
-    return convert(data, Tune)
+Picked: TypeAlias = Kernel | Tune
 
 
 def label(setting: Clocks | None) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from eprof.base.text import in_markdown
-from eprof.tuning.schema import PICKS, At, Kernel, Picks, Tune, label, same
+from eprof.tuning.schema import PICKS, At, Kernel, Picked, Tune, label, same
 
 _LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 _HEADS = ("kernel", "best", "energy J", "time s", "fastest", "energy J", "measured best", "lost %", "fastest lost %")
@@ -21,7 +21,7 @@ def frame(document: Tune) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _rows(name: str, picks: Picks, lists: dict[str, list[Any]], document: Tune) -> Iterator[dict[str, Any]]:
+def _rows(name: str, picks: Picked, lists: dict[str, list[Any]], document: Tune) -> Iterator[dict[str, Any]]:
     for place, setting in enumerate(document.settings):
         yield {
             "kernel": name,
@@ -49,7 +49,7 @@ def markdown(document: Tune) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _line(name: str, picks: Picks, kernel: Kernel | None = None) -> str:
+def _line(name: str, picks: Picked, kernel: Kernel | None = None) -> str:
     """One row; what picks lost is known of kernels alone."""
     cells = [
         in_markdown(name),

@@ -165,7 +165,7 @@ def _form(study: Study) -> FittedForm | None:
 
 def _by_setting(measurements: Measurements, predicted: Floats) -> list[SettingScores]:
     groups = grouped(measurements.rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
-    return [SettingScores(float(core), float(memory), **fields(scores)) for (core, memory), scores in groups]
+    return [SettingScores(float(core), float(memory), scores) for (core, memory), scores in groups]
 
 
 def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> list[KernelScores]:
@@ -179,14 +179,14 @@ def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.Data
             KernelScores(
                 benchmark=str(name),
                 kernel=str(mine["kernel"].iloc[0]),
-                **fields(scores),
+                scores=scores,
                 reference=_reference(mine, measurements.reference),
                 mix=_mix(shares, name),
                 nearest=str(near.loc[name, "nearest"]) if name in near.index else None,
                 distance=known(near["distance"].get(name, np.nan)),
             )
         )
-    return sorted(kernels, key=lambda kernel: -(kernel.mean_percent or -1.0))
+    return sorted(kernels, key=lambda kernel: -(kernel.scores.mean_percent or -1.0))
 
 
 def _mix(shares: pd.DataFrame, benchmark: str) -> dict[str, float]:

@@ -7,7 +7,7 @@ as a whole; in JSON its fields stand beside the others.
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, to_builtins
 
 from eprof.validation.scores import Scores
 
@@ -29,11 +29,6 @@ class Clocks(Struct, frozen=True):
         return f"{self.core_mhz:g}/{self.memory_mhz:g}"
 
 
-class _Kernel(Struct, frozen=True):
-    benchmark: str
-    kernel: str
-
-
 class Protocol(Scores, frozen=True, kw_only=True):
     """Errors by one protocol. folds: how many models were fitted for it; meaning: how it tests, in words."""
 
@@ -41,9 +36,13 @@ class Protocol(Scores, frozen=True, kw_only=True):
     meaning: str
 
 
-class Row(Clocks, _Kernel, frozen=True, kw_only=True):
+class Row(Struct, frozen=True, kw_only=True):
     """A measured row. predicted_w: by protocol; None where the protocol does not test the row."""
 
+    benchmark: str
+    kernel: str
+    core_mhz: float
+    memory_mhz: float
     time_s: float | None
     measured_w: float | None
     predicted_w: dict[str, float | None]
@@ -84,8 +83,10 @@ class Histogram(Struct, frozen=True):
     counts: list[int]
 
 
-class SettingScores(Scores, Clocks, frozen=True):
-    """Errors at one setting."""
+class SettingScores(Clocks, frozen=True):
+    """Errors at one setting; in JSON the scores' fields stand beside the clocks."""
+
+    scores: Scores
 
 
 class Reference(Clocks, frozen=True):
@@ -95,9 +96,12 @@ class Reference(Clocks, frozen=True):
     predicted_w: float | None
 
 
-class KernelScores(Scores, _Kernel, frozen=True, kw_only=True):
-    """Errors of one kernel. mix: shares of its power by term; nearest: the most similar other kernel."""
+class KernelScores(Struct, frozen=True, kw_only=True):
+    """Errors of one kernel, as those of a setting. mix: shares of its power by term; nearest: the most similar one."""
 
+    benchmark: str
+    kernel: str
+    scores: Scores
     reference: Reference
     mix: dict[str, float]
     nearest: str | None
@@ -205,12 +209,15 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
         """As plain data, in the order of the JSON."""
         data: dict[str, Any] = to_builtins(self)
         measured = data.pop("measured", {})
+        for name in measured.keys() & {"by_setting", "by_benchmark"}:
+            measured[name] = [_inlined(entry) for entry in measured[name]]
         last = {name: data.pop(name) for name in _LAST if name in data}
         return {**data, **measured, **last}
 
 
-def read(data: Mapping[str, Any]) -> Validation:
-    """The document from plain data, such as JSON that was read."""
-    if "main_protocol" not in data:
-        return convert(data, Validation)
-    return convert({**data, "measured": data}, Validation)
+def _inlined(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """With the fields of `scores` in its place."""
+    fields: dict[str, Any] = {}
+    for name, value in entry.items():
+        fields |= value if name == "scores" else {name: value}
+    return fields

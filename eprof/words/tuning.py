@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eprof.tuning.tables import label, same
 from eprof.words.numbers import NARROW, quantity
 from eprof.words.validation import Verdict, percent
 
@@ -143,3 +142,13 @@ def step(value: float, low: float, high: float) -> int:
     if high <= low or low <= 0:
         return 0
     return min(STEPS - 1, int(STEPS * math.log(value / low) / math.log(high / low)))
+
+
+def label(setting: Mapping[str, Any] | None) -> str:
+    """A setting, "852/924"; a dash for none."""
+    return "-" if setting is None else f"{setting['core_mhz']:g}/{setting['memory_mhz']:g}"
+
+
+def same(setting: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    """Whether both are there and the same."""
+    return setting is not None and other is not None and label(setting) == label(other)

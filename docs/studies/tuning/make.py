@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from msgspec import to_builtins
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
@@ -18,6 +19,7 @@ from eprof.measurements import Measurements, read  # noqa: E402
 from eprof.tuning import build, inputs  # noqa: E402
 from eprof.tuning.document import document  # noqa: E402
 from eprof.tuning.objective import parse  # noqa: E402
+from eprof.tuning.schema import PowerModel  # noqa: E402
 from eprof.tuning.time_fit import Timed, TimeModel, errors  # noqa: E402
 from eprof.validation import protocols, run  # noqa: E402
 from eprof.validation.models import FormModel  # noqa: E402
@@ -68,7 +70,7 @@ def tuned(measured: Measurements) -> dict:
     return {
         "kernels": int(measured.rows["benchmark"].nunique()),
         "settings": len(measured.settings),
-        "power_error_percent": about["power_error_percent"],
+        "power_error_percent": about.power_error_percent,
         "objectives": {name: picked(exact, name) for name in OBJECTIVES},
         "modelled_times": {name: picked(modelled, name) for name in OBJECTIVES},
         "time": {
@@ -103,15 +105,15 @@ def picked(tuning: build.Tuning, objective: str) -> dict:
     """Mispredictions of model and oracle for one objective."""
     found = document(tuning, parse(objective))
     return {
-        **found["energy_lost_percent"],
-        "program": {name: found[name] for name in ("best", "fastest", "measured_best")},
+        **to_builtins(found.energy_lost_percent),
+        "program": {name: to_builtins(getattr(found, name)) for name in ("best", "fastest", "measured_best")},
     }
 
 
 def lost_percent(measured: Measurements, watts) -> float:  # noqa: ANN001
     """Mean energy lost over all kernels if each runs where `watts` and the measured times say least energy."""
-    found = document(build.from_measurements(measured, watts, {"kind": "refit", "protocol": ""}), parse("energy"))
-    return float(found["energy_lost_percent"]["model"]["all_mean_percent"])
+    found = document(build.from_measurements(measured, watts, PowerModel(kind="refit")), parse("energy"))
+    return float(found.energy_lost_percent.model.all_mean_percent)
 
 
 def settings_curve(measured: Measurements) -> list[dict]:

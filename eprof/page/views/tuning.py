@@ -8,10 +8,9 @@ from markupsafe import Markup
 from eprof.page.section import Section
 from eprof.page.svg import pct
 from eprof.page.views.validation import Cell, Figure, Row, heat_table, number
-from eprof.tuning.tables import label, same
 from eprof.words.names import cut
 from eprof.words.numbers import MINUS, NARROW, quantity
-from eprof.words.tuning import change, heat, lost_words, step, time_words
+from eprof.words.tuning import change, heat, label, lost_words, same, step, time_words
 from eprof.words.validation import percent
 
 _MAPS = 12
@@ -125,7 +124,7 @@ def trade(document: Mapping[str, Any]) -> Section | None:
     known = [one for one in document["settings"] if one["energy_j"] is not None and one["time_s"]]
     if best is None or fastest is None or len(known) < 3 or fastest["energy_j"] is None:
         return None
-    front = _front(known)
+    front = document["front"]
     content = {
         "answer": f"{len(front)} of {len(known)} settings are worth a look: at every other one, another takes "
         "no more time "
@@ -136,15 +135,6 @@ def trade(document: Mapping[str, Any]) -> Section | None:
         "MHz of the settings worth a look.",
     }
     return Section("trade", "Time for energy", "What less energy costs in time", "validation_chart.html", content)
-
-
-def _front(known: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Settings that no other beats in both time and energy, fastest first."""
-    found: list[Mapping[str, Any]] = []
-    for one in sorted(known, key=lambda one: (one["time_s"], one["energy_j"])):
-        if not found or one["energy_j"] < found[-1]["energy_j"]:
-            found.append(one)
-    return found
 
 
 def _dots(
