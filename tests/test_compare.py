@@ -27,7 +27,7 @@ def exact_sum(parts):
 
 
 def by_what(difference):
-    return {(part["what"], part["because"]): part["change_j"] for part in difference.parts if part["kernel"] is None}
+    return {(part.what, part.because): part.change_j for part in difference.parts if part.kernel is None}
 
 
 def conserved(difference):
@@ -99,8 +99,8 @@ def test_kernels_that_came_and_went_are_parts_of_their_own():
 def test_prices_of_a_kernel_that_came_are_those_of_its_own_side():
     other = energy({"a": kernel(), "xyzzy": kernel()}, priced=costs(watts=1.0, setting="396/924"))
     found = compare([energy({"a": kernel()})], [other])
-    own = [part for part in found.parts if part["kernel"] == "xyzzy"]
-    assert {part["because"] for part in own} == {"counts", "time"}
+    own = [part for part in found.parts if part.kernel == "xyzzy"]
+    assert {part.because for part in own} == {"counts", "time"}
     conserved(found)
 
 
@@ -108,8 +108,8 @@ def test_no_cell_of_a_log_with_itself_changes():
     side = energy({"k": kernel(), "other": kernel(time=None)}, sha256="x")
     found = compare([side], [side])
     assert found.change_j == 0 and found.is_zero and found.same_inputs and not found.is_partial
-    assert all(part["change_j"] == 0 for part in found.parts)
-    assert all(math.copysign(1, part["change_j"]) == 1 for part in found.parts)
+    assert all(part.change_j == 0 for part in found.parts)
+    assert all(math.copysign(1, part.change_j) == 1 for part in found.parts)
     assert not found.changes.uncompared.any()
 
 
@@ -150,8 +150,8 @@ def test_turning_old_and_new_turns_every_sign(old, new, one, other):
     a, b = side(old, one), side(new, other)
     there, back = compare([a], [b]), compare([b], [a])
     turned = {"appeared": "vanished", "vanished": "appeared", "matched": "matched"}
-    forward = {(p["what"], p["because"], p["kernel"], p["kernels"]): p["change_j"] for p in there.parts}
-    backward = {(p["what"], p["because"], p["kernel"], turned[p["kernels"]]): -p["change_j"] for p in back.parts}
+    forward = {(p.what, p.because, p.kernel, p.kernels): p.change_j for p in there.parts}
+    backward = {(p.what, p.because, p.kernel, turned[p.kernels]): -p.change_j for p in back.parts}
     assert forward == backward
     if there.change_j is not None:
         assert there.change_j == -back.change_j
@@ -245,8 +245,8 @@ def test_a_total_is_compared_with_the_sum_of_its_kinds():
         parts = by_what(found)
         assert parts["fp32", "counts"] == pytest.approx(back * (1.3e9 - 2e9) * 58e-12)
         assert ("fp32_fma", "counts") not in parts
-        part = next(part for part in found.parts if part["what"] == "fp32")
-        assert "estimated" in part["marks"] and not found.is_partial
+        part = next(part for part in found.parts if part.what == "fp32")
+        assert "estimated" in part.marks and not found.is_partial
         conserved(found)
 
 
@@ -282,7 +282,7 @@ def test_parts_are_listed_by_size_whatever_their_sign():
     """Savings of 1.131 and 0.17 J around more integers for 0.6 J: a saving is as large as a loss of as many joules."""
     found = compare([energy({"k": kernel()})], [energy({"k": kernel(dram_read=1e9, time=0.325, integer=107e8)})])
     (row,) = found.document()["kernels"]
-    for parts in (row["parts"], found.parts):
+    for parts in (row["parts"], found.document()["parts"]):
         assert [part["what"] for part in parts][:3] == ["dram_read", "integer", "constant"]
         sizes = [abs(part["change_j"]) for part in parts]
         assert sizes == sorted(sizes, reverse=True)

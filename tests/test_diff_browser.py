@@ -36,7 +36,7 @@ CASES = {
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("diffs")
     for name, make in CASES.items():
-        (folder / f"{name}.html").write_text(html(compare(*make()).document()), encoding="utf-8")
+        (folder / f"{name}.html").write_text(html(compare(*make()).typed), encoding="utf-8")
     return folder
 
 

@@ -17,7 +17,7 @@ from eprof.base.marks import Mark
 from eprof.base.text import visible
 from eprof.files import export
 from eprof.page import html, packed
-from eprof.page.report import _asset
+from eprof.page.shell import asset
 from eprof.terminal import report as console
 from eprof.words import badges, names
 from eprof.words.badges import AT_LEAST
@@ -125,7 +125,7 @@ def test_the_page_names_no_address(pages):
 
 
 def test_script_never_writes_markup():
-    script = _asset("report.js")
+    script = asset("report.js")
     for word in (
         "innerHTML",
         "outerHTML",
@@ -547,8 +547,8 @@ def test_size_of_5000(large):
 
 
 def test_own_script_and_style():
-    assert len(_asset("report.js").encode()) < 20_000
-    assert len(_asset("report.css").encode()) < 16_000
+    assert len(asset("report.js").encode()) < 20_000
+    assert len(asset("report.css").encode()) < 16_000
 
 
 def test_5000_kernels_are_built_in_no_more_than_their_share(large):

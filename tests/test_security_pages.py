@@ -6,6 +6,7 @@ Nothing of a text may become an element, an attribute, a style, a script or a re
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 import report_support as support
 import validation_support as measured
@@ -13,6 +14,7 @@ from browser_support import View
 from security_support import PAYLOAD, UNSEEN, poisoned, texts
 
 from eprof import cli
+from eprof.compare.schema import Document
 from eprof.page import diff as diff_page
 from eprof.page import report as page
 from eprof.page import roofline, tuning, validation
@@ -22,7 +24,10 @@ TK1 = [str(LOGS / f"tk1-fmm-{what}.csv") for what in ("counters", "times")]
 SETTINGS = {"benchmarks": 4, "cores": (500.0, 900.0, 1000.0), "memories": (500.0, 1000.0)}
 PAGES = {
     "report": (page.html, ["report", *TK1, "--group", "regex:.=all", "--what-if", "dram=-20%"]),
-    "diff": (diff_page.html, ["diff", TK1[0], TK1[0], "--fail-above", "90%"]),
+    "diff": (
+        lambda saved: diff_page.html(msgspec.convert(saved, Document)),
+        ["diff", TK1[0], TK1[0], "--fail-above", "90%"],
+    ),
     "roofline": (roofline.html, ["roofline", *TK1, "--costs", "gtx580", "--costs", "jetson-tk1"]),
     "validate": (validation.html, ["validate", "measured.csv", "--max-error", "900%"]),
     "tune": (tuning.html, ["tune", *TK1]),

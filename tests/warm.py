@@ -197,7 +197,7 @@ def _prepare():
             importlib.import_module(module.name)
     from eprof import costs
     from eprof.counting import counters, translation
-    from eprof.page import report as page
+    from eprof.page import shell
 
     for once in (counters.definitions, counters.names_in_use, counters.descriptions, translation.other_names):
         once()
@@ -207,9 +207,9 @@ def _prepare():
     importlib.import_module("pyarrow.pandas_compat")
     for path in (ROOT / "reports").glob("*.html"):
         if not path.name.startswith(("diff", "roofline", "validation")):
-            page._templates().get_template(path.name)
+            shell.templates().get_template(path.name)
     for name in ("report.css", "report.js"):
-        page._asset(name)
+        shell.asset(name)
 
 
 def _serve(link):

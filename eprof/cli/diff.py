@@ -10,6 +10,7 @@ from eprof.cli.output import Result, deliver, planned
 
 if TYPE_CHECKING:
     from eprof.compare import Difference
+    from eprof.compare.schema import Document
 
 _Commands = Any  # argparse does not name the type of its subparsers in public
 
@@ -80,7 +81,7 @@ def diff(options: argparse.Namespace) -> int:
     options.inputs = [options.old, options.new, *options.more_old, *options.more_new]
     outputs = planned(options)
     difference = _compare(options)
-    document = difference.document()
+    document = difference.typed
 
     def render(kind: str) -> bytes:
         return _render(kind, difference, document, options.verbose)
@@ -91,7 +92,7 @@ def diff(options: argparse.Namespace) -> int:
         console_diff.show(document, verbose=options.verbose)
 
     deliver(Result(render, show), outputs, options)
-    return _verdict(difference, document)
+    return _verdict(document)
 
 
 def _compare(options: argparse.Namespace) -> "Difference":
@@ -116,7 +117,7 @@ def _compare(options: argparse.Namespace) -> "Difference":
     )
 
 
-def _render(kind: str, difference: "Difference", document: dict[str, Any], verbose: bool) -> bytes:
+def _render(kind: str, difference: "Difference", document: "Document", verbose: bool) -> bytes:
     """The result in one format; the rooms that make the others are not even loaded."""
     if kind == "html":
         from eprof.page.diff import html
@@ -139,13 +140,13 @@ def _render(kind: str, difference: "Difference", document: dict[str, Any], verbo
     return export.to_parquet(difference.to_frame())
 
 
-def _verdict(difference: "Difference", document: dict[str, Any]) -> int:
+def _verdict(document: "Document") -> int:
     """One sentence on standard error for each gate that did not pass."""
     from eprof.words import diff as diff_words
 
-    for gate in document["gates"]:
-        if gate["failed"] is not False:
-            print(f"eprof: {printable(diff_words.gate(gate))}", file=sys.stderr)
-    if any(one.why_not is None and one.failed for one in difference.gates):
+    not_passed = [gate for gate in document.gates if gate.failed is not False]
+    for gate in not_passed:
+        print(f"eprof: {printable(diff_words.gate_words(gate))}", file=sys.stderr)
+    if any(gate.failed for gate in not_passed):
         return 3
-    return 1 if any(one.why_not is not None for one in difference.gates) else 0
+    return 1 if not_passed else 0

@@ -1,17 +1,19 @@
 """The difference of two sides, cell by cell: what changed counts and times cost, and what changed prices cost."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, PARTS
 from eprof.compare.matching import Match
-from eprof.compare.side import TIME, WORDS, Bools, Floats, Grid, Ints, Side
+from eprof.compare.side import WORDS, Bools, Floats, Grid, Ints, Side
 
 _MISSING, _ESTIMATED, _SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
+MATCHED, APPEARED, VANISHED = "matched", "appeared", "vanished"
 # What is known of a cell's energy. NONE: there is nothing to know (a class total beside its parts, no price needed).
 KNOWN, LOWER, LOST, NONE = 0, 1, 2, 3
 
@@ -36,6 +38,8 @@ class Changes:
     old, new: the means over repeats; old_repeats, new_repeats: each repeat.
     """
 
+    old_side: Side
+    new_side: Side
     matches: tuple[Match, ...]
     old: Half
     new: Half
@@ -46,19 +50,61 @@ class Changes:
     old_repeats: tuple[Half, ...]
     new_repeats: tuple[Half, ...]
 
+    @property
+    def halves(self) -> tuple[tuple[Side, Half], tuple[Side, Half]]:
+        """Both sides with their numbers."""
+        return (self.old_side, self.old), (self.new_side, self.new)
+
+    @cached_property
+    def has_energy(self) -> bool:
+        """Whether any energy is known on both sides. A kernel that only one has is compared with nothing at all."""
+        priced = self.old_side.costs is not None and self.new_side.costs is not None
+        return priced and bool(self.compared.any())
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing changed: every count, time and price that is known, to the last digit."""
+        paired = all(match.old is not None and match.new is not None for match in self.matches)
+        same_prices = np.array_equal(self.old_side.price, self.new_side.price, equal_nan=True)
+        return paired and same_prices and np.array_equal(self.old.number, self.new.number, equal_nan=True)
+
     @cached_property
     def unknown(self) -> Bools:
         """Where neither side knows an energy that at least one of them has to pay."""
         lost = (self.old.state == LOST) | (self.new.state == LOST)
-        found: Bools = lost & (self.old.state >= LOST) & (self.new.state >= LOST)
-        return found
+        neither: Bools = lost & (self.old.state >= LOST) & (self.new.state >= LOST)
+        return neither
 
     @cached_property
     def uncompared(self) -> Bools:
         """Where one side at least knows an energy, but the two cannot be compared."""
         valued = (self.old.state <= LOWER) | (self.new.state <= LOWER)
-        found: Bools = valued & ~self.compared & ~_nothing(self.old, self.new) & ~_nothing(self.new, self.old)
-        return found
+        free = _pays_nothing(self.old, self.new) | _pays_nothing(self.new, self.old)
+        left_out: Bools = valued & ~self.compared & ~free
+        return left_out
+
+    @cached_property
+    def paid(self) -> Bools:
+        """What is compared and costs anything on either side."""
+        paid: Bools = self.compared & ((self.old.joules != 0) | (self.new.joules != 0))
+        return paid
+
+    def marks_of(self, rows: slice) -> int:
+        """The marks of the change of some matches: those of all that is paid, MISSING if something is left out."""
+        marks = int(np.bitwise_or.reduce(self.marks[rows][self.paid[rows]], initial=0))
+        lost = self.uncompared[rows].any() or self.unknown[rows].any() or not self.has_energy
+        return marks | _MISSING if lost else marks
+
+    def status(self, row: int) -> str:
+        """Whether a kernel is on both sides."""
+        if self.matches[row].old is None:
+            return APPEARED
+        return VANISHED if self.matches[row].new is None else MATCHED
+
+    def names(self, row: int) -> list[str]:
+        """The names of a match: OLD's, then NEW's, as far as the sides have the kernel."""
+        places = (self.old_side, self.matches[row].old), (self.new_side, self.matches[row].new)
+        return [side.named[place].name for side, place in places if place is not None]
 
 
 def changes(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
@@ -70,35 +116,43 @@ def changes(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     This is the Shapley value of two factors: neither goes first, so swapping OLD and NEW turns every part's sign. With
     equal prices the second is exactly 0. A cell that one side does not know is left out, never taken for 0.
     """
-    halves = _halves(old, [one.old for one in matches]), _halves(new, [one.new for one in matches])
-    olds, news = _absent(halves[0], halves[1][0], matches, "old"), _absent(halves[1], halves[0][0], matches, "new")
-    news = _folded(olds[0], news)
-    olds = _folded(news[0], olds)
-    a, b = olds[0], news[0]
-    a, b = replace(a, price=_price(a, b)), replace(b, price=_price(b, a))
+    halves_old = _halves(old, [match.old for match in matches])
+    halves_new = _halves(new, [match.new for match in matches])
+    old_mean, new_mean = halves_old[0], halves_new[0]
+    halves_old = _absent(halves_old, new_mean, np.array([match.old is None for match in matches], dtype=np.bool_))
+    halves_new = _absent(halves_new, old_mean, np.array([match.new is None for match in matches], dtype=np.bool_))
+
+    halves_new = _folded(halves_old[0], halves_new)
+    halves_old = _folded(halves_new[0], halves_old)
+    before = replace(halves_old[0], price=_price(halves_old[0], halves_new[0]))
+    after = replace(halves_new[0], price=_price(halves_new[0], halves_old[0]))
+
     same_books = old.costs is None or new.costs is None or old.costs.books == new.costs.books
-    compared = _compared(a, b, same_books)
-    quantity = (b.number - a.number) * ((a.price + b.price) / 2)
-    price = (b.price - a.price) * ((a.number + b.number) / 2)
+    compared = _compared(before, after, same_books)
+    quantity = (after.number - before.number) * ((before.price + after.price) / 2)
+    price = (after.price - before.price) * ((before.number + after.number) / 2)
     # A class that only simulated bounds are known of keeps its mark; what is compared exactly misses nothing.
-    marks = (a.marks | b.marks) & np.where(a.state == LOWER, -1, ~_MISSING)
-    # Adding 0.0 makes 0 of the -0 that comes of a class that pays nothing.
+    marks = (before.marks | after.marks) & np.where(before.state == LOWER, -1, ~_MISSING)
+
     return Changes(
-        tuple(matches),
-        a,
-        b,
-        np.where(compared, quantity, 0.0) + 0.0,
-        np.where(compared, price, 0.0) + 0.0,
-        compared,
-        np.where(compared, marks, 0),
-        tuple(olds[1:]),
-        tuple(news[1:]),
+        old_side=old,
+        new_side=new,
+        matches=tuple(matches),
+        old=before,
+        new=after,
+        # Adding 0.0 makes 0 of the -0 that comes of a class that pays nothing.
+        quantity_j=np.where(compared, quantity, 0.0) + 0.0,
+        price_j=np.where(compared, price, 0.0) + 0.0,
+        compared=compared,
+        marks=np.where(compared, marks, 0),
+        old_repeats=tuple(halves_old[1:]),
+        new_repeats=tuple(halves_new[1:]),
     )
 
 
 def _halves(side: Side, places: Sequence[int | None]) -> list[Half]:
     """One side of every match: the mean over the repeats, then each repeat."""
-    rows = np.array([0 if place is None else place for place in places], dtype=np.int64)
+    rows = np.array([place or 0 for place in places], dtype=np.int64)
     price = np.broadcast_to(side.price, (len(rows), len(WORDS)))
     return [
         Half(grid.number[rows], grid.joules[rows], price, grid.marks[rows], grid.counted[rows], states(grid)[rows])
@@ -106,97 +160,98 @@ def _halves(side: Side, places: Sequence[int | None]) -> list[Half]:
     ]
 
 
-def _absent(halves: Sequence[Half], other: Half, matches: Sequence[Match], side: str) -> list[Half]:
+def _absent(halves: list[Half], other: Half, absent: Bools) -> list[Half]:
     """`halves` where the side does not have the kernel: it executed none of what `other` knows."""
-    absent = np.array([getattr(one, side) is None for one in matches], dtype=np.bool_)[:, None]
     if not absent.any():
-        return list(halves)
-    return [
-        Half(
-            np.where(absent, np.where(np.isnan(other.number), np.nan, 0.0), half.number),
-            np.where(absent, np.where(np.isnan(other.joules), np.nan, 0.0), half.joules),
-            np.where(absent, other.price, half.price),
-            np.where(absent, other.marks, half.marks),
-            np.where(absent, other.counted, half.counted),
-            np.where(absent, other.state, half.state),
-        )
-        for half in halves
-    ]
+        return halves
+    rows = absent[:, None]
+    none = Half(
+        np.where(np.isnan(other.number), np.nan, 0.0),
+        np.where(np.isnan(other.joules), np.nan, 0.0),
+        other.price,
+        other.marks,
+        other.counted,
+        other.state,
+    )
+    return [_merged(half, none, lambda mine, theirs: np.where(rows, theirs, mine)) for half in halves]
+
+
+def _merged(half: Half, other: Half, merge: Callable[[Any, Any], Any]) -> Half:
+    """Every table of one half merged with that of another."""
+    return Half(*(merge(getattr(half, field.name), getattr(other, field.name)) for field in fields(Half)))
 
 
 def states(grid: Grid) -> Ints:
     """What is known of every energy of a grid."""
-    known, lost = ~np.isnan(grid.joules), (grid.marks & _MISSING) != 0
-    found: Ints = np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
-    return found
+    known = ~np.isnan(grid.joules)
+    lost = (grid.marks & _MISSING) != 0
+    return np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
 
 
 def _price(half: Half, other: Half) -> Floats:
     """The prices; a count of 0 needs none, and takes the other side's."""
-    price: Floats = np.where(np.isnan(half.price), np.where(np.isnan(other.price), 0.0, other.price), half.price)
-    return price
+    either = np.where(np.isnan(half.price), other.price, half.price)
+    return np.where(np.isnan(either), 0.0, either)
 
 
-def _folded(a: Half, halves: Sequence[Half]) -> list[Half]:
+def _folded(a: Half, halves: list[Half]) -> list[Half]:
     """`halves` with kinds of floating-point instructions added up where `a` knows their total only.
 
     The price of the sum is its energy over its count. ESTIMATED: a total may hold instructions of no kind.
     """
-    found, mean = list(halves), halves[0]
+    mean = halves[0]
     for total, parts in PARTS.items():
-        at, columns = WORDS.index(total), [WORDS.index(part) for part in parts]
-        rows = (a.state[:, at] <= LOWER) & (a.state[:, columns] == NONE).all(axis=1)
-        rows &= (mean.state[:, at] == NONE) & (mean.state[:, columns] != NONE).any(axis=1)
+        column = WORDS.index(total)
+        kinds = [WORDS.index(part) for part in parts]
+        only_total = (a.state[:, column] <= LOWER) & (a.state[:, kinds] == NONE).all(axis=1)
+        only_kinds = (mean.state[:, column] == NONE) & (mean.state[:, kinds] != NONE).any(axis=1)
+        rows = only_total & only_kinds
         if rows.any():
-            found = [_copy(half) for half in found]
-            for half in found:
-                _fold(half, rows, at, columns)
-    return found
+            halves = [_merged(half, half, lambda table, _: table.copy()) for half in halves]
+            for half in halves:
+                _fold(half, rows, column, kinds)
+    return halves
 
 
-def _copy(half: Half) -> Half:
-    number, joules, price = half.number.copy(), half.joules.copy(), half.price.copy()
-    return Half(number, joules, price, half.marks.copy(), half.counted.copy(), half.state.copy())
-
-
-def _fold(half: Half, rows: Bools, at: int, columns: Sequence[int]) -> None:
-    """Add up `columns` of some rows into the column `at`; kinds neither counted nor priced add nothing."""
-    kinds = half.state[:, columns]
-    number, joules = np.nansum(half.number[:, columns], axis=1), np.nansum(half.joules[:, columns], axis=1)
+def _fold(half: Half, rows: Bools, column: int, kinds: Sequence[int]) -> None:
+    """Add up `kinds` of some rows into a column; kinds neither counted nor priced add nothing."""
+    states = half.state[:, kinds]
+    state = np.where(states == NONE, KNOWN, states).max(axis=1)
+    number = np.nansum(half.number[:, kinds], axis=1)
+    joules = np.nansum(half.joules[:, kinds], axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        price = np.where(number > 0, joules / number, half.price[:, at])
-    state = np.where(kinds == NONE, KNOWN, kinds).max(axis=1)
+        price = np.where(number > 0, joules / number, half.price[:, column])
     joules = np.where(state == LOST, np.nan, joules)
-    for table, column in ((half.number, number), (half.joules, joules), (half.price, price)):
-        table[rows, at] = column[rows]
+
+    half.number[rows, column] = number[rows]
+    half.joules[rows, column] = joules[rows]
+    half.price[rows, column] = price[rows]
+    half.state[rows, column] = state[rows]
     for marks in (half.marks, half.counted):
-        marks[rows, at] = (np.bitwise_or.reduce(marks[:, columns], axis=1) | _ESTIMATED)[rows]
-    half.state[rows, at] = state[rows]
-    for column in columns:
-        half.number[rows, column] = half.joules[rows, column] = np.nan
-        half.marks[rows, column] = half.counted[rows, column] = 0
-        half.state[rows, column] = NONE
+        marks[rows, column] = (np.bitwise_or.reduce(marks[:, kinds], axis=1) | _ESTIMATED)[rows]
+
+    cells = np.ix_(np.flatnonzero(rows), np.asarray(kinds))
+    half.number[cells] = half.joules[cells] = np.nan
+    half.marks[cells] = half.counted[cells] = 0
+    half.state[cells] = NONE
 
 
-def _compared(a: Half, b: Half, same_books: bool) -> Bools:
+def _compared(before: Half, after: Half, same_books: bool) -> Bools:
     """Both know the energy. Two lower bounds are compared where both lack the same thing: what a simulator leaves out.
 
     A counter that overflowed, on the other hand, may lack half of a kernel on one side and little on the other.
     Levels of memory are not compared between books: a byte of L2 is not the same thing in the two.
     """
-    simulated = (a.marks & b.marks & _SIMULATED) != 0
-    bounds = (a.state == LOWER) & (b.state == LOWER) & simulated
-    found: Bools = (a.state == KNOWN) & (b.state == KNOWN) | bounds
+    simulated = (before.marks & after.marks & _SIMULATED) != 0
+    bounds = (before.state == LOWER) & (after.state == LOWER) & simulated
+    compared: Bools = (before.state == KNOWN) & (after.state == KNOWN) | bounds
     if not same_books:
         columns = [WORDS.index(word) for word in BYTES]
-        found[:, columns] &= (a.joules[:, columns] == 0) & (b.joules[:, columns] == 0)
-    return found
+        compared[:, columns] &= (before.joules[:, columns] == 0) & (after.joules[:, columns] == 0)
+    return compared
 
 
-def _nothing(half: Half, other: Half) -> Bools:
+def _pays_nothing(half: Half, other: Half) -> Bools:
     """Where a side pays exactly nothing, and the other has nothing to know."""
-    found: Bools = (half.state == KNOWN) & (half.joules == 0) & (other.state == NONE)
-    return found
-
-
-__all__ = ["KNOWN", "LOST", "LOWER", "NONE", "TIME", "Changes", "Half", "changes", "states"]
+    nothing: Bools = (half.state == KNOWN) & (half.joules == 0) & (other.state == NONE)
+    return nothing

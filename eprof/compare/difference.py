@@ -1,25 +1,31 @@
-"""Two sides compared: `Difference`, its numbers, and its document `eprof.diff/1` (by `document`)."""
+"""Two sides compared: `Difference`, its numbers, and its document `eprof.diff/1`."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
+import msgspec
 
+from eprof import __version__
 from eprof.base.errors import LogError
-from eprof.base.marks import Mark
+from eprof.base.marks import names
 from eprof.compare import gates as gating
+from eprof.compare import lost, parts, tables
 from eprof.compare.changes import LOWER, Changes, Half, changes
 from eprof.compare.matching import Match, Matching, match
-from eprof.compare.model import Read, reading
+from eprof.compare.model import reading
+from eprof.compare.schema import Document, Part, Tests
 from eprof.compare.side import TIME, Side, side
-from eprof.compare.welch import Test, welch
+from eprof.compare.tables import less, ratio, total_time
+from eprof.compare.warnings import warnings
+from eprof.compare.welch import CONFIDENCE, Test, welch
 from eprof.profile.profile import Energy
 
-_MISSING = int(Mark.MISSING)
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +38,6 @@ class Difference:
     changes: Changes
     gates: tuple[gating.Outcome, ...] = ()
     command_line: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default_factory=tuple)
 
     @property
     def matches(self) -> tuple[Match, ...]:
@@ -40,117 +45,125 @@ class Difference:
         return self.matching.matches
 
     @cached_property
-    def parts(self) -> list[dict[str, Any]]:
+    def parts(self) -> list[Part]:
         """What the change is made of: by word over all matched kernels, and by word for each that came or went.
 
         Their `change_j` add up to `change_j`, in whatever order they are added with `math.fsum`.
         """
-        from eprof.compare.parts import all_parts
-
-        return all_parts(self)
+        return parts.all_parts(self.changes)
 
     @cached_property
     def change_j(self) -> float | None:
         """The change of the compared energy: the sum of all parts; None if no energy is compared."""
-        return math.fsum(part["change_j"] for part in self.parts) if self.has_energy else None
+        return math.fsum(part.change_j for part in self.parts) if self.has_energy else None
 
-    @cached_property
+    @property
     def has_energy(self) -> bool:
-        """Whether any energy is known on both sides. A kernel that only one has is compared with nothing at all."""
-        return self.old.costs is not None and self.new.costs is not None and bool(self.changes.compared.any())
+        """Whether any energy is known on both sides."""
+        return self.changes.has_energy
 
     def compared_j(self, half: Half) -> float | None:
         """The energy of one side, as far as it is compared."""
         return math.fsum(half.joules[self.changes.compared].tolist()) if self.has_energy else None
-
-    @cached_property
-    def marks(self) -> int:
-        """The marks of the change: those of every cell in it, MISSING if something is not."""
-        found = self.changes.marks[self._moving]
-        lost = self.changes.uncompared.any() or self.changes.unknown.any() or not self.has_energy
-        return int(np.bitwise_or.reduce(found.ravel(), initial=0)) | (_MISSING if lost else 0)
-
-    @property
-    def _moving(self) -> Any:
-        one, other = self.changes.old, self.changes.new
-        return self.changes.compared & ((one.joules != 0) | (other.joules != 0))
 
     @property
     def is_partial(self) -> bool:
         """Whether some energy that one side knows is left out because the other does not."""
         return bool(self.changes.uncompared.any())
 
-    def time_s(self, half: Half) -> float | None:
-        """The time of all kernels of one side; None unless all are known."""
-        total = float(half.number[:, TIME].sum())
-        return None if math.isnan(total) else total
-
     @cached_property
     def speedup(self) -> float | None:
         """T_old / T_new ([T] 3.5); None where a time is a lower bound, of which no quotient is known."""
-        if (np.stack([half.state[:, TIME] for half in (self.changes.old, self.changes.new)]) == LOWER).any():
+        old, new = self.changes.old, self.changes.new
+        if (old.state[:, TIME] == LOWER).any() or (new.state[:, TIME] == LOWER).any():
             return None
-        return _ratio(self.time_s(self.changes.old), self.time_s(self.changes.new))
+        return ratio(total_time(old), total_time(new))
 
     @cached_property
     def greenup(self) -> float | None:
         """E_old / E_new ([T] eq. 16), of what is compared."""
-        return _ratio(self.compared_j(self.changes.old), self.compared_j(self.changes.new))
+        return ratio(self.compared_j(self.changes.old), self.compared_j(self.changes.new))
 
     @cached_property
     def powerup(self) -> float | None:
         """P_new / P_old = speedup / greenup; None where constant energy is not in the comparison."""
-        constant = self.changes.compared[:, TIME].all()
-        return _ratio(self.speedup, self.greenup) if constant else None
-
-    @cached_property
-    def reading(self) -> Read:
-        """What the two-level model says."""
-        return reading(self.old, self.new)
+        has_constant = self.changes.compared[:, TIME].all()
+        return ratio(self.speedup, self.greenup) if has_constant else None
 
     @cached_property
     def is_zero(self) -> bool:
         """Whether nothing changed: every count, time and price that is known, to the last digit."""
-        one, other = self.changes.old, self.changes.new
-        paired = all(match.old is not None and match.new is not None for match in self.matches)
-        prices = np.array_equal(self.old.price, self.new.price, equal_nan=True)
-        return paired and prices and np.array_equal(one.number, other.number, equal_nan=True)
+        return self.changes.is_zero
 
     @cached_property
     def same_inputs(self) -> bool:
         """Whether both sides are made from the same logs."""
         return bool(self.old.inputs) and self.old.inputs == self.new.inputs
 
-    def test(self, row: int | None = None) -> Test | None:
-        """Welch's test on the compared energy of all kernels, or of one match; None without repeats."""
-        rows = slice(None) if row is None else slice(row, row + 1)
-        return welch(
-            *(self._repeated(repeats, rows) for repeats in (self.changes.old_repeats, self.changes.new_repeats))
-        )
+    def test(self) -> Test | None:
+        """Welch's test on the compared energy of all kernels; None without repeats."""
+        return tables.energy_test(self.changes, slice(None))
 
     def time_test(self) -> Test | None:
         """Welch's test on the time of all kernels."""
-        sides = (self.changes.old_repeats, self.changes.new_repeats)
-        times = [[float(one.number[:, TIME].sum()) for one in repeats] for repeats in sides]
-        return welch(*([one for one in several if not math.isnan(one)] for several in times))
+        repeats = self.changes.old_repeats, self.changes.new_repeats
+        old, new = ([time for half in side if (time := total_time(half)) is not None] for side in repeats)
+        return welch(old, new)
 
-    def _repeated(self, repeats: Sequence[Half], rows: slice) -> list[float]:
-        """The compared energy of every repeat that knows all of it."""
-        compared = self.changes.compared[rows]
-        totals = [math.fsum(half.joules[rows][compared].tolist()) for half in repeats]
-        return [total for total in totals if not math.isnan(total)]
+    @cached_property
+    def typed(self) -> Document:
+        """The whole difference as the document that every report is made of."""
+        old_j, new_j = self.compared_j(self.changes.old), self.compared_j(self.changes.new)
+        model = reading(self.old, self.new)
+        return Document(
+            eprof=__version__,
+            created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            command_line=list(self.command_line),
+            old=tables.side_of(self.old, old_j),
+            new=tables.side_of(self.new, new_j),
+            change_j=self.change_j,
+            change_share=ratio(self.change_j, old_j),
+            change_time_s=less(total_time(self.changes.new), total_time(self.changes.old)),
+            speedup=self.speedup,
+            greenup=self.greenup,
+            powerup=self.powerup,
+            is_zero=self.is_zero,
+            same_inputs=self.same_inputs,
+            partial=self.is_partial,
+            parts=self.parts,
+            steps=parts.steps(self.parts),
+            uncompared=lost.uncompared(self.changes),
+            unknown=lost.unknown(self.changes),
+            counts=tables.counts(self.changes),
+            case=model.case,
+            model=model,
+            tests=Tests(
+                confidence=CONFIDENCE,
+                method="Welch's t test",
+                energy=tables.test_of(self.test() if self.has_energy else None),
+                time=tables.test_of(self.time_test()),
+                measured=tables.test_of(welch(self.old.measured, self.new.measured)),
+            ),
+            gates=[outcome.document() for outcome in self.gates],
+            marks=names(self.changes.marks_of(slice(None))),
+            warnings=self.warnings,
+            kernels=tables.kernels(self.changes),
+        )
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What a reader should know of this comparison, as sentences."""
+        same = ["OLD and NEW are made from the same logs."] if self.same_inputs else []
+        return [*same, *warnings(self.changes, self.matching.notes)]
 
     def document(self) -> dict[str, Any]:
         """The difference as the plain data of `docs/diff.md`: what is saved, and what every report is made of."""
-        from eprof.compare.document import document
+        plain: dict[str, Any] = msgspec.to_builtins(self.typed)
+        return plain
 
-        return document(self)
-
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """A row a part of every kernel, with its units in the columns; the same as the CSV."""
-        from eprof.compare.document import frame
-
-        return frame(self)
+        return tables.frame(self.changes)
 
     def __repr__(self) -> str:
         """What it is about; `document` and `to_frame` show the numbers."""
@@ -159,10 +172,6 @@ class Difference:
 
     def _repr_html_(self) -> str:
         return self.to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
-
-
-def _ratio(above: float | None, below: float | None) -> float | None:
-    return above / below if above is not None and below else None
 
 
 def compare(
@@ -182,13 +191,14 @@ def compare(
     Raises UsageError (a match or a gate that names nothing, repeats priced differently) and EprofError (a gate that
     cannot be judged).
     """
-    asked = [gating.parse(text) for text in fail_above]
-    sides = side("OLD", old), side("NEW", new)
-    matching = match(sides[0].named, sides[1].named, match_by_hand, similar)
+    gates = [gating.parse(text) for text in fail_above]
+    before, after = side("OLD", old), side("NEW", new)
+    matching = match(before.named, after.named, match_by_hand, similar)
     if keep is not None:
-        *sides, matching = _kept(*sides, matching, keep)  # type: ignore[assignment]
-    found = Difference(*sides, matching, changes(*sides, matching.matches), (), tuple(command_line), matching.notes)
-    return replace(found, gates=tuple(gating.judge(asked, found))) if asked else found
+        before, after, matching = _kept(before, after, matching, keep)
+    change = changes(before, after, matching.matches)
+    outcomes = gating.judge(gates, change)
+    return Difference(before, after, matching, change, tuple(outcomes), tuple(command_line))
 
 
 def _kept(old: Side, new: Side, matching: Matching, keep: Callable[[str], bool]) -> tuple[Side, Side, Matching]:
@@ -197,24 +207,24 @@ def _kept(old: Side, new: Side, matching: Matching, keep: Callable[[str], bool])
     Raises LogError if none is.
     """
     chosen = [
-        one
-        for one in matching.matches
-        if (one.old is not None and keep(old.named[one.old].name))
-        or (one.new is not None and keep(new.named[one.new].name))
+        pair
+        for pair in matching.matches
+        if (pair.old is not None and keep(old.named[pair.old].name))
+        or (pair.new is not None and keep(new.named[pair.new].name))
     ]
     if not chosen:
         raise LogError("-k/--kernel-name matches no kernel of either side.")
-    places_old = [one.old for one in chosen if one.old is not None]
-    places_new = [one.new for one in chosen if one.new is not None]
-    again = tuple(
-        replace(
-            one,
-            old=None if one.old is None else places_old.index(one.old),
-            new=None if one.new is None else places_new.index(one.new),
-        )
-        for one in chosen
+    places_old = [pair.old for pair in chosen if pair.old is not None]
+    places_new = [pair.new for pair in chosen if pair.new is not None]
+    renumbered = tuple(
+        replace(pair, old=_place(pair.old, places_old), new=_place(pair.new, places_new)) for pair in chosen
     )
     note = (
         f"{len(chosen)} of {len(matching.matches)} kernels are selected by -k/--kernel-name; totals are of these only."
     )
-    return old.taken(places_old), new.taken(places_new), Matching(again, (*matching.notes, note))
+    return old.taken(places_old), new.taken(places_new), Matching(renumbered, (*matching.notes, note))
+
+
+def _place(place: int | None, places: Sequence[int]) -> int | None:
+    """Where a kernel stands among those that are kept."""
+    return None if place is None else places.index(place)

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +13,11 @@ from eprof.base.kernels import bare, own_name
 from eprof.base.marks import Mark
 from eprof.base.text import cut, few, printable
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
-from eprof.compare.side import TIME, WORDS, Bools
+from eprof.compare import schema
+from eprof.compare.changes import Changes
+from eprof.compare.side import TIME, WORDS
 
-if TYPE_CHECKING:
-    from eprof.compare.changes import Changes
-    from eprof.compare.difference import Difference
-
+# The cells of a grid that a gate is about: rows and columns as `numpy.ix_` gives them.
 Cells = tuple[Any, ...]
 
 TOTAL, SECONDS, EACH = "total", "time", "*"
@@ -41,7 +40,7 @@ class Gate:
             return list(range(len(WORDS)))
         if self.what == SECONDS:
             return [TIME]
-        return [at for at, word in enumerate(WORDS) if self.what in _names(word)]
+        return [column for column, word in enumerate(WORDS) if self.what in _names(word)]
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,22 @@ class Outcome:
         """Whether it grew by more than the limit; from nothing, any growth is more."""
         return self.new > self.old and (self.growth is None or self.growth > self.gate.limit)
 
+    def document(self) -> schema.Gate:
+        """The outcome as the document has it."""
+        judged = self.why_not is None
+        return schema.Gate(
+            gate=self.gate.text,
+            what=self.gate.what,
+            kernel=self.kernel,
+            limit=self.gate.limit,
+            old=self.old if judged else None,
+            new=self.new if judged else None,
+            unit=self.unit,
+            growth=self.growth,
+            failed=self.failed if judged else None,
+            why_not=self.why_not,
+        )
+
 
 def _names(word: str) -> set[str]:
     """What a gate may call a column: the word, its group, its family."""
@@ -75,81 +90,79 @@ def _names(word: str) -> set[str]:
 
 def parse(text: str) -> Gate:
     """Read "2%", "dram_read=5%", "KERNEL:2%", "KERNEL:time=5%", "*:10%". Raises UsageError."""
-    found = _FORM.fullmatch(text.strip())
-    if found is None:
+    form = _FORM.fullmatch(text.strip())
+    if form is None:
         raise UsageError(
             f"--fail-above {text}: write [KERNEL:][WHAT=]PERCENT%, such as 2%, dram_read=5%, my_kernel:2% or '*:10%'."
         )
-    what = found["what"] or TOTAL
+    what = form["what"] or TOTAL
     known = {TOTAL, SECONDS, *_FAMILIES, *GROUPS, *COUNTS}
     if what not in known:
         raise UsageError(
             f"--fail-above {text}: there is no `{what}`; use total, time, {', '.join(_FAMILIES)}, a group "
             f"({', '.join(GROUPS)}) or a word of the vocabulary, such as dram_read."
         )
-    return Gate(text, what, found["kernel"], float(found["percent"]) / 100)
+    return Gate(text, what, form["kernel"], float(form["percent"]) / 100)
 
 
-def judge(gates: Sequence[Gate], difference: "Difference") -> list[Outcome]:
+def judge(gates: Sequence[Gate], changes: Changes) -> list[Outcome]:
     """Judge every gate, on every kernel that it names.
 
     A gate on what is known on one side only, or not at all, does not pass unseen: its outcome says why it cannot be
     judged. Raises UsageError if a gate names no kernel.
     """
-    return [outcome for gate in gates for outcome in _judged(gate, difference)]
+    return [outcome for gate in gates for outcome in _outcomes(gate, changes)]
 
 
-def _judged(gate: Gate, difference: "Difference") -> list[Outcome]:
-    rows = np.ones(len(difference.matches), dtype=np.bool_)
+def _outcomes(gate: Gate, changes: Changes) -> list[Outcome]:
+    rows = range(len(changes.matches))
     if gate.kernel is None:
-        return [_outcome(gate, None, rows, difference)]
-    names = [_both(difference, at) for at in range(len(rows))]
-    if gate.kernel == EACH:
-        chosen = list(range(len(rows)))
-    else:
-        chosen = [at for at, both in enumerate(names) if gate.kernel in both]
-        chosen = chosen or [at for at, both in enumerate(names) if gate.kernel in {bare(one) for one in both}]
-        chosen = chosen or [at for at, both in enumerate(names) if gate.kernel in {own_name(one) for one in both}]
+        return [_outcome(gate, None, list(rows), changes)]
+    names = [changes.names(row) for row in rows]
+    chosen = _chosen(gate.kernel, names)
     if not chosen:
         known = few(list(dict.fromkeys(cut(printable(bare(both[-1])), 60) for both in names)), 6)
         raise UsageError(f"--fail-above {gate.text}: neither side has a kernel `{gate.kernel}`; there are {known}.")
-    return [_outcome(gate, names[at][-1], np.arange(len(rows)) == at, difference) for at in chosen]
+    return [_outcome(gate, names[row][-1], [row], changes) for row in chosen]
 
 
-def _both(difference: "Difference", at: int) -> list[str]:
-    """The names of a match: OLD's, then NEW's if it is another one."""
-    one = difference.matches[at]
-    found = [] if one.old is None else [str(difference.old.kernels["kernel"].iloc[one.old])]
-    return found if one.new is None else [*found, str(difference.new.kernels["kernel"].iloc[one.new])]
+def _chosen(kernel: str, names: Sequence[Sequence[str]]) -> list[int]:
+    """The matches whose full name is `kernel`, else those whose bare name is, else their last word."""
+    if kernel == EACH:
+        return list(range(len(names)))
+    for form in (str, bare, own_name):
+        rows = [row for row, both in enumerate(names) if kernel in map(form, both)]
+        if rows:
+            return rows
+    return []
 
 
-def _outcome(gate: Gate, kernel: str | None, rows: Bools, difference: "Difference") -> Outcome:
+def _outcome(gate: Gate, kernel: str | None, rows: Sequence[int], changes: Changes) -> Outcome:
     columns = gate.columns()
-    cells = np.ix_(np.flatnonzero(rows), np.array(columns))
-    changes = difference.changes
-    if gate.what == SECONDS or (difference.old.costs is None and difference.new.costs is None):
-        return _counted(gate, kernel, cells, columns, changes)
+    cells = np.ix_(np.asarray(rows), np.asarray(columns))
+    if gate.what == SECONDS or (changes.old_side.costs is None and changes.new_side.costs is None):
+        return _of_counts(gate, kernel, cells, columns, changes)
     one_sided = changes.uncompared[cells].any(axis=0)
     if one_sided.any():
-        words = ", ".join(WORDS[columns[at]] for at in np.flatnonzero(one_sided)[:4])
+        words = ", ".join(WORDS[columns[place]] for place in np.flatnonzero(one_sided)[:4])
         return Outcome(gate, kernel, why_not=f"the energy of {words} cannot be compared")
     compared = changes.compared[cells]
     if not compared.any():
         return Outcome(gate, kernel, why_not="its energy is not known on either side")
-    old, new = (math.fsum(half.joules[cells][compared].tolist()) for half in (changes.old, changes.new))
+    old, new = (math.fsum(half.joules[cells][compared].tolist()) for _, half in changes.halves)
     return Outcome(gate, kernel, old, new, "J")
 
 
-def _counted(gate: Gate, kernel: str | None, cells: Cells, columns: list[int], changes: "Changes") -> Outcome:
+def _of_counts(gate: Gate, kernel: str | None, cells: Cells, columns: list[int], changes: Changes) -> Outcome:
     """Without prices a class is judged by its counts; time always is."""
     if gate.what in (TOTAL, *_FAMILIES):
         return Outcome(gate, kernel, why_not="no cost table prices these logs; choose one with --costs")
-    old, new = changes.old.number[cells], changes.new.number[cells]
+    numbers = np.stack([half.number[cells] for _, half in changes.halves])
     # A class that neither side tells apart (a total beside its parts) is no loss; one that one side knows is.
-    told = ~(np.isnan(old).all(axis=0) & np.isnan(new).all(axis=0))
-    old, new = old[:, told], new[:, told]
-    bounds = [(half.counted[cells] & int(Mark.MISSING)).any() for half in (changes.old, changes.new)]
-    if not old.size or np.isnan(old).any() or np.isnan(new).any() or bounds[0] != bounds[1]:
+    numbers = numbers[:, :, ~np.isnan(numbers).all(axis=(0, 1))]
+    is_bound = [bool((half.counted[cells] & int(Mark.MISSING)).any()) for _, half in changes.halves]
+    if not numbers.size or np.isnan(numbers).any() or is_bound[0] != is_bound[1]:
         return Outcome(gate, kernel, why_not="it is not known for every kernel of both sides")
+    old, new = (math.fsum(table.ravel().tolist()) for table in numbers)
     unit = "s" if gate.what == SECONDS else COUNTS[WORDS[columns[0]]].unit
-    return Outcome(gate, kernel, math.fsum(old.ravel().tolist()), math.fsum(new.ravel().tolist()), unit)
+    return Outcome(gate, kernel, old, new, unit)

@@ -1,94 +1,83 @@
-"""What cannot be compared, word by word, and why."""
-
-from typing import TYPE_CHECKING, Any
+"""What is left out of the change, word by word, and why."""
 
 import numpy as np
 
-from eprof.base.vocabulary import BYTES, CONSTANT, COUNTS
-from eprof.compare.changes import LOST, LOWER, NONE, Changes, Half
-from eprof.compare.side import TIME, WORDS, Side
-
-if TYPE_CHECKING:
-    from eprof.compare.difference import Difference
+from eprof.base.vocabulary import BYTES
+from eprof.compare.changes import KNOWN, LOST, LOWER, NONE, Changes, Half
+from eprof.compare.schema import Uncompared, Unknown
+from eprof.compare.side import TIME, WORDS, Bools, Side
 
 
-def label(word: str) -> str:
-    """A word in the user's terms."""
-    return "Constant power" if word == CONSTANT else COUNTS[word].label
-
-
-def uncompared(difference: "Difference") -> list[dict[str, Any]]:
+def uncompared(changes: Changes) -> list[Uncompared]:
     """Words that one side knows, in how many kernels, what each side knows of them in J, and why they are left out."""
-    changes, found = difference.changes, []
-    table = changes.uncompared
-    for at in np.flatnonzero(table.any(axis=0)):
-        rows = table[:, at]
-        found.append(
-            {
-                "what": WORDS[at],
-                "kernels": int(rows.sum()),
-                "old_j": _known(changes.old, rows, int(at)),
-                "new_j": _known(changes.new, rows, int(at)),
-                "why": _why(difference, rows, int(at)),
-            }
-        )
-    return found
-
-
-def unknown(difference: "Difference") -> list[dict[str, Any]]:
-    """Words whose energy neither side knows."""
-    table = difference.changes.unknown
     return [
-        {"what": WORDS[at], "kernels": int(table[:, at].sum()), "why": _neither(difference.changes, table[:, at], at)}
-        for at in np.flatnonzero(table.any(axis=0)).tolist()
+        Uncompared(
+            what=WORDS[column],
+            kernels=int(rows.sum()),
+            old_j=_known(changes.old, rows, column),
+            new_j=_known(changes.new, rows, column),
+            why=_why(changes, rows, column),
+        )
+        for column, rows in _columns(changes.uncompared)
     ]
 
 
-def _known(half: Half, rows: "np.ndarray[Any, Any]", at: int) -> float | None:
-    joules = half.joules[rows, at]
+def unknown(changes: Changes) -> list[Unknown]:
+    """Words whose energy neither side knows."""
+    return [
+        Unknown(what=WORDS[column], kernels=int(rows.sum()), why=_neither(changes, rows, column))
+        for column, rows in _columns(changes.unknown)
+    ]
+
+
+def _columns(table: Bools) -> list[tuple[int, Bools]]:
+    """The columns in which anything is set, each with its rows."""
+    return [(column, table[:, column]) for column in np.flatnonzero(table.any(axis=0)).tolist()]
+
+
+def _known(half: Half, rows: Bools, column: int) -> float | None:
+    joules = half.joules[rows, column]
     known = joules[~np.isnan(joules)]
     return float(known.sum()) if known.size else None
 
 
-def _why(difference: "Difference", rows: "np.ndarray[Any, Any]", at: int) -> str:
-    changes, word = difference.changes, WORDS[at]
-    if _books_differ(difference) and word in BYTES:
+def _why(changes: Changes, rows: Bools, column: int) -> str:
+    if _books_differ(changes) and WORDS[column] in BYTES:
         return "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
     reasons = [
-        _lacks(side, half, rows, at)
-        for side, half in ((difference.old, changes.old), (difference.new, changes.new))
-        if (half.state[rows, at] != 0).any()
+        _lacks(side, half, rows, column) for side, half in changes.halves if (half.state[rows, column] != KNOWN).any()
     ]
     return "; ".join(reasons)
 
 
-def _books_differ(difference: "Difference") -> bool:
-    one, other = difference.old.costs, difference.new.costs
-    return one is not None and other is not None and one.books != other.books
+def _books_differ(changes: Changes) -> bool:
+    old, new = changes.old_side.costs, changes.new_side.costs
+    return old is not None and new is not None and old.books != new.books
 
 
-def _lacks(side: Side, half: Half, rows: "np.ndarray[Any, Any]", at: int) -> str:
+def _lacks(side: Side, half: Half, rows: Bools, column: int) -> str:
     """What a side lacks of a word in some kernels."""
-    states = half.state[rows, at]
+    states = half.state[rows, column]
     if (states == LOWER).any():
-        what = "time" if at == TIME else "count"
-        return f"{side.label} knows only a lower bound of the {what} (part of it was not counted, or overflowed)"
-    if at == TIME:
-        return f"{side.label} has no time" if side.costs is not None else f"{side.label} has no cost table"
+        quantity = "time" if column == TIME else "count"
+        return f"{side.label} knows only a lower bound of the {quantity} (part of it was not counted, or overflowed)"
     if side.costs is None:
         return f"{side.label} has no cost table"
-    counted = ~np.isnan(half.number[rows, at][states >= LOST])
-    if counted.all() and (states[states >= LOST] != NONE).all():
+    if column == TIME:
+        return f"{side.label} has no time"
+    lost = states >= LOST
+    counted = ~np.isnan(half.number[rows, column][lost])
+    if counted.all() and (states[lost] != NONE).all():
         return f"{side.costs.name} has no price for what {side.label} counted"
     return f"{side.label} did not count it"
 
 
-def _neither(changes: Changes, rows: "np.ndarray[Any, Any]", at: int) -> str:
-    if at == TIME:
+def _neither(changes: Changes, rows: Bools, column: int) -> str:
+    if column == TIME:
         return "no time on either side"
-    counted = [~np.isnan(half.number[rows, at]) for half in (changes.old, changes.new)]
-    if counted[0].all() and counted[1].all():
+    old, new = (~np.isnan(half.number[rows, column]) for _, half in changes.halves)
+    if old.all() and new.all():
         return "counted, but without a price"
-    if not counted[0].any() and not counted[1].any():
+    if not old.any() and not new.any():
         return "not counted on either side"
     return "not counted, or without a price"

@@ -82,6 +82,11 @@ class Side:
         """The SHA-256 of every log of this side, sorted; to notice that both sides are the same."""
         return sorted(log.sha256 for energy in self.energies for log in energy.profile.logs)
 
+    @property
+    def measured(self) -> list[float]:
+        """What a meter saw in each repeat, J."""
+        return [energy.measured.joules for energy in self.energies if energy.measured is not None]
+
     def taken(self, places: Sequence[int]) -> "Side":
         """The same side with some of its kernels only."""
         rows = list(places)

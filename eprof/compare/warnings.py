@@ -1,57 +1,47 @@
 """What the user should know of a comparison, as sentences: other GPUs, programs, counters, and what noise may hide."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from eprof.base.kernels import bare
 from eprof.base.text import cut, few, listed
-from eprof.base.vocabulary import COUNTS
-from eprof.compare.lost import label, uncompared, unknown
-from eprof.compare.matching import SIMILAR
-from eprof.compare.parts import APPEARED, MATCHED, VANISHED, status
-from eprof.compare.side import Side
-
-if TYPE_CHECKING:
-    from eprof.compare.difference import Difference
+from eprof.base.vocabulary import COUNTS, GROUPS
+from eprof.compare.changes import APPEARED, MATCHED, VANISHED, Changes
+from eprof.compare.lost import uncompared, unknown
+from eprof.compare.matching import SIMILAR, Kernel, Match
+from eprof.compare.side import TIME, Side
 
 _FEW = 4
 
 
-def warnings(difference: "Difference") -> list[str]:
-    """Sentences, what bears on every number first."""
-    found = [
-        *_inputs(difference),
-        *_devices(difference),
-        *_programs(difference),
-        *_lost(difference),
-        *_ways(difference),
-        *_matches(difference),
-        *_launches(difference),
-        *difference.notes,
-        *_noise(difference),
-        *_of_sides(difference.old, difference.new),
+def warnings(changes: Changes, notes: Sequence[str]) -> list[str]:
+    """Sentences, what bears on every number first. notes: those of the matching."""
+    sentences = [
+        *_devices(changes),
+        *_programs(changes),
+        *_left_out(changes),
+        *_formulas(changes),
+        *_matches(changes),
+        *_launches(changes),
+        *notes,
+        *_noise(changes),
+        *_of_sides(changes.old_side, changes.new_side),
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(sentences))
 
 
-def _inputs(difference: "Difference") -> Iterator[str]:
-    if difference.same_inputs:
-        yield "OLD and NEW are made from the same logs."
-
-
-def _devices(difference: "Difference") -> Iterator[str]:
-    one, other = (_device_names(side) for side in (difference.old, difference.new))
-    if one != other:
+def _devices(changes: Changes) -> Iterator[str]:
+    old_devices, new_devices = _device_names(changes.old_side), _device_names(changes.new_side)
+    if old_devices != new_devices:
         yield (
-            f"OLD ran on {listed(one)}, NEW on {listed(other)}: the change is that of program and GPU together. "
-            "Counts of one kind can still be compared; --costs with one table prices both as if on one GPU."
+            f"OLD ran on {listed(old_devices)}, NEW on {listed(new_devices)}: the change is that of program and GPU "
+            "together. Counts of one kind can still be compared; --costs with one table prices both as if on one GPU."
         )
-    first, second = difference.old.costs, difference.new.costs
-    if (first is None) != (second is None):
-        lacking, named = ("OLD", second) if first is None else ("NEW", first)
-        assert named is not None
+    old, new = changes.old_side.costs, changes.new_side.costs
+    lacking = "OLD" if old is None else "NEW"
+    named = old or new
+    if named is not None and (old is None or new is None):
         yield (
             f"{lacking} has no cost table, so energy is not compared, only counts and time; --costs {named.name} "
             "prices both."
@@ -59,53 +49,51 @@ def _devices(difference: "Difference") -> Iterator[str]:
 
 
 def _device_names(side: Side) -> list[str]:
-    return sorted({one.device.name or "a GPU that the log does not name" for one in side.first.profile.counted})
+    counted = side.first.profile.counted
+    return sorted({data.device.name or "a GPU that the log does not name" for data in counted})
 
 
-def _programs(difference: "Difference") -> Iterator[str]:
-    stands = [status(difference, row) for row in range(len(difference.matches))]
-    if MATCHED not in stands:
+def _programs(changes: Changes) -> Iterator[str]:
+    statuses = [changes.status(row) for row in range(len(changes.matches))]
+    if MATCHED not in statuses:
         yield (
             "No kernel of OLD was found in NEW: are these the same program? Only totals are compared; --match OLD=NEW "
             "says which kernel is which."
         )
         return
-    for what, side in ((VANISHED, difference.old), (APPEARED, difference.new)):
-        rows = [at for at, one in enumerate(stands) if one == what]
-        if rows:
-            places = [getattr(difference.matches[at], "old" if what == VANISHED else "new") for at in rows]
-            names = [bare(str(side.kernels["kernel"].iloc[place])) for place in places]
+    for status, side in ((VANISHED, changes.old_side), (APPEARED, changes.new_side)):
+        names = [bare(changes.names(row)[0]) for row, here in enumerate(statuses) if here == status]
+        if names:
             own = "They are parts of their own; --match OLD=NEW pairs kernels by hand."
             yield f"Only in {side.label}: {few([cut(name, 60) for name in names], _FEW)}. {own}"
 
 
-def _lost(difference: "Difference") -> Iterator[str]:
-    if difference.old.costs is None and difference.new.costs is None:
+def _left_out(changes: Changes) -> Iterator[str]:
+    if changes.old_side.costs is None and changes.new_side.costs is None:
         yield "No cost table prices these logs, so energy is not compared; choose one with --costs (see `eprof costs`)."
         return
-    for one in uncompared(difference):
-        yield f"Not in the change: {label(one['what'])}{_in(one['kernels'], difference)}, because {one['why']}."
+    whole = len(changes.matches)
+    for word in uncompared(changes):
+        kernels = "" if whole == 1 else f" of {word.kernels} of {whole} kernels"
+        yield f"Not in the change: {_label(word.what)}{kernels}, because {word.why}."
     reasons: dict[str, list[str]] = {}
-    for one in unknown(difference):
-        reasons.setdefault(one["why"], []).append(label(one["what"]))
+    for lost in unknown(changes):
+        reasons.setdefault(lost.why, []).append(_label(lost.what))
     for why, labels in reasons.items():
         yield f"Not known on either side, and not in the change: {', '.join(labels)} ({why})."
 
 
-def _in(number: int, difference: "Difference") -> str:
-    whole = len(difference.matches)
-    return "" if whole == 1 else f" of {number} of {whole} kernels"
+def _label(word: str) -> str:
+    return COUNTS[word].label if word in COUNTS else GROUPS[word]
 
 
-def _ways(difference: "Difference") -> Iterator[str]:
+def _formulas(changes: Changes) -> Iterator[str]:
     """Counts that the two sides make from other counters: their difference is partly one of method."""
-    one, other = difference.old.first.counts.how, difference.new.first.counts.how
-    differ, changes = [], difference.changes
-    for at, word in enumerate(COUNTS):
-        if not all((np.nan_to_num(half.number[:, at]) > 0).any() for half in (changes.old, changes.new)):
-            continue
-        formulas = [{way.formula for way in how.get(word, ()) if way.formula} for how in (one, other)]
-        if formulas[0] and formulas[1] and not formulas[0] & formulas[1]:
+    differ = []
+    for column, word in enumerate(COUNTS):
+        counted = all((np.nan_to_num(half.number[:, column]) > 0).any() for _, half in changes.halves)
+        old, new = (_formulas_of(side, word) for side, _ in changes.halves)
+        if counted and old and new and not old & new:
             differ.append(COUNTS[word].label)
     if differ:
         yield (
@@ -114,55 +102,66 @@ def _ways(difference: "Difference") -> Iterator[str]:
         )
 
 
-def _matches(difference: "Difference") -> Iterator[str]:
+def _formulas_of(side: Side, word: str) -> set[str]:
+    return {way.formula for way in side.first.counts.how.get(word, ()) if way.formula}
+
+
+def _pairs(changes: Changes) -> Iterator[tuple[Match, Kernel, Kernel]]:
+    """The matches that both sides have, with their kernels."""
+    for match in changes.matches:
+        if match.old is not None and match.new is not None:
+            yield match, changes.old_side.named[match.old], changes.new_side.named[match.new]
+
+
+def _matches(changes: Changes) -> Iterator[str]:
     similar = [
-        f"{bare(difference.old.named[one.old].name)} = {bare(difference.new.named[one.new].name)} ({one.score:.2f})"
-        for one in difference.matches
-        if one.how == SIMILAR and one.old is not None and one.new is not None
+        f"{bare(old.name)} = {bare(new.name)} ({match.score:.2f})"
+        for match, old, new in _pairs(changes)
+        if match.how == SIMILAR
     ]
     if similar:
         yield (
-            f"Matched by similar names: {few(similar, _FEW)}. "
-            "--match OLD=NEW corrects a pair, --no-similar takes names as "
-            "they are."
+            f"Matched by similar names: {few(similar, _FEW)}. --match OLD=NEW corrects a pair, "
+            "--no-similar takes names as they are."
         )
 
 
-def _launches(difference: "Difference") -> Iterator[str]:
+def _launches(changes: Changes) -> Iterator[str]:
     """Kernels that are launched another number of times: the change is then not one of the kernel alone."""
-    differ = []
-    for one in difference.matches:
-        if one.old is not None and one.new is not None:
-            before, after = difference.old.named[one.old].launches, difference.new.named[one.new].launches
-            if before != after:
-                differ.append(f"{bare(difference.new.named[one.new].name)} ({before:g} to {after:g})")
+    differ = [
+        f"{bare(new.name)} ({old.launches:g} to {new.launches:g})"
+        for _, old, new in _pairs(changes)
+        if old.launches != new.launches
+    ]
     if differ:
         yield f"Launched another number of times: {few(differ, _FEW)}; the change holds that too."
 
 
-def _noise(difference: "Difference") -> Iterator[str]:
-    numbers = len(difference.old.energies), len(difference.new.energies)
-    if min(numbers) >= 2:
+def _noise(changes: Changes) -> Iterator[str]:
+    old, new = (len(side.energies) for side, _ in changes.halves)
+    if min(old, new) >= 2:
         return
-    if max(numbers) == 1:
+    start = f"{old} and {new} runs: a test of the difference needs two or more of each."
+    if max(old, new) == 1:
         start = "One run of each: nothing is known of the noise between runs."
-    else:
-        start = f"{numbers[0]} and {numbers[1]} runs: a test of the difference needs two or more of each."
     counts = "Counts of a deterministic program repeat almost to the digit"
-    if all(energy.modelled for side in (difference.old, difference.new) for energy in side.energies):
-        yield f"{start} {counts}, and time is modelled from them."
-        return
-    timed = bool(np.isfinite(difference.changes.old.number[:, -1]).any())
-    yield f"{start} {counts}; times do not." if timed else f"{start} {counts}."
+    end = "."
+    if all(energy.modelled for side, _ in changes.halves for energy in side.energies):
+        end = ", and time is modelled from them."
+    elif np.isfinite(changes.old.number[:, TIME]).any():
+        end = "; times do not."
+    yield f"{start} {counts}{end}"
 
 
 def _of_sides(old: Side, new: Side) -> Iterator[str]:
     """The warnings of the two profiles, those of both once."""
-    one, other = (
-        list(dict.fromkeys(text for energy in side.energies for text in energy.warnings)) for side in (old, new)
-    )
-    for text in one:
-        yield f"OLD and NEW: {text}" if text in other else f"OLD: {text}"
-    for text in other:
-        if text not in one:
+    old_texts, new_texts = _profile_warnings(old), _profile_warnings(new)
+    for text in old_texts:
+        yield f"OLD and NEW: {text}" if text in new_texts else f"OLD: {text}"
+    for text in new_texts:
+        if text not in old_texts:
             yield f"NEW: {text}"
+
+
+def _profile_warnings(side: Side) -> list[str]:
+    return list(dict.fromkeys(text for energy in side.energies for text in energy.warnings))

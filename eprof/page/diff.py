@@ -1,51 +1,137 @@
 """The page of a difference: headline, waterfall, kernels, counts, the model's reading, what is left out, provenance."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from eprof.page.report import _asset, _policy, _templates
-from eprof.page.sections.method import utc
-from eprof.page.unmasked import unmasked
-from eprof.page.views import diff as view
-from eprof.words import badges
+from eprof.base.text import visible
+from eprof.compare.schema import Document, Side
+from eprof.page.figures import Figure
+from eprof.page.sections.method import setting, utc
+from eprof.page.shell import filled, templates
+from eprof.page.waterfall import waterfall
+from eprof.words import badges, diff_tables
 from eprof.words import diff as diff_words
 from eprof.words.badges import MISSING
-from eprof.words.view import marks_of
+from eprof.words.blocks import Block, Notes, Section, Sentence, Tone
+from eprof.words.cells import signed_quantity
+from eprof.words.diff import bits
+from eprof.words.numbers import plain, signed_percent
 
-SHOWN = 200
+_KERNELS = 200
+_LOGS = 20
 
 
-def html(document: Mapping[str, Any]) -> str:
+def html(document: Document) -> str:
     """One self-contained HTML file from a document `eprof.diff/1`."""
-    document = unmasked(document)
-    style, script = _asset("report.css") + _asset("diff.css"), _asset("diff.js")
-    marks = marks_of(document) | marks_of(document["old"]) | marks_of(document["new"])
-    said = diff_words.words(document)
-    page = (
-        _templates()
-        .get_template("diff.html")
-        .render(
-            policy=_policy(style, script),
-            style=Markup(style),  # noqa: S704  our own files, and hashed
-            script=Markup(script),  # noqa: S704
-            document=document,
-            created=utc(document["created_utc"]),
-            words=said,
-            marks=marks_of(document),
-            figures=view.figures(document),
-            legend=badges.legend(marks) if document["change_j"] is not None else [],
-            waterfall=view.waterfall(document),
-            sides=view.sides(document),
-            kernels=view.kernels(document, SHOWN),
-            counts=view.counts(document),
-            bounds=view.bounds(document["model"]),
-            lost=view.lost(document),
-            provenance=view.provenance(document),
-            gate=diff_words.gate,
-            MISSING=MISSING,
-            pills=badges.pills,
-        )
+    page = filled(
+        "diff.html",
+        ["report.css", "diff.css"],
+        ["diff.js"],
+        document=document,
+        created=utc(document.created_utc),
+        headline=diff_words.headline(document),
+        verdicts=diff_words.verdicts(document),
+        figures=_figures(document),
+        legend=badges.legend(diff_words.legend(document).marks),
+        notes=Notes(document.warnings),
+        sections=list(_sections(document)),
+        provenance=[(label, list(_facts(side))) for label, side in (("OLD", document.old), ("NEW", document.new))],
     )
-    return page.encode("utf-8", "replace").decode("utf-8")
+    # Our own files hold no such characters, so that only names change.
+    return visible(page)
+
+
+def _figures(document: Document) -> list[Figure]:
+    """Change in energy and time, speedup, greenup, powerup."""
+    times = bits(document.old.time_marks) | bits(document.new.time_marks)
+    energy, time = Figure("Energy", "not compared"), Figure("Time", "not known")
+    if document.change_j is not None:
+        share = "" if document.change_share is None else f"({signed_percent(document.change_share)})"
+        energy = Figure("Energy", signed_quantity(document.change_j, "J"), share, bits(document.marks))
+    if document.change_time_s is not None:
+        time = Figure("Time", signed_quantity(document.change_time_s, "s"), "", times & ~MISSING)
+    return [
+        energy,
+        time,
+        _factor("Speedup", document.speedup, "OLD / NEW, time"),
+        _factor("Greenup", document.greenup, "OLD / NEW, energy"),
+        _factor("Powerup", document.powerup, "NEW / OLD, power"),
+    ]
+
+
+def _factor(label: str, value: float | None, note: str) -> Figure:
+    return Figure(label, "not known") if value is None else Figure(label, plain(value), note)
+
+
+def _sections(document: Document) -> Iterator[Section]:
+    words = diff_words.words(document)
+    drawn = waterfall(document)
+    if drawn:
+        bars, axis = drawn
+        chart = Markup(templates().get_template("waterfall.html").render(bars=bars))  # noqa: S704  escaped there
+        blocks = [Sentence(_how_to_read(document)), chart, *_quiet(axis.note)]
+        yield Section("changed", "What changed", "What changed", blocks)
+
+    noise = [Sentence(words.noise)] if words.noise else []
+    yield Section("sides", "OLD and NEW", "OLD and NEW", [*noise, diff_tables.sides(document)])
+
+    matched = "Largest change first. Kernels are matched by their full names unless their row says otherwise."
+    yield Section("kernels", "Kernels", "Kernels", [Sentence(matched), diff_tables.kernels(document, _KERNELS)])
+
+    priced = (
+        "What was executed and moved, and what its change costs. A part by price or setting is what the same counts "
+        "cost more or less."
+    )
+    heading = "Counts, bytes and time of all matched kernels"
+    yield Section("counts", "Counts", heading, [Sentence(priced), diff_tables.counts(document)])
+
+    if document.change_j:
+        yield Section(
+            "model", "The model", "What the two-level model says", [Sentence(words.model), *_bounds(document)]
+        )
+    lost = diff_tables.left_out(document)
+    if lost:
+        never = Sentence("What one side or both do not know is left out, never taken for nothing.")
+        yield Section("lost", "Left out", "Not in the change", [never, lost])
+
+
+def _how_to_read(document: Document) -> str:
+    subject = "What both sides know of it" if document.partial else "Energy"
+    sentences = [f"{subject}, from OLD to NEW; each step is a part of the change, largest first, and they add up."]
+    if not diff_words.is_shown(document):
+        sentences.append("Steps are grey, because no difference is shown by the repeats.")
+    return " ".join([*sentences, diff_words.unchanged(document)]).strip()
+
+
+def _quiet(text: str) -> list[Block]:
+    return [Sentence(text, Tone.QUIET)] if text else []
+
+
+def _bounds(document: Document) -> list[Block]:
+    table = diff_tables.bounds(document.model)
+    if table is None:
+        return []
+    knows = (
+        "It knows flops and DRAM bytes at the peaks of the cost table, nothing else; the change above is of everything "
+        "that has a price."
+    )
+    return [table, *_quiet(knows)]
+
+
+def _facts(side: Side) -> Iterator[tuple[str, str]]:
+    """What was read, on which device, with which prices."""
+    yield "Program", side.title
+    yield "Device", ", ".join(dict.fromkeys(device.name or "not named" for device in side.devices))
+    if side.costs is None:
+        yield "Costs", "none"
+    else:
+        yield "Costs", f"{side.costs.name}, {setting({'setting': side.costs.setting})}"
+    if side.time_from:
+        yield "Time", side.time_from
+    if side.repeats > 1:
+        yield "Repeats", f"{side.repeats}; all numbers are means over them"
+    for log in side.inputs[:_LOGS]:
+        yield "Log", f"{log.path} ({log.format}, SHA-256 {log.sha256[:16]}…)"
+    if len(side.inputs) > _LOGS:
+        yield "Logs", f"and {len(side.inputs) - _LOGS} more, in the JSON"

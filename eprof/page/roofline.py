@@ -6,9 +6,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from eprof.page.report import _asset, _policy, _templates
 from eprof.page.sections.limits import panels
 from eprof.page.sections.method import utc
+from eprof.page.shell import filled
 from eprof.page.unmasked import unmasked
 from eprof.words import names
 from eprof.words.lever import EXPLAINED, lever, share_of
@@ -22,35 +22,29 @@ _SCRIPT = "roofline.js"
 def html(document: Mapping[str, Any]) -> str:
     """One self-contained HTML file."""
     document = unmasked(document)
-    style, script = _asset("report.css"), _asset(_SCRIPT)
     machines = document["machines"]
-    page = (
-        _templates()
-        .get_template("roofline.html")
-        .render(
-            policy=_policy(style, script),
-            style=Markup(style),  # noqa: S704  our own file, and hashed
-            script=Markup(script),  # noqa: S704
-            title=document["title"] or ", ".join(dict.fromkeys(one["name"] for one in machines)),
-            created=utc(document["created_utc"]),
-            headline=headline(document),
-            leads=[*map(match, document["equal_power"]), *map(verdict, machines)],
-            legend=[(at % 6, label(one)) for at, one in enumerate(machines)],
-            panels=_panels(document),
-            machines=[label(one) for one in machines],
-            numbers=[(name, [read(one) for one in machines]) for name, read in ROWS] + _caps(machines),
-            notes=list(dict.fromkeys(f"{one['name']}: {note}" for one in machines for note in one["notes"])),
-            kernels=[_kernel(one) for one in document["kernels"][:LISTED]],
-            rest=max(0, len(document["kernels"]) - LISTED),
-            explained=EXPLAINED,
-            warnings=document["warnings"],
-            command=shlex.join(map(str, document["command_line"])),
-            eprof=document["eprof"],
-            schema=document["schema"],
-            whole=whole,
-        )
+    return filled(
+        "roofline.html",
+        ["report.css"],
+        [_SCRIPT],
+        title=document["title"] or ", ".join(dict.fromkeys(one["name"] for one in machines)),
+        created=utc(document["created_utc"]),
+        headline=headline(document),
+        leads=[*map(match, document["equal_power"]), *map(verdict, machines)],
+        legend=[(at % 6, label(one)) for at, one in enumerate(machines)],
+        panels=_panels(document),
+        machines=[label(one) for one in machines],
+        numbers=[(name, [read(one) for one in machines]) for name, read in ROWS] + _caps(machines),
+        notes=list(dict.fromkeys(f"{one['name']}: {note}" for one in machines for note in one["notes"])),
+        kernels=[_kernel(one) for one in document["kernels"][:LISTED]],
+        rest=max(0, len(document["kernels"]) - LISTED),
+        explained=EXPLAINED,
+        warnings=document["warnings"],
+        command=shlex.join(map(str, document["command_line"])),
+        eprof=document["eprof"],
+        schema=document["schema"],
+        whole=whole,
     )
-    return page.encode("utf-8", "replace").decode("utf-8")
 
 
 def _caps(machines: list[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:

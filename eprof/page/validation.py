@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
-from eprof.page.report import _asset, _policy, _templates
 from eprof.page.section import Section
 from eprof.page.sections.method import utc
+from eprof.page.shell import filled
 from eprof.page.unmasked import unmasked
 from eprof.page.views import validation as view
 from eprof.words.validation import Verdict, verdict
@@ -40,24 +38,18 @@ def page(
     sections: Sequence[Section],
 ) -> str:
     """The frame that validation and tuning share."""
-    style, script = _asset("report.css") + _asset("validation.css"), _asset("validation.js")
-    text = (
-        _templates()
-        .get_template("validation.html")
-        .render(
-            policy=_policy(style, script),
-            style=Markup(style),  # noqa: S704  our own files, and hashed
-            script=Markup(script),  # noqa: S704
-            document=document,
-            kind=kind,
-            subtitle=subtitle,
-            words=words,
-            gate=view.gate(document),
-            figures=figures,
-            sections=sections,
-        )
+    return filled(
+        "validation.html",
+        ["report.css", "validation.css"],
+        ["validation.js"],
+        document=document,
+        kind=kind,
+        subtitle=subtitle,
+        words=words,
+        gate=view.gate(document),
+        figures=figures,
+        sections=sections,
     )
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _subtitle(document: Mapping[str, Any]) -> str:

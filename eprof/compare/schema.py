@@ -1,0 +1,293 @@
+"""The document `eprof.diff/1` (docs/diff.md), typed: its structures are the JSON, field by field, in this order.
+
+What is not known is None. `marks` are words (`eprof.base.marks.names`), energies joules.
+"""
+
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+SCHEMA = "eprof.diff/1"
+# A field that is not there at all; whoever reads it has looked first whether it is.
+_ABSENT: Any = UNSET
+
+
+class Part(Struct, frozen=True):
+    """A part of the change: one word, by changed counts, time or price.
+
+    old, new: the counts, bytes or seconds. kernel: None for all matched kernels, else the one that came or went.
+    """
+
+    what: str
+    kind: str
+    unit: str
+    old: float
+    new: float
+    old_j: float
+    new_j: float
+    marks: list[str]
+    because: str
+    change_j: float
+    kernel: str | None
+    kernels: str
+
+
+class KernelPart(Struct, frozen=True):
+    """A part of the change of one kernel."""
+
+    what: str
+    kind: str
+    because: str
+    old: float
+    new: float
+    change_j: float
+    marks: list[str]
+
+
+class Step(Struct, frozen=True):
+    """Parts of one group and reason added up. group, because: None for kernels that only one side has."""
+
+    group: str | None
+    because: str | None
+    kernels: str
+    words: list[str]
+    names: int
+    old: float
+    new: float
+    change_j: float
+    marks: list[str]
+
+
+class Log(Struct, frozen=True):
+    """A log that was read."""
+
+    path: str
+    format: str
+    sha256: str
+    command: str | None
+
+
+class Device(Struct, frozen=True):
+    """A GPU of the logs."""
+
+    name: str | None
+    index: int | None
+    capability: str | None
+
+
+class Costs(Struct, frozen=True):
+    """The prices of a side."""
+
+    name: str
+    device: str
+    source: str
+    books: str
+    setting: dict[str, float | None]
+    setting_from: str | None
+    constant_power_w: float
+    marks: list[str]
+
+
+class EnergyByFamily(Struct, frozen=True):
+    """What is known of the energy; measured: by a meter."""
+
+    computation: float | None = None
+    data: float | None = None
+    constant: float | None = None
+    total: float | None = None
+    measured: float | None = None
+
+
+class Side(Struct, frozen=True):
+    """OLD or NEW; numbers are means over its repeats. compared_j: the energy that the change is of."""
+
+    title: str
+    name: str
+    inputs: list[Log]
+    devices: list[Device]
+    definition: str
+    costs: Costs | None
+    repeats: int
+    launches: float | None
+    time_s: float | None
+    time_marks: list[str]
+    time_from: str | None
+    power_w: float | None
+    energy_j: EnergyByFamily
+    energy_marks: dict[str, list[str]]
+    compared_j: float | None
+    marks: list[str]
+
+
+class Uncompared(Struct, frozen=True):
+    """A word that one side at least knows, and that is left out of the change."""
+
+    what: str
+    kernels: int
+    old_j: float | None
+    new_j: float | None
+    why: str
+
+
+class Unknown(Struct, frozen=True):
+    """A word whose energy neither side knows."""
+
+    what: str
+    kernels: int
+    why: str
+
+
+class Count(Struct, frozen=True):
+    """The total of a word. change: None where a lower bound keeps it from being compared."""
+
+    old: float | None
+    new: float | None
+    change: float | None
+    unit: str
+    marks: list[str]
+
+
+class Bounds(Struct, frozen=True):
+    """The greenup of the model, its bounds, and the work factor at which nothing is saved any more."""
+
+    greenup: float
+    low: float | None
+    high: float | None
+    break_even_work_factor: float
+
+
+class Model(Struct, frozen=True):
+    """The reading of the two-level model; where something is missing for it, nothing but that is in the JSON."""
+
+    case: int | None
+    missing: str | None
+    precision: str = _ABSENT
+    work_factor: float = _ABSENT
+    traffic_factor: float = _ABSENT
+    old_intensity_flop_per_byte: float = _ABSENT
+    new_intensity_flop_per_byte: float = _ABSENT
+    time_balance: float = _ABSENT
+    energy_balance: float = _ABSENT
+    is_tradeoff: bool = _ABSENT
+    speedup: float = _ABSENT
+    without_constant_power: Bounds = _ABSENT
+    with_constant_power: Bounds = _ABSENT
+    marks: list[str] = _ABSENT
+
+
+class Sample(Struct, frozen=True):
+    """Mean, standard deviation and number of the repeats of a side."""
+
+    mean: float
+    sd: float
+    n: int
+
+
+class Test(Struct, frozen=True):
+    """Welch's test: the change of the mean, its interval, and whether a difference is shown."""
+
+    change: float
+    low: float
+    high: float
+    p: float
+    shown: bool
+    old: Sample
+    new: Sample
+
+
+class Tests(Struct, frozen=True):
+    """The tests on repeats; None without."""
+
+    confidence: float
+    method: str
+    energy: Test | None
+    time: Test | None
+    measured: Test | None
+
+
+class Gate(Struct, frozen=True):
+    """The outcome of one `--fail-above`. failed: None if it cannot be judged; why_not says why."""
+
+    gate: str
+    what: str
+    kernel: str | None
+    limit: float
+    old: float | None
+    new: float | None
+    unit: str
+    growth: float | None
+    failed: bool | None
+    why_not: str | None
+
+
+class Match(Struct, frozen=True):
+    """How two kernels were matched, and how alike their names are."""
+
+    how: str
+    score: float | None
+
+
+class KernelSide(Struct, frozen=True):
+    """A kernel on one side."""
+
+    name: str
+    device: str | None
+    launches: float
+    time_s: float | None
+    energy_j: float | None
+    compared_j: float | None
+    marks: list[str]
+
+
+class Kernel(Struct, frozen=True):
+    """A kernel of both sides, or of one. match: None where only one side has it."""
+
+    name: str
+    status: str
+    match: Match | None
+    old: KernelSide | None
+    new: KernelSide | None
+    change_j: float | None
+    speedup: float | None
+    greenup: float | None
+    partial: bool
+    marks: list[str]
+    test: Test | None
+    parts: list[KernelPart]
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """The whole difference."""
+
+    schema: str = SCHEMA
+    eprof: str
+    created_utc: str
+    command_line: list[str]
+    old: Side
+    new: Side
+    change_j: float | None
+    change_share: float | None
+    change_time_s: float | None
+    speedup: float | None
+    greenup: float | None
+    powerup: float | None
+    is_zero: bool
+    same_inputs: bool
+    partial: bool
+    parts: list[Part]
+    steps: list[Step]
+    uncompared: list[Uncompared]
+    unknown: list[Unknown]
+    counts: dict[str, Count]
+    case: int | None
+    model: Model
+    tests: Tests
+    gates: list[Gate]
+    marks: list[str]
+    warnings: list[str]
+    kernels: list[Kernel]
+
+    @property
+    def has_energy(self) -> bool:
+        """Whether any energy is known on both sides."""
+        return self.change_j is not None

@@ -1,0 +1,306 @@
+"""The parts of a document that are lists: the two sides, counts, kernels; and the rows of the CSV."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eprof.base.marks import names
+from eprof.base.text import few
+from eprof.base.vocabulary import COUNTS
+from eprof.compare.changes import LOWER, Changes, Half
+from eprof.compare.parts import MARK_WORDS, of_kernel, short_form
+from eprof.compare.schema import (
+    Costs,
+    Count,
+    Device,
+    EnergyByFamily,
+    Kernel,
+    KernelSide,
+    Log,
+    Match,
+    Part,
+    Sample,
+    Side,
+)
+from eprof.compare.schema import Test as TestResult
+from eprof.compare.side import TIME, WORDS, Floats
+from eprof.compare.side import Side as Variant
+from eprof.compare.welch import Test, welch
+from eprof.profile.profile import FAMILIES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
+_PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
+_NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
+
+
+def ratio(above: float | None, below: float | None) -> float | None:
+    """A quotient; None where it is not known."""
+    return above / below if above is not None and below else None
+
+
+def less(number: float | None, subtracted: float | None) -> float | None:
+    """A difference; None where it is not known."""
+    return number - subtracted if number is not None and subtracted is not None else None
+
+
+def total_time(half: Half) -> float | None:
+    """The time of all kernels of one side; None unless all are known."""
+    total = float(half.number[:, TIME].sum())
+    return None if math.isnan(total) else total
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _known_sum(table: Floats) -> float | None:
+    """The sum of what is known; None if nothing is."""
+    known = table[~np.isnan(table)]
+    return math.fsum(known.tolist()) if known.size else None
+
+
+# ------------------------------------------------------------------------------------------------------------ sides
+
+
+def side_of(variant: Variant, compared_j: float | None) -> Side:
+    """One side of the document. compared_j: its part of the energy that the change is of."""
+    profile = variant.first.profile
+    time_s = _known_sum(variant.mean.number[:, TIME])
+    time_marks = names(int(np.bitwise_or.reduce(variant.mean.counted[:, TIME])))
+    energy, energy_marks = _energy(variant)
+    return Side(
+        title=profile.title,
+        name=_name(variant),
+        inputs=[
+            Log(path=log.path, format=log.format, sha256=log.sha256, command=log.command)
+            for repeat in variant.energies
+            for log in repeat.profile.logs
+        ],
+        devices=[
+            Device(name=counted.device.name, index=counted.device.index, capability=counted.device.capability)
+            for counted in profile.counted
+        ],
+        definition=", ".join(dict.fromkeys(counted.definition.name for counted in profile.counted)),
+        costs=_costs(variant),
+        repeats=len(variant.energies),
+        launches=_finite(math.fsum(kernel.launches for kernel in variant.named)),
+        time_s=time_s,
+        time_marks=time_marks,
+        time_from=variant.first.time_from,
+        power_w=None if "missing" in time_marks else ratio(energy.total, time_s),
+        energy_j=energy,
+        energy_marks=energy_marks,
+        compared_j=compared_j,
+        marks=energy_marks["total"],
+    )
+
+
+def _name(variant: Variant) -> str:
+    """What to call a side in a table: its run directory or its log, with how many more there are."""
+    profile = variant.first.profile
+    paths = [log.path for log in profile.logs]
+    first = profile.run.path.name if profile.run is not None else paths[0].rstrip("/").rpartition("/")[2]
+    if len(variant.energies) > 1 or profile.run is not None:
+        return few([first] * len(variant.energies), 1)
+    return few([first, *paths[1:]], 1)
+
+
+def _costs(variant: Variant) -> Costs | None:
+    costs = variant.costs
+    if costs is None:
+        return None
+    return Costs(
+        name=costs.name,
+        device=costs.device,
+        source=costs.source,
+        books=costs.books,
+        setting=costs.setting_data,
+        setting_from=costs.setting_from,
+        constant_power_w=costs.constant_power_w,
+        marks=names(costs.marks),
+    )
+
+
+def _energy(variant: Variant) -> tuple[EnergyByFamily, dict[str, list[str]]]:
+    """Energy by family, of what is known, with marks; the same sums as `eprof.profile/1` has."""
+    measured = math.fsum(variant.measured) / len(variant.measured) if variant.measured else None
+    if variant.costs is None:
+        return EnergyByFamily(measured=measured), {family: ["missing"] for family in (*FAMILIES, "total")}
+    columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
+    columns["total"] = list(range(len(WORDS)))
+    joules = {family: _known_sum(variant.mean.joules[:, places]) for family, places in columns.items()}
+    marks = {
+        family: names(int(np.bitwise_or.reduce(variant.mean.marks[:, places].ravel(), initial=0)))
+        for family, places in columns.items()
+    }
+    return EnergyByFamily(**joules, measured=measured), marks
+
+
+# ---------------------------------------------------------------------------------------------------- counts, tests
+
+
+def counts(changes: Changes) -> dict[str, Count]:
+    """Every word that one side counted: its total on both sides; None where a side does not know all of it."""
+    found = {}
+    for column, word in enumerate(COUNTS):
+        old, new = (_total(half, column) for _, half in changes.halves)
+        is_nothing = old == 0 and new == 0
+        if is_nothing or (old is None and new is None):
+            continue
+        marks = (changes.old.counted[:, column] | changes.new.counted[:, column]).ravel()
+        found[word] = Count(
+            old=old,
+            new=new,
+            change=None if _is_bound(changes, column) else less(new, old),
+            unit=COUNTS[word].unit,
+            marks=names(int(np.bitwise_or.reduce(marks))),
+        )
+    return found
+
+
+def _is_bound(changes: Changes, column: int) -> bool:
+    """Whether a lower bound of one side keeps a word from being compared."""
+    lower = (changes.old.state[:, column] == LOWER) | (changes.new.state[:, column] == LOWER)
+    return bool((lower & ~changes.compared[:, column]).any())
+
+
+def _total(half: Half, column: int) -> float | None:
+    numbers = half.number[:, column]
+    return None if np.isnan(numbers).any() else math.fsum(numbers.tolist())
+
+
+def energy_test(changes: Changes, rows: slice) -> Test | None:
+    """Welch's test on the compared energy of some matches, over the repeats that know all of it; None without."""
+    compared = changes.compared[rows]
+
+    def energies(repeats: Sequence[Half]) -> list[float]:
+        totals = [math.fsum(half.joules[rows][compared].tolist()) for half in repeats]
+        return [total for total in totals if not math.isnan(total)]
+
+    return welch(energies(changes.old_repeats), energies(changes.new_repeats))
+
+
+def test_of(test: Test | None) -> TestResult | None:
+    """A test as the document has it."""
+    if test is None:
+        return None
+    return TestResult(
+        change=test.change,
+        low=test.low,
+        high=test.high,
+        p=test.p,
+        shown=test.shown,
+        old=Sample(mean=test.old_mean, sd=test.old_sd, n=test.old_n),
+        new=Sample(mean=test.new_mean, sd=test.new_sd, n=test.new_n),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- kernels
+
+
+def kernels(changes: Changes) -> list[Kernel]:
+    """Each match, largest change first; without energy, the largest time first."""
+    found = [_kernel(changes, row) for row in range(len(changes.matches))]
+    return sorted(found, key=lambda kernel: (-abs(kernel.change_j or 0.0), -_longest(kernel)))
+
+
+def _longest(kernel: Kernel) -> float:
+    return max(side.time_s or 0.0 for side in (kernel.old, kernel.new) if side is not None)
+
+
+def _kernel(changes: Changes, row: int) -> Kernel:
+    pair = changes.matches[row]
+    parts = of_kernel(changes, row)
+    rows = slice(row, row + 1)
+    old = None if pair.old is None else _kernel_side(changes, changes.old_side, changes.old, pair.old, row)
+    new = None if pair.new is None else _kernel_side(changes, changes.new_side, changes.new, pair.new, row)
+    return Kernel(
+        name=changes.names(row)[-1],
+        status=changes.status(row),
+        match=None if pair.how is None else Match(how=pair.how, score=pair.score),
+        old=old,
+        new=new,
+        change_j=math.fsum(part.change_j for part in parts) if changes.has_energy else None,
+        speedup=ratio(old.time_s, new.time_s) if old and new else None,
+        greenup=ratio(old.compared_j, new.compared_j) if old and new else None,
+        partial=bool(changes.uncompared[row].any()),
+        marks=MARK_WORDS[changes.marks_of(rows)],
+        test=test_of(energy_test(changes, rows)) if changes.has_energy else None,
+        parts=[short_form(part) for part in parts],
+    )
+
+
+def _kernel_side(changes: Changes, side: Variant, half: Half, place: int, row: int) -> KernelSide:
+    kernel = side.named[place]
+    compared = half.joules[row][changes.compared[row]]
+    is_priced = side.costs is not None
+    marks = MARK_WORDS[int(np.bitwise_or.reduce(side.mean.marks[place]))]
+    return KernelSide(
+        name=kernel.name,
+        device=kernel.device,
+        launches=kernel.launches,
+        time_s=_finite(float(half.number[row, TIME])),
+        energy_j=_known_sum(side.mean.joules[place]) if is_priced else None,
+        compared_j=math.fsum(compared.tolist()) if changes.has_energy else None,
+        marks=marks if is_priced else ["missing"],
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- CSV
+
+
+def frame(changes: Changes) -> "pd.DataFrame":
+    """A row a part of every kernel: which kernel on either side, what, because of what, counts and joules.
+
+    Words that were counted but have no energy to compare stand there too, without `change_j`.
+    """
+    import pandas as pd
+
+    rows = [row for place in range(len(changes.matches)) for row in _rows(changes, place)]
+    # Object columns, because names in logs may hold what is no text to Arrow; numbers become numbers again.
+    columns = {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in (*_NAMES, *_PART, "marks")}
+    return pd.DataFrame(columns).astype(dict.fromkeys(_NUMBERS, "float64"))
+
+
+def _rows(changes: Changes, row: int) -> list[dict[str, Any]]:
+    """The rows of one match."""
+    pair = changes.matches[row]
+    head = {
+        "kernel_old": None if pair.old is None else changes.old_side.named[pair.old].name,
+        "kernel_new": None if pair.new is None else changes.new_side.named[pair.new].name,
+        "status": changes.status(row),
+        "match": pair.how,
+        "score": pair.score,
+    }
+    parts = of_kernel(changes, row)
+    words = {part.what for part in parts}
+    cells = [_part_cells(part) for part in parts]
+    cells += [_count_cells(changes, row, column) for column in _counted(changes, row) if WORDS[column] not in words]
+    return [{**head, **row_cells} for row_cells in cells]
+
+
+def _part_cells(part: Part) -> dict[str, Any]:
+    return {key: getattr(part, key) for key in _PART} | {"marks": " ".join(part.marks)}
+
+
+def _counted(changes: Changes, row: int) -> list[int]:
+    """The columns of what at least one side counted, and is not 0 on both."""
+    numbers = np.stack([changes.old.number[row, :TIME], changes.new.number[row, :TIME]])
+    return np.flatnonzero((numbers != 0).any(axis=0) & ~np.isnan(numbers).all(axis=0)).tolist()
+
+
+def _count_cells(changes: Changes, row: int, column: int) -> dict[str, Any]:
+    count = COUNTS[WORDS[column]]
+    return {
+        "what": count.name,
+        "kind": count.family,
+        "unit": count.unit,
+        "old": changes.old.number[row, column],
+        "new": changes.new.number[row, column],
+        "marks": " ".join(names(int(changes.old.counted[row, column] | changes.new.counted[row, column]))),
+    }

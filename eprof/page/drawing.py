@@ -1,0 +1,104 @@
+"""Draws the blocks of `eprof.words.blocks` as HTML: cells here, what is around them in `reports/blocks.html`."""
+
+from markupsafe import Markup, escape
+
+from eprof.page.svg import pct
+from eprof.words.badges import AT_LEAST, MISSING, letters, pills, written
+from eprof.words.blocks import Block, Medium, Table
+from eprof.words.cells import (
+    Bar,
+    Cell,
+    Change,
+    Factor,
+    Name,
+    Quantity,
+    Share,
+    Tag,
+    Written,
+    plain_text,
+    signed_quantity,
+)
+from eprof.words.names import cut
+from eprof.words.numbers import quantity
+
+_NAME, _NOTE = 46, 60
+
+
+def cell(content: Cell) -> Markup:
+    """A cell of a table."""
+    match content:
+        case Quantity():
+            number = None if content.value is None else quantity(content.value, content.unit)
+            return written(number, content.marks)
+        case Change():
+            return change(content)
+        case Bar():
+            return _bar(content.value)
+        case Tag():
+            return Markup('<span class="pill">{}</span>').format(content.text)
+        case Name():
+            note = content.note.replace("`", "")
+            below = Markup('<small title="{}">{}</small>').format(note, cut(note, _NOTE)) if note else ""
+            return escape(cut(content.text, _NAME)) + below
+    return escape(plain_text(content))
+
+
+def change(content: Change) -> Markup:
+    """A change with its sign, and a triangle for its direction."""
+    if content.value is None:
+        return written(None, content.marks)
+    if content.value == 0:
+        return Markup("0")
+    sign, kind = ("▲", "more") if content.value > 0 else ("▼", "less")
+    return Markup('<span class="{}"><i aria-hidden="true">{}</i> {}{}</span>{}').format(
+        kind,
+        sign,
+        AT_LEAST if content.marks & MISSING else "",
+        signed_quantity(content.value, content.unit),
+        letters(content.marks & ~MISSING),
+    )
+
+
+def _bar(share: float) -> Markup:
+    """A small bar to the left for less, to the right for more."""
+    width = 50 * min(abs(share), 1.0)
+    left = 50 - width if share < 0 else 50
+    return Markup(
+        '<svg class="mini" width="80" height="10" aria-hidden="true">'
+        '<line class="w-join" x1="50%" x2="50%" y1="0" y2="10"/>'
+        '<rect class="w-{}" x="{}" y="1" width="{}" height="8"/></svg>'
+    ).format("less" if share < 0 else "more", pct(left), pct(width))
+
+
+def sort_value(content: Cell) -> str:
+    """What a browsable table sorts a cell by; nothing where there is no number."""
+    if isinstance(content, Quantity | Change | Share | Factor | Written) and content.value is not None:
+        return f"{content.value:.9g}"
+    return ""
+
+
+def on_page(table: Table) -> Table:
+    """The table with the columns of a page."""
+    return table.on(Medium.PAGE)
+
+
+def heading(label: str) -> str:
+    """The label of a column as a page writes it."""
+    return label[:1].upper() + label[1:]
+
+
+def kind(block: Block | Cell | Markup) -> str:
+    """Which block or cell it is, for the template; Markup, a chart, is drawn already."""
+    return type(block).__name__
+
+
+FUNCTIONS = {
+    "cell": cell,
+    "heading": heading,
+    "kind": kind,
+    "letters": letters,
+    "on_page": on_page,
+    "pills": pills,
+    "sort_value": sort_value,
+    "MISSING": MISSING,
+}

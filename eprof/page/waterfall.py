@@ -1,0 +1,128 @@
+"""The waterfall of a difference: OLD, a step for each part of the change, NEW. Each bar starts where the last ended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from eprof.compare.schema import Document, Side
+from eprof.page.drawing import change as drawn_change
+from eprof.page.svg import pct
+from eprof.words.badges import written
+from eprof.words.cells import Change, signed_quantity
+from eprof.words.diff import bits, is_shown, moving, step_label
+from eprof.words.names import cut
+from eprof.words.numbers import quantity, signed_percent
+
+_NAME = 38
+# Steps smaller than this against the largest are one row: drawn alone, nobody would see them.
+_DRAWN = 0.002
+# A waterfall whose totals differ by less than this part of them does not start at 0.
+_ZOOM = 0.25
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A row of the waterfall. kind: "total", "less", "more", "still" (the change does not stand out of the noise)."""
+
+    name: str
+    kind: str
+    picture: Markup
+    amount: Markup
+    share: str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where the axis starts, and how many J its whole width is."""
+
+    start: float
+    width: float
+
+    def place(self, joules: float) -> float:
+        """Where an energy is drawn, in per cent."""
+        return 100 * (joules - self.start) / self.width
+
+    @property
+    def note(self) -> str:
+        """A sentence if it does not start at 0."""
+        return f"The axis starts at {quantity(self.start, 'J')}, not at 0." if self.start else ""
+
+
+def axis(levels: Sequence[float]) -> Axis:
+    """The axis for the levels that a waterfall runs through."""
+    low, high = min(levels), max(levels)
+    start = min(0.0, low)
+    if low > 0 and high - low < _ZOOM * high:
+        start = max(0.0, low - 0.15 * (high - low))
+    return Axis(start, (high - start) or 1.0)
+
+
+@dataclass(frozen=True)
+class _Move:
+    """A step as it is drawn: from one level to another."""
+
+    label: str
+    change_j: float
+    marks: int
+
+
+def waterfall(document: Document) -> tuple[list[Bar], Axis] | None:
+    """The bars and their axis; None if there is no change to draw."""
+    moves = _moves(document)
+    old, new = document.old.compared_j, document.new.compared_j
+    if not moves or old is None or new is None:
+        return None
+    levels = [old]
+    for move in moves:
+        levels.append(levels[-1] + move.change_j)
+    ground = axis([*levels, new])
+
+    shown = is_shown(document)
+    bars = [_total("OLD", document.old, old, ground)]
+    bars += [_step(move, level, ground, old, shown) for move, level in zip(moves, levels[:-1], strict=True)]
+    return [*bars, _total("NEW", document.new, new, ground)], ground
+
+
+def _moves(document: Document) -> list[_Move]:
+    """The steps, those too small to be seen in one."""
+    moves = [_Move(step_label(step), step.change_j, bits(step.marks)) for step in moving(document)]
+    most = max((abs(move.change_j) for move in moves), default=0.0)
+    small = [move for move in moves if abs(move.change_j) < _DRAWN * most]
+    if len(small) < 2:
+        return moves
+    marks = 0
+    for move in small:
+        marks |= move.marks
+    together = _Move(f"{len(small)} smaller parts", sum(move.change_j for move in small), marks)
+    return [*(move for move in moves if move not in small), together]
+
+
+def _total(label: str, side: Side, joules: float, ground: Axis) -> Bar:
+    size = quantity(joules, "J")
+    bar = Markup('<rect class="w-total" y="2" width="{}" height="14"/>').format(pct(ground.place(joules)))
+    return Bar(f"{label} · {cut(side.name, _NAME)}", "total", _svg(f"{label}: {size}", bar), written(size), "")
+
+
+def _step(move: _Move, level: float, ground: Axis, old: float, shown: bool) -> Bar:
+    kind = _kind(move, shown)
+    left = ground.place(min(level, level + move.change_j))
+    width = 100 * abs(move.change_j) / ground.width
+    share = signed_percent(move.change_j / old) if old else ""
+    join = Markup('<line class="w-join" x1="{0}" x2="{0}" y1="-13" y2="16"/>').format(pct(ground.place(level)))
+    bar = Markup('<rect class="w-{}" x="{}" y="2" width="{}" height="14"/>').format(kind, pct(left), pct(width))
+    label = f"{move.label}: {signed_quantity(move.change_j, 'J')}"
+    label += f", {share} of OLD" if share else ""
+    return Bar(move.label, kind, _svg(label, join + bar), drawn_change(Change(move.change_j, "J", move.marks)), share)
+
+
+def _kind(move: _Move, shown: bool) -> str:
+    if not shown:
+        return "still"
+    return "less" if move.change_j < 0 else "more"
+
+
+def _svg(label: str, content: Markup) -> Markup:
+    return Markup('<svg class="bar" width="100%" height="18" role="img" aria-label="{}">{}</svg>').format(
+        label, content
+    )

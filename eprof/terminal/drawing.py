@@ -1,0 +1,139 @@
+"""Draws the blocks of `eprof.words.blocks` on a terminal, by rich. In a narrow table names give way, never numbers."""
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import fill
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from eprof.base.text import printable
+from eprof.terminal.screen import into, terminal
+from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Row, Sentence, Table, Tone, Verdict
+from eprof.words.cells import Bar, Cell, Change, Name, legend, plain_text
+from eprof.words.names import cut
+
+_LESS, _MORE = "color(32)", "color(166)"
+_NARROWEST, _WIDEST = 14, 60
+_NOTES = 8
+_HALF_BAR = 12
+
+
+def show(blocks: Iterable[Block | RenderableType], verbose: bool = False) -> None:
+    """Print blocks on standard output; every note if `verbose`. What is no block is printed as it is."""
+    console = terminal()
+    for part in drawn(blocks, console.width, verbose):
+        console.print(part)
+
+
+def text(blocks: Iterable[Block | RenderableType], verbose: bool = False, width: int = 110) -> str:
+    """The same as plain text of `width` columns."""
+    buffer = io.StringIO()
+    console = into(buffer, width)
+    for part in drawn(blocks, width, verbose):
+        console.print(part)
+    return buffer.getvalue()
+
+
+def drawn(blocks: Iterable[Block | RenderableType], width: int, verbose: bool) -> Iterator[RenderableType]:
+    """What to print, with an empty line around tables."""
+    previous: Block | RenderableType = ""
+    for block in blocks:
+        if isinstance(block, Table) or isinstance(previous, Table):
+            yield ""
+        yield from _block(block, width, verbose)
+        previous = block
+
+
+def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable[RenderableType]:
+    match block:
+        case Headline():
+            return _headline(block)
+        case Sentence():
+            return [Text(printable(block.text), style="dim" if block.tone is Tone.QUIET else "")]
+        case Verdict():
+            return [Text(printable(block.text), style="green" if block.passed else "red")]
+        case Table():
+            return _table(block.on(Medium.TERMINAL), width)
+        case Legend():
+            return [Text(legend(block.marks), style="dim")] if block.marks else []
+        case Notes():
+            return _notes(block, verbose)
+    return [block]
+
+
+def _headline(headline: Headline) -> Iterator[Text]:
+    yield Text(printable(headline.text), style="bold")
+    if headline.lead:
+        yield Text(printable(headline.lead))
+
+
+def _notes(notes: Notes, verbose: bool) -> Iterator[Text]:
+    shown = notes.texts if verbose else notes.texts[:_NOTES]
+    for note in shown:
+        yield Text.assemble((f"{notes.noun}: ", "yellow"), printable(note))
+    rest = len(notes.texts) - len(shown)
+    if rest:
+        yield Text(f"and {rest} more {notes.noun}s (-v shows them)", style="dim")
+
+
+def _table(table: Table, width: int) -> Iterator[RenderableType]:
+    drawn = RichTable(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1),
+        title=table.title or None,
+        title_justify="left",
+    )
+    rows = [[_cell(cell) for cell in row.cells[1:]] for row in table.rows]
+    widths = [_width(column.label, [row[place] for row in rows]) for place, column in enumerate(table.columns[1:])]
+    drawn.add_column(table.columns[0].label, overflow="ellipsis", no_wrap=True, min_width=_NARROWEST)
+    for column, wide in zip(table.columns[1:], widths, strict=True):
+        drawn.add_column(column.label, justify=column.align, no_wrap=True, min_width=wide)
+
+    # A column takes two spaces and its divider beside what is in it.
+    room = max(_NARROWEST, min(_WIDEST, width - sum(wide + 3 for wide in widths)))
+    for row, cells in zip(table.rows, rows, strict=True):
+        drawn.add_row(_row_name(row, room), *cells, style="bold" if row.total else "")
+    yield drawn
+    if table.note:
+        yield Text(printable(table.note), style="dim")
+    if table.left_out:
+        yield Text(printable(f"{table.left_out} (-v shows them)"), style="dim")
+
+
+def _width(label: str, cells: Sequence[Text]) -> int:
+    return max([len(label), *(cell.cell_len for cell in cells)])
+
+
+def _row_name(row: Row, room: int) -> Text:
+    """The first cell, cut where names are cut, with its remark below."""
+    cell = row.cells[0]
+    name = Text(printable(cut(plain_text(cell), room)))
+    if isinstance(cell, Name) and cell.note:
+        note = printable(cut(cell.note.replace("`", ""), 2 * room))
+        name.append("\n" + fill(note, room, initial_indent="  ", subsequent_indent="  "), style="dim")
+    return name
+
+
+def _cell(cell: Cell) -> Text:
+    if isinstance(cell, Bar):
+        return _bar(cell.value)
+    words = printable(plain_text(cell))
+    if isinstance(cell, Change) and cell.value is None:
+        return Text(words, style="dim")
+    if isinstance(cell, Change) and cell.value:
+        return Text(words, style=_MORE if cell.value > 0 else _LESS)
+    return Text(words)
+
+
+def _bar(share: float) -> Text:
+    """A bar to the left of the middle for less, to the right for more."""
+    cells = max(1, round(abs(share) * _HALF_BAR)) if share else 0
+    filled = "█" * cells
+    less = filled.rjust(_HALF_BAR) if share < 0 else " " * _HALF_BAR
+    more = filled.ljust(_HALF_BAR) if share > 0 else " " * _HALF_BAR
+    return Text.assemble((less, _LESS), ("│", "dim"), (more, _MORE))

@@ -1,0 +1,126 @@
+"""What a result shows, said once: blocks that the page, the terminal and Markdown each draw in their own way.
+
+A file of `words/` describes a result as blocks: a headline, sentences, tables of typed cells (`eprof.words.cells`),
+notes. `page/drawing.py` draws them as HTML, `terminal/drawing.py` by rich, `files/drawing.py` as Markdown. A column
+that a medium has no room for is left out there (`Column.media`); which blocks a medium shows, and in which order, it
+says itself. Charts are no blocks: they are the page's own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, Flag, auto
+from typing import Literal, TypeAlias
+
+from eprof.words.cells import Cell
+
+
+class Medium(Flag):
+    """Where a result is shown."""
+
+    NONE = 0
+    PAGE = auto()
+    TERMINAL = auto()
+    MARKDOWN = auto()
+    ALL = PAGE | TERMINAL | MARKDOWN
+
+
+class Tone(Enum):
+    """How loud a sentence is."""
+
+    PLAIN = auto()
+    QUIET = auto()
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The answer in one sentence, what follows from it, and the marks of the number in it."""
+
+    text: str
+    lead: str = ""
+    marks: int = 0
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence or two."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A gate that was passed or failed. None: it could not be judged, which is no better than failed."""
+
+    passed: bool | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    label: str
+    align: Literal["left", "right", "center"] = "right"
+    media: Medium = Medium.ALL
+
+
+@dataclass(frozen=True)
+class Row:
+    """The cells of a row; total: it is the sum of the others, or what they are compared with."""
+
+    cells: Sequence[Cell]
+    total: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. Its first column says what a row is.
+
+    note: a sentence below it. left_out: what is said of the rows for which there is no room. browsable: on a page,
+    readers sort and filter it.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    title: str = ""
+    note: str = ""
+    left_out: str = ""
+    browsable: bool = False
+
+    def on(self, medium: Medium) -> "Table":
+        """The table with the columns of one medium."""
+        places = [place for place, column in enumerate(self.columns) if medium in column.media]
+        rows = [replace(row, cells=[row.cells[place] for place in places]) for row in self.rows]
+        return replace(self, columns=[self.columns[place] for place in places], rows=rows)
+
+
+@dataclass(frozen=True)
+class Legend:
+    """What the signs beside numbers mean."""
+
+    marks: int
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Warnings and remarks, what matters most first. noun: what one of them is called."""
+
+    texts: Sequence[str]
+    noun: str = "note"
+
+
+Block: TypeAlias = Headline | Sentence | Verdict | Table | Legend | Notes
+
+
+@dataclass(frozen=True)
+class Section:
+    """A card of a page: blocks, and charts that are drawn already, under a heading.
+
+    anchor: what links to it end in; link: its name among the links of the page.
+    """
+
+    anchor: str
+    link: str
+    heading: str
+    blocks: Sequence[Block | str]

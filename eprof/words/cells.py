@@ -1,0 +1,134 @@
+"""Cells of a table: numbers with what they are, so that each medium rounds, marks and colours them in its own way.
+
+`plain_text` writes a cell for the media that have text alone: the terminal (which adds colours) and Markdown.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from eprof.base.marks import Mark
+from eprof.words.badges import LETTERS, MISSING
+from eprof.words.numbers import percent, plain, quantity, signed_percent
+
+UNKNOWN = "unknown"
+_LEGEND = {
+    Mark.MISSING: "≥ at least, or: of what is known",
+    Mark.ESTIMATED: "~ estimated",
+    Mark.ASSUMED: "? rests on an assumption",
+    Mark.SIMULATED: "s simulated",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with its unit and marks; marked MISSING, it is a lower bound. None: not known."""
+
+    value: float | None
+    unit: str = ""
+    marks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How much a quantity changed; below 0 it became less. None: not known."""
+
+    value: float | None
+    unit: str = ""
+    marks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a whole, in per cent; signed: a growth. None: there is no such share, and the cell is empty."""
+
+    value: float | None
+    signed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A number of three digits without a unit, such as a speedup. None: the cell is empty."""
+
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A number that is written by a rule of its own, and what to sort it by."""
+
+    text: str
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A small bar for a change, as a share of the largest one: to the left below 0, to the right above."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A word about a row, such as "new"."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The name of a kernel, without what says little; its full name; a remark, in which `names` are in back ticks."""
+
+    text: str
+    full: str
+    note: str = ""
+
+
+Cell: TypeAlias = str | Quantity | Change | Share | Factor | Written | Bar | Tag | Name
+
+
+def plain_text(cell: Cell) -> str:
+    """A cell as text, its marks as signs in front: "≥ ~12.3 J"."""
+    match cell:
+        case str():
+            return cell
+        case Quantity():
+            return UNKNOWN if cell.value is None else signs(cell.marks) + quantity(cell.value, cell.unit)
+        case Change():
+            return _change_text(cell)
+        case Share():
+            return share_text(cell)
+        case Factor():
+            return "" if cell.value is None else plain(cell.value)
+        case Written() | Tag() | Name():
+            return cell.text
+        case Bar():
+            return ""
+
+
+def _change_text(change: Change) -> str:
+    if change.value is None:
+        return "not known"
+    return signs(change.marks) + signed_quantity(change.value, change.unit) if change.value else "0"
+
+
+def signed_quantity(value: float, unit: str) -> str:
+    """A change with its sign: "+1.00 J"."""
+    return ("+" if value > 0 else "") + quantity(value, unit)
+
+
+def share_text(share: Share) -> str:
+    """A share in per cent; nothing where there is none."""
+    if share.value is None:
+        return ""
+    return signed_percent(share.value) if share.signed else percent(share.value)
+
+
+def signs(marks: int) -> str:
+    """Marks as signs in front of a number: "≥ ~"."""
+    letters = "".join(letter for mark, letter in LETTERS.items() if marks & mark & ~MISSING)
+    return f"≥ {letters}" if marks & MISSING else letters
+
+
+def legend(marks: int) -> str:
+    """What the signs of `signs` mean: "~ estimated · s simulated"."""
+    return " · ".join(words for mark, words in _LEGEND.items() if mark & marks)

@@ -1,0 +1,269 @@
+"""The tables of a difference: OLD beside NEW, what changed, kernels, counts, the model's bounds, what is left out."""
+
+from collections.abc import Iterator, Sequence
+
+from eprof.base.vocabulary import CONSTANT
+from eprof.compare.schema import Bounds, Document, Kernel, KernelSide, Model, Part
+from eprof.words.badges import MISSING
+from eprof.words.blocks import Column, Medium, Row, Table
+from eprof.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
+from eprof.words.diff import bits, moving, step_label, unchanged, word_label
+from eprof.words.names import cores
+from eprof.words.numbers import plain, whole
+
+_SIDES = (Column("OLD"), Column("NEW"), Column("change"))
+_FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power", "total": "Energy"}
+_UNITS = {"byte": "B", "instruction": "", "s": "s"}
+_STATUSES = {"appeared": "new", "vanished": "gone"}
+_REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "setting"}
+
+
+def sides(document: Document) -> Table:
+    """Energy by family, time, power and what a meter saw, OLD beside NEW."""
+    rows = [*_energies(document), _time(document), *_power(document), *_measured(document)]
+    return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows)
+
+
+def _energies(document: Document) -> Iterator[Row]:
+    old, new = document.old, document.new
+    if old.costs is None and new.costs is None:
+        return
+    for family, label in _FAMILIES.items():
+        before = Quantity(getattr(old.energy_j, family), "J", bits(old.energy_marks[family]))
+        after = Quantity(getattr(new.energy_j, family), "J", bits(new.energy_marks[family]))
+        parts = [part for part in document.parts if family in (part.kind, "total")]
+        change = document.change_j
+        if change is not None and family != "total":
+            change = float(sum(part.change_j for part in parts))
+        # What only one side knows is not in a change, so that it is no lower bound; the total says that it lacks it.
+        marks = (before.marks | after.marks) & ~MISSING
+        if family == "total":
+            marks |= bits(document.marks) & MISSING
+        compared = document.old.compared_j if family == "total" else _compared_old(parts)
+        yield _beside(label, before, after, Change(change, "J", marks), compared)
+
+
+def _compared_old(parts: Sequence[Part]) -> float:
+    """The compared energy of OLD: each word of each kernel once, though counts and price are two parts of it."""
+    return sum({(part.what, part.kernel): part.old_j for part in parts}.values())
+
+
+def _beside(label: str, old: Quantity, new: Quantity, change: Change, whole: float | None) -> Row:
+    return Row([label, old, new, change, _growth(change.value, whole)])
+
+
+def _growth(change: float | None, whole: float | None) -> Share:
+    return Share(change / whole if change is not None and whole else None, signed=True)
+
+
+def _time(document: Document) -> Row:
+    old = Quantity(document.old.time_s, "s", bits(document.old.time_marks))
+    new = Quantity(document.new.time_s, "s", bits(document.new.time_marks))
+    change = Change(document.change_time_s, "s", (old.marks | new.marks) & ~MISSING)
+    return _beside("Time", old, new, change, old.value)
+
+
+def _power(document: Document) -> Iterator[Row]:
+    old, new = document.old.power_w, document.new.power_w
+    if old is not None and new is not None:
+        before, after = Quantity(old, "W", bits(document.old.marks)), Quantity(new, "W", bits(document.new.marks))
+        change = Change(new - old, "W", (before.marks | after.marks) & ~MISSING)
+        yield _beside("Mean power", before, after, change, old)
+
+
+def _measured(document: Document) -> Iterator[Row]:
+    old, new = document.old.energy_j.measured, document.new.energy_j.measured
+    if old is not None and new is not None:
+        yield _beside("Measured", Quantity(old, "J"), Quantity(new, "J"), Change(new - old, "J"), old)
+
+
+# ----------------------------------------------------------------------------------------------------- what changed
+
+
+def steps(document: Document) -> Table:
+    """What the change is made of, largest first; a page has its waterfall instead."""
+    largest = max((abs(step.change_j) for step in document.steps), default=0.0) or 1.0
+    change, old = document.change_j, document.old.compared_j
+    columns = [
+        Column("what changed", align="left"),
+        Column("by"),
+        Column("share", media=Medium.TERMINAL),
+        Column("of OLD", media=Medium.MARKDOWN),
+        Column("less · more", align="center", media=Medium.TERMINAL),
+    ]
+    rows = [
+        Row(
+            [
+                step_label(step),
+                Change(step.change_j, "J", bits(step.marks)),
+                Share(step.change_j / change if change else None),
+                _growth(step.change_j, old),
+                Bar(step.change_j / largest),
+            ]
+        )
+        for step in moving(document)
+    ]
+    total = Change(change, "J", bits(document.marks))
+    whole = Share(1.0 if change else None)
+    rows.append(Row(["change", total, whole, Share(document.change_share, signed=True), ""], total=True))
+    return Table(columns, rows, note=unchanged(document))
+
+
+# ---------------------------------------------------------------------------------------------------------- kernels
+
+
+def kernels(document: Document, limit: int | None = None) -> Table:
+    """The kernels with the largest change, of `limit` at most; by time where no energy is compared."""
+    shown = document.kernels[:limit]
+    changes = [_kernel_change(kernel, document.has_energy) for kernel in document.kernels]
+    largest = max((abs(change or 0.0) for change in changes), default=0.0) or 1.0
+    spans = cores([kernel.name for kernel in shown])
+    ratios = Medium.PAGE | Medium.MARKDOWN
+    columns = [
+        Column("kernel", align="left"),
+        *_SIDES,
+        Column("", media=Medium.PAGE),
+        Column("of OLD"),
+        Column("speedup", media=ratios),
+        Column("greenup", media=ratios if document.has_energy else Medium.NONE),
+        Column("calls", media=Medium.PAGE),
+    ]
+    rows = [_kernel(kernel, span, document.has_energy, largest) for kernel, span in zip(shown, spans, strict=True)]
+    return Table(columns, rows, left_out=_rest(changes[len(shown) :], document.has_energy), browsable=True)
+
+
+def _rest(changes: Sequence[float | None], has_energy: bool) -> str:
+    if not changes:
+        return ""
+    known = sum(change for change in changes if change is not None)
+    noun = "kernel" if len(changes) == 1 else "kernels"
+    return f"{whole(len(changes))} other {noun}, together {signed_quantity(known, 'J' if has_energy else 's')}"
+
+
+def _kernel_change(kernel: Kernel, has_energy: bool) -> float | None:
+    if has_energy:
+        return kernel.change_j
+    old, new = (side.time_s if side else 0.0 for side in (kernel.old, kernel.new))
+    return None if old is None or new is None else new - old
+
+
+def _kernel(kernel: Kernel, span: tuple[int, int], has_energy: bool, largest: float) -> Row:
+    change = _kernel_change(kernel, has_energy)
+    marks = bits(kernel.marks) if has_energy else 0
+    return Row(
+        [
+            Name(kernel.name[slice(*span)], kernel.name, _match(kernel)),
+            _amount(kernel.old, has_energy),
+            _amount(kernel.new, has_energy),
+            Change(change, "J" if has_energy else "s", marks),
+            Bar((change or 0.0) / largest),
+            _kernel_growth(kernel, change, has_energy),
+            Factor(kernel.speedup),
+            Factor(kernel.greenup),
+            _calls(kernel),
+        ]
+    )
+
+
+def _match(kernel: Kernel) -> str:
+    """The old name and how it was matched, unless by its full name."""
+    if kernel.match is None or kernel.old is None or kernel.match.how == "name":
+        return ""
+    [(start, end)] = cores([kernel.old.name])
+    # Back ticks are around the name here; no real name holds any.
+    name = kernel.old.name[start:end].replace("`", "'")
+    return f"was `{name}`: {kernel.match.how}, {kernel.match.score:.2f}"
+
+
+def _amount(side: KernelSide | None, has_energy: bool) -> Cell:
+    if side is None:
+        return "–"
+    return Quantity(side.energy_j, "J", bits(side.marks)) if has_energy else Quantity(side.time_s, "s")
+
+
+def _kernel_growth(kernel: Kernel, change: float | None, has_energy: bool) -> Cell:
+    if kernel.status in _STATUSES:
+        return Tag(_STATUSES[kernel.status])
+    assert kernel.old is not None
+    return _growth(change, kernel.old.compared_j if has_energy else kernel.old.time_s)
+
+
+def _calls(kernel: Kernel) -> Written:
+    launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]
+    return Written(" → ".join(dict.fromkeys(f"{number:g}" for number in launches)), launches[-1])
+
+
+# ---------------------------------------------------------------------------------------------- counts, model, rest
+
+
+def counts(document: Document) -> Table:
+    """A row a part of the matched kernels, largest change first, then the counts that cost nothing."""
+    columns = [Column("count", align="left"), *_SIDES, Column("by", align="left"), Column("energy")]
+    parts = [part for part in document.parts if part.kernel is None]
+    rows = [_part(part, document) for part in parts]
+    priced = {part.what for part in parts}
+    for word, count in document.counts.items():
+        if word not in priced:
+            unit, marks = _UNITS[count.unit], bits(count.marks)
+            amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks)
+            rows.append(Row([word_label(word), *amounts, Change(count.change, unit), "", ""]))
+    return Table(columns, rows)
+
+
+def _part(part: Part, document: Document) -> Row:
+    unit, marks = _UNITS[part.unit], _count_marks(part, document) & ~MISSING
+    is_price = part.because in ("cost", "setting")
+    return Row(
+        [
+            word_label(part.what),
+            Quantity(part.old, unit, marks),
+            Quantity(part.new, unit, marks),
+            "" if is_price else Change(part.new - part.old, unit),
+            _REASONS[part.because],
+            Change(part.change_j, "J", bits(part.marks)),
+        ]
+    )
+
+
+def _count_marks(part: Part, document: Document) -> int:
+    """The marks of the count itself, not of its price."""
+    if part.what == CONSTANT:
+        return bits(document.old.time_marks) | bits(document.new.time_marks)
+    count = document.counts.get(part.what)
+    return bits(count.marks) if count else 0
+
+
+def bounds(model: Model) -> Table | None:
+    """The model's numbers with and without constant power; None where it reads nothing."""
+    if model.missing:
+        return None
+    pairs = model.with_constant_power, model.without_constant_power
+    rows = [Row(["Greenup on the roofline", *(Factor(pair.greenup) for pair in pairs)])]
+    if pairs[0].low is not None:
+        rows.append(Row(["Bounds of the greenup in this case", *map(_range, pairs)]))
+    rows.append(Row(["Energy is saved below f =", *map(_break_even, pairs)]))
+    return Table([Column("", align="left"), Column("with constant power"), Column("without")], rows)
+
+
+def _range(pair: Bounds) -> str:
+    return " to ".join(plain(bound) for bound in (pair.low, pair.high) if bound is not None)
+
+
+def _break_even(pair: Bounds) -> str:
+    return plain(pair.break_even_work_factor) if pair.break_even_work_factor > 0 else "none"
+
+
+def left_out(document: Document) -> Table | None:
+    """What is not in the change: word, why, what OLD and NEW know of it; None if nothing is."""
+    rows = [
+        Row([word_label(word.what), word.why, Quantity(word.old_j, "J"), Quantity(word.new_j, "J")])
+        for word in document.uncompared
+    ]
+    rows += [Row([word_label(word.what), word.why, Quantity(None), Quantity(None)]) for word in document.unknown]
+    columns = [
+        Column("count", align="left"),
+        Column("why", align="left"),
+        Column("known of OLD"),
+        Column("known of NEW"),
+    ]
+    return Table(columns, rows) if rows else None
