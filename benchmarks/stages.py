@@ -47,10 +47,9 @@ def one(path: str) -> None:
     from eprof.counting import counters  # noqa: F401
     from eprof.files import export  # noqa: F401
     from eprof.profile import document  # noqa: F401
-    from eprof.profilers.ncu import csv
     from eprof.profilers.ncu import reader as ncu
     from eprof.profilers.nvprof import lines, section, store, summary, trace, wide
-    from eprof.rows import stream
+    from eprof.rows import sections, stream
     from eprof.rows.stream import Source
 
     imported = time.process_time()
@@ -60,7 +59,7 @@ def one(path: str) -> None:
         (stream, "_clean", "line ends, encoding"),
         (lines, "parse", "splitting fields"),
         (section, "parse", "splitting fields"),
-        (csv, "_arrow", "splitting fields"),
+        (sections, "many_rows", "splitting fields"),
     ):
         setattr(module, name, clocked(stage, getattr(module, name)))
     for kind, name, stage in (
@@ -68,7 +67,6 @@ def one(path: str) -> None:
         *((one, "finish", "cells to rows") for one in (summary.SummarySection, wide.WideSection, trace.TraceSection)),
         (store.Store, "tables", "adding up launches"),
         (lines.Marks, "__init__", "line ends, encoding"),
-        (csv.Lines, "of", "line ends, encoding"),
         (ncu._Reader, "log", "cells to rows"),
         (ncu._Reader, "_fold", "adding up launches"),
     ):

@@ -43,8 +43,6 @@ ROOMS = [
 # Imports that close a circle of rooms, or of files and folders inside one, each with its reason.
 BACKWARDS = {
     ("collect/collector.py", "profilers/__init__.py"): "finds the profilers by their folders, when it is asked which there are",
-    ("profilers/nsys/trace.py", "profilers/ncu/csv.py"): "long traces are split by the engine that splits the tables of ncu",
-    ("profilers/nsys/trace.py", "profilers/ncu/numbers.py"): "the numbers of that engine's columns",
     ("profile/profile.py", "profile/document.py"): "`Energy.document()`: for users, it is a method",
     ("profile/profile.py", "profile/whatif.py"): "`Energy.what_if()`: for users, it is a method",
     ("profile/whatif.py", "profile/document.py"): "an answer is a document of the same form",

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
+import polars as pl
 import pytest
 from conftest import SHARED
 from frames_support import combine
@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read, read_tuned, real, write
 
 from eprof.base.errors import EprofError
-from eprof.profilers.ncu.csv import LONG as LONG_FORM
-from eprof.profilers.ncu.csv import Section
-from eprof.profilers.ncu.folding import whole_launches
+from eprof.profilers.ncu.headers import LONG as LONG_FORM
+from eprof.profilers.ncu.long import whole_launches
 from eprof.profilers.nvprof import sqlite, text
+from eprof.rows.sections import Section
 from eprof.rows.stream import Tuning
 
 # Every second row is handed over and added up at once.
@@ -180,8 +180,10 @@ def test_text_traces_and_databases_are_handed_over_piece_by_piece(name, monkeypa
 
 
 def test_what_is_carried_along_does_not_grow_with_the_log():
-    coded = [pa.array([str(one) for one in numbers]).dictionary_encode() for numbers in (range(1000), [7] * 1000)]
+    table = {
+        place: pl.Series([str(number) for number in numbers]) for place, numbers in enumerate((range(1000), [7] * 1000))
+    }
     section = Section(LONG_FORM, ["ID", "Process ID"])
-    whole, last = whole_launches(section, [pa.table({"0": coded[0], "1": coded[1]})])
-    assert (len(whole), len(last)) == (999, 1)
-    assert [len(column.chunk(0).dictionary) for column in last.columns] == [1, 1]
+    whole, last = whole_launches(section, [table])
+    assert [len(column) for column in whole.values()] == [999, 999]
+    assert last == {0: ["999"], 1: ["7"]}, "lists: a slice of a column would keep all of it"

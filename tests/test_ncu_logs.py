@@ -3,17 +3,21 @@
 import gzip
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import SHARED
 from frames_support import combine
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.logs import read
 from eprof.logs.reading import read_tuned
-from eprof.profilers.ncu import wide as ncu_wide
-from eprof.profilers.ncu.numbers import unit_of
 from eprof.profilers.ncu.reader import capability_of_label
+from eprof.profilers.ncu.units import unit_of
+from eprof.rows import sections
+from eprof.rows.sections import Section
 from eprof.rows.stream import Tuning
 
 REAL = SHARED / "ncu"
@@ -212,13 +216,53 @@ def test_rows_that_end_before_a_column_that_is_needed_are_none(tmp_path):
     assert "has no rows" in refused(tmp_path, NEW + ',"Invocations"', lines[0])
 
 
-def test_a_raw_page_of_many_rows_is_that_of_few_below_each_other(tmp_path, monkeypatch):
+def test_a_raw_page_that_polars_splits_is_that_which_python_splits(tmp_path, monkeypatch):
     rows = [(n, 7, f"k{n % 3}", n, "n/a" if n % 5 else f"1; {n}", f"{n},000") for n in range(20)]
-    whole = log_of(tmp_path, wide(*rows).encode())
-    monkeypatch.setattr(ncu_wide, "_CELLS", 30)  # a column after the other
-    alone = log_of(tmp_path, wide(*rows).encode())
-    assert alone.tables[0].counters.frame().equals(whole.tables[0].counters.frame()) and alone.notes == whole.notes
-    assert any("several instances" in note for note in whole.notes)
+    path = tmp_path / "log.csv"
+    path.write_bytes(wide(*rows).encode())
+    in_python = read_tuned(path, Tuning(chunk_bytes=300))
+    monkeypatch.setattr(sections, "_LONG", 1)
+    by_polars = read_tuned(path, Tuning(chunk_bytes=300))
+    pd.testing.assert_frame_equal(by_polars.tables[0].counters.frame(), in_python.tables[0].counters.frame())
+    assert by_polars.notes == in_python.notes and by_polars.lines == in_python.lines
+    assert any("several instances" in note for note in in_python.notes)
+
+
+ROW = '"1","7","kernel<a, ""b"">","inst","1,234"\n'
+LINES_OF_ANY_KIND = [
+    ROW,
+    ROW.replace("1,234", ""),
+    ROW.replace("1,234", "n/a (a: 1; b: 2)"),
+    "2,7,plain,cycle,5\n",
+    "2,7,empty,,5\n",
+    "2,7,short\n",
+    ROW.replace("\n", ',"rule","advice, in words"\n'),
+    ROW.replace("\n", ',"rule","advice","too long"\n'),
+    "the program says, as it likes, some, things, here\n",
+    '"2","7","cut off\n',
+    '"2","7","a quote " in a cell","inst","3"\n',
+    '"2","7","a blank behind" ,"inst","3"\n',
+    "==PROF== Disconnected\n",
+    "\n",
+]
+
+
+@given(lines=st.lists(st.sampled_from(LINES_OF_ANY_KIND), min_size=1), odd=st.booleans())
+def test_rows_that_polars_splits_are_those_that_python_splits(lines, odd):
+    lines = lines if odd else [line for line in lines if line in LINES_OF_ANY_KIND[:4]] or [ROW]
+    columns = ["ID", "Process ID", "Kernel Name", "Metric Unit", "Metric Value", "Rule Name", "Rule Description"]
+    section = Section("ncu-long", columns, needed=("Metric Value",))
+    by_lines = sections.rows(section, "".join(lines).split("\n")[:-1], [0, 2, 4])
+    before, sections._LONG = sections._LONG, 1
+    try:
+        piece = sections.many_rows(section, "".join(lines).encode(), [0, 2, 4])
+    finally:
+        sections._LONG = before
+    if piece is None:
+        assert odd, "nothing here is odd"
+        return
+    assert not by_lines.others and not by_lines.misfits
+    assert {place: cells.to_list() for place, cells in piece.items()} == by_lines.pieces[0]
 
 
 @pytest.mark.parametrize(

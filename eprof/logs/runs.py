@@ -13,7 +13,7 @@ from eprof import logs
 from eprof.base.errors import LogError
 from eprof.base.text import few
 from eprof.logs.join import spelling
-from eprof.profilers.ncu import reader as ncu
+from eprof.profilers.ncu.notes import SLOWED
 from eprof.profilers.oclgrind import reader as oclgrind
 from eprof.rows.log import Launches, Log, Names
 from eprof.rundir import directory
@@ -204,7 +204,7 @@ def titled(run: Run, log: Log) -> Log:
     log = _named(run, log)
     if log.format.startswith("ncu") and run.files.get(TIME):
         # Said where ncu's own times are all there is; here kernels were traced.
-        log = replace(log, notes=tuple(note for note in log.notes if note != ncu.SLOWED))
+        log = replace(log, notes=tuple(note for note in log.notes if note != SLOWED))
     return log if log.command or run.command is None else replace(log, command=run.command)
 
 

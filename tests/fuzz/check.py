@@ -25,7 +25,7 @@ from eprof.base.text import printable
 from eprof.logs.reading import read_tuned
 from eprof.profilers.ncu import reader as ncu
 from eprof.profilers.ncu import report_blocks as ncu_report_blocks
-from eprof.profilers.ncu.long import Part
+from eprof.profilers.ncu.sheet import Part
 from eprof.profilers.nsys import summary as nsys
 from eprof.profilers.nvprof import store
 from eprof.profilers.oclgrind import reader as oclgrind

@@ -30,7 +30,7 @@ from eprof.logs.join import copies, spelling
 from eprof.logs.join.gathering import together
 from eprof.logs.join.passes import are_opposite, by_collection, passes
 from eprof.logs.join.sums import Rows, Sums, blocks
-from eprof.profilers.ncu.long import TIMES
+from eprof.profilers.ncu.derived import TIMES
 from eprof.profilers.nvprof.messages import of_several_programs
 from eprof.rows.header import SUMMARY, TRACE
 from eprof.rows.log import COUNT, KernelRows, Launches, Log, Table

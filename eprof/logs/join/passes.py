@@ -14,7 +14,7 @@ from itertools import compress
 import numpy as np
 
 from eprof.base.arrays import Array, Columns, numbered
-from eprof.profilers.ncu.long import TIMES
+from eprof.profilers.ncu.derived import TIMES
 from eprof.rows.header import EVENTS, METRICS
 from eprof.rows.log import Table
 

@@ -10,11 +10,10 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-import numpy as np
-
-from eprof.profilers.ncu.csv import Lines, Rows, Section
 from eprof.rows.header import split
+from eprof.rows.sections import Rows, Section
 
 NOTE = "ncu broke lines of this summary in the midst of rows; these were put together again"
 _SHAPES = {
@@ -28,51 +27,48 @@ _MARK = '","'
 _MOST = 1 << 16  # cells without a row
 
 
-def perhaps(lines: Lines, found: Rows, rest: list[str]) -> bool:
-    """Whether some lines may be pieces of rows."""
-    return bool(rest or found.misfits or any(_MARK in lines.text(index) for index in found.others))
+def may_be_broken(lines: Sequence[str], rows: Rows, rest: list[str]) -> bool:
+    """Whether some lines may be pieces of rows. rest: the cells that were left of the lines before."""
+    return bool(rest or rows.misfits or any(_MARK in lines[index] for index in rows.others))
 
 
 @dataclass
 class Mended:
-    """A row a line, and the cells of the row that the next lines end."""
+    """Lines with a row each, and the cells of the row that the next lines end."""
 
-    lines: Lines
+    lines: list[str]
     rest: list[str]
 
 
-def mended(section: Section, lines: Lines, rest: list[str]) -> Mended | None:
-    """The lines of a summary with a row each, if some rows are broken; None if none is, or can be mended.
-
-    rest: the cells that were left of the lines before.
-    """
-    places = {place: _SHAPES[name] for place, name in enumerate(section.columns) if name in _SHAPES}
-    if section.prefix or section.delimiter != "," or len(places) < len(_SHAPES):
+def mended(section: Section, lines: Sequence[str], rest: list[str]) -> Mended | None:
+    """The lines of a summary with a row each, if some rows are broken; None if none is, or can be mended."""
+    shapes = {place: _SHAPES[name] for place, name in enumerate(section.columns) if name in _SHAPES}
+    if section.prefix or section.delimiter != "," or len(shapes) < len(_SHAPES):
         return None
-    texts = [text for text in (lines.text(index) for index in range(len(lines.starts))) if _MARK in text]
-    fields = [split(text) for text in texts]
-    whole = sum(len(one) == len(section.columns) and _begins(one, 0, places) for one in fields)
+    width = len(section.columns)
+    fields = [split(line) for line in lines if _MARK in line]
+    whole = sum(len(row) == width and _begins(row, 0, shapes) for row in fields)
     if whole == len(fields) and not rest:
         return None
-    cells = [*rest, *(cell for one in fields for cell in one)]
-    starts = _rows(cells, len(section.columns), places)
+    cells = [*rest, *chain.from_iterable(fields)]
+    starts = _starts(cells, width, shapes)
     if len(starts) <= whole and (whole or len(cells) > _MOST):
         return None  # nothing that ncu broke: damaged lines
-    rows = [cells[start : start + len(section.columns)] for start in starts]
     text = io.StringIO()
-    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
-    return Mended(Lines.of(text.getvalue().encode()), cells[starts[-1] + len(section.columns) :] if starts else cells)
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(
+        cells[start : start + width] for start in starts
+    )
+    return Mended(text.getvalue().split("\n"), cells[starts[-1] + width :] if starts else cells)
 
 
-def others(lines: Lines) -> list[int]:
+def others(lines: Sequence[str]) -> list[int]:
     """The lines among those of a broken summary that are no rows, nor pieces of some."""
-    filled = np.flatnonzero(lines.ends > lines.starts).tolist()
-    return [index for index in filled if _MARK not in lines.text(index)]
+    return [index for index, line in enumerate(lines) if line and _MARK not in line]
 
 
-def _rows(cells: Sequence[str], width: int, places: dict[int, re.Pattern[str]]) -> list[int]:
+def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]) -> list[int]:
     """Where whole rows begin: up to the next row, the end, or the attributes of a device (`"0","","","",...`)."""
-    starts = [place for place in range(len(cells) - width + 1) if _begins(cells, place, places)]
+    starts = [place for place in range(len(cells) - width + 1) if _begins(cells, place, shapes)]
     ends = {*starts, len(cells)}
     return [
         start
@@ -82,6 +78,8 @@ def _rows(cells: Sequence[str], width: int, places: dict[int, re.Pattern[str]]) 
     ]
 
 
-def _begins(cells: Sequence[str], start: int, places: dict[int, re.Pattern[str]]) -> bool:
+def _begins(cells: Sequence[str], start: int, shapes: dict[int, re.Pattern[str]]) -> bool:
     """Whether a row begins with this cell."""
-    return all(start + place < len(cells) and shape.fullmatch(cells[start + place]) for place, shape in places.items())
+    if start + max(shapes) >= len(cells):
+        return False
+    return all(shape.fullmatch(cells[start + place]) for place, shape in shapes.items())

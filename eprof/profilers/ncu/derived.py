@@ -10,8 +10,8 @@ from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
-from eprof.profilers.ncu.numbers import Array
 from eprof.rows.log import Clock
+from eprof.rows.sections import Array
 
 TOTAL = "[total]"
 DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration")
@@ -58,11 +58,14 @@ def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
 
 def _of_sums(metrics: Mapping[str, Array], number: int) -> Array:
     """The time of each launch from sums over their rates a second; of several the larger weigh more. NaN without."""
-    sums, rates = np.zeros(number), np.zeros(number)
+    sums = np.zeros(number)
+    rates = np.zeros(number)
     for name, rate in metrics.items():
-        if name.endswith(_PER_SECOND) and (total := metrics.get(name.removesuffix(_A_SECOND))) is not None:
+        total = metrics.get(name.removesuffix(_A_SECOND))
+        if name.endswith(_PER_SECOND) and total is not None:
             usable = (total >= _FEW) & (rate > 0)
-            sums, rates = np.where(usable, sums + total, sums), np.where(usable, rates + rate, rates)
+            sums = np.where(usable, sums + total, sums)
+            rates = np.where(usable, rates + rate, rates)
     return np.asarray(np.divide(sums, rates, out=np.full(number, np.nan), where=rates > 0))
 
 
@@ -70,14 +73,14 @@ def totals(
     metrics: Mapping[str, Array], time_s: Array, launches: Array, keep: Container[str] | None
 ) -> dict[str, Array]:
     """The totals of rates a cycle and a second, by `RATE[total]`; NaN for rows of several launches, or unknown ones."""
-    found: dict[str, Array] = {}
+    made: dict[str, Array] = {}
     alone = launches == 1
     for name, rate in metrics.items():
         if not name.endswith((_PER_CYCLE, _PER_SECOND)) or not (keep is None or name + TOTAL in keep):
             continue
         spans = _cycles(metrics, len(time_s)) if name.endswith(_PER_CYCLE) else time_s
-        found[name + TOTAL] = np.where(alone & (rate >= 0), rate * spans, np.nan)
-    return found
+        made[name + TOTAL] = np.where(alone & (rate >= 0), rate * spans, np.nan)
+    return made
 
 
 def _cycles(metrics: Mapping[str, Array], number: int) -> Array:
@@ -102,23 +105,24 @@ def _first_known(columns: Sequence[Array], number: int) -> Array:
 def clocks(metrics: Mapping[str, Array], devices: Array, time_s: Array, launches: Array) -> tuple[Clock, ...]:
     """The mean clocks of each device over the time of its launches; those of very short launches are none."""
     number = len(time_s)
-    core, memory = (
-        _first_known([metrics[name] for name in names if name in metrics], number) for names in (_CORE, _MEMORY)
-    )
+    core = _first_known([metrics[name] for name in _CORE if name in metrics], number)
+    memory = _first_known([metrics[name] for name in _MEMORY if name in metrics], number)
     with np.errstate(invalid="ignore"):
         long = time_s >= _SHORT_S * launches
-        told = long & ((core > 0) | (memory > 0))
-    found = []
-    for device in dict.fromkeys(devices[told].tolist()):
-        mine = told & (devices == device)
-        means = (_mean_mhz(hertz[mine], time_s[mine]) for hertz in (core, memory))
-        found.append(Clock(device, float(time_s[mine].sum()), *means))
-    return tuple(found)
+        known = long & ((core > 0) | (memory > 0))
+    means = []
+    for device in dict.fromkeys(devices[known].tolist()):
+        own = known & (devices == device)
+        core_mhz = _mean_mhz(core[own], time_s[own])
+        means.append(Clock(device, float(time_s[own].sum()), core_mhz, _mean_mhz(memory[own], time_s[own])))
+    return tuple(means)
 
 
 def _mean_mhz(hertz: Array, weights: Array) -> float | None:
     known = hertz > 0
-    return float(np.average(hertz[known], weights=weights[known]) / 1e6) if known.any() else None
+    if not known.any():
+        return None
+    return float(np.average(hertz[known], weights=weights[known]) / 1e6)
 
 
 def joined(clocks_: Sequence[Clock]) -> tuple[Clock, ...]:

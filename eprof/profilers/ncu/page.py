@@ -20,20 +20,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from eprof.profilers.ncu.csv import LONG, SUMMARY, Section
-from eprof.profilers.ncu.long import NAME
-from eprof.profilers.ncu.numbers import unit_of
+from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
+from eprof.profilers.ncu.sheet import GPU_NAME
+from eprof.profilers.ncu.units import unit_of
+from eprof.rows.sections import Piece, Section
 
 COLUMNS = {
     LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC"],
     SUMMARY: ["Block Size", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC", "Invocations"],
 }
-_METRIC = {
-    LONG: ["Metric Name", "Metric Unit", "Metric Value"],
-    SUMMARY: ["Metric Name", "Metric Unit", "Average"],
-}
+_METRIC = ("Metric Name", "Metric Unit")
 _PROCESS = re.compile(r"\s*\[(\d{1,10})\] (\S.*)@\S+\s*")
 _DEVICE = re.compile(r"\s*Device (\d{1,4})(?:, CC (\d{1,3}\.\d))?\s*")
 _TAIL = re.compile(
@@ -163,7 +159,7 @@ class Page:
             self.is_scaled = self.is_scaled or unit_of(unit).factor != 1
         elif self.launch is not None or not name.startswith(_ATTRIBUTE):
             self.orphans += 1
-        elif name == NAME:
+        elif name == GPU_NAME:
             self.name = value
 
     def _head(self, text: str) -> bool:
@@ -219,17 +215,14 @@ class Page:
         self.launch, self.kind = launch, kind
         self.launches, self.spans = self.launches + 1, None
         if self.name:
-            self.rows[kind].append((*launch, NAME, "", self.name))
+            self.rows[kind].append((*launch, GPU_NAME, "", self.name))
 
-    def take(self, kind: str) -> pa.Table | None:
-        """The rows that came since the last call, as `csv.rows` makes them; None if there are none."""
-        rows = self.rows[kind]
+    def take(self, kind: str) -> Piece | None:
+        """The rows that came since the last call; None if there are none."""
+        rows, self.rows[kind] = self.rows[kind], []
         if not rows:
             return None
-        self.rows[kind] = []
-        columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
-        coded = [*(column.dictionary_encode() for column in columns[:-1]), columns[-1]]
-        return pa.table({str(place): column for place, column in enumerate(coded)})
+        return {place: list(column) for place, column in enumerate(zip(*rows, strict=True))}
 
     def end(self) -> None:
         """No line follows."""
@@ -248,7 +241,7 @@ class Page:
 
     def section(self, kind: str) -> Section:
         """The header that the rows would have in a CSV."""
-        return Section(kind, [*COLUMNS[kind], *_METRIC[kind]], first_line=self.first_line)
+        return Section(kind, [*COLUMNS[kind], *_METRIC, VALUE[kind]], first_line=self.first_line)
 
 
 def uncommented(text: str) -> str:
@@ -271,6 +264,6 @@ def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     gaps = [text[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
     if text[: spans[0][0]].strip() or any(gap.strip() for gap in gaps):
         found = _LOOSE.fullmatch(text)  # a name that is longer than the column
-        return [found[1], found[2] or "", found[3]] if found and len(spans) == len(_METRIC[LONG]) else None
+        return [found[1], found[2] or "", found[3]] if found and _KINDS.get(len(spans)) == LONG else None
     cells = [text[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
     return cells if cells[0] and cells[-1] else None

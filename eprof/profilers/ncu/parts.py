@@ -1,4 +1,4 @@
-"""What tells launches of a kernel apart in ncu's tables: the stream, or the NVTX range that the launch was in.
+"""The parts of a kernel's launches in ncu's tables: the stream, or the NVTX range that the launch was in.
 
 With `--nvtx`, tables of launches have a column "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:
 Msg". A cell holds the thread, then each open range in quotes, the outermost first:
@@ -6,9 +6,10 @@ Msg". A cell holds the thread, then each open range in quotes, the outermost fir
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from eprof.profilers.ncu.csv import LONG, RAW, Section
+from eprof.profilers.ncu.headers import LONG, RAW
+from eprof.rows.sections import Section
 
 OUTSIDE = "(outside of ranges)"
 _PUSH_POP = "Push/Pop_Range"
@@ -17,7 +18,7 @@ _AFTER = 6  # fields that follow the name of a range: type and value of its payl
 
 
 def column_of(section: Section, parts: str | None) -> str | None:
-    """The column of a table of launches that tells the part; None if it has none or none was asked for."""
+    """The column of a table of launches that has the part; None if there is none or none was asked for."""
     if section.kind not in (LONG, RAW):
         return None
     if parts == "stream":
@@ -27,16 +28,22 @@ def column_of(section: Section, parts: str | None) -> str | None:
     return None
 
 
-def labels(section: Section, cells: Sequence[str | None]) -> list[str | None]:
-    """The part that each cell tells; None for a stream that is not told."""
+def labels(section: Section, words: Callable[[str], Sequence[str | None]]) -> list[str | None] | None:
+    """The part of each launch; None for a stream that is not in the log. None for all if no parts were asked for.
+
+    words: what a column says of each launch.
+    """
+    if section.part is None:
+        return None
+    cells = [cell or "" for cell in words(section.part)]
     if section.part == "Stream":
-        return [cell.strip() or None if cell else None for cell in cells]
-    known: dict[str, str] = {}
-    return [known.setdefault(cell or "", innermost(cell or "")) for cell in cells]
+        return [cell.strip() or None for cell in cells]
+    ranges = {cell: innermost(cell) for cell in set(cells)}
+    return [ranges[cell] for cell in cells]
 
 
 def innermost(cell: str) -> str:
-    """The name of the innermost push/pop range that a cell tells."""
+    """The name of the innermost push/pop range in a cell."""
     ranges = _RANGE.findall(cell)
     if not ranges:
         return OUTSIDE

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import IO, Any
 
 import numpy as np
 
 from eprof.base.errors import LogError
-from eprof.profilers.ncu import derived, instances
-from eprof.profilers.ncu import report_blocks as ncu_report_blocks
-from eprof.profilers.ncu.long import NAME, Part, labels
+from eprof.profilers.ncu import derived, instances, notes, report_blocks
 from eprof.profilers.ncu.messages import IMPORT
-from eprof.profilers.ncu.numbers import Array, kind_of, unit_of
-from eprof.profilers.ncu.reader import SLOWED, not_known
 from eprof.profilers.ncu.report_blocks import MAGIC, Shape
+from eprof.profilers.ncu.sheet import GPU_NAME, Sheet, part_of
 from eprof.profilers.ncu.tables import tables_of
+from eprof.profilers.ncu.units import Unit, unit_of
 from eprof.rows import packing
 from eprof.rows.cells import is_wrong
-from eprof.rows.log import COUNT, Log
+from eprof.rows.log import Log
+from eprof.rows.sections import Array
 from eprof.rows.stream import Source, unpacked
 
 __all__ = ["MAGIC", "read"]
@@ -41,7 +42,7 @@ def read(source: Source, keep: Container[str] | None) -> Log:
     no launches.
     """
     with _file(source) as handle:
-        shape = ncu_report_blocks.shape(source.path, handle)
+        shape = report_blocks.shape(source.path, handle)
         if not shape.results:
             raise LogError(
                 f"{source.path}: the report holds no profiled kernel; see that the program launches kernels on the "
@@ -49,11 +50,9 @@ def read(source: Source, keep: Container[str] | None) -> Log:
             )
         actions = _actions(source.path, handle.name, shape)
         try:
-            part, notes = _part(actions, _pids(shape), keep)
+            part = part_of(_sheet(actions, _pids(shape), keep), keep)
         except (TypeError, ValueError, RuntimeError) as err:  # of names and values that are none
             raise LogError(f"{source.path}: the report file is damaged ({err}); copy the file again") from err
-    if not np.isnan(part.rows["time_s"]).all():
-        notes = [SLOWED, *notes]
     return Log(
         path=source.path,
         format=KIND,
@@ -62,7 +61,7 @@ def read(source: Source, keep: Container[str] | None) -> Log:
         sha256=source.sha256,
         size_bytes=source.size_bytes,
         tables=tuple(tables_of([part])),
-        notes=(*source.notes, *notes, *not_known([part])),
+        notes=(*source.notes, *notes.of_parts([part], keep)),
         command=shape.program,
         processes=max(1, len(set(shape.pids))),
         clocks=part.clocks,
@@ -116,50 +115,36 @@ def _pids(shape: Shape) -> list[str]:
     return [str(one) for one in shape.pids] if not shape.ranges else ["0"] * shape.results
 
 
-def _part(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | None) -> tuple[Part, list[str]]:
+def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | None) -> Sheet:
     """A row a launch, a column a metric."""
-    names = [tuple(action.metric_names()) for action in actions]
-    every = list(dict.fromkeys(name for own in names for name in own))
+    names = [dict.fromkeys(action.metric_names()) for action in actions]
+    every = list(dict.fromkeys(chain.from_iterable(names)))
     chosen = [name for name in every if derived.is_read(name, keep)]
-    data, units, missing = _cells(actions, names, chosen)
-    launches, devices = np.ones(len(actions), dtype=np.int64), _devices(actions)
-    time_s = derived.seconds(data, launches)
-    clocks = derived.clocks(data, devices, time_s, launches)
-    data |= derived.totals(data, time_s, launches, keep)
-    data |= _by_opcode(actions, names, keep)
-    units |= dict.fromkeys((name for name in data if name not in units), COUNT)
-    rows = {
-        "device": devices,
-        "kernel": np.array([_text(action.name(action.NameBase_DEMANGLED)) for action in actions], dtype=object),
-        "process": np.array(pids, dtype=object),
-        "launches": launches,
-        "time_s": time_s,
-    }
-    units = {name: kind for name, kind in units.items() if keep is None or name in keep}
-    notes = [_missing_note(missing)] if missing and keep is not None else []
-    return Part(KIND, rows, {name: data[name] for name in units}, units, every, clocks=clocks), notes
-
-
-def _cells(
-    actions: Sequence[Any], names: Sequence[tuple[str, ...]], chosen: Sequence[str]
-) -> tuple[dict[str, Array], dict[str, str], dict[str, int]]:
-    """Values of metrics, a number a launch; their kinds; and how many launches have a metric without a number."""
-    data = {name: np.full(len(actions), np.nan) for name in chosen}
-    units: dict[str, str] = {}
-    missing: dict[str, int] = {}
+    units: dict[str, Unit] = {}
+    missing: Counter[str] = Counter()
+    values = {name: np.full(len(actions), np.nan) for name in chosen}
     for row, (action, own) in enumerate(zip(actions, names, strict=True)):
-        known = set(own)
         for name in chosen:
-            if name not in known:
-                continue
-            metric = action.metric_by_name(name)
-            unit = unit_of(metric.unit())
-            units.setdefault(name, kind_of(name, unit))
-            value = _number(metric) * unit.factor
-            data[name][row] = value
-            if np.isnan(value):
-                missing[name] = missing.get(name, 0) + 1
-    return {name: data[name] for name in units}, units, missing
+            if name in own:
+                metric = action.metric_by_name(name)
+                unit = unit_of(metric.unit())
+                units.setdefault(name, unit)
+                values[name][row] = _number(metric) * unit.factor
+                missing[name] += bool(np.isnan(values[name][row]))
+    return Sheet(
+        kind=KIND,
+        device=_words(actions, _DEVICE),
+        capability=_capabilities(actions),
+        gpu=_words(actions, GPU_NAME),
+        kernel=[_text(action.name(action.NameBase_DEMANGLED)) for action in actions],
+        process=pids,
+        launches=np.ones(len(actions), dtype=np.int64),
+        units=units,
+        values=np.array([values[name] for name in units]).reshape(len(units), len(actions)),
+        by_opcode=_by_opcode(actions, names, keep),
+        metrics=every,
+        missing=+missing,
+    )
 
 
 def _number(metric: Any) -> float:
@@ -170,45 +155,43 @@ def _number(metric: Any) -> float:
     return float(value)
 
 
-def _by_opcode(
-    actions: Sequence[Any], names: Sequence[tuple[str, ...]], keep: Container[str] | None
-) -> dict[str, Array]:
-    found: dict[str, Array] = {}
-    metrics = dict.fromkeys(name for own in names for name in own if instances.PER_OPCODE.fullmatch(name))
-    for name in metrics:
-        there = [
+def _by_opcode(actions: Sequence[Any], names: Sequence[Iterable[str]], keep: Container[str] | None) -> dict[str, Array]:
+    counters: dict[str, Array] = {}
+    for name in dict.fromkeys(name for own in names for name in own if instances.PER_OPCODE.fullmatch(name)):
+        metrics = [
             action.metric_by_name(name) if name in own else None for action, own in zip(actions, names, strict=True)
         ]
-        told = [None if metric is None else _instances(metric) for metric in there]
-        total = np.array([np.nan if metric is None else _number(metric) for metric in there])
-        found |= instances.columns(name, told, total, keep)
-    return found
+        opcodes = [_opcodes(metric) for metric in metrics]
+        total = np.array([np.nan if metric is None else _number(metric) for metric in metrics])
+        counters |= instances.columns(name, opcodes, total, keep)
+    return counters
 
 
-def _instances(metric: Any) -> Mapping[str, float] | None:
-    """The value of each opcode; None if the instances have no names."""
-    if not metric.has_correlation_ids():
+def _opcodes(metric: Any) -> instances.Opcodes:
+    """The value of each opcode; None if there is no metric, or its instances have no names."""
+    if metric is None or not metric.has_correlation_ids():
         return None
     names = metric.correlation_ids()
     return {str(names.as_string(place)): float(metric.as_double(place)) for place in range(metric.num_instances())}
 
 
-def _devices(actions: Sequence[Any]) -> Array:
-    def words(name: str) -> list[str | None]:
-        metrics = [action.metric_by_name(name) for action in actions]
-        values = [metric.value() if metric is not None and metric.has_value() else None for metric in metrics]
-        return [None if one is None else str(int(one)) if isinstance(one, float) else _text(one) for one in values]
+def _capabilities(actions: Sequence[Any]) -> list[str | None]:
+    major, minor = (_words(actions, name) for name in _VERSION)
+    return [f"{a}.{b}" if a and b else None for a, b in zip(major, minor, strict=True)]
 
-    major, minor = (words(name) for name in _VERSION)
-    capabilities = [f"{a}.{b}" if a and b else None for a, b in zip(major, minor, strict=True)]
-    return labels(words(_DEVICE), capabilities, words(NAME))
+
+def _words(actions: Sequence[Any], name: str) -> list[str | None]:
+    """The value of an attribute of each launch as text; None where it has none."""
+    return [_word(action.metric_by_name(name)) for action in actions]
+
+
+def _word(metric: Any) -> str | None:
+    value = metric.value() if metric is not None and metric.has_value() else None
+    if value is None:
+        return None
+    return str(int(value)) if isinstance(value, float) else _text(value)
 
 
 def _text(value: object) -> str:
     """A name without the NULs that Windows leaves at its end."""
     return str(value).replace("\0", "")
-
-
-def _missing_note(missing: Mapping[str, int]) -> str:
-    some = ", ".join(f"{name} ({number})" for name, number in list(missing.items())[:12])
-    return f"metrics without a number, by metric: {some}{' and more' if len(missing) > 12 else ''}; these are not known"

@@ -17,6 +17,7 @@ MAGIC = b"NVR\0"
 _VERSION = 1
 _SOURCES, _RESULTS, _SESSION, _PAYLOAD, _PROCESS, _RANGES = 1, 2, 3, 5, 6, 7
 _PID, _PROGRAM = 1, 3
+_FIXED = {1: 8, 5: 4}  # bytes of fields, by their wire type
 _LARGEST_HEADER = 64 << 20  # session details and string tables are some kB
 _BUILD = re.compile(rb"Nsight Compute\D{0,20}(\d{4}\.\d+(?:\.\d+)*)")
 
@@ -53,31 +54,36 @@ def shape(path: str, handle: IO[bytes]) -> Shape:
     handle.seek(0)
     if handle.read(4) != MAGIC:
         raise LogError(f"{path}: this is no report file of Nsight Compute (it does not begin with NVR)")
-    found = Shape()
+    report = Shape()
     try:
-        found.version = _number(_message(handle, size), _VERSION)
-        _block(handle, size, found)  # at least that of the session
+        report.version = _number(_message(handle, size), _VERSION)
+        _block(handle, size, report)  # at least that of the session
         while handle.tell() < size:
-            _block(handle, size, found)
+            _block(handle, size, report)
     except _Damaged as err:
-        number = found.results
-        what = f"; {number} whole launch{'es' if number > 1 else ''} before that" if number else ""
         raise LogError(
-            f"{path}: the report file is {err} at byte {handle.tell()} of {size}{what}; copy the file again, "
-            "or profile again"
+            f"{path}: the report file is {err} at byte {handle.tell()} of {size}{_whole_launches(report.results)}; "
+            "copy the file again, or profile again"
         ) from err
-    return found
+    return report
 
 
-def _block(handle: IO[bytes], size: int, found: Shape) -> None:
+def _whole_launches(number: int) -> str:
+    if not number:
+        return ""
+    return f"; {number} whole launch{'es' if number > 1 else ''} before that"
+
+
+def _block(handle: IO[bytes], size: int, report: Shape) -> None:
     header = _message(handle, size)
     process = parse(_bytes(header, _PROCESS))
     session = _bytes(header, _SESSION)
     program = _bytes(process, _PROGRAM).decode("utf-8", "replace")
-    found.program = found.program or program.replace("\0", "") or None  # ncu of Windows counts the end of the text
+    report.program = report.program or program.replace("\0", "") or None  # ncu of Windows counts the end of the text
     build = _BUILD.search(session)
-    found.build = found.build or (build[1].decode() if build else None)
-    entries = sum(_number(header, one) for one in (_SOURCES, _RESULTS, _RANGES))
+    if build and not report.build:
+        report.build = build[1].decode()
+    entries = sum(_number(header, kind) for kind in (_SOURCES, _RESULTS, _RANGES))
     end = handle.tell() + _number(header, _PAYLOAD)
     for _ in range(entries):
         length = _length(handle)
@@ -86,15 +92,15 @@ def _block(handle: IO[bytes], size: int, found: Shape) -> None:
         handle.seek(length, 1)
     if handle.tell() != end:
         raise _Damaged("cut off" if end > size else "damaged")
-    found.pids += [_number(process, _PID)] * _number(header, _RESULTS)
-    found.ranges += _number(header, _RANGES)
+    report.pids += [_number(process, _PID)] * _number(header, _RESULTS)
+    report.ranges += _number(header, _RANGES)
 
 
 def _length(handle: IO[bytes]) -> int:
-    found = handle.read(4)
-    if len(found) < 4:
+    length = handle.read(4)
+    if len(length) < 4:
         raise _Damaged("cut off")
-    return int.from_bytes(found, "little")
+    return int.from_bytes(length, "little")
 
 
 def _message(handle: IO[bytes], size: int) -> Message:
@@ -123,7 +129,9 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             value, place = _varint(data, place)
             yield key >> 3, value
         elif kind in (1, 2, 5):
-            length, place = _varint(data, place) if kind == 2 else ({1: 8, 5: 4}[kind], place)
+            length = _FIXED.get(kind, 0)
+            if not length:
+                length, place = _varint(data, place)
             if place + length > len(data):
                 raise _Damaged("damaged")
             yield key >> 3, data[place : place + length]
@@ -136,7 +144,9 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
     value = shift = 0
     while place < len(data) and shift < 70:
         byte = data[place]
-        value, shift, place = value | (byte & 127) << shift, shift + 7, place + 1
+        value |= (byte & 127) << shift
+        shift += 7
+        place += 1
         if byte < 128:
             return value, place
     raise _Damaged("damaged")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from eprof.base.arrays import Columns
-from eprof.profilers.ncu.long import Part
+from eprof.profilers.ncu.sheet import Part
 from eprof.rows.log import Names, Table, TableRows
 
 ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__")  # what no kernel does

@@ -5,47 +5,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from eprof.base.arrays import numbered
-from eprof.profilers.ncu.csv import Section, coded, together
-from eprof.profilers.ncu.numbers import ENGLISH, values
 from eprof.profilers.nsys.summary import Nsys, Shape, shape_of
+from eprof.rows.numbers import ENGLISH, values
+from eprof.rows.sections import Array, Coded, Piece, Section, coded, together
 
 _COPY = "[CUDA mem"
 
 
-def columns_of(section: Section) -> tuple[list[int], list[int]]:
-    """Places of the columns that are read, and of those that are read as text."""
+def columns_of(section: Section) -> list[int]:
+    """Places of the columns that are read."""
     shape = _shape(section)
     places = [section.at(name) for name in (shape.name, "Device", shape.time)]
-    return [one for one in places if one is not None], [one for one in [section.at(shape.time)] if one is not None]
+    return [place for place in places if place is not None]
 
 
-def add(nsys: Nsys, section: Section, tables: Sequence[pa.Table]) -> int:
+def add(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     """Add rows up to the kernels of each device. How many rows are no launches: they have no time or no name."""
-    if not tables:
+    if not pieces:
         return 0
-    table, shape = together(tables), _shape(section)
-    codes, names = coded(table[str(section.at(shape.name))])
-    device, devices = (
-        (np.zeros(len(codes), np.int32), [""])
-        if section.at("Device") is None
-        else coded(table[str(section.at("Device"))])
-    )
-    seconds = values(table[str(section.at(shape.time))].combine_chunks(), ENGLISH) * shape.scale
-    copies = np.array([name.strip().startswith(_COPY) for name in names], dtype=bool)[codes]
-    stray = ~(seconds >= 0) | np.array([not name.strip() for name in names], dtype=bool)[codes]
-    kernels = ~copies & ~stray
-    nsys.others += int(copies.sum())
-    pair = codes[kernels].astype(np.int64) * max(1, len(devices)) + device[kernels]
-    place, first = numbered(pair)
-    pairs = pair[first]
-    sums, launches = np.bincount(place, seconds[kernels], len(pairs)), np.bincount(place, minlength=len(pairs))
-    for pair, time, many in zip(pairs.tolist(), sums.tolist(), launches.tolist(), strict=True):
-        name, own = divmod(pair, max(1, len(devices)))
-        nsys.add(shape, names[name].strip(), devices[own].strip(), many, time)
-    return int(stray.sum())
+    table = together(pieces)
+    shape = _shape(section)
+    names = coded(table[section.at(shape.name) or 0])
+    place = section.at("Device")
+    devices = Coded([""], np.zeros_like(names.codes)) if place is None else coded(table[place])
+    seconds = values(table[section.at(shape.time) or 0], ENGLISH) * shape.scale
+
+    is_copy = _where(names, [name.strip().startswith(_COPY) for name in names.words])
+    is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.words])
+    is_kernel = ~is_copy & ~is_stray
+    nsys.others += int(is_copy.sum())
+    pair = names.codes[is_kernel].astype(np.int64) * len(devices.words) + devices.codes[is_kernel]
+    kernel, first = numbered(pair)
+    sums = np.bincount(kernel, seconds[is_kernel], len(first)).tolist()
+    launches = np.bincount(kernel, minlength=len(first)).tolist()
+    for number, time_s, many in zip(pair[first].tolist(), sums, launches, strict=True):
+        name, device = divmod(number, len(devices.words))
+        nsys.add(shape, names.words[name].strip(), devices.words[device].strip(), many, time_s)
+    return int(is_stray.sum())
+
+
+def _where(column: Coded, of_words: Sequence[bool]) -> Array:
+    """The rows whose word is one of some."""
+    return np.array(of_words, dtype=bool)[column.codes]
 
 
 def _shape(section: Section) -> Shape:

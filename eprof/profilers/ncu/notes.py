@@ -1,0 +1,82 @@
+"""Sentences on the tables of Nsight Compute that were read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from eprof.base.text import few
+from eprof.profilers.ncu import derived
+from eprof.profilers.ncu.headers import SUMMARY
+from eprof.profilers.ncu.sheet import Part, in_all, missing_in
+from eprof.profilers.ncu.tables import ASIDE, counting
+
+_RATE = re.compile(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
+_SHOWN, _FEW = 12, 6
+SLOWED = (
+    "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
+    "with `nsys stats`, or --time"
+)
+
+
+def of_parts(parts: Sequence[Part], keep: Container[str] | None) -> Iterator[str]:
+    """What there is to say on counters, whichever form they were printed in."""
+    if any(not np.isnan(part.rows["time_s"]).all() for part in parts):
+        yield SLOWED
+    several = in_all(parts, lambda part: part.several)
+    if several:
+        yield f"{few(several, _SHOWN)}: a cell holds the values of several instances, whose sum nothing tells, so not known"
+    if keep is not None:
+        missing = [f"{name} ({number})" for name, number in missing_in(parts).items()]
+        if missing:
+            yield f"cells without a number, by metric: {few(missing, _SHOWN)}; these are not known"
+    yield from _not_counted(parts)
+
+
+def of_lines(parts: Sequence[Part], is_page_scaled: bool) -> Iterator[str]:
+    """What there is to say on counters that were printed. is_page_scaled: that the page rounds was said."""
+    is_summary = any(part.kind == SUMMARY for part in parts)
+    if is_summary:
+        yield "totals of a summary are its averages times the invocations; averages are rounded"
+    averages = in_all(parts, _mean_rates)
+    if averages and is_summary:
+        yield (
+            f"{few(averages, _SHOWN)}: a summary has only the mean rate of launches, which tells no total; "
+            "print the log without --print-summary"
+        )
+    twice = in_all(parts, lambda part: part.twice)
+    if twice:
+        yield f"{few(twice, _FEW)}: told twice for one launch, with two values; the first is used"
+    scaled = in_all(parts, lambda part: part.scaled)
+    if scaled and not is_page_scaled:
+        yield (
+            f"printed in scaled units, so rounded, and 0 may stand for a few: {few(scaled, _FEW)}; "
+            "`--csv --page raw --print-units base` writes them whole"
+        )
+
+
+def _mean_rates(part: Part) -> Iterable[str]:
+    """Rates that are averages over several launches, and so no totals."""
+    several = part.rows["launches"] > 1
+    for name, values in part.counters.items():
+        if name.endswith(derived.TOTAL) and np.isnan(values[several]).any():
+            yield name.removesuffix(derived.TOTAL)
+
+
+def _not_counted(parts: Sequence[Part]) -> Iterator[str]:
+    """What a log has instead, if none of its metrics is one that eprof knows."""
+    if not parts or any(counting(part.units) for part in parts):
+        return
+    names = [name for name in in_all(parts, lambda part: part.metrics) if name not in derived.TIMES]
+    if not names:
+        yield "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"
+        return
+    names.sort(key=lambda name: name.startswith(ASIDE))
+    rates = [name for name in names if not name.startswith(ASIDE) and _RATE.search(name)]
+    only = f"{len(rates)} are percentages or rates a cycle, which are no counts; " if rates else ""
+    yield (
+        f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {few(names, _FEW)}); "
+        "`eprof counters` lists what to ask ncu for with --metrics"
+    )

@@ -1,0 +1,207 @@
+"""The launches of a table and their metrics, whichever form ncu printed it in; and what eprof makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from eprof.profilers.ncu import derived
+from eprof.profilers.ncu.units import Unit, kind_of
+from eprof.rows.log import COUNT, Clock
+from eprof.rows.sections import Array, coded, numbered
+
+GPU_NAME = "device__attribute_display_name"
+# Labels of the details page whose metric is known: read off the sections of reports of a V100.
+LABELS = {
+    "Duration": "gpu__time_duration.sum",
+    "Elapsed Cycles": "gpc__cycles_elapsed.max",
+    "SM Active Cycles": "sm__cycles_active.avg",
+    "Executed Instructions": "smsp__inst_executed.sum",
+    "Issued Instructions": "smsp__inst_issued.sum",
+    "Threads": "launch__thread_count",
+    "Grid Size": "launch__grid_size",
+    "Block Size": "launch__block_size",
+    "Registers Per Thread": "launch__registers_per_thread",
+}
+Words = Sequence[str | None]
+
+
+@dataclass
+class Sheet:
+    """A row a launch (or kernel of a summary), a column a metric.
+
+    device, capability, gpu (its name), kernel, process, part: texts of the rows, None = the log does not say.
+    units: the metrics that are read. values: (n_metrics, n_rows), in base units; of a summary they are averages.
+    by_opcode: counters for each opcode, totals. metrics: the names of all metrics, also of those that are not read.
+    missing: how many rows have a metric without a number. scaled: counts that were printed in scaled units, and so
+    rounded. twice: metrics that a launch has with two values, of which the first is taken. several: metrics whose cells
+    hold only the values of several instances.
+    """
+
+    kind: str
+    device: Words
+    capability: Words
+    gpu: Words
+    kernel: Words
+    process: Words
+    launches: Array
+    units: dict[str, Unit]
+    values: Array
+    part: Words | None = None
+    by_opcode: dict[str, Array] = field(default_factory=dict)
+    metrics: list[str] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)
+    scaled: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+    several: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Part:
+    """The counters of a sheet, or of several below each other.
+
+    rows: device, kernel, process (texts, None = not known), launches, time_s (s, NaN = not known); part, if asked for.
+    counters: by name, a value a row: totals of counts, else averages. clocks: a device each. The rest: see `Sheet`.
+    """
+
+    kind: str
+    rows: dict[str, Array]
+    counters: dict[str, Array]
+    units: dict[str, str]
+    metrics: list[str] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)
+    scaled: list[str] = field(default_factory=list)
+    clocks: tuple[Clock, ...] = ()
+    twice: list[str] = field(default_factory=list)
+    several: list[str] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return len(self.rows["launches"])
+
+    def column(self, name: str) -> Array:
+        """The values of a counter; NaN if it is not there."""
+        return self.counters[name] if name in self.counters else np.full(self.size, np.nan)
+
+
+def part_of(sheet: Sheet, keep: Container[str] | None) -> Part:
+    """The counters of a sheet: its metrics, and what follows from them. keep: those to hold; None for all."""
+    launches = sheet.launches
+    kinds = {name: kind_of(name, unit) for name, unit in sheet.units.items()}
+    is_count = np.array([kind == COUNT for kind in kinds.values()], dtype=bool)
+    counters = dict(zip(kinds, np.where(is_count[:, None], sheet.values * launches, sheet.values), strict=True))
+    device = labels(sheet.device, sheet.capability, sheet.gpu)
+    time_s = derived.seconds(counters, launches)
+    clocks = derived.clocks(counters, device, time_s, launches)
+
+    made = derived.totals(counters, time_s, launches, keep) | sheet.by_opcode
+    counters |= made
+    kinds |= dict.fromkeys(made, COUNT)
+    units = {name: kind for name, kind in kinds.items() if keep is None or name in keep}
+
+    texts = {"device": device, "kernel": sheet.kernel, "process": sheet.process, "part": sheet.part}
+    rows = {name: np.array(words, dtype=object) for name, words in texts.items() if words is not None}
+    return Part(
+        kind=sheet.kind,
+        rows={**rows, "launches": launches, "time_s": time_s},
+        counters={name: counters[name] for name in units},
+        units=units,
+        metrics=sheet.metrics,
+        missing=sheet.missing,
+        scaled=sheet.scaled,
+        clocks=clocks,
+        twice=sheet.twice,
+        several=sheet.several,
+    )
+
+
+def labels(devices: Words, capabilities: Words, gpus: Words) -> Array:
+    """What devices are called: by name and number where the log has the name, else by number and capability."""
+    return np.array([_label(*row) for row in zip(devices, capabilities, gpus, strict=True)], dtype=object)
+
+
+def _label(device: str | None, capability: str | None, gpu: str | None) -> str | None:
+    if gpu:
+        return f"{gpu} ({device or 0})"
+    if capability:
+        return f"ncu device {device or 0} (CC {capability})"
+    return f"ncu device {device}" if device else None
+
+
+def in_all(parts: Iterable[Part], names: Callable[[Part], Iterable[str]]) -> list[str]:
+    """The names that some of the parts have, each once."""
+    return list(dict.fromkeys(name for part in parts for name in names(part)))
+
+
+def missing_in(parts: Iterable[Part]) -> dict[str, int]:
+    """How many rows of all parts have a metric without a number."""
+    missing: dict[str, int] = {}
+    for part in parts:
+        for name, number in part.missing.items():
+            missing[name] = missing.get(name, 0) + number
+    return missing
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """Parts of one table as one, with a row for each kernel, process and pattern of metrics without a number."""
+    units: dict[str, str] = {}
+    for part in parts:
+        units = {**part.units, **units}
+    whole = Part(
+        kind=parts[0].kind,
+        rows={name: np.concatenate([part.rows[name] for part in parts]) for name in parts[0].rows},
+        counters={name: np.concatenate([part.column(name) for part in parts]) for name in units},
+        units=units,
+        metrics=in_all(parts, lambda part: part.metrics),
+        missing=missing_in(parts),
+        scaled=in_all(parts, lambda part: part.scaled),
+        clocks=derived.joined([clock for part in parts for clock in part.clocks]),
+        twice=in_all(parts, lambda part: part.twice),
+        several=in_all(parts, lambda part: part.several),
+    )
+    return _added_up(whole)
+
+
+def _added_up(part: Part) -> Part:
+    """Rows that are alike as one: totals are added, averages weighted by launches."""
+    launches = part.rows["launches"]
+    group, first = _groups(part)
+    size = len(first)
+    number = np.bincount(group, launches, size)
+
+    def added(name: str, values: Array) -> Array:
+        if part.units[name] == COUNT:
+            return np.bincount(group, values, size)
+        return np.bincount(group, values * launches, size) / np.maximum(number, 1)
+
+    rows = {name: column[first] for name, column in part.rows.items()}
+    rows["launches"] = number.astype(np.int64)
+    rows["time_s"] = np.bincount(group, part.rows["time_s"], size)
+    return replace(part, rows=rows, counters={name: added(name, values) for name, values in part.counters.items()})
+
+
+def _groups(part: Part) -> tuple[Array, Array]:
+    """A number a row, the same for rows of one device, kernel, process and part that lack the same values.
+
+    And the first row of each number.
+    """
+    group = np.zeros(part.size, dtype=np.int64)
+    first = np.zeros(min(1, part.size), dtype=np.int64)
+    for codes, kinds in _differences(part):
+        group, first = numbered(group * kinds + codes)
+    return group, first
+
+
+def _differences(part: Part) -> Iterator[tuple[Array, int]]:
+    """What rows can differ in: a code a row, and how many codes there are."""
+    for name in ("device", "kernel", "process", "part"):
+        if name in part.rows:
+            column = coded(part.rows[name].tolist())
+            yield column.codes, max(1, len(column.words))
+    for values in (part.rows["time_s"], *part.counters.values()):
+        lost = np.isnan(values)
+        if lost.any() and not lost.all():
+            yield lost, 2

@@ -1,0 +1,204 @@
+"""Tables in CSV: a header line and the lines below it, as columns.
+
+Short texts are split in Python. Long ones go to polars; whatever is odd with them is left to Python, which takes the
+lines one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from eprof.rows.header import split
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Cells: TypeAlias = "list[str] | pl.Series"
+Piece: TypeAlias = dict[int, Cells]  # some rows: the cells of each column that is read, by its place in a line
+_EXAMPLE = 200  # characters of a line that is no row
+_DIGITS = tuple("0123456789")
+_LONG = 1 << 20  # bytes of text: from there on it is worth to import polars
+_FEW = 512
+
+
+@dataclass
+class Section:
+    """A header line and the lines up to the next: `columns` after `prefix` columns that a script put in front.
+
+    needed: columns that a row must have; it may end behind them. part: the column whose cells tell rows of a kernel
+    apart, if that was asked for and is there. is_spaced: a blank follows each delimiter.
+    """
+
+    kind: str
+    columns: list[str]
+    prefix: int = 0
+    first_line: int = 0
+    part: str | None = None
+    delimiter: str = ","
+    is_spaced: bool = False
+    needed: tuple[str, ...] = ()
+
+    def split(self, line: str) -> list[str]:
+        """The fields of a line."""
+        if self.is_spaced:
+            line = line.replace(f'"{self.delimiter} "', f'"{self.delimiter}"')
+        return split(line, self.delimiter)
+
+    def at(self, name: str) -> int | None:
+        """Where a column is in a line; None if there is none."""
+        return self.prefix + self.columns.index(name) if name in self.columns else None
+
+    @property
+    def width(self) -> int:
+        """How many fields a line has at most."""
+        return self.prefix + len(self.columns)
+
+    @property
+    def least(self) -> int:
+        """How many fields a row has at least: in tables of ncu, rows of metrics end before the columns of rules."""
+        places = [self.at(name) for name in self.needed]
+        return max([place for place in places if place is not None], default=self.width - 1) + 1
+
+
+@dataclass
+class Rows:
+    """The rows among some lines, by column; the places of lines that are no rows, and rows of a wrong length."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    others: list[int] = field(default_factory=list)
+    misfits: list[str] = field(default_factory=list)
+
+
+def looks_like_row(line: str) -> bool:
+    """Whether a line starts with a number, quoted or not."""
+    return line.startswith(_DIGITS) or (line.startswith('"') and line.startswith(_DIGITS, 1))
+
+
+def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> Rows:
+    """The rows among lines of a section. wanted: places of the columns to read."""
+    found = Rows()
+    least = max(section.least, *(place + 1 for place in wanted), 0)
+    cells: list[list[str]] = [[] for _ in wanted]
+    for index, line in enumerate(lines):
+        if not line:
+            continue
+        # A line that ends inside of quotes is cut off, or a cell with a line end.
+        if line.count('"') % 2 or not (section.prefix or looks_like_row(line)):
+            found.others.append(index)
+            continue
+        fields = section.split(line)
+        if not least <= len(fields) <= section.width:
+            found.misfits.append(line[:_EXAMPLE])
+            continue
+        for column, place in zip(cells, wanted, strict=True):
+            column.append(fields[place])
+    if cells and cells[0]:
+        found.pieces.append(dict(zip(wanted, cells, strict=True)))
+    return found
+
+
+def many_rows(section: Section, text: bytes, wanted: Sequence[int]) -> Piece | None:
+    """The rows of a text all of whose lines are rows. None if it is short, or anything is odd."""
+    if len(text) < _LONG or section.is_spaced or section.prefix or not text.endswith(b"\n"):
+        return None
+    import polars as pl
+
+    # A column more than there are shows lines that are too long.
+    names = [str(place) for place in range(section.width + 1)]
+    header = section.delimiter.join(names).encode() + b"\n"
+    needed = list(dict.fromkeys([0, *wanted, section.least - 1]))
+    schema = dict.fromkeys(names, pl.String)
+    try:
+        scan = pl.scan_csv(header + text, schema=schema, separator=section.delimiter)
+        table = scan.select([names[place] for place in [*needed, -1]]).collect()
+    except pl.exceptions.PolarsError:
+        return None
+    beyond = table.drop_in_place(names[-1])
+    if len(table) != text.count(b"\n") or beyond.null_count() < len(table):
+        return None  # lines inside of cells, or too many cells
+    if any(column.null_count() for column in table) or not table["0"].str.contains("^[0-9]").all():
+        return None
+    return {place: table[names[place]] for place in wanted}
+
+
+def together(pieces: Sequence[Piece]) -> Piece:
+    """Pieces below each other; there must be some."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return {place: _joined([piece[place] for piece in pieces]) for place in pieces[0]}
+
+
+def _joined(columns: Sequence[Cells]) -> Cells:
+    if all(isinstance(column, list) for column in columns):
+        return [cell for column in columns for cell in column]
+    import polars as pl
+
+    return pl.concat([pl.Series("", column, pl.String) for column in columns])
+
+
+def size(piece: Piece) -> int:
+    """How many rows there are."""
+    return len(next(iter(piece.values())))
+
+
+def texts_of(cells: Cells) -> list[str]:
+    """Cells as a list."""
+    return cells if isinstance(cells, list) else cells.to_list()
+
+
+def chosen(cells: Cells, which: Array) -> Cells:
+    """The cells where `which` is true."""
+    if isinstance(cells, list):
+        return list(compress(cells, which))
+    import polars as pl
+
+    return cells.filter(pl.Series(which))
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column of names: the different ones, and for each row the place of its own among them."""
+
+    words: list[str]
+    codes: Array
+
+    def texts(self, rows: Array) -> list[str]:
+        """The names of some rows."""
+        return [self.words[code] for code in self.codes[rows].tolist()]
+
+    def chosen(self, rows: Array) -> Coded:
+        """Some rows."""
+        return Coded(self.words, self.codes[rows])
+
+
+def coded(cells: Cells) -> Coded:
+    """A column of names as numbers."""
+    if isinstance(cells, list):
+        places: dict[str, int] = {}
+        codes = [places.setdefault(cell, len(places)) for cell in cells]
+        return Coded(list(places), np.array(codes, dtype=np.int32))
+    import polars as pl
+
+    words = cells.unique(maintain_order=True)
+    return Coded(words.to_list(), cells.cast(pl.Enum(words)).to_physical().to_numpy().astype(np.int32))
+
+
+def numbered(keys: Array) -> tuple[Array, Array]:
+    """0, 1, ... for each new key as they come; and the place where each is first."""
+    if len(keys) < _FEW:
+        places: dict[int, int] = {}
+        codes = np.array([places.setdefault(key, len(places)) for key in keys.tolist()], dtype=np.int64)
+        first = np.zeros(len(places), dtype=np.int64)
+        first[codes[::-1]] = np.arange(len(codes))[::-1]
+        return codes, first
+    _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[codes], first[order]
