@@ -25,6 +25,7 @@ _EXAMPLE = 200  # characters of a line that is no row
 _DIGITS = tuple("0123456789")
 _LONG = 1 << 20  # bytes of text: from there on it is worth to import polars
 _FEW = 512
+_ROW_NUMBER = "^[0-9][0-9.,]*$"
 
 
 @dataclass
@@ -104,7 +105,7 @@ def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> Rows:
 
 
 def many_rows(section: Section, text: bytes, wanted: Sequence[int]) -> Piece | None:
-    """The rows of a text all of whose lines are rows. None if it is short, or anything is odd."""
+    """The rows of a text all of whose lines are rows, and no header lines. None if it is short, or anything is odd."""
     if len(text) < _LONG or section.is_spaced or section.prefix or not text.endswith(b"\n"):
         return None
     import polars as pl
@@ -120,9 +121,10 @@ def many_rows(section: Section, text: bytes, wanted: Sequence[int]) -> Piece | N
     except pl.exceptions.PolarsError:
         return None
     beyond = table.drop_in_place(names[-1])
-    if len(table) != text.count(b"\n") or beyond.null_count() < len(table):
+    lines = np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
+    if len(table) != lines or beyond.null_count() < len(table):
         return None  # lines inside of cells, or too many cells
-    if any(column.null_count() for column in table) or not table["0"].str.contains("^[0-9]").all():
+    if any(column.null_count() for column in table) or not table["0"].str.contains(_ROW_NUMBER).all():
         return None
     return {place: table[names[place]] for place in wanted}
 
@@ -186,6 +188,8 @@ def coded(cells: Cells) -> Coded:
     import polars as pl
 
     words = cells.unique(maintain_order=True)
+    if len(words) == 1:
+        return Coded(words.to_list(), np.zeros(len(cells), dtype=np.int32))
     return Coded(words.to_list(), cells.cast(pl.Enum(words)).to_physical().to_numpy().astype(np.int32))
 
 

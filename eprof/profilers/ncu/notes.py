@@ -27,7 +27,8 @@ def of_parts(parts: Sequence[Part], keep: Container[str] | None) -> Iterator[str
         yield SLOWED
     several = in_all(parts, lambda part: part.several)
     if several:
-        yield f"{few(several, _SHOWN)}: a cell holds the values of several instances, whose sum nothing tells, so not known"
+        names = few(several, _SHOWN)
+        yield f"{names}: a cell holds the values of several instances, whose sum nothing tells, so not known"
     if keep is not None:
         missing = [f"{name} ({number})" for name, number in missing_in(parts).items()]
         if missing:

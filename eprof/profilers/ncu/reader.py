@@ -42,7 +42,7 @@ _SIGN = re.compile(
 _NVPROF = re.compile(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
 _LABEL = re.compile(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 _NO_COLUMNS = (UNKNOWN, LINES)
-_IN_ONE_BLOCK = (LONG, RAW, TRACE)  # tables that may be long
+_MAY_BE_LONG = (LONG, RAW, TRACE)
 _LOOK = 20
 _SHORT = 1 << 18  # bytes
 
@@ -134,7 +134,6 @@ class _Reader:
     def feed(self, block: bytes) -> None:
         """The next lines of the log."""
         if self._is_all_rows(block):
-            self.lines += block.count(b"\n")
             return
         lines = block.decode("utf-8", "replace").split("\n")
         if not lines[-1]:
@@ -154,13 +153,14 @@ class _Reader:
 
     def _is_all_rows(self, block: bytes) -> bool:
         """Take a block whose lines are all rows of the open table; False if it is not, or may not be, such a block."""
-        if not self.tables or self.tables[-1].section.kind not in _IN_ONE_BLOCK or may_be_in(block):
+        if not self.tables or self.tables[-1].section.kind not in _MAY_BE_LONG:
             return False
         table = self.tables[-1]
         piece = many_rows(table.section, block, table.wanted)
         if piece is None:
             return False
         self._take(table, [piece])
+        self.lines += size(piece)
         return True
 
     def _more_lines(self, lines: Sequence[str]) -> None:
