@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eprof.base.arrays import Array
 from eprof.base.errors import LogError
 from eprof.rows.cells import LARGEST, is_wrong
 from eprof.rows.sections import Cells, texts_of
 
-Array: TypeAlias = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    import polars as pl
 _SHOWN = 40  # characters of a cell
 # Some locales write a blank (French, Finnish) or an apostrophe (Swiss) between groups of three digits.
 _BLANKS = "[ \u00a0\u2009\u202f\ufffd'\u2019]"
@@ -127,7 +129,7 @@ def values(cells: Cells, style: Style) -> Array:
     return numbers
 
 
-def _many_values(cells: Any, style: Style) -> Array:
+def _many_values(cells: pl.Series, style: Style) -> Array:
     """As `value`, of a series of polars; cells that it cannot read are read in Python."""
     import polars as pl
 

@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from eprof.base.arrays import Array
 from eprof.rows.header import split
+from eprof.rows.log import Names
 
 if TYPE_CHECKING:
     import polars as pl
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Cells: TypeAlias = "list[str] | pl.Series"
 Piece: TypeAlias = dict[int, Cells]  # some rows: the cells of each column that is read, by its place in a line
 _EXAMPLE = 200  # characters of a line that is no row
 _DIGITS = tuple("0123456789")
 _LONG = 1 << 20  # bytes of text: from there on it is worth to import polars
-_FEW = 512
 _ROW_NUMBER = "^[0-9][0-9.,]*$"
 
 
@@ -163,46 +163,13 @@ def chosen(cells: Cells, which: Array) -> Cells:
     return cells.filter(pl.Series(which))
 
 
-@dataclass(frozen=True)
-class Coded:
-    """A column of names: the different ones, and for each row the place of its own among them."""
-
-    words: list[str]
-    codes: Array
-
-    def texts(self, rows: Array) -> list[str]:
-        """The names of some rows."""
-        return [self.words[code] for code in self.codes[rows].tolist()]
-
-    def chosen(self, rows: Array) -> Coded:
-        """Some rows."""
-        return Coded(self.words, self.codes[rows])
-
-
-def coded(cells: Cells) -> Coded:
-    """A column of names as numbers."""
+def names_of(cells: Cells) -> Names:
+    """A column of few different cells."""
     if isinstance(cells, list):
-        places: dict[str, int] = {}
-        codes = [places.setdefault(cell, len(places)) for cell in cells]
-        return Coded(list(places), np.array(codes, dtype=np.int32))
+        return Names.of(cells)
     import polars as pl
 
-    words = cells.unique(maintain_order=True)
-    if len(words) == 1:
-        return Coded(words.to_list(), np.zeros(len(cells), dtype=np.int32))
-    return Coded(words.to_list(), cells.cast(pl.Enum(words)).to_physical().to_numpy().astype(np.int32))
-
-
-def numbered(keys: Array) -> tuple[Array, Array]:
-    """0, 1, ... for each new key as they come; and the place where each is first."""
-    if len(keys) < _FEW:
-        places: dict[int, int] = {}
-        codes = np.array([places.setdefault(key, len(places)) for key in keys.tolist()], dtype=np.int64)
-        first = np.zeros(len(places), dtype=np.int64)
-        first[codes[::-1]] = np.arange(len(codes))[::-1]
-        return codes, first
-    _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return rank[codes], first[order]
+    names = cells.unique(maintain_order=True)
+    if len(names) == 1:
+        return Names(tuple(names), np.zeros(len(cells), dtype=np.int32))
+    return Names(tuple(names), cells.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32))

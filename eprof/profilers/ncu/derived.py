@@ -10,8 +10,8 @@ from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
+from eprof.base.arrays import Array
 from eprof.rows.log import Clock
-from eprof.rows.sections import Array
 
 TOTAL = "[total]"
 DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration")

@@ -9,8 +9,9 @@ from collections.abc import Collection, Container, Mapping, Sequence
 
 import numpy as np
 
+from eprof.base.arrays import Array
 from eprof.rows.numbers import Style, ungrouped, value
-from eprof.rows.sections import Array, Cells, texts_of
+from eprof.rows.sections import Cells, texts_of
 
 PER_OPCODE = re.compile(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode")
 _NAMED = re.compile(r"\(((?:[A-Za-z_][\w.]*: [^;()]*)(?:; [A-Za-z_][\w.]*: [^;()]*)*)\)$")

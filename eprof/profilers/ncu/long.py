@@ -9,15 +9,16 @@ from functools import cached_property
 
 import numpy as np
 
+from eprof.base.arrays import Array, numbered
 from eprof.base.errors import LogError
 from eprof.profilers.ncu import derived, instances, parts
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, LABELS, Part, Sheet, part_of
 from eprof.profilers.ncu.units import Unit, differ, is_whole, kind_of, known_counts, unit_of
 from eprof.rows import sections
-from eprof.rows.log import COUNT
+from eprof.rows.log import COUNT, Names
 from eprof.rows.numbers import Locale, Style, values, words_as_values
-from eprof.rows.sections import Array, Cells, Coded, Piece, Section, coded, numbered, texts_of
+from eprof.rows.sections import Cells, Piece, Section, names_of, texts_of
 
 # Labels of the details page that are a metric's only in some units.
 _RATE_LABELS = {
@@ -54,7 +55,7 @@ class Long:
     """
 
     section: Section
-    columns: dict[str, Coded]
+    columns: dict[str, Names]
     texts: Cells
     cells: Cells
     stray: int = 0
@@ -65,15 +66,15 @@ class Long:
         places = columns_of(section)
         table = sections.together(pieces) if pieces else dict[int, Cells]((place, []) for place in places.values())
         texts = table[places.pop(VALUE[section.kind])]
-        columns = {name: coded(table[place]) for name, place in places.items()}
+        columns = {name: names_of(table[place]) for name, place in places.items()}
         columns["Metric Name"] = _without_labels(columns["Metric Name"])
 
         has_numbers = np.ones(len(texts), dtype=bool)
         for name in _NUMBERS:
             if name in columns:
-                has_numbers &= _where(columns[name], [bool(_WHOLE.fullmatch(word)) for word in columns[name].words])
+                has_numbers &= _where(columns[name], [bool(_WHOLE.fullmatch(word)) for word in columns[name].names])
         metric = columns["Metric Name"]
-        good = has_numbers & _where(metric, [bool(word) for word in metric.words])
+        good = has_numbers & _where(metric, [bool(word) for word in metric.names])
         if not good.all():
             columns = {name: column.chosen(good) for name, column in columns.items()}
             texts = sections.chosen(texts, good)
@@ -94,7 +95,7 @@ class Long:
         launch = np.zeros(len(starts), dtype=np.int64)
         first = launch
         for key in keys:
-            launch, first = numbered(launch * max(1, len(key.words)) + key.codes[starts])
+            launch, first = numbered(launch * max(1, len(key.names)) + key.codes[starts])
         return starts[first], np.repeat(launch, np.diff(starts, append=len(changes)))
 
     def words(self, name: str) -> list[str | None]:
@@ -102,7 +103,7 @@ class Long:
         first = self.launches[0]
         if name not in self.columns:
             return [None] * len(first)
-        return [*self.columns[name].texts(first)]
+        return list(self.columns[name].chosen(first).texts())
 
     def look(self, locale: Locale) -> None:
         """Show numbers to the one who decides how the file writes them: some of them, or all if need be."""
@@ -117,10 +118,10 @@ class Long:
         names, units = self.columns["Metric Name"], self.columns["Metric Unit"]
         if self.section.kind != LONG:
             return [False] * len(names.codes[::step])
-        pair = names.codes[::step].astype(np.int64) * len(units.words) + units.codes[::step]
+        pair = names.codes[::step].astype(np.int64) * len(units.names) + units.codes[::step]
         kinds, first = numbered(pair)
-        pairs = [divmod(number, len(units.words)) for number in pair[first].tolist()]
-        whole = [is_whole(LABELS.get(names.words[name], names.words[name]), units.words[unit]) for name, unit in pairs]
+        pairs = [divmod(number, len(units.names)) for number in pair[first].tolist()]
+        whole = [is_whole(LABELS.get(names.names[name], names.names[name]), units.names[unit]) for name, unit in pairs]
         return [whole[kind] for kind in kinds.tolist()]
 
     def part(self, style: Style, keep: Container[str] | None) -> Part:
@@ -136,7 +137,7 @@ class Long:
         first, launch = self.launches
         is_count = np.array([kind_of(name, unit) == COUNT for name, unit in units.items()], dtype=bool)
         unit_words = self.columns["Metric Unit"]
-        factors = np.array([unit_of(text).factor for text in unit_words.words])[unit_words.codes[read]]
+        factors = np.array([unit_of(text).factor for text in unit_words.names])[unit_words.codes[read]]
         numbers = known_counts(values(sections.chosen(self.cells, read), style) * factors, is_count[metric])
 
         # A metric that two sections show: the first counts.
@@ -171,13 +172,15 @@ class Long:
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:
         """The metric of each row, and the unit of each. One label in two units ("Memory Throughput") is two metrics."""
         labels, texts = self.columns["Metric Name"], self.columns["Metric Unit"]
-        printed = [unit_of(text) for text in texts.words]
+        printed = [unit_of(text) for text in texts.names]
         units = list({unit.base: unit for unit in reversed(printed)}.values())
         place = {unit.base: number for number, unit in enumerate(units)}
         unit = np.array([place[unit.base] for unit in printed], dtype=np.int64)[texts.codes]
-        metric, first = numbered(unit * max(1, len(labels.words)) + labels.codes)
+        metric, first = numbered(unit * max(1, len(labels.names)) + labels.codes)
         metrics: dict[str, Unit] = {}
-        for label, own in zip(labels.texts(first), [units[number] for number in unit[first].tolist()], strict=True):
+        for row in first.tolist():
+            label = labels.names[labels.codes[row]]
+            own = units[unit[row]]
             name = _RATE_LABELS.get((label, own.base)) or LABELS.get(label, label)
             while name in metrics:
                 label = name = f"{label} ({own.base or 'without unit'})"
@@ -198,14 +201,14 @@ class Long:
 
     def _rows_of(self, metric: str) -> Array:
         names = self.columns["Metric Name"]
-        if metric not in names.words:
+        if metric not in names.names:
             return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero(names.codes == names.words.index(metric))
+        return np.flatnonzero(names.codes == names.names.index(metric))
 
     def _by_opcode(self, style: Style, keep: Container[str] | None) -> dict[str, Array]:
         """Counters for each opcode, from the metrics that have a value for each."""
         counters: dict[str, Array] = {}
-        for name in self.columns["Metric Name"].words:
+        for name in self.columns["Metric Name"].names:
             if self.section.kind == LONG and instances.PER_OPCODE.fullmatch(name):
                 for counter, rows, numbers in self._opcodes_of(name, style, keep):
                     counters[counter] = np.full(len(self.launches[0]), np.nan)
@@ -220,16 +223,16 @@ class Long:
             yield counter, rows, numbers
 
 
-def _without_labels(names: Coded) -> Coded:
+def _without_labels(names: Names) -> Names:
     """Metrics by name where the page has label and name, as `--print-metric-name label-name` does."""
-    matches = [_LABEL_AND_NAME.fullmatch(word) for word in names.words]
+    matches = [_LABEL_AND_NAME.fullmatch(word) for word in names.names]
     if not any(matches):
         return names
-    bare = coded([match[1] if match else word for match, word in zip(matches, names.words, strict=True)])
-    return Coded(bare.words, bare.codes[names.codes])
+    bare = Names.of([match[1] if match else word for match, word in zip(matches, names.names, strict=True)])
+    return Names(bare.names, bare.codes[names.codes])
 
 
-def _where(column: Coded, is_good: Sequence[bool]) -> Array:
+def _where(column: Names, is_good: Sequence[bool]) -> Array:
     """The rows whose word is good."""
     return np.array([*is_good, False], dtype=bool)[column.codes]
 
@@ -240,7 +243,7 @@ def whole_launches(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Pi
     last = np.ones(sections.size(table), dtype=bool)
     for place in (section.at(name) for name in _KEYS[LONG]):
         if place is not None:
-            codes = coded(table[place]).codes
+            codes = names_of(table[place]).codes
             last &= codes == codes[-1]
     before = np.flatnonzero(~last)
     cut = int(before[-1]) + 1 if len(before) else 0

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from eprof.base.arrays import Array
 from eprof.base.errors import LogError
 from eprof.profilers.ncu import derived, instances, notes, report_blocks
 from eprof.profilers.ncu.messages import IMPORT
@@ -21,7 +22,6 @@ from eprof.profilers.ncu.units import Unit, unit_of
 from eprof.rows import packing
 from eprof.rows.cells import is_wrong
 from eprof.rows.log import Log
-from eprof.rows.sections import Array
 from eprof.rows.stream import Source, unpacked
 
 __all__ = ["MAGIC", "read"]

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from eprof.base.arrays import Array, numbered
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.units import Unit, kind_of
 from eprof.rows.log import COUNT, Clock
-from eprof.rows.sections import Array, coded, numbered
+from eprof.rows.sections import names_of
 
 GPU_NAME = "device__attribute_display_name"
 # Labels of the details page whose metric is known: read off the sections of reports of a V100.
@@ -199,8 +200,8 @@ def _differences(part: Part) -> Iterator[tuple[Array, int]]:
     """What rows can differ in: a code a row, and how many codes there are."""
     for name in ("device", "kernel", "process", "part"):
         if name in part.rows:
-            column = coded(part.rows[name].tolist())
-            yield column.codes, max(1, len(column.words))
+            column = names_of(part.rows[name].tolist())
+            yield column.codes, max(1, len(column.names))
     for values in (part.rows["time_s"], *part.counters.values()):
         lost = np.isnan(values)
         if lost.any() and not lost.all():

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from eprof.base.arrays import Array
 from eprof.rows.log import BYTES_PER_S, COUNT, OTHER, PERCENT
-from eprof.rows.sections import Array
 
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 # In nanoseconds, ncu's base unit of time.

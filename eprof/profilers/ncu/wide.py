@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from eprof.base.arrays import Array
 from eprof.profilers.ncu import derived, instances, parts
 from eprof.profilers.ncu.sheet import GPU_NAME, LABELS, Part, Sheet, part_of
 from eprof.profilers.ncu.units import NO_UNIT, Unit, differ, is_whole, kind_of, known_counts, unit_of
 from eprof.rows import sections
 from eprof.rows.log import COUNT
 from eprof.rows.numbers import Locale, Style, values
-from eprof.rows.sections import Array, Cells, Piece, Section, texts_of
+from eprof.rows.sections import Cells, Piece, Section, texts_of
 
 FIXED = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",

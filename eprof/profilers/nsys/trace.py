@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eprof.base.arrays import numbered
+from eprof.base.arrays import Array, numbered
 from eprof.profilers.nsys.summary import Nsys, Shape, shape_of
+from eprof.rows.log import Names
 from eprof.rows.numbers import ENGLISH, values
-from eprof.rows.sections import Array, Coded, Piece, Section, coded, together
+from eprof.rows.sections import Piece, Section, names_of, together
 
 _COPY = "[CUDA mem"
 
@@ -27,26 +28,26 @@ def add(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
         return 0
     table = together(pieces)
     shape = _shape(section)
-    names = coded(table[section.at(shape.name) or 0])
+    names = names_of(table[section.at(shape.name) or 0])
     place = section.at("Device")
-    devices = Coded([""], np.zeros_like(names.codes)) if place is None else coded(table[place])
+    devices = Names(("",), np.zeros_like(names.codes)) if place is None else names_of(table[place])
     seconds = values(table[section.at(shape.time) or 0], ENGLISH) * shape.scale
 
-    is_copy = _where(names, [name.strip().startswith(_COPY) for name in names.words])
-    is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.words])
+    is_copy = _where(names, [name.strip().startswith(_COPY) for name in names.names])
+    is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.names])
     is_kernel = ~is_copy & ~is_stray
     nsys.others += int(is_copy.sum())
-    pair = names.codes[is_kernel].astype(np.int64) * len(devices.words) + devices.codes[is_kernel]
+    pair = names.codes[is_kernel].astype(np.int64) * len(devices.names) + devices.codes[is_kernel]
     kernel, first = numbered(pair)
     sums = np.bincount(kernel, seconds[is_kernel], len(first)).tolist()
     launches = np.bincount(kernel, minlength=len(first)).tolist()
     for number, time_s, many in zip(pair[first].tolist(), sums, launches, strict=True):
-        name, device = divmod(number, len(devices.words))
-        nsys.add(shape, names.words[name].strip(), devices.words[device].strip(), many, time_s)
+        name, device = divmod(number, len(devices.names))
+        nsys.add(shape, names.names[name].strip(), devices.names[device].strip(), many, time_s)
     return int(is_stray.sum())
 
 
-def _where(column: Coded, of_words: Sequence[bool]) -> Array:
+def _where(column: Names, of_words: Sequence[bool]) -> Array:
     """The rows whose word is one of some."""
     return np.array(of_words, dtype=bool)[column.codes]
 
