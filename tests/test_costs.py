@@ -83,6 +83,13 @@ def test_every_table_of_the_cellar_is_listed():
     assert costs.tables() == TABLES and {*PUBLISHED, *FITTED} <= set(TABLES)
 
 
+def test_the_guide_has_a_row_for_every_table():
+    """docs/costs.md lists the tables that come with eprof, and none else, a row each."""
+    guide = (ROOT / "docs" / "costs.md").read_text()
+    listed = re.findall(r"^\| `([a-z0-9.-]+)` \| (?:NVIDIA|Intel|AMD|an ideal)", guide, re.MULTILINE)
+    assert sorted(listed) == TABLES
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_is_right_and_says_something_of_every_word(name):
     assert costs.check(str(ROOT / "costs" / f"{name}.toml")) == []

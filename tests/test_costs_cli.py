@@ -39,7 +39,7 @@ def test_every_mistake_of_a_file_is_a_line_on_standard_error(eprof_command, tmp_
     lines = done.stderr.splitlines()
     assert [line.split(": ")[1] for line in lines] == [f"mine.toml:{number}" for number in (4, 5, 9, 11)]
     for line, said in zip(
-        lines, ("`source` must be a text", "`books` is `kept`", "`w` must not", "`l2_byte`"), strict=True
+        lines, ("`source` must be a text", "`books` is 'kept'", "`w` must not", "`l2_byte`"), strict=True
     ):
         assert said in line and line.endswith(".")
     found = [one.removeprefix(f"{tmp_path}/") for one in costs.check(str(tmp_path / "mine.toml"))]

@@ -9,7 +9,7 @@ import pytest
 
 from eprof.base.errors import DefinitionError, EprofError
 from eprof.measurements import MeasurementError, mappings, read
-from eprof.measurements.doubts import wild
+from eprof.measurements.diagnostics import wild
 from eprof.measurements.mapping import load
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "power"

@@ -12,7 +12,7 @@ from eprof.fitting.defaults import form_without_prior
 from eprof.fitting.means import CONSTANT, LINEAR, ClockPower, ConstantPower, sentence
 from eprof.fitting.quality import examine
 from eprof.measurements import MeasurementError, read
-from eprof.measurements.doubts import wild
+from eprof.measurements.diagnostics import wild
 from eprof.measurements.mapping import Cells, load
 
 HEAD = 'schema = 1\nname = "mine"\ntitle = "t"\nkind = "energies"\n[columns]\n'

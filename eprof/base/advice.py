@@ -23,10 +23,10 @@ def commands(ways: Mapping[str, str], capabilities: Iterable[str | None]) -> str
     Where a capability is not known, or no profiler can do it on all of them, each command says for which GPUs it is.
     """
     known = {_number(capability) for capability in capabilities}
-    usable = [profiler for profiler in ways if known and all(_fits(profiler, one) for one in known)]
+    usable = [profiler for profiler in ways if known and all(_fits(profiler, number) for number in known)]
     if usable:
         return " or ".join(ways[profiler] for profiler in usable)
-    some = [profiler for profiler in ways if not known or any(_may_fit(profiler, one) for one in known)]
+    some = [profiler for profiler in ways if not known or any(_may_fit(profiler, number) for number in known)]
     return " or ".join(f"{ways[profiler]} ({_WORDS[profiler]})" for profiler in some or ways)
 
 

@@ -19,7 +19,7 @@ _LONGEST, _START, _END = 4000, 800, 400  # characters of a message
 
 
 class EprofError(Exception):
-    """Root of all errors that a user can mend. The door prints it as one message and exits with code 1.
+    """Root of all errors that a user can mend. The command line prints it as one message and exits with code 1.
 
     A message may quote what a file holds, which may be endless: its middle is left out, for it ends with what to do.
     """
@@ -48,7 +48,7 @@ class UsageError(EprofError):
 
 
 class CollectError(EprofError):
-    """A program or its profiler could not be run; the door exits with `code` (126 and 127 as a shell does)."""
+    """A program or its profiler could not be run; the exit code is `code` (126 and 127 as a shell does)."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ class ShortageError(EprofError):
 
 
 def shortage(err: BaseException) -> str | None:
-    """What there was too little of and what to do, half a sentence, if an exception or its causes tell; else None."""
+    """What there was too little of and what to do, half a sentence, if an exception or a cause of it says so."""
     seen: BaseException | None = err
     while seen is not None:
         if isinstance(seen, ShortageError):
@@ -72,9 +72,13 @@ def shortage(err: BaseException) -> str | None:
         if isinstance(seen, FileNotFoundError) and "temporary directory" in str(seen):
             return _SPACE
         # What the loader of shared libraries says has no number, nor has what Python and pyarrow say of threads.
-        if isinstance(seen, ImportError) and any(one in str(seen) for one in ("map segment", "allocate memory")):
+        if isinstance(seen, ImportError) and _mentions(seen, "map segment", "allocate memory"):
             return _MEMORY
-        if any(one in str(seen) for one in ("start new thread", "launch worker thread")):
+        if _mentions(seen, "start new thread", "launch worker thread"):
             return _STARTS
         seen = seen.__cause__ or seen.__context__
     return None
+
+
+def _mentions(error: BaseException, *phrases: str) -> bool:
+    return any(phrase in str(error) for phrase in phrases)

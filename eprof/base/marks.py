@@ -27,7 +27,7 @@ def names(mark: int) -> list[str]:
 
 @cache
 def _names(mark: int) -> tuple[str, ...]:
-    return tuple(str(one.name).lower() for one in Mark if mark & one.value)
+    return tuple(str(flag.name).lower() for flag in Mark if mark & flag.value)
 
 
 def from_names(words: list[str]) -> Mark:

@@ -1,4 +1,4 @@
-"""Where the cellar is: the data folders `counters`, `costs` and `reports`; and how any small file is read."""
+"""Where the data is: the folders `counters`, `costs` and `reports`; and how any small file is read."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def folder(name: str) -> Traversable:
 
 def tree(start: Traversable, suffix: str) -> list[Traversable]:
     """All files below `start` whose names end in `suffix`, sorted by path."""
-    found: list[Traversable] = []
-    for entry in sorted(start.iterdir(), key=lambda one: one.name):
+    files: list[Traversable] = []
+    for entry in sorted(start.iterdir(), key=lambda entry: entry.name):
         if entry.is_dir():
-            found += tree(entry, suffix)
+            files += tree(entry, suffix)
         elif entry.name.endswith(suffix):
-            found.append(entry)
-    return found
+            files.append(entry)
+    return files
 
 
 def opened(path: Path) -> BinaryIO:
@@ -60,7 +60,7 @@ def content(source: Traversable, most: int) -> bytes:
     if not isinstance(source, Path):
         return source.read_bytes()  # in a zip file, whose index tells its size
     with opened(source) as file:
-        found = file.read(most + 1)
-    if len(found) > most:
+        data = file.read(most + 1)
+    if len(data) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, which no such file is")
-    return found
+    return data

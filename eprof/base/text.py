@@ -23,8 +23,7 @@ def printable(text: str) -> str:
     r"""`text` with control and other unprintable characters as visible escapes; new lines become ` `."""
     if text.isprintable() and text.isascii():
         return text
-    shown = "".join(char if char.isprintable() else " " if char in _SPACES else _escape(char) for char in text)
-    return _UNSEEN.sub(lambda found: _escape(found[0]), shown)
+    return visible(re.sub(f"[{_SPACES}]", " ", text))
 
 
 def visible(text: str) -> str:
@@ -32,7 +31,7 @@ def visible(text: str) -> str:
     if text.isprintable() and text.isascii():
         return text
     shown = "".join(char if char.isprintable() or char in _KEPT else _escape(char) for char in text)
-    return _UNSEEN.sub(lambda found: _escape(found[0]), shown)
+    return _UNSEEN.sub(lambda match: _escape(match[0]), shown)
 
 
 def in_code(text: str) -> str:
@@ -46,12 +45,15 @@ def in_markdown(text: str) -> str:
     No HTML, no links (of addresses neither), no pictures, headings or lists, and nobody who is called by an `@`.
     """
     pieces = re.split("(`[^`]*`)", visible(text).replace("\n", " ").replace("\t", " "))
-    flat = "".join(in_code(one[1:-1]) if at % 2 else _prose(one) for at, one in enumerate(pieces))
+    for number, piece in enumerate(pieces):
+        is_code = number % 2 == 1
+        pieces[number] = in_code(piece[1:-1]) if is_code else _prose(piece)
+    flat = "".join(pieces)
     return _OPENS_BLOCK.sub(r"\g<0>\\", flat)
 
 
 def _prose(text: str) -> str:
-    text = _MARKUP.sub(lambda found: "".join(f"\\{one}" for one in found[0]), text)
+    text = _MARKUP.sub(lambda match: "".join(f"\\{char}" for char in match[0]), text)
     text = re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;")
     return _CALLS.sub(r"\g<0><!-- -->", text)
 
@@ -85,4 +87,6 @@ def few(words: Sequence[str], most: int, noun: str = "") -> str:
 
 def _escape(char: str) -> str:
     code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

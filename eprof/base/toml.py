@@ -136,16 +136,15 @@ class Document:
         try:
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as err:
-            place = re.search(r" \(at line (\d+), column \d+\)$", str(err))
-            line = f":{place[1]}" if place else ""
-            reason = str(err)[: place.start()] if place else str(err)
+            reason, _, place = str(err).partition(" (at line ")
+            line = f":{place.partition(',')[0]}" if place else ""
             raise DefinitionError(f"{label}{line}: not valid TOML: {reason}.") from err
         except RecursionError as err:
             raise DefinitionError(f"{label}: nested too deeply to be a definition.") from err
         except ValueError as err:  # what Python says of an integer of thousands of digits
             raise _too_large(label) from err
         # A quick look first: few files have such words.
-        if _LONG_INTEGER.search(text) and any(abs(one) >= _LARGEST_INTEGER for one in _integers(data)):
+        if _LONG_INTEGER.search(text) and any(abs(number) >= _LARGEST_INTEGER for number in _integers(data)):
             raise _too_large(label)
         return cls(label, text, data)
 
@@ -297,9 +296,11 @@ def _too_large(label: str) -> DefinitionError:
 
 def _integers(value: Any) -> Iterator[int]:
     """Every integer in a table."""
-    if isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _integers(one)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for entry in value:
+            yield from _integers(entry)
     elif isinstance(value, int):
         yield value
 

@@ -92,7 +92,7 @@ def stand_ins(word: str) -> tuple[str, ...]:
     return tuple(total for total, parts in PARTS.items() if word in parts)
 
 
-# The groups of the report in stacking order (report-design.md 5), with their labels.
+# The groups of the report in stacking order, with their labels.
 GROUPS: dict[str, str] = {
     "constant": "Constant power",
     "tensor": "Tensor",

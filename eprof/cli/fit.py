@@ -190,9 +190,11 @@ def _doubted(measurements: "Measurements", form: "Form", options: argparse.Names
     """The measurements with a first note if the prior may have seen them."""
     from dataclasses import replace
 
-    from eprof.fitting.defaults import flattered
+    from eprof.fitting.defaults import prior_may_have_seen
 
-    note = flattered(form, options.device[0] if options.device else None) if options.prior == "pooled" else None
+    note = (
+        prior_may_have_seen(form, options.device[0] if options.device else None) if options.prior == "pooled" else None
+    )
     return replace(measurements, notes=(note, *measurements.notes)) if note else measurements
 
 

@@ -16,13 +16,13 @@ from eprof.base.toml import Document
 from eprof.fitting.form import Form
 from eprof.fitting.moments import Floats
 from eprof.fitting.solve import fit
-from eprof.measurements.doubts import wild
+from eprof.measurements.diagnostics import wild
 from eprof.measurements.values import COUNTED, Measurements
 
 RIDGE = 0.01
 _ENOUGH = 4  # terms that the prior must know
 _MANY = 10  # kernels, so that a few of them can be told from the rest
-_STRANGER = 1.8  # times the measured power, or its inverse
+_FAR = 1.8  # times the measured power, or its inverse
 _FEW_OF = 0.2  # of the kernels
 
 
@@ -52,20 +52,20 @@ def _loss(measurements: Measurements) -> str:
     if measurements.own or measurements.rows["benchmark"].nunique() < _MANY:
         return "l2"
     steady = fit(measurements, Form(loss="l1", starts=1))
-    return "l1" if len(strangers(measurements, steady.predict(measurements))) else "l2"
+    return "l1" if len(far_off(measurements, steady.predict(measurements))) else "l2"
 
 
-def strangers(measurements: Measurements, predicted_w: Floats) -> pd.Series:
+def far_off(measurements: Measurements, predicted_w: Floats) -> pd.Series:
     """Predicted over measured power, middle row, of the few benchmarks that are far off as a whole; most first.
 
     Empty where there are none, or so many that it is the fit that is off.
     """
     ratios = pd.Series(predicted_w / measurements.power_w).groupby(measurements.rows["benchmark"].to_numpy()).median()
-    far = ratios[(ratios > _STRANGER) | (ratios < 1 / _STRANGER)].sort_values(ascending=False)
+    far = ratios[(ratios > _FAR) | (ratios < 1 / _FAR)].sort_values(ascending=False)
     return far if len(far) <= max(1, _FEW_OF * len(ratios)) else far.iloc[:0]
 
 
-def flattered(form: Form, device: str | None) -> str | None:
+def prior_may_have_seen(form: Form, device: str | None) -> str | None:
     """A sentence if the prior may have seen the very measurements: nobody said which GPU they are of."""
     if form.prior is None or device is not None:
         return None
@@ -80,16 +80,16 @@ def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str
     if measurements.kind != COUNTED or measurements.own:
         return None
     gpus = {name: energies for name, energies in known().items() if device is None or not may_be_same(name, device)}
-    found = {}
+    means = {}
     for term in measurements.terms:
-        values = [one[term] for one in gpus.values() if term in one]
+        values = [energies[term] for energies in gpus.values() if term in energies]
         if values:
-            found[term] = float(np.mean(values))
-    return found if len(found) >= _ENOUGH else None
+            means[term] = float(np.mean(values))
+    return means if len(means) >= _ENOUGH else None
 
 
 @lru_cache(maxsize=1)
 def known() -> Mapping[str, Mapping[str, float]]:
     """GPU -> term -> pJ, from `counters/measurements/priors/energies.toml`."""
     document = Document.read(folder("counters") / "measurements" / "priors" / "energies.toml")
-    return {str(one["device"]): dict(one["pj"]) for one in document.data["gpu"]}
+    return {str(gpu["device"]): dict(gpu["pj"]) for gpu in document.data["gpu"]}

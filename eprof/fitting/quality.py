@@ -12,7 +12,7 @@ import pandas as pd
 
 from eprof.base.text import brief
 from eprof.fitting import means
-from eprof.fitting.defaults import pooled, strangers
+from eprof.fitting.defaults import far_off, pooled
 from eprof.fitting.form import Form
 from eprof.fitting.moments import CONSTANTS, Floats, Ints, Layout, Settings, rows_of, scales
 from eprof.fitting.solve import Fit, fit
@@ -24,7 +24,7 @@ _COLLINEAR = 30.0  # condition index above which columns are said to be collinea
 _SINGULAR = 1e12  # no column is better known than this: exactly collinear
 _SHARE = 0.5  # of a coefficient's variance along such a direction
 _FEW = 3  # energies to compare with those of other GPUs
-_STRANGE = 30.0  # times those, up or down: generations of GPUs differ by less than ten
+_SUSPICIOUS = 30.0  # times those, up or down: generations of GPUs differ by less than ten
 _LITTLE = 0.05  # of the power
 _TELLS = 3.0  # an energy is told if its interval spans no more than this factor
 Progress = Callable[[str, int, int], None]
@@ -67,45 +67,48 @@ def examine(
 ) -> Quality:
     """All that is in `Quality`. `protocols`: what is left out in turn; `progress` is told what is done, k of n."""
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
-    values = [[*one.prices_pj, *(one.constants[name] for name in CONSTANTS)] for one in again]
+    values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
     intervals = pd.DataFrame([_middle(table[name]) for name in table], index=table.columns, columns=["low", "high"])
     condition, together = collinearity(measurements, fitted)
     errors = {"fit": error(fitted.predict(measurements), measurements.power_w)}
-    others, unknown = {}, []
+    plain: dict[str, dict[str, float]] = {}
+    notes: list[str] = []
     for by in protocols:
         predicted = left_out(measurements, fitted.form, by, progress)
         if predicted is None:
             continue
-        name, known = f"leave_one_{by}_out", ~np.isnan(predicted)
+        name = f"leave_one_{by}_out"
+        known = ~np.isnan(predicted)
         errors[name] = error(predicted, measurements.power_w)
         simple = means.left_out(measurements, groups(measurements, by))
-        others[name] = {model: error(watts[known], measurements.power_w[known]) for model, watts in simple.items()}
-        unknown += _unpredicted(by, int((~known).sum()))
-        unknown += _strangers(measurements, predicted) if by == "benchmark" else []
+        plain[name] = {model: error(watts[known], measurements.power_w[known]) for model, watts in simple.items()}
+        notes += _unpredicted(by, int((~known).sum()))
+        if by == "benchmark":
+            notes += _far_off(measurements, predicted)
     return Quality(
-        table,
-        intervals,
-        _constant(fitted, again),
-        _status(fitted, intervals),
-        condition,
-        together,
-        ranges(measurements),
-        errors,
-        (*_plain(errors, others), *unknown, *_notes(measurements, fitted)),
-        others,
+        replicas=table,
+        intervals=intervals,
+        constant_w=_constant(fitted, again),
+        status=_status(fitted, intervals),
+        condition=condition,
+        collinear=together,
+        ranges=ranges(measurements),
+        errors=errors,
+        notes=(*_plain(errors, plain), *notes, *_notes(measurements, fitted)),
+        plain=plain,
     )
 
 
-def _plain(errors: dict[str, float], others: dict[str, dict[str, float]]) -> list[str]:
+def _plain(errors: dict[str, float], plain: dict[str, dict[str, float]]) -> list[str]:
     """A sentence for each protocol by which a plain mean is as good as the fit."""
-    said = [means.sentence(_WORDS[name], errors[name], simple) for name, simple in others.items()]
-    return [one for one in said if one is not None]
+    sentences = [means.sentence(_WORDS[name], errors[name], simple) for name, simple in plain.items()]
+    return [sentence for sentence in sentences if sentence is not None]
 
 
-def _strangers(measurements: Measurements, predicted: Floats) -> list[str]:
+def _far_off(measurements: Measurements, predicted: Floats) -> list[str]:
     """A sentence on the few benchmarks whose power, at most settings, is far from what all the others say."""
-    far = strangers(measurements, predicted)
+    far = far_off(measurements, predicted)
     if not len(far):
         return []
     number = measurements.rows["benchmark"].nunique()
@@ -144,7 +147,8 @@ class Unknowns:
         """Those of `form` for these rows; what never varies is no unknown."""
         varying = len(measurements.terms) if measurements.own else int((measurements.rates.nunique() > 1).sum())
         levels = [measurements.rows[name].nunique() - 1 for name in ("core_mhz", "memory_mhz")]
-        constants = 1 + sum((2 if form.clock_tree else 1) for one in levels if one)
+        per_domain = 2 if form.clock_tree else 1
+        constants = 1 + per_domain * sum(number > 0 for number in levels)
         return cls(varying, constants, sum(levels) if form.voltages == "estimated" else 0)
 
     @property
@@ -181,22 +185,25 @@ def bootstrap(
     random = np.random.default_rng(seed)
     codes, names = pd.factorize(measurements.rows["benchmark"])
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
-    quick, found = replace(form, starts=1), []
-    for at in range(number):
+    quick = replace(form, starts=1)
+    fits = []
+    for done in range(number):
         if progress:
-            progress("bootstrap", at + 1, number)
+            progress("bootstrap", done + 1, number)
         drawn = random.integers(0, len(names), len(names))
-        rows = measurements.take(np.concatenate([members[one] for one in drawn]))
-        again, seen = fit(rows, quick), (rows.rates > 0).any()
-        found.append(replace(again, prices_pj=again.prices_pj.where(seen.to_numpy())))
-    return found
+        rows = measurements.take(np.concatenate([members[code] for code in drawn]))
+        again = fit(rows, quick)
+        is_seen = (rows.rates > 0).any().to_numpy()
+        fits.append(replace(again, prices_pj=again.prices_pj.where(is_seen)))
+    return fits
 
 
 def groups(measurements: Measurements, by: str) -> Ints:
     """(n,) which group each row belongs to: its "setting" or its "benchmark"."""
     rows = measurements.rows
-    found = rows.groupby(["core_mhz", "memory_mhz"]).ngroup() if by == "setting" else rows["benchmark"].factorize()[0]
-    return np.asarray(found, dtype=np.int64)
+    if by == "setting":
+        return np.asarray(rows.groupby(["core_mhz", "memory_mhz"]).ngroup(), dtype=np.int64)
+    return np.asarray(rows["benchmark"].factorize()[0], dtype=np.int64)
 
 
 def left_out(measurements: Measurements, form: Form, by: str, progress: Progress | None = None) -> Floats | None:
@@ -228,59 +235,53 @@ def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[
     scale = scales(layout, settings, (volts[0].to_numpy(), volts[1].to_numpy()))[settings.row]
     design = rows_of(measurements)[:, :-1][:, layout.column] * scale / measurements.power_w[:, None]
     length = np.linalg.norm(design, axis=0)
-    names = [name for name, one in zip(layout.names, length, strict=True) if one > 0]
+    names = [name for name, size in zip(layout.names, length, strict=True) if size > 0]
     unit = design[:, length > 0] / length[length > 0]
     _, values, vectors = np.linalg.svd(unit, full_matrices=False)
     values = np.maximum(values, 1e-15)
     parts = (vectors / values[:, None]) ** 2
     shares = parts / parts.sum(axis=0)
-    found = []
+    groups = []
     for index, row in zip(values[0] / values, shares, strict=True):
         group = tuple(name for name, share in zip(names, row, strict=True) if share > _SHARE)
         if index > _COLLINEAR and len(group) > 1:
-            found.append(group)
-    return min(float(values[0] / values[-1]), _SINGULAR), tuple(found)
+            groups.append(group)
+    return min(float(values[0] / values[-1]), _SINGULAR), tuple(groups)
 
 
 def ranges(measurements: Measurements) -> pd.DataFrame:
     """What was seen, least and most: clocks, power, rates (1e9 a second), instructions a DRAM byte."""
-    seen = {
-        "core_mhz": measurements.rows["core_mhz"],
-        "memory_mhz": measurements.rows["memory_mhz"],
-        "power_w": measurements.rows["power_w"],
-    }
+    seen = measurements.rows[["core_mhz", "memory_mhz", "power_w"]]
     if not measurements.own:
-        seen |= {term: measurements.rates[term] for term in measurements.terms}
-    return pd.DataFrame(
-        {name: [float(one.min()), float(one.max())] for name, one in seen.items()}, index=["low", "high"]
-    ).T
+        seen = seen.join(measurements.rates)
+    return pd.DataFrame({"low": seen.min(), "high": seen.max()}, dtype=np.float64)
 
 
 def _constant(fitted: Fit, again: list[Fit]) -> tuple[float, float, float]:
     """Constant power at the reference setting: fitted, and the ends of its interval."""
-    watts = [one.constant_w((1.0, 1.0), fitted.reference) for one in again]
+    watts = [replica.constant_w((1.0, 1.0), fitted.reference) for replica in again]
     low, high = np.percentile(watts, _INTERVAL) if watts else (np.nan, np.nan)
     return fitted.constant_w((1.0, 1.0), fitted.reference), float(low), float(high)
 
 
 def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
-    found = {}
-    for term in fitted.prices_pj.index:
-        low, high = (float(one) for one in intervals.loc[term])
-        found[term] = UNTOLD if not low > 0 else TOLD if high <= _TELLS * low else LOOSE
-    return pd.Series(found, dtype=object)
+    """By term, whether the data tell its energy."""
+    status = pd.Series(LOOSE, index=fitted.prices_pj.index, dtype=object)
+    of_terms = intervals.loc[fitted.prices_pj.index]
+    status[of_terms["high"] <= _TELLS * of_terms["low"]] = TOLD
+    status[~(of_terms["low"] > 0)] = UNTOLD
+    return status
 
 
 def _notes(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
-    form, number = fitted.form, measurements.rows["benchmark"].nunique()
-    strange = _next_to_nothing(measurements, fitted) or _far_from_others(measurements, fitted)
+    number = measurements.rows["benchmark"].nunique()
+    suspicious = _next_to_nothing(measurements, fitted) or _far_from_others(measurements, fitted)
     if number >= 10 or measurements.own:
-        return strange
-    few = f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow."
-    if form.prior is None:
-        return (*strange, few)
-    leaning = f"{few} Energies lean on the prior, and intervals show the draw, not its error: see --prior none."
-    return (*strange, leaning)
+        return suspicious
+    note = f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow."
+    if fitted.form.prior is not None:
+        note += " Energies lean on the prior, and intervals show the draw, not its error: see --prior none."
+    return (*suspicious, note)
 
 
 def _far_from_others(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
@@ -291,7 +292,7 @@ def _far_from_others(measurements: Measurements, fitted: Fit) -> tuple[str, ...]
     if len(ratios) < _FEW:
         return ()
     middle = float(np.exp(np.median(np.log(ratios))))
-    if 1 / _STRANGE < middle < _STRANGE:
+    if 1 / _SUSPICIOUS < middle < _SUSPICIOUS:
         return ()
     return (
         f"Energies are {middle:.2g} times those of other GPUs: is the time that of one launch, as counts are, and in "

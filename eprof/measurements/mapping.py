@@ -50,8 +50,8 @@ class Cells:
         """Parse `text`. Raises ValueError with the reason."""
         quoted: dict[str, str] = {}
 
-        def named(found: re.Match[str]) -> str:
-            return quoted.setdefault(found[1].strip(), f"column_in_backticks_{len(quoted)}")
+        def named(match: re.Match[str]) -> str:
+            return quoted.setdefault(match[1].strip(), f"column_in_backticks_{len(quoted)}")
 
         plain = re.sub("`([^`]+)`", named, text)
         try:
@@ -84,7 +84,7 @@ class Term:
 
     def formula(self, header: Collection[str]) -> Cells | None:
         """The formula to use for a file with these columns, if there is one."""
-        return next((one for one in self.formulas if one.names <= set(header)), None)
+        return next((formula for formula in self.formulas if formula.names <= set(header)), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,18 +126,18 @@ def mappings() -> tuple[Columns, ...]:
 
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[Columns, ...]:
-    files = [one for one in (folder("counters") / "measurements").iterdir() if one.name.endswith(".toml")]
-    return tuple(parse(Document.read(file)) for file in sorted(files, key=lambda one: one.name))
+    files = [file for file in (folder("counters") / "measurements").iterdir() if file.name.endswith(".toml")]
+    return tuple(parse(Document.read(file)) for file in sorted(files, key=lambda file: file.name))
 
 
 def load(name_or_path: str) -> Columns:
     """A mapping by its name, or from a file of yours. Raises MeasurementError, DefinitionError."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return parse(Document.read(Path(name_or_path)))
-    for one in mappings():
-        if one.name == name_or_path:
-            return one
-    known = ", ".join(one.name for one in mappings())
+    for mapping in mappings():
+        if mapping.name == name_or_path:
+            return mapping
+    known = ", ".join(mapping.name for mapping in mappings())
     raise MeasurementError(
         f"There is no column mapping `{name_or_path}`; there are {known}. A file of your own is given by its path."
     )
@@ -146,20 +146,20 @@ def load(name_or_path: str) -> Columns:
 def choose(frame: pd.DataFrame, label: str) -> Columns:
     """The mapping that suits this table and uses most of its columns. Raises MeasurementError if none does."""
     header = frame.columns
-    fitting = [one for one in mappings() if one.suits(frame)]
-    if not fitting:
+    suitable = [mapping for mapping in mappings() if mapping.suits(frame)]
+    if not suitable:
         shown = brief(", ".join(sorted(header)[:12]), 300)
         raise MeasurementError(
             f"{label}: no column mapping suits these columns ({shown}...). {_nearest(set(header))} Write a mapping "
             "(docs/fit.md has one to begin with) and name it with --mapping; those that come with eprof are "
-            f"{', '.join(one.name for one in mappings())}."
+            f"{', '.join(mapping.name for mapping in mappings())}."
         )
-    return max(fitting, key=lambda one: (len(one.present(header)), one.tell is not None, len(one.needs)))
+    return max(suitable, key=lambda each: (len(each.present(header)), each.tell is not None, len(each.needs)))
 
 
 def _nearest(header: Collection[str]) -> str:
     """A sentence on the mapping that lacks least: which columns it would need besides."""
-    lacking = [([name for name in one.needs if name not in header], one) for one in mappings()]
+    lacking = [([name for name in mapping.needs if name not in header], mapping) for mapping in mappings()]
     fewest, nearest = min(lacking, key=lambda pair: len(pair[0]) / len(pair[1].needs))
     if len(fewest) == len(nearest.needs):
         return "They share none with those that eprof knows."

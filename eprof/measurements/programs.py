@@ -21,9 +21,9 @@ from eprof.base.marks import Mark
 from eprof.base.text import few
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PARTS
 from eprof.logs.runs import Measured, Run, clock_note
-from eprof.measurements.doubts import PLAUSIBLE_W
+from eprof.measurements.diagnostics import PLAUSIBLE_W
 from eprof.measurements.reading import from_frame
-from eprof.measurements.values import MeasurementError, Measurements
+from eprof.measurements.values import DOMAINS, MeasurementError, Measurements
 from eprof.profile.profile import Profile
 
 MAPPING = "eprof-counts"
@@ -63,27 +63,28 @@ def from_profiles(
     read. reference: core and memory MHz at which relative voltages are 1. Raises MeasurementError: no row is left, or
     the rows are of several GPUs.
     """
-    found: list[Program] = []
+    programs: list[Program] = []
     notes = list(lost)
     for path, profile in profiles:
-        one = program(path, profile)
-        if isinstance(one, str):
-            notes.append(f"{path} was left out: {one}.")
+        row = program(path, profile)
+        if isinstance(row, str):
+            notes.append(f"{path} was left out: {row}.")
         else:
-            found.append(one)
-    counts, more = _common(found)
-    kept = [one for one in found if one.path in counts.index]
-    notes += more
+            programs.append(row)
+    counts, count_notes = _common(programs)
+    kept = [program for program in programs if program.path in counts.index]
+    notes += count_notes
     if not kept:
         raise MeasurementError(f"No run directory can be a row of measurements. {' '.join(notes)}")
     device = _one_device(kept)
-    frame = pd.DataFrame([_row(one) for one in kept]).join(counts.reset_index(drop=True))
-    made = from_frame(frame, kept[0].path, MAPPING, reference)
-    notes += [note for one in kept for note in one.notes]
+    frame = pd.DataFrame([_row(program) for program in kept]).join(counts.reset_index(drop=True))
+    measurements = from_frame(frame, kept[0].path, MAPPING, reference)
+    notes += [note for program in kept for note in program.notes]
     notes += _mostly_idle(kept)
-    if any(" line" in note for note in made.notes):
+    if any(" line" in note for note in measurements.notes):
         notes.append("Lines of run directories are counted from 2, in the order in which they were named and used.")
-    return replace(made, notes=(*notes, *made.notes), sources=tuple(one.path for one in kept)), device
+    sources = tuple(program.path for program in kept)
+    return replace(measurements, notes=(*notes, *measurements.notes), sources=sources), device
 
 
 def program(path: str, profile: Profile) -> Program | str:
@@ -105,18 +106,20 @@ def program(path: str, profile: Profile) -> Program | str:
     setting, notes = _setting(path, run, measured)
     if setting is None:
         return "its clocks are not known: its meter did not read both, and `eprof run` was not given --setting"
-    moved = clock_note(run)
+    if moved := clock_note(run):
+        notes.append(f"{path}: {moved}")
+    device = (run.manifest or {}).get("device") or {}
     counted = profile.counts("accessed")
     return Program(
-        path,
-        run.command or Path(path).stem,
-        profile.counted[0].device.name or ((run.manifest or {}).get("device") or {}).get("name"),
-        setting,
-        measured.seconds,
-        measured.joules,
-        float(counted.kernels["time_s"].sum(skipna=False)),
-        _whole(counted.table, counted.marks),
-        (*notes, *([f"{path}: {moved}"] if moved else [])),
+        path=path,
+        command=run.command or Path(path).stem,
+        device=profile.counted[0].device.name or device.get("name"),
+        setting=setting,
+        time_s=measured.seconds,
+        joules=measured.joules,
+        kernel_s=float(counted.kernels["time_s"].sum(skipna=False)),
+        counts=_whole(counted.table, counted.marks),
+        notes=tuple(notes),
     )
 
 
@@ -133,9 +136,11 @@ def _unfit(run: Run, profile: Profile) -> str | None:
         return f"its meter covers {meter.get('covers', 'the host')}"
     if boards > 1:
         return f"its meter or its kernels are of {boards} GPUs together, and a cost table is of one"
-    for one in manifest.get("measurements", []):
-        command, own = [str(word) for word in one.get("command", [])], len(manifest.get("program", []))
-        if one.get("what") == "counters" and _CHOOSING & set(command[: len(command) - own]):
+    program_words = len(manifest.get("program", []))
+    for measurement in manifest.get("measurements", []):
+        command = [str(word) for word in measurement.get("command", [])]
+        options = command[: len(command) - program_words]
+        if measurement.get("what") == "counters" and not _CHOOSING.isdisjoint(options):
             return (
                 "some of its kernels were not counted (-k, --launch-skip, --launch-count, --nvtx), but all were metered"
             )
@@ -143,16 +148,22 @@ def _unfit(run: Run, profile: Profile) -> str | None:
 
 
 def _setting(path: str, run: Run, measured: Measured) -> tuple[Setting | None, list[str]]:
-    """Core and memory clock: as the meter saw them; as the run was told, where that is the same or all there is."""
-    told = _clocks(run.pricing("setting"))
-    clocks, notes = [], []
-    for name, seen, said in zip(("core", "memory"), (measured.core_mhz, measured.memory_mhz), told, strict=True):
-        if seen and said and abs(seen / said - 1) > _SAME_CLOCK:
-            notes.append(f"{path}: the {name} clock was {seen:g} MHz by the meter, not {said:g} as the run was told.")
+    """Core and memory clock: as the meter saw them; those of `--setting`, where they agree or are all there is."""
+    given = _clocks(run.pricing("setting"))
+    metered = (measured.core_mhz, measured.memory_mhz)
+    clocks: list[float] = []
+    notes: list[str] = []
+    for domain, seen, set_to in zip(DOMAINS, metered, given, strict=True):
+        if seen and set_to and abs(seen / set_to - 1) > _SAME_CLOCK:
+            notes.append(
+                f"{path}: the {domain} clock was {seen:g} MHz by the meter, not {set_to:g} as the run was told."
+            )
             clocks.append(float(seen))
         else:
-            clocks.append(float(said or seen or np.nan))
-    return (None if np.isnan(clocks).any() else (clocks[0], clocks[1])), notes
+            clocks.append(float(set_to or seen or np.nan))
+    if np.isnan(clocks).any():
+        return None, notes
+    return (clocks[0], clocks[1]), notes
 
 
 def _clocks(setting: Any) -> tuple[float | None, float | None]:
@@ -167,7 +178,7 @@ def _whole(table: pd.DataFrame, marks: pd.DataFrame) -> dict[str, float]:
     """The sum of each word over all kernels; NaN where a kernel lacks it. The kinds of FP64, FP32, FP16 are added."""
     families = {total: (total, *parts) for total, parts in PARTS.items() if total not in LEVEL_PARTS}
     inside = {part for parts in families.values() for part in parts[1:]}
-    found = {}
+    sums = {}
     for word in COUNTS:
         if word in inside:
             continue
@@ -175,13 +186,13 @@ def _whole(table: pd.DataFrame, marks: pd.DataFrame) -> dict[str, float]:
         values = table[members]
         # A total and its parts exclude each other: the one that does not apply is NaN without a mark.
         lost = ((marks[members] & int(Mark.MISSING)) != 0).any(axis=None) or values.isna().all(axis=1).any()
-        found[word] = float("nan") if lost else float(values.sum().sum())
-    return found
+        sums[word] = float("nan") if lost else float(values.sum().sum())
+    return sums
 
 
 def _common(programs: Sequence[Program]) -> tuple[pd.DataFrame, list[str]]:
     """The words that are known, by path: a run that lacks what others have is left out, what all lack is no column."""
-    table = pd.DataFrame({one.path: dict(one.counts) for one in programs}).T
+    table = pd.DataFrame({program.path: dict(program.counts) for program in programs}).T
     if table.empty:
         return table, []
     used = [word for word in _words_used() if word in table]
@@ -199,30 +210,30 @@ def _words_used() -> tuple[str, ...]:
     """The words that the mapping makes rates of."""
     from eprof.measurements.mapping import load
 
-    names = {name for term in load(MAPPING).terms for one in term.formulas for name in one.names}
+    names = {name for term in load(MAPPING).terms for formula in term.formulas for name in formula.names}
     return tuple(word for word in COUNTS if word in names)
 
 
-def _row(one: Program) -> dict[str, Any]:
-    core, memory = one.setting
+def _row(program: Program) -> dict[str, Any]:
+    core_mhz, memory_mhz = program.setting
     return {
-        "kernel": one.command,
-        "core_mhz": core,
-        "memory_mhz": memory,
-        "time_s": one.time_s,
-        "measured_power_w": one.joules / one.time_s,
+        "kernel": program.command,
+        "core_mhz": core_mhz,
+        "memory_mhz": memory_mhz,
+        "time_s": program.time_s,
+        "measured_power_w": program.joules / program.time_s,
     }
 
 
 def _one_device(programs: Sequence[Program]) -> str | None:
-    names = list(dict.fromkeys(one.device for one in programs if one.device))
+    names = list(dict.fromkeys(program.device for program in programs if program.device))
     if len(names) > 1:
         raise MeasurementError(f"The run directories are of several GPUs ({', '.join(names)}); fit them one by one.")
     return names[0] if names else None
 
 
 def _mostly_idle(programs: Sequence[Program]) -> list[str]:
-    idle = [one.path for one in programs if one.kernel_s < _BUSY * one.time_s]
+    idle = [program.path for program in programs if program.kernel_s < _BUSY * program.time_s]
     if not idle:
         return []
     return [

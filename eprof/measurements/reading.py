@@ -1,6 +1,6 @@
 """Reads files of measurements by a column mapping: CSV (also compressed) and Parquet.
 
-A row that cannot be used is left out and named; what is wrong with most rows is an error (`doubts.py`).
+A row that cannot be used is left out and named; what is wrong with most rows is an error (`diagnostics.py`).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from eprof.base.vocabulary import COUNTS
-from eprof.measurements import doubts, units
+from eprof.measurements import diagnostics, units
 from eprof.measurements import mapping as mappings
 from eprof.measurements.files import table
 from eprof.measurements.mapping import CLOCKS, ENERGIES, ENERGIES_ONLY, POWERS, TIMES, VOLTS, Cells, Columns
@@ -29,6 +29,7 @@ from eprof.measurements.values import (
 )
 
 _MANY = 0.2  # of all rows
+_AN_EPROF_REPORT = {"power_w", "computation_j", "constant_j"}
 Bools = npt.NDArray[np.bool_]
 
 
@@ -68,43 +69,43 @@ def from_frame(
     rows, rates = rows[kept].reset_index(drop=True), rates[kept].reset_index(drop=True)
     if columns.kind == ENERGIES_ONLY:
         rates, domains = _own_energies(rows)
-    where = reference or columns.reference or (float(rows["core_mhz"].max()), float(rows["memory_mhz"].max()))
-    found = Measurements(
-        rows,
-        rates.astype(np.float64),
-        domains,
-        COUNTED if columns.kind == ENERGIES_ONLY else columns.kind,
-        where,
-        (*columns.notes, *sheet.notes),
-        (label,),
-        columns.name,
-        columns.kind == ENERGIES_ONLY,
-        tuple(term.name for term in columns.present(set(frame.columns)) if term.name in without),
+    highest = float(rows["core_mhz"].max()), float(rows["memory_mhz"].max())
+    measurements = Measurements(
+        rows=rows,
+        rates=rates.astype(np.float64),
+        domains=domains,
+        kind=COUNTED if columns.kind == ENERGIES_ONLY else columns.kind,
+        reference=reference or columns.reference or highest,
+        notes=(*columns.notes, *sheet.notes),
+        sources=(label,),
+        mapping=columns.name,
+        own=columns.kind == ENERGIES_ONLY,
+        untaken=tuple(term.name for term in columns.present(set(frame.columns)) if term.name in without),
     )
-    return replace(found, notes=(*found.notes, *doubts.notes(found)))
+    return replace(measurements, notes=(*measurements.notes, *diagnostics.notes(measurements)))
 
 
 def joined(parts: list[Measurements], reference: tuple[float, float] | None = None) -> Measurements:
     """Several files as one. Raises MeasurementError if they do not measure the same things."""
     first = parts[0]
-    for other in parts[1:]:
-        if other.mapping != first.mapping or other.terms != first.terms:
+    for part in parts[1:]:
+        if part.mapping != first.mapping or part.terms != first.terms:
             raise MeasurementError(
-                f"{other.sources[0]} and {first.sources[0]} do not have the same columns; fit them one by one."
+                f"{part.sources[0]} and {first.sources[0]} do not have the same columns; fit them one by one."
             )
         if first.own:
             raise MeasurementError("Files without counts are fitted one by one: their benchmarks share nothing.")
     if len(parts) == 1:
         return first
-    highest = max(one.reference[0] for one in parts), max(one.reference[1] for one in parts)
-    notes = [f"{Path(one.sources[0]).name}: {note}" for one in parts for note in one.notes]
+    highest = max(part.reference[0] for part in parts), max(part.reference[1] for part in parts)
+    notes = [f"{Path(part.sources[0]).name}: {note}" for part in parts for note in part.notes]
     return replace(
         first,
-        rows=pd.concat([one.rows for one in parts], ignore_index=True),
-        rates=pd.concat([one.rates for one in parts], ignore_index=True),
+        rows=pd.concat([part.rows for part in parts], ignore_index=True),
+        rates=pd.concat([part.rates for part in parts], ignore_index=True),
         reference=reference or highest,
         notes=tuple(notes),
-        sources=tuple(source for one in parts for source in one.sources),
+        sources=tuple(source for part in parts for source in part.sources),
     )
 
 
@@ -120,7 +121,7 @@ def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str) -> 
 
 
 def _formula(text: str) -> Cells | None:
-    """What stands for a column as a formula, where it is one."""
+    """A column's entry as a formula, where it is one."""
     try:
         return Cells.parse(text)
     except ValueError:
@@ -163,7 +164,7 @@ class _Sheet:
             volts = self._scaled({key: unit for key, unit in VOLTS.items() if key.startswith(domain)})
             rows[f"{domain}_v"] = np.nan if volts is None else volts
         rows["line"] = np.arange(len(rows)) + 2
-        self.notes += doubts.devices(self.frame, self.columns.columns.get("device"), self.label)
+        self.notes += diagnostics.devices(self.frame, self.columns.columns.get("device"), self.label)
         self.notes += units.contradicted(self.columns.columns, self.frame.columns)
         return rows[list(ROW_COLUMNS)]
 
@@ -173,7 +174,7 @@ class _Sheet:
         terms = [term for term in self.columns.present(header) if term.name not in without]
         if not terms and self.columns.kind != ENERGIES_ONLY:
             raise MeasurementError(f"{self.label}: has no column that the mapping {self.columns.name} makes a rate of.")
-        found: dict[str, pd.Series] = {}
+        rates: dict[str, pd.Series] = {}
         for term in terms:
             formula = term.formula(header)
             assert formula is not None
@@ -182,30 +183,31 @@ class _Sheet:
                 self.notes.append(f"{term.name}: no row has a number ({formula.text}); it is left out.")
                 continue
             if self.columns.kind == USED:
-                doubts.shares(number, term.name, formula.text, self.label)
-            per_second = rows[f"{term.domain}_mhz"] / 1e3 if self.columns.kind == USED else 1e-9 / rows["time_s"]
-            found[term.name] = number * per_second
+                diagnostics.shares(number, term.name, formula.text, self.label)
+                rates[term.name] = number * (rows[f"{term.domain}_mhz"] / 1e3)
+            else:
+                rates[term.name] = number * (1e-9 / rows["time_s"])
         self.notes += self._unused(header)
-        return pd.DataFrame(found, index=rows.index), {term.name: term.domain for term in terms if term.name in found}
+        return pd.DataFrame(rates, index=rows.index), {term.name: term.domain for term in terms if term.name in rates}
 
     def _unused(self, header: set[str]) -> list[str]:
         """A sentence on columns of eprof's words that no term is made of, though a count is in them."""
         if self.columns.kind != COUNTED:
             return []
         formulas = [term.formula(header) for term in self.columns.present(header)]
-        read = {name for one in formulas if one is not None for name in one.names}
+        read = {name for formula in formulas if formula is not None for name in formula.names}
         words = [name for name in self.frame.columns if name in COUNTS and name not in read]
-        left = [name for name in words if (self._numbers(name) > 0).any()]
-        if not left:
+        unread = [name for name in words if (self._numbers(name) > 0).any()]
+        if not unread:
             return []
-        return [f"No price is fitted for {', '.join(left)}: the mapping {self.columns.name} makes nothing of them."]
+        return [f"No price is fitted for {', '.join(unread)}: the mapping {self.columns.name} makes nothing of them."]
 
     def kept(self, rows: pd.DataFrame, rates: pd.DataFrame) -> Bools:
         """Which rows can be used; what is left out is noted, with its lines. Raises MeasurementError if none can."""
         kept = np.ones(len(rows), dtype=np.bool_)
         power = rows["power_w"]
         timed = rows["time_s"] > 0 if self.columns.kind != USED else pd.Series(True, index=rows.index)
-        for wrong, what in (
+        for wrong, reason in (
             (power.isna(), "power is missing or no number"),
             (power <= 0, "power is not above 0"),
             (~((rows["core_mhz"] > 0) & (rows["memory_mhz"] > 0)), "a clock is missing or not above 0"),
@@ -213,10 +215,10 @@ class _Sheet:
             (~np.isfinite(rates).all(axis=1), self._lacking(rates, np.asarray(timed, dtype=np.bool_))),
             ((rates < 0).any(axis=1), "a count is negative"),
         ):
-            kept &= self._without(np.asarray(wrong, dtype=np.bool_) & kept, what)
-        doubts.units(rows[kept], self.label)
-        doubts.speeds(rates[kept], self.columns.kind, self.label)
-        kept &= self._without(kept & ~power.between(*doubts.PLAUSIBLE_W).to_numpy(), doubts.IMPLAUSIBLE)
+            kept &= self._without(np.asarray(wrong, dtype=np.bool_) & kept, reason)
+        diagnostics.units(rows[kept], self.label)
+        diagnostics.speeds(rates[kept], self.columns.kind, self.label)
+        kept &= self._without(kept & ~power.between(*diagnostics.PLAUSIBLE_W).to_numpy(), diagnostics.IMPLAUSIBLE)
         whole = pd.concat([rows.drop(columns="line"), rates], axis=1)
         kept &= self._without(kept & whole.duplicated().to_numpy(), "the same row stands above")
         if not kept.any():
@@ -224,34 +226,39 @@ class _Sheet:
         return kept
 
     def _lacking(self, rates: pd.DataFrame, timed: Bools) -> str:
-        """What is said of rows that lack counts: which, and what to do where one count costs many rows."""
-        lost = (~np.isfinite(rates[timed])).sum()
-        lost = lost[lost > 0].sort_values(ascending=False)
-        named = ", ".join(f"{term} in {number}" for term, number in lost.items())
-        said = f"a count is missing or no number; {named}" if named else "a count is missing or no number"
-        if len(lost) and lost.iloc[0] > _MANY * len(rates) and len(rates.columns) > 1:
-            said += f"; --without {lost.index[0]} keeps the rows"
-        return said
+        """Why rows that lack counts are left out: which counts, and what to do where a single count costs many rows."""
+        reason = "a count is missing or no number"
+        gaps = (~np.isfinite(rates[timed])).sum()
+        gaps = gaps[gaps > 0].sort_values(ascending=False)
+        if not len(gaps):
+            return reason
+        reason += "; " + ", ".join(f"{term} in {number}" for term, number in gaps.items())
+        if gaps.iloc[0] > _MANY * len(rates) and len(rates.columns) > 1:
+            reason += f"; --without {gaps.index[0]} keeps the rows"
+        return reason
 
-    def _without(self, wrong: Bools, what: str) -> Bools:
-        if wrong.any():
-            number = f"{int(wrong.sum())} row{'s were' if wrong.sum() > 1 else ' was'} left out: {what}"
-            self.notes.append(f"{number} ({lines(np.flatnonzero(wrong) + 2)}).")
+    def _without(self, wrong: Bools, reason: str) -> Bools:
+        """The rows that are not wrong; those that are, are noted."""
+        number = int(wrong.sum())
+        if number:
+            rows = "1 row was" if number == 1 else f"{number} rows were"
+            self.notes.append(f"{rows} left out: {reason} ({lines(np.flatnonzero(wrong) + 2)}).")
         return ~wrong
 
     def _benchmark(self) -> pd.Series:
         """A name for each benchmark: the named columns joined; the id goes with it where names are not enough."""
-        named = self.columns.columns["benchmark"]
-        words = [one for one in (named if isinstance(named, list) else [named]) if one in self.frame]
-        ids = self.columns.columns.get("benchmark_id")
-        given = _words(self.frame[ids]) if ids in self.frame else None
-        if not words:
-            if given is None:
+        entry = self.columns.columns["benchmark"]
+        listed = entry if isinstance(entry, list) else [entry]
+        present = [column for column in listed if column in self.frame]
+        id_column = self.columns.columns.get("benchmark_id")
+        ids = _words(self.frame[id_column]) if id_column in self.frame else None
+        if not present:
+            if ids is None:
                 raise MeasurementError(f"{self.label}: has no column that names the benchmark.")
-            return given
-        names = self.frame[words].apply(_words).agg("/".join, axis=1)
-        if given is not None and (given.groupby(names).nunique() > 1).any():
-            return names + "#" + given
+            return ids
+        names = self.frame[present].apply(_words).agg("/".join, axis=1)
+        if ids is not None and (ids.groupby(names).nunique() > 1).any():
+            return names + "#" + ids
         return names
 
     def _named(self, units: Mapping[str, float]) -> list[str]:
@@ -259,11 +266,12 @@ class _Sheet:
 
     def _needed(self, domain: str) -> pd.Series:
         clocks = {key: unit for key, unit in CLOCKS.items() if key.startswith(domain)}
-        found = self._scaled(clocks)
-        if found is None:
-            named, key = self._named(clocks)[0], next(key for key in clocks if key in self.columns.columns)
-            raise MeasurementError(f"{self.label}: has no column `{named}`, which the mapping takes for `{key}`.")
-        return found
+        values = self._scaled(clocks)
+        if values is None:
+            key = next(key for key in clocks if key in self.columns.columns)
+            column = self.columns.columns[key]
+            raise MeasurementError(f"{self.label}: has no column `{column}`, which the mapping takes for `{key}`.")
+        return values
 
     def _scaled(self, sizes: Mapping[str, float]) -> pd.Series | None:
         """The first of what the mapping says in one of these units, in SI units (clocks in MHz); None: there is none.
@@ -271,30 +279,31 @@ class _Sheet:
         It is a column, a formula of columns, or a number for all rows. A cell may say its own unit: "18.8 W".
         """
         for key, size in sizes.items():
-            what: Any = self.columns.columns.get(key)
-            if what is None:
+            entry: Any = self.columns.columns.get(key)
+            if entry is None:
                 continue
-            if not isinstance(what, str):
-                return pd.Series(float(what) * size, index=self.frame.index)
-            spelled = {word: own / size for word, own in units.spelled(key).items()}
-            if what in self.frame:
-                return numbers(self.frame[what], spelled) * size
-            formula = _formula(what)
+            if not isinstance(entry, str):
+                return pd.Series(float(entry) * size, index=self.frame.index)
+            spelled = {word: own_size / size for word, own_size in units.spelled(key).items()}
+            if entry in self.frame:
+                return numbers(self.frame[entry], spelled) * size
+            formula = _formula(entry)
             if formula is not None and formula.names and formula.names <= set(self.frame.columns):
-                found = formula({name: self._numbers(name, spelled) for name in formula.names})
-                return pd.Series(found, index=self.frame.index).replace([np.inf, -np.inf], np.nan) * size
+                values = formula({name: self._numbers(name, spelled) for name in formula.names})
+                return pd.Series(values, index=self.frame.index).replace([np.inf, -np.inf], np.nan) * size
         return None
 
     def _power(self, time_s: pd.Series) -> pd.Series:
-        if {"power_w", "computation_j", "constant_j"} <= set(self.frame) and "power_w" in self._named(POWERS):
+        if set(self.frame) >= _AN_EPROF_REPORT and "power_w" in self._named(POWERS):
             raise MeasurementError(
                 f"{self.label}: is a report of eprof, whose power_w is predicted; put what a meter saw into a column "
                 "measured_power_w, and use --mapping eprof-counts."
             )
-        power, energy = self._scaled(POWERS), self._scaled(ENERGIES)
+        power = self._scaled(POWERS)
+        energy = self._scaled(ENERGIES)
+        if power is not None and energy is not None and time_s.notna().any():
+            diagnostics.agreement(power, energy, time_s, self.label, self._named(ENERGIES)[0])
         if power is not None:
-            if energy is not None and time_s.notna().any():
-                doubts.agreement(power, energy, time_s, self.label, self._named(ENERGIES)[0])
             return power
         if energy is None:
             names = ", ".join(self._named({**POWERS, **ENERGIES}))

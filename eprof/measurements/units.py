@@ -25,14 +25,17 @@ def spelled(key: str) -> Mapping[str, float]:
 
 def contradicted(columns: Mapping[str, Any], header: Collection[str]) -> list[str]:
     """A sentence for each column whose name ends in another unit than the mapping takes it for."""
-    said = []
+    sentences = []
     for key, name in columns.items():
         sizes = next((keys for keys, _ in _KINDS if key in keys), None)
         if sizes is None or not isinstance(name, str) or name not in header:
             continue
-        found = _BEHIND.search(name)
+        ending = _BEHIND.search(name)
         known = {word.lower(): size for word, size in spelled(key).items()}
-        size = known.get(found[1].lower()) if found else None
-        if found and size is not None and abs(size / sizes[key] - 1) > 1e-9:
-            said.append(f"`{name}` ends in the unit {found[1]}, but the mapping takes it for `{key}`: is one wrong?")
-    return said
+        if not ending or ending[1].lower() not in known:
+            continue
+        if abs(known[ending[1].lower()] / sizes[key] - 1) > 1e-9:
+            sentences.append(
+                f"`{name}` ends in the unit {ending[1]}, but the mapping takes it for `{key}`: is one wrong?"
+            )
+    return sentences

@@ -93,31 +93,31 @@ def numbers(column: pd.Series, units: Mapping[str, float] | None = None) -> pd.S
 
     units: words that may stand behind a number ("18.8 W"), each with what the number is then multiplied with.
     """
-    found = _plain(column)
-    bare = found.isna() & column.notna()
-    if not bare.any():
-        return found
-    words = column[bare].astype(str).str.slice(0, _LONGEST)
+    values = _plain(column)
+    is_text = values.isna() & column.notna()
+    if not is_text.any():
+        return values
+    words = column[is_text].astype(str).str.slice(0, _LONGEST)
     if units:
-        said = words.str.extract(_WITH_UNIT)
-        found = found.where(~bare, _plain(said[0]) * said[1].map(dict(units)))
+        parts = words.str.extract(_WITH_UNIT)
+        values = values.where(~is_text, _plain(parts[0]) * parts[1].map(dict(units)))
     grouped = words.str.fullmatch(_GROUPED)
     # One comma alone may be a decimal one; with two in a number of the column, commas are known to be of thousands.
     if words[grouped].str.count(",").max() > 1:
-        found = found.where(~bare, found.fillna(_plain(words[grouped].str.replace(",", ""))))
-    return found
+        values = values.where(~is_text, values.fillna(_plain(words[grouped].str.replace(",", ""))))
+    return values
 
 
 def _plain(column: pd.Series) -> pd.Series:
     try:
-        found = pd.to_numeric(column, errors="coerce")
+        values = pd.to_numeric(column, errors="coerce")
     except OverflowError:  # pandas, for whole numbers of hundreds of digits
-        found = pd.to_numeric(column.astype(str).str.slice(0, _LONGEST), errors="coerce")
-    found = found.astype(np.float64)
-    return found.where(found.abs() < _LARGEST)
+        values = pd.to_numeric(column.astype(str).str.slice(0, _LONGEST), errors="coerce")
+    values = values.astype(np.float64)
+    return values.where(values.abs() < _LARGEST)
 
 
 def lines(numbers: Sequence[int] | npt.NDArray[Any]) -> str:
     """Line numbers as words, the first few of many: "lines 3, 8, 9 and 12 more"."""
-    listed = [int(one) for one in numbers]
-    return f"line{'s' if len(listed) > 1 else ''} {few([str(number) for number in listed], 6)}"
+    listed = [str(int(number)) for number in numbers]
+    return f"line{'s' if len(listed) > 1 else ''} {few(listed, 6)}"

@@ -1,5 +1,6 @@
-"""Which counters to ask of the profiler that was found: those of `plan.py`, or its basic set where no definition is."""
+"""Which counters to collect with the profiler at hand: those of `plan.py`, or its basic set where no definition is."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from eprof.planning.plan import Plan, plan
 
 
 @dataclass(frozen=True)
-class Shopping:
+class CounterPlan:
     """counters: the profiler's name -> what it is for. missing: sentences on what cannot be counted."""
 
     counters: dict[str, str] = field(default_factory=dict)
@@ -24,50 +25,52 @@ class Shopping:
         return {"definition": self.definition, "counters": self.counters, "missing": self.missing}
 
 
-def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capability: str | None) -> Shopping:
+def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capability: str | None) -> CounterPlan:
     """What to collect with `collector`. Raises DefinitionError if the GPU's capability is not known."""
     if collector.simulated:
-        return Shopping({}, [], f"{collector.name}/{counters.SIMULATED}")
+        return CounterPlan(definition=f"{collector.name}/{counters.SIMULATED}")
     offer = collector.offered(tool, counters.names_in_use())
-    offered = None if offer is None else offer.names
-    device = (offer.device if offer is not None else None) or tool.device
-    known = _capability(capability or tool.capability, device, offered or ())
+    offered = offer.names if offer else None
+    device = (offer.device if offer else None) or tool.device
+    known = capability or tool.capability or _capability(device, offered or ())
     try:
         definition = counters.find(collector.name, known)
     except DefinitionError:
         basic = collector.basic(known)
         if not basic:
             raise
-        usable = {name: why for name, why in basic.items() if offered is None or name in offered}
-        lost = (
-            [f"Not offered here, so not collected: {', '.join(sorted(set(basic) - set(usable)))}."]
-            if len(usable) < len(basic)
-            else []
-        )
-        return Shopping(usable, lost, None)
-    found = plan(definition, costs, offered)
-    missing = _missing(found)
-    return Shopping({name: found.why(name) for name in found.counters}, missing, definition.name)
+        return _basic(basic, offered)
+    planned = plan(definition, costs, offered)
+    return CounterPlan({name: planned.why(name) for name in planned.counters}, _missing(planned), definition.name)
 
 
-def _missing(found: Plan) -> list[str]:
+def _basic(basic: dict[str, str], offered: Collection[str] | None) -> CounterPlan:
+    if offered is None:
+        return CounterPlan(basic)
+    lacking = sorted(name for name in basic if name not in offered)
+    missing = [f"Not offered here, so not collected: {', '.join(lacking)}."] if lacking else []
+    return CounterPlan({name: why for name, why in basic.items() if name in offered}, missing)
+
+
+def _missing(planned: Plan) -> list[str]:
     """A sentence for each reason, with all that it keeps from being counted."""
-    reasons: dict[str, list[str]] = {}
-    for word, why in found.missing.items():
-        reasons.setdefault(why, []).append(COUNTS[word].label)
-    return [f"{', '.join(labels)} will be missing: {why}." for why, labels in reasons.items()]
+    labels_by_reason: dict[str, list[str]] = {}
+    for word, reason in planned.missing.items():
+        labels_by_reason.setdefault(reason, []).append(COUNTS[word].label)
+    return [f"{', '.join(labels)} will be missing: {reason}." for reason, labels in labels_by_reason.items()]
 
 
-def _capability(told: str | None, device: str | None, offered: Any) -> str:
-    if told is not None:
-        return told
+def _capability(device: str | None, offered: Collection[str]) -> str:
+    """The compute capability by the GPU's name and by the counters that are offered. Raises DefinitionError."""
     by_name = counters.capability_of(device) if device else ()
     if len(by_name) == 1:
         return by_name[0]
-    by_counters = [one for one in counters.guess_capability(offered) if not by_name or one in by_name]
-    if by_counters and by_name:
-        return by_counters[0]
-    may = f" (it may be {' or '.join(by_name or by_counters[:4])})" if by_name or by_counters else ""
+    by_counters = counters.guess_capability(offered)
+    for capability in by_counters:
+        if capability in by_name:
+            return capability
+    candidates = by_name or by_counters[:4]
+    may_be = f" (it may be {' or '.join(candidates)})" if candidates else ""
     raise DefinitionError(
-        f"The compute capability of {device or 'the GPU'} is not known{may}; say it with --capability."
+        f"The compute capability of {device or 'the GPU'} is not known{may_be}; say it with --capability."
     )

@@ -1,12 +1,12 @@
 """Planning: the smallest set of counters that prices everything, what each is for, and what will be missing."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS, PARTS
 from eprof.costs import Costs
-from eprof.counting.definition import Counter, Definition
+from eprof.counting.definition import Counter, Definition, Entry
 
 
 @dataclass(frozen=True)
@@ -27,71 +27,75 @@ def plan(definition: Definition, costs: Costs | None, offered: Collection[str] |
     offered: what the profiler of this machine has; a word's next best way is taken where its best is not offered.
     """
     books = costs.books if costs is not None else "served"
+    planner = _Planner(definition, books, offered)
     counters: dict[str, tuple[str, ...]] = {}
     missing: dict[str, str] = {}
-    for word in _wanted(definition, costs, books):
-        found = _word(definition, word, books, offered)
-        if found is None:
-            missing[word] = _reason(definition, word, books)
+    for word in planner.words(costs):
+        names = planner.for_word(word)
+        if names is None:
+            missing[word] = planner.reason(word)
             continue
-        for name in found:
+        for name in names:
             counters[name] = (*counters.get(name, ()), word)
     return Plan(counters, missing)
 
 
-def _wanted(definition: Definition, costs: Costs | None, books: str) -> list[str]:
-    """The words to count: those that pay, in their finest parts; a class total only where its parts are not counted."""
-    words = [
-        word
-        for word in (*INSTRUCTIONS, *BYTES)
-        if word not in definition.absent and (costs is None or (word in costs.charges and costs.charges[word].pays))
-    ]
-    told_apart = {total for total, parts in PARTS.items() if any(definition.entries(part, books) for part in parts)}
-    return [word for word in words if word not in told_apart]
+@dataclass(frozen=True)
+class _Planner:
+    """Finds the profiler's names behind words, formulas and short names; None where some are not offered."""
 
+    definition: Definition
+    books: str
+    offered: Collection[str] | None
 
-def _word(definition: Definition, word: str, books: str, offered: Collection[str] | None) -> tuple[str, ...] | None:
-    """The profiler's names behind the first way to count `word` that is offered in full; None if none is."""
-    for entry in definition.entries(word, books):
-        found = _formula(definition, entry.formula, offered)
-        if found is not None:
-            return found
-    return None
+    def words(self, costs: Costs | None) -> list[str]:
+        """The words to count: those that pay, in their finest parts; a total only where its parts are not counted."""
+        has_parts = {total for total, parts in PARTS.items() if any(self._entries(part) for part in parts)}
+        words = [word for word in (*INSTRUCTIONS, *BYTES) if word not in self.definition.absent]
+        if costs is not None:
+            words = [word for word in words if word in costs.charges and costs.charges[word].pays]
+        return [word for word in words if word not in has_parts]
 
+    def for_word(self, word: str) -> tuple[str, ...] | None:
+        """The names behind the first way to count `word` that is offered in full."""
+        return self._first_offered([entry.formula for entry in self._entries(word)])
 
-def _formula(definition: Definition, formula: Formula, offered: Collection[str] | None) -> tuple[str, ...] | None:
-    found: list[str] = []
-    for name in sorted(formula.names):
-        names = _name(definition, name, offered)
-        if names is None:
-            return None
-        found += names
-    return tuple(dict.fromkeys(found))
+    def reason(self, word: str) -> str:
+        """Why `word` cannot be counted."""
+        if word in self.definition.uncountable:
+            return self.definition.uncountable[word]
+        needed = {name for entry in self._entries(word) for name in self.definition.counters_of(entry.formula)}
+        return f"the profiler of this machine does not offer {', '.join(sorted(needed)) or 'a counter for it'}"
 
+    def _entries(self, word: str) -> tuple[Entry, ...]:
+        return self.definition.entries(word, self.books)
 
-def _name(definition: Definition, name: str, offered: Collection[str] | None) -> tuple[str, ...] | None:
-    if name in definition.counters:
-        return _counter(definition.counters[name], offered)
-    if name in definition.quantities:
-        ways = (_formula(definition, entry.formula, offered) for entry in definition.quantities[name])
-        return next((way for way in ways if way is not None), None)
-    return ()
+    def _first_offered(self, formulas: list[Formula]) -> tuple[str, ...] | None:
+        ways = (self._for_formula(formula) for formula in formulas)
+        return next((names for names in ways if names is not None), None)
 
+    def _for_formula(self, formula: Formula) -> tuple[str, ...] | None:
+        together: list[str] = []
+        for short_name in sorted(formula.names):
+            names = self._for_name(short_name)
+            if names is None:
+                return None
+            together += names
+        return tuple(dict.fromkeys(together))
 
-def _counter(counter: Counter, offered: Collection[str] | None) -> tuple[str, ...] | None:
-    if offered is None:
-        return counter.slices[: counter.expect] if counter.slices else counter.names[:1]
-    # A profiler lists `metric[OPCODE]` as `metric`.
-    known = [name for name in counter.wanted if name.partition("[")[0] in offered]
-    if counter.slices:
-        return tuple(known) if len(known) >= (1 if counter.partial else counter.expect) else None
-    return tuple(known[:1]) or None
+    def _for_name(self, short_name: str) -> tuple[str, ...] | None:
+        if short_name in self.definition.counters:
+            return self._for_counter(self.definition.counters[short_name])
+        if short_name in self.definition.quantities:
+            return self._first_offered([entry.formula for entry in self.definition.quantities[short_name]])
+        return ()
 
-
-def _reason(definition: Definition, word: str, books: str) -> str:
-    if word in definition.uncountable:
-        return definition.uncountable[word]
-    needs: Iterable[str] = {
-        one for entry in definition.entries(word, books) for one in definition.counters_of(entry.formula)
-    }
-    return f"the profiler of this machine does not offer {', '.join(sorted(needs)) or 'a counter for it'}"
+    def _for_counter(self, counter: Counter) -> tuple[str, ...] | None:
+        if self.offered is None:
+            return counter.slices[: counter.expect] or counter.names[:1]
+        # A profiler lists `metric[OPCODE]` as `metric`.
+        known = tuple(name for name in counter.wanted if name.partition("[")[0] in self.offered)
+        if not counter.slices:
+            return known[:1] or None
+        needed = 1 if counter.partial else counter.expect
+        return known if len(known) >= needed else None

@@ -1,4 +1,4 @@
-"""Between the door and the collect room: from what the user asks for to a session that is ready to run."""
+"""From what the user wants measured to a session that is ready to run."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,14 +14,14 @@ from eprof.rundir import directory
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
     from eprof.costs import CostTable
-    from eprof.planning.choice import Shopping
+    from eprof.planning.choice import CounterPlan
 
 # A simulated device has no costs of its own; unless told otherwise it is priced as the board that [FMM] measured.
 SIMULATED_COSTS = "jetson-tk1"
 
 
 class Settings(NamedTuple):
-    """What the user asks for. costs, setting, efficiency, capability: how to price; the rest: how to measure."""
+    """What the user wants. costs, setting, efficiency, capability: how to price; the rest: how to measure."""
 
     program: tuple[str, ...]
     profiler: str = "auto"
@@ -46,7 +46,7 @@ class Settings(NamedTuple):
 
     @property
     def request(self) -> Request:
-        """What of it a collector needs to know."""
+        """What a collector needs of it."""
         return Request(
             self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
             lock_clocks=self.lock_clocks, time_only=self.time_only,
@@ -70,23 +70,23 @@ class Setup(NamedTuple):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The measurements, in order, where there is a meter."""
-        settings, kinds = self.settings, self.collector.order(self.settings.request)
-        if settings.time_only:
-            return tuple(one for one in kinds if one in (PLAIN, TIME))
-        return tuple(one for one in kinds if one != ENERGY or not settings.no_energy)
+        kinds = self.collector.order(self.settings.request)
+        if self.settings.time_only:
+            return tuple(kind for kind in kinds if kind in (PLAIN, TIME))
+        return tuple(kind for kind in kinds if kind != ENERGY or not self.settings.no_energy)
 
-    def plan(self) -> "Shopping":
+    def plan(self) -> "CounterPlan":
         """What to collect. Raises DefinitionError if the GPU's capability is not known."""
         from eprof.planning.choice import counters_for
 
         costs = self.table.at(self.settings.setting) if self.table is not None else None
         return counters_for(self.collector, self.tool, costs, self.settings.capability)
 
-    def steps(self, plan: "Shopping", place: Path) -> list[Step]:
+    def steps(self, plan: "CounterPlan", place: Path) -> list[Step]:
         """The measurements as they would be run in the run directory `place`."""
-        counters, request = list(plan.counters), self.settings.request
-        kinds = [one for one in self.kinds if one != ENERGY or _meter(self) is not None]
-        return [self.collector.step(what, self.tool, request, Place(place), counters) for what in kinds]
+        kinds = [kind for kind in self.kinds if kind != ENERGY or _meter(self) is not None]
+        request, counters = self.settings.request, list(plan.counters)
+        return [self.collector.step(kind, self.tool, request, Place(place), counters) for kind in kinds]
 
 
 def prepare(settings: Settings) -> Setup:
@@ -153,12 +153,12 @@ def session(setup: Setup, show: Callable[[str], None] | None = None) -> Session:
     def plan(_: Path) -> list[str]:
         if setup.collector.simulated:
             return []
-        found = setup.plan()
-        planned.update(found.as_data())
-        made.warnings += found.missing
-        return list(found.counters)
+        counters = setup.plan()
+        planned.update(counters.as_data())
+        planned_session.warnings += counters.missing
+        return list(counters.counters)
 
-    made = Session(
+    planned_session = Session(
         collector=setup.collector,
         tool=setup.tool,
         request=settings.request,
@@ -166,7 +166,7 @@ def session(setup: Setup, show: Callable[[str], None] | None = None) -> Session:
         plan=plan,
         show=show,
         meter=meter,
-        kinds=[one for one in setup.kinds if one != ENERGY or meter is not None],
+        kinds=[kind for kind in setup.kinds if kind != ENERGY or meter is not None],
         repeat=settings.repeat,
         timeout_s=settings.timeout_s,
         stdout=settings.stdout,
@@ -176,7 +176,7 @@ def session(setup: Setup, show: Callable[[str], None] | None = None) -> Session:
             "plan": planned,
         },
     )
-    return made
+    return planned_session
 
 
 def _meter(setup: Setup) -> "Meter | None":

@@ -1,4 +1,4 @@
-"""What is doubtful about measurements: units that do not match, rows that stand out, settings that are too few."""
+"""Checks of measurements: units that do not match, rows that stand out, settings that are too few."""
 
 import re
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from eprof.base.text import brief
+from eprof.base.text import brief, few
 from eprof.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, lines
 
 PLAUSIBLE_W = (1.0, 3000.0)
@@ -76,12 +76,13 @@ def devices(frame: pd.DataFrame, named: str | None, label: str) -> list[str]:
     """
     if named is not None and named not in frame:
         raise MeasurementError(f"{label}: has no column `{named}`, which the mapping takes for `device`.")
-    for name in [named] if named is not None else [one for one in frame.columns if one.strip().lower() in _GPU_COLUMNS]:
+    candidates = [name for name in frame.columns if name.strip().lower() in _GPU_COLUMNS]
+    for name in candidates if named is None else [named]:
         values = sorted(frame[name].dropna().astype(str).unique())
         if len(values) < 2:
             continue
-        shown = ", ".join(brief(one, 40) for one in values[:4]) + (", ..." if len(values) > 4 else "")
-        if all(_NUMBERED.fullmatch(one.strip()) for one in values):
+        shown = few([brief(value, 40) for value in values], 4)
+        if all(_NUMBERED.fullmatch(value.strip()) for value in values):
             return [
                 f"Rows are of {len(values)} GPUs by column `{name}` ({shown}) and are fitted as one: that is right for "
                 "GPUs of one model alone, and what differs between them counts as error."
@@ -115,18 +116,19 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
     three and more measurements at one setting, their middle is.
     """
     rows = measurements.rows
-    found = _strays(rows)
+    is_wild = _strays(rows)
     if len(rows) < _NEIGHBOURS:
-        return found
+        return is_wild
     group = rows.groupby(["benchmark", "memory_mhz"], sort=False).ngroup().to_numpy()
     order = np.lexsort((rows["core_mhz"].to_numpy(), group))
     logs = np.log(rows["power_w"].to_numpy(dtype=np.float64)[order])
     windows = np.lib.stride_tricks.sliding_window_view(logs, _NEIGHBOURS)
-    half, mine = _NEIGHBOURS // 2, group[order]
-    whole = mine[: len(windows)] == mine[_NEIGHBOURS - 1 :]
-    strange = np.abs(logs[half : half + len(windows)] - np.median(windows, axis=1)) > np.log(_WILD)
-    found[order[half : half + len(windows)]] |= whole & strange
-    return found
+    sorted_group = group[order]
+    is_of_one_group = sorted_group[: len(windows)] == sorted_group[_NEIGHBOURS - 1 :]
+    middles = slice(_NEIGHBOURS // 2, _NEIGHBOURS // 2 + len(windows))
+    is_far = np.abs(logs[middles] - np.median(windows, axis=1)) > np.log(_WILD)
+    is_wild[order[middles]] |= is_of_one_group & is_far
+    return is_wild
 
 
 def _strays(rows: pd.DataFrame) -> npt.NDArray[np.bool_]:
@@ -137,10 +139,10 @@ def _strays(rows: pd.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _wild(measurements: Measurements) -> list[str]:
-    strange = wild(measurements)
-    if not strange.any():
+    is_wild = wild(measurements)
+    if not is_wild.any():
         return []
-    rows = measurements.rows[strange]
+    rows = measurements.rows[is_wild]
     worst = rows["benchmark"].value_counts().head(4)
     named = ", ".join(f"{name} ({number})" for name, number in worst.items())
     return [
@@ -154,56 +156,60 @@ def _repeated(measurements: Measurements) -> list[str]:
     again = measurements.rows.duplicated(["benchmark", "core_mhz", "memory_mhz"])
     if not again.any():
         return []
-    said = f"{int(again.sum())} rows measure a benchmark again at the same setting; all are used."
+    sentence = f"{int(again.sum())} rows measure a benchmark again at the same setting; all are used."
     powers = measurements.rows.groupby(["benchmark", "core_mhz", "memory_mhz"])["power_w"]
     spread = float((powers.max() / powers.min())[powers.size() > 1].median())
     if spread > _SPREAD:
-        said += (
+        sentence += (
             f" Half of them differ by {100 * (spread - 1):.0f} % and more: are several GPUs, inputs or parts of runs "
             "under one name? No fit follows both."
         )
-    return [said]
+    return [sentence]
 
 
 def _settings(measurements: Measurements) -> list[str]:
-    number = len(measurements.settings)
-    found = []
-    if number == 1:
-        found.append(
+    sentences = []
+    if len(measurements.settings) == 1:
+        sentences.append(
             "All rows are at one setting: voltages and how energies change with clocks cannot be told, and the table "
             "will hold at that setting only."
         )
     elif measurements.rows["memory_mhz"].nunique() == 1:
-        found.append("There is one memory clock: what goes with it cannot be told from constant power.")
-    return [*found, *_alone(measurements)]
+        sentences.append("There is one memory clock: what goes with it cannot be told from constant power.")
+    return [*sentences, *_alone_at_a_clock(measurements), *_alone_at_a_setting(measurements)]
 
 
-def _alone(measurements: Measurements) -> list[str]:
-    """Clocks that one row alone was measured at, and benchmarks without counts that were measured at one setting."""
-    rows, found = measurements.rows, []
-    for domain in DOMAINS:
-        often, reference = rows[f"{domain}_mhz"].value_counts(), measurements.reference[DOMAINS.index(domain)]
+def _alone_at_a_clock(measurements: Measurements) -> list[str]:
+    """Clocks that a single row was measured at."""
+    sentences = []
+    for domain, reference in zip(DOMAINS, measurements.reference, strict=True):
+        often = measurements.rows[f"{domain}_mhz"].value_counts()
         if len(often) > 1 and often.get(reference) == 1 and often.max() > _LEVELS:
-            found.append(
+            sentences.append(
                 f"The {domain} clock of the reference, {reference:g} MHz, was measured in one row alone, and all "
                 "prices are those at it; --reference names another."
             )
         single = int((often == 1).sum())
         if len(often) >= _LEVELS and 2 * single >= len(often):
-            found.append(
+            sentences.append(
                 f"{single} of {len(often)} {domain} clocks were measured in one row alone, and their voltages follow "
                 "that row whatever its power. If clocks are means of what a meter saw, round them to what was set."
             )
-    if measurements.own:
-        pairs = rows[["benchmark", "core_mhz", "memory_mhz"]].drop_duplicates()["benchmark"].value_counts()
-        once = sorted(str(name) for name in pairs.index[pairs == 1])
-        if once:
-            named = ", ".join(brief(one, 40) for one in once[:4]) + (", ..." if len(once) > 4 else "")
-            found.append(
-                f"Kernels that were measured at one setting only: {len(once)} of {len(pairs)} ({named}). Without "
-                "counts nothing is known of them at another."
-            )
-    return found
+    return sentences
+
+
+def _alone_at_a_setting(measurements: Measurements) -> list[str]:
+    """Benchmarks without counts that were measured at one setting."""
+    if not measurements.own:
+        return []
+    pairs = measurements.rows[["benchmark", "core_mhz", "memory_mhz"]].drop_duplicates()["benchmark"].value_counts()
+    once = sorted(str(name) for name in pairs.index[pairs == 1])
+    if not once:
+        return []
+    return [
+        f"Kernels that were measured at one setting only: {len(once)} of {len(pairs)} "
+        f"({few([brief(name, 40) for name in once], 4)}). Without counts nothing is known of them at another."
+    ]
 
 
 def _constant(measurements: Measurements) -> list[str]:
@@ -213,9 +219,9 @@ def _constant(measurements: Measurements) -> list[str]:
     rates = measurements.rates
     zero = [term for term in measurements.terms if not (rates[term] != 0).any()]
     same = [term for term in measurements.terms if term not in zero and len(rates) > 1 and rates[term].nunique() == 1]
-    said = []
+    sentences = []
     if zero:
-        said.append(f"{', '.join(zero)}: 0 in every row, so nothing can be said of the energy.")
+        sentences.append(f"{', '.join(zero)}: 0 in every row, so nothing can be said of the energy.")
     if same:
-        said.append(f"{', '.join(same)}: the same in every row, so the energy cannot be told from constant power.")
-    return said
+        sentences.append(f"{', '.join(same)}: the same in every row, so the energy cannot be told from constant power.")
+    return sentences
