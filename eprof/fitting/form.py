@@ -28,19 +28,17 @@ class Form:
     starts: int = 3
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("voltages", self.voltages, VOLTAGES),
-            ("weights", self.weights, WEIGHTS),
-            ("loss", self.loss, LOSSES),
-        ):
+        for name, known in (("voltages", VOLTAGES), ("weights", WEIGHTS), ("loss", LOSSES)):
+            value = getattr(self, name)
             if value not in known:
                 raise ValueError(f"{name} is {value!r}; use one of: {', '.join(known)}")
 
     @property
     def words(self) -> str:
         """The form as a phrase, for tables and summaries."""
-        said = [f"voltages {self.voltages}", "clock tree" if self.clock_tree else "no clock tree"]
-        said += [f"{self.weights} weights", "least absolute residuals" if self.loss == "l1" else "least squares"]
+        clock_tree = "clock tree" if self.clock_tree else "no clock tree"
+        loss = "least absolute residuals" if self.loss == "l1" else "least squares"
+        phrases = [f"voltages {self.voltages}", clock_tree, f"{self.weights} weights", loss]
         if self.ridge:
-            said.append(f"ridge {self.ridge:g} towards {'a prior' if self.prior else 'zero'}")
-        return ", ".join(said)
+            phrases.append(f"ridge {self.ridge:g} towards {'a prior' if self.prior else 'zero'}")
+        return ", ".join(phrases)

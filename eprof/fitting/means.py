@@ -72,32 +72,28 @@ class ClockPower:
 
 def left_out(measurements: Measurements, labels: Ints) -> dict[str, Floats]:
     """Model -> (n,) power of each row in W, by a model that has not seen the rows with the same label."""
-    found = {CONSTANT: np.empty(len(measurements)), LINEAR: np.empty(len(measurements))}
+    predicted = {CONSTANT: np.empty(len(measurements)), LINEAR: np.empty(len(measurements))}
     for label in range(int(labels.max()) + 1):
         out = labels == label
         train, test = measurements.take(~out), measurements.take(out)
-        found[CONSTANT][out] = ConstantPower.of(train).predict(test)
-        found[LINEAR][out] = ClockPower.of(train).predict(test)
-    return found
+        predicted[CONSTANT][out] = ConstantPower.of(train).predict(test)
+        predicted[LINEAR][out] = ClockPower.of(train).predict(test)
+    return predicted
 
 
 def better(ours: float, others: Mapping[str, float]) -> tuple[str, float] | None:
     """The best of the others, if it is not further off than ours; errors in %."""
-    known = [(value, name) for name, value in others.items() if np.isfinite(value)]
-    if not known or not np.isfinite(ours) or min(known)[0] > ours:
-        return None
-    return min(known)[1], min(known)[0]
+    error, name = min(((error, name) for name, error in others.items() if np.isfinite(error)), default=(np.inf, ""))
+    return (name, error) if error <= ours and np.isfinite(ours) else None
 
 
 def sentence(where: str, ours: float, others: Mapping[str, float]) -> str | None:
-    """What is said if a plain mean is as good as a fit; errors in % by model. None: it is not."""
-    found = better(ours, others)
-    if found is None:
+    """A sentence if a plain mean is as good as a fit; errors in % by model. None: it is not."""
+    best = better(ours, others)
+    if best is None:
         return None
-    name, error = found
-    end = (
-        "That mean knows each kernel's own measured power; counts are for kernels without."
-        if name == LINEAR and "kernels" not in where
-        else "What energies add to it does not show in these rows."
-    )
+    name, error = best
+    end = "What energies add to it does not show in these rows."
+    if name == LINEAR and "kernels" not in where:
+        end = "That mean knows each kernel's own measured power; counts are for kernels without."
     return f"{FIRST} {where}: {name} is {error:.1f} % off there, eprof {ours:.1f} %. {end}"

@@ -40,15 +40,11 @@ class Layout:
         constants = {"core_w_per_v": (0, 1, False), "memory_w_per_v": (1, 1, False), "w": (-1, 0, False)}
         if clock_tree:
             constants |= {"core_w_per_mhz_v2": (0, 2, True), "memory_w_per_mhz_v2": (1, 2, True)}
-        kept = {name: one for name, one in constants.items() if one[0] < 0 or levels[one[0]] > 1}
-        where = [(0 if domains[term] == CORE else 1, 2, False) for term in terms] + list(kept.values())
-        return cls(
-            (*terms, *kept),
-            np.array([one[0] for one in where], dtype=np.int64),
-            np.array([one[1] for one in where], dtype=np.int64),
-            np.array([one[2] for one in where], dtype=np.bool_),
-            np.array([*range(len(terms)), *[len(terms)] * len(kept)], dtype=np.int64),
-        )
+        kept = {name: about for name, about in constants.items() if about[0] < 0 or levels[about[0]] > 1}
+        of_terms = [(int(domains[term] != CORE), 2, False) for term in terms]
+        domain, power, clocked = np.array([*of_terms, *kept.values()], dtype=np.int64).T
+        column = np.array([*range(len(terms)), *[len(terms)] * len(kept)], dtype=np.int64)
+        return cls((*terms, *kept), domain, power, clocked.astype(np.bool_), column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +75,13 @@ def rows_of(measurements: Measurements) -> Floats:
 def moments(rows: Floats, weights: Floats, settings: Settings) -> Floats:
     """(s, k + 2, k + 2): for each setting the sum of w^2 z^T z over its rows; weights w: (n,)."""
     number = len(settings.clocks)
-    found = np.zeros((number, rows.shape[1], rows.shape[1]))
+    sums = np.zeros((number, rows.shape[1], rows.shape[1]))
     order = np.argsort(settings.row, kind="stable")
     ends = np.cumsum(np.bincount(settings.row, minlength=number))
     weighted = (rows * weights[:, None])[order]
-    for at, end in enumerate(ends):
-        start = ends[at - 1] if at else 0
-        part = weighted[start:end]
-        found[at] = part.T @ part
-    return found
+    for setting, part in enumerate(np.split(weighted, ends[:-1])):
+        sums[setting] = part.T @ part
+    return sums
 
 
 def scales(layout: Layout, settings: Settings, volts: tuple[Floats, Floats]) -> Floats:
@@ -98,9 +92,9 @@ def scales(layout: Layout, settings: Settings, volts: tuple[Floats, Floats]) -> 
 
 def scales_at(layout: Layout, clocks: Floats, volts: Floats) -> Floats:
     """The same for clocks (n, 2) in GHz and voltages (n, 2)."""
-    found = np.ones((len(clocks), len(layout.names)))
-    for at in (0, 1):
-        mine = layout.domain == at
-        found[:, mine] *= volts[:, [at]] ** layout.power[mine]
-        found[:, mine & layout.clocked] *= clocks[:, [at]]
-    return found
+    scale = np.ones((len(clocks), len(layout.names)))
+    for domain in (0, 1):
+        is_of_domain = layout.domain == domain
+        scale[:, is_of_domain] *= volts[:, [domain]] ** layout.power[is_of_domain]
+        scale[:, is_of_domain & layout.clocked] *= clocks[:, [domain]]
+    return scale

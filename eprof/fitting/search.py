@@ -50,7 +50,7 @@ class Search:
 
     def best(self, starts: list[Volts]) -> Found:
         """The best of the searches from all starts."""
-        return min((self.descend(start) for start in starts), key=lambda one: one.objective)
+        return min((self.descend(start) for start in starts), key=lambda found: found.objective)
 
     def descend(self, volts: Volts, alternating: int = _ALTERNATING, most: int = _ROUNDS) -> Found:
         """Alternate for a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
@@ -106,10 +106,10 @@ class Search:
         target = self._bounded(volts, unknowns)
         part = 1.0
         for _ in range(5):
-            mixed = [one + part * (other - one) for one, other in zip(volts, target, strict=True)]
-            found, value = self.coefficients((mixed[0], mixed[1]))
-            if value < objective:
-                return (mixed[0], mixed[1]), found, value
+            mixed = volts[0] + part * (target[0] - volts[0]), volts[1] + part * (target[1] - volts[1])
+            mixed_unknowns, mixed_objective = self.coefficients(mixed)
+            if mixed_objective < objective:
+                return mixed, mixed_unknowns, mixed_objective
             part /= 4
         return volts, unknowns, objective
 
@@ -153,8 +153,9 @@ class Search:
 
 
 def _stuck(volts: Floats, target: Floats) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = (volts <= LOWEST) & (target < LOWEST) | (volts >= HIGHEST) & (target > HIGHEST)
-    return found
+    """The levels at a bound that the step would cross."""
+    is_stuck: npt.NDArray[np.bool_] = (volts <= LOWEST) & (target < LOWEST) | (volts >= HIGHEST) & (target > HIGHEST)
+    return is_stuck
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,13 +194,13 @@ def _ridge(layout: Layout, sums: Floats, form: Form, number: float) -> _Ridge:
 
 def _steps(number: int, pinned: int) -> Floats:
     """(levels, levels - 1): voltages, less 1, from the increments between neighbours outwards from the pinned level."""
-    found = np.zeros((number, number - 1))
+    steps = np.zeros((number, number - 1))
     for step in range(number - 1):
         if step < pinned:
-            found[: step + 1, step] = -1.0
+            steps[: step + 1, step] = -1.0
         else:
-            found[step + 1 :, step] = 1.0
-    return found
+            steps[step + 1 :, step] = 1.0
+    return steps
 
 
 def _least(gram: Floats, right: Floats) -> Floats:

@@ -25,7 +25,7 @@ from eprof.fitting.moments import (
 )
 from eprof.fitting.search import Found, Search, Volts
 from eprof.fitting.voltage import HIGHEST, LOWEST
-from eprof.measurements.values import CORE, DOMAINS, MEMORY, MeasurementError, Measurements
+from eprof.measurements.values import DOMAINS, MeasurementError, Measurements
 
 _REWEIGHTINGS = 12
 _SMALLEST_RESIDUAL = 5e-3  # relative: below it an absolute residual is treated as a square, so that weights stay finite
@@ -70,14 +70,14 @@ class Fit:
 
     def voltages(self, measurements: Measurements) -> Floats:
         """(n, 2): core and memory voltage of each row; between the levels of the fit linear in MHz."""
-        found = []
+        by_domain = []
         for domain in DOMAINS:
             volts = level_volts(self.volts[domain], measurements.rows[f"{domain}_mhz"].to_numpy(dtype=np.float64))
             if self.form.voltages == "given":
                 own = measurements.rows[f"{domain}_v"].to_numpy(dtype=np.float64)
                 volts = np.where(np.isnan(own), volts, own)
-            found.append(volts)
-        return np.stack(found, axis=1)
+            by_domain.append(volts)
+        return np.stack(by_domain, axis=1)
 
     def constant_w(self, volts: tuple[float, float], mhz: tuple[float, float]) -> float:
         """Constant power at a setting, W: what is drawn whatever the kernel does."""
@@ -93,15 +93,16 @@ class Fit:
 
 def level_volts(curve: pd.Series, mhz: Floats) -> Floats:
     """Voltages at clocks: linear between the levels of `curve`, continued beyond its ends within reason."""
-    clocks, volts = curve.index.to_numpy(dtype=np.float64), curve.to_numpy(dtype=np.float64)
-    found = np.interp(mhz, clocks, volts)
-    if len(clocks) > 1:
-        first = (volts[1] - volts[0]) / (clocks[1] - clocks[0])
-        last = (volts[-1] - volts[-2]) / (clocks[-1] - clocks[-2])
-        lower = np.maximum(volts[0] + first * (mhz - clocks[0]), LOWEST * volts[0])
-        upper = np.minimum(volts[-1] + last * (mhz - clocks[-1]), HIGHEST * volts[-1])
-        found = np.where(mhz < clocks[0], lower, np.where(mhz > clocks[-1], upper, found))
-    return np.asarray(found, dtype=np.float64)
+    clocks = curve.index.to_numpy(dtype=np.float64)
+    volts = curve.to_numpy(dtype=np.float64)
+    between = np.interp(mhz, clocks, volts)
+    if len(clocks) < 2:
+        return np.asarray(between, dtype=np.float64)
+    first = (volts[1] - volts[0]) / (clocks[1] - clocks[0])
+    last = (volts[-1] - volts[-2]) / (clocks[-1] - clocks[-2])
+    below = np.maximum(volts[0] + first * (mhz - clocks[0]), LOWEST * volts[0])
+    above = np.minimum(volts[-1] + last * (mhz - clocks[-1]), HIGHEST * volts[-1])
+    return np.select([mhz < clocks[0], mhz > clocks[-1]], [below, above], between)
 
 
 def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> Fit:
@@ -138,8 +139,12 @@ def _least_absolute(rows: Floats, weights: Floats, search: Search, best: Found) 
 
 def _pins(measurements: Measurements, settings: Settings) -> tuple[int, int]:
     """The levels whose voltage is 1: those of the reference, or the nearest that were measured."""
-    nearest = [int(np.argmin(np.abs(settings.levels[at] - measurements.reference[at]))) for at in (0, 1)]
-    return nearest[0], nearest[1]
+    core, memory = zip(settings.levels, measurements.reference, strict=True)
+    return _nearest(*core), _nearest(*memory)
+
+
+def _nearest(clocks: Floats, mhz: float) -> int:
+    return int(np.argmin(np.abs(clocks - mhz)))
 
 
 def _starts(
@@ -154,8 +159,8 @@ def _starts(
     slopes = [(0.0, 0.0), (0.5, 0.5), (0.8, 0.1), (0.1, 0.8), *random.uniform(0, 1, (max(form.starts, 1), 2))]
     starts = []
     for pair in slopes[: max(form.starts, 1)]:
-        volts = [_sloped(settings.levels[at], pins[at], float(pair[at])) for at in (0, 1)]
-        starts.append((volts[0], volts[1]))
+        core, memory = (_sloped(*domain) for domain in zip(settings.levels, pins, pair, strict=True))
+        starts.append((core, memory))
     return starts
 
 
@@ -165,14 +170,14 @@ def _sloped(clocks: Floats, pinned: int, slope: float) -> Floats:
 
 
 def _given(measurements: Measurements, settings: Settings) -> Volts:
-    found = []
-    for at, domain in enumerate(DOMAINS):
-        means = measurements.rows.groupby(f"{domain}_mhz")[f"{domain}_v"].mean().reindex(settings.levels[at])
+    by_domain = []
+    for domain, clocks in zip(DOMAINS, settings.levels, strict=True):
+        means = measurements.rows.groupby(f"{domain}_mhz")[f"{domain}_v"].mean().reindex(clocks)
         if means.isna().any():
             clock = float(means.index[means.isna()][0])
             raise MeasurementError(f"The {domain} voltage at {clock:g} MHz is not given; let voltages be estimated.")
-        found.append(means.to_numpy(dtype=np.float64))
-    return found[0], found[1]
+        by_domain.append(means.to_numpy(dtype=np.float64))
+    return by_domain[0], by_domain[1]
 
 
 def _made(measurements: Measurements, form: Form, settings: Settings, layout: Layout, found: Found) -> Fit:
@@ -182,10 +187,17 @@ def _made(measurements: Measurements, form: Form, settings: Settings, layout: La
     if measurements.own:
         prices = prices.where((measurements.rates > 0).any())
     volts = {
-        domain: pd.Series(found.volts[at], index=settings.levels[at], dtype="float64")
-        for at, domain in enumerate((CORE, MEMORY))
+        domain: pd.Series(found.volts[number], index=settings.levels[number], dtype="float64")
+        for number, domain in enumerate(DOMAINS)
     }
-    reference = (float(settings.levels[0][_pins(measurements, settings)[0]]),) + (
-        float(settings.levels[1][_pins(measurements, settings)[1]]),
+    core, memory = _pins(measurements, settings)
+    return Fit(
+        form=form,
+        prices_pj=prices,
+        constants=constants,
+        volts=volts,
+        domains=dict(measurements.domains),
+        reference=(float(settings.levels[0][core]), float(settings.levels[1][memory])),
+        objective=found.objective,
+        rounds=found.rounds,
     )
-    return Fit(form, prices, constants, volts, dict(measurements.domains), reference, found.objective, found.rounds)

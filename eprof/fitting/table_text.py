@@ -3,7 +3,7 @@
 A number is written with as many digits as the data tell: four where its interval is narrow, two where it is not told.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from eprof.base.vocabulary import COUNTS, PARTS
 from eprof.fitting.moments import CONSTANTS
 from eprof.fitting.quality import LOOSE, TOLD, Quality
 from eprof.fitting.solve import Fit
-from eprof.measurements.values import CORE, COUNTED, DOMAINS, MeasurementError, Measurements
+from eprof.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements
 
 _REPLICAS = 30
 _DIGITS = {TOLD: 4, LOOSE: 3}
@@ -48,10 +48,10 @@ def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) 
             "A cost table prices events, and these measurements have none: a utilisation says how busy a unit is, not "
             "what it did. The fit can be shown and validated, but makes no table."
         )
-    strange = [term for term in fitted.prices_pj.index if term not in _payable()]
-    if strange:
+    unpayable = [term for term in fitted.prices_pj.index if term not in _payable()]
+    if unpayable:
         raise MeasurementError(
-            f"No word of the vocabulary pays {', '.join(strange)}, so a cost table cannot hold it; leave it out with "
+            f"No word of the vocabulary pays {', '.join(unpayable)}, so a cost table cannot hold it; leave it out with "
             f"--without, or name it one of {', '.join(sorted(_payable()))} in the mapping."
         )
     table = _Text(measurements, fitted, quality, head)
@@ -67,15 +67,19 @@ def _payable() -> set[str]:
 
 def number(value: float, digits: int = 4) -> str:
     """A number of a TOML file with so many significant digits."""
-    found = f"{value:.{digits}g}"
-    if "e" not in found:
-        return found
-    return f"{float(found):.0f}" if value >= 1 else found
+    text = f"{value:.{digits}g}"
+    if "e" in text and value >= 1:
+        return f"{float(text):.0f}"
+    return text
 
 
 def quoted(words: str) -> str:
     """A TOML string."""
     return '"' + printable(" ".join(words.split())).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _quoted_list(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(quoted, texts))}]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +115,7 @@ class _Text:
             "schema = 1",
             f"name = {quoted(head.name)}",
             f"device = {quoted(head.device)}",
-            f"devices = [{', '.join(quoted(one) for one in head.devices)}]",
+            f"devices = {_quoted_list(head.devices)}",
             f"source = {quoted(head.source)}",
         ]
         if head.year is not None:
@@ -119,27 +123,26 @@ class _Text:
         lines.append(
             'books = "accessed"          # each price is what that level adds; a byte pays at every level it passes'
         )
-        lines.append(f"notes = [{', '.join(quoted(one) for one in (*self._notes(), *head.notes))}]")
+        lines.append(f"notes = {_quoted_list((*self._notes(), *head.notes))}")
         return "\n".join(lines) + "\n"
 
     def _notes(self) -> list[str]:
-        errors = self.quality.errors
-        out = errors.get("leave_one_benchmark_out")
-        found = []
-        if out is not None:
-            found.append(
-                f"{self.head.name} was fitted to measured power: kernels that it had not seen are {out:.1f} % off on "
+        notes = []
+        error = self.quality.errors.get("leave_one_benchmark_out")
+        if error is not None:
+            notes.append(
+                f"{self.head.name} was fitted to measured power: kernels that it had not seen are {error:.1f} % off on "
                 "average, and single prices less certain than their sum."
             )
         if self.one_setting:
-            found.append(f"{self.head.name} holds at the one setting that was measured.")
-        return found
+            notes.append(f"{self.head.name} holds at the one setting that was measured.")
+        return notes
 
     def settings(self) -> str:
         """The measured pairs of clocks with their voltages; the reference, or the nearest, is the default."""
         pairs = self.measurements.settings
         if self.one_setting:
-            core, memory = (float(one) for one in pairs.iloc[0])
+            core, memory = pairs.iloc[0]
             return f"setting = [{{ core_mhz = {core:g}, memory_mhz = {memory:g} }}]\n"
         away = (pairs - np.array(self.head.default or self.fitted.reference)).abs().sum(axis=1)
         default = int(away.to_numpy().argmin())
@@ -147,29 +150,38 @@ class _Text:
             core, memory = self.head.default
             raise MeasurementError(f"The default setting {core:g}/{memory:g} is none of those that were measured.")
         lines = ["setting = ["]
-        for at, (core, memory) in enumerate(pairs.itertuples(index=False)):
-            volts = [float(self.fitted.volts[domain][mhz]) for domain, mhz in zip(DOMAINS, (core, memory), strict=True)]
-            given = [
-                f"{domain}_mhz = {mhz:g}, "
-                + (f"{domain}_v_rel = {volt:.4f}" if self.relative else f"{domain}_mv = {1e3 * volt:.1f}")
-                for domain, mhz, volt in zip(DOMAINS, (core, memory), volts, strict=True)
-            ]
-            lines.append(f"    {{ {', '.join(given)}{', default = true' if at == default else ''} }},")
+        for place, clocks in enumerate(pairs.itertuples(index=False)):
+            entries = [self._clock(domain, mhz) for domain, mhz in zip(DOMAINS, clocks, strict=True)]
+            if place == default:
+                entries.append("default = true")
+            lines.append(f"    {{ {', '.join(entries)} }},")
         return "\n".join([*lines, "]"]) + "\n"
+
+    def _clock(self, domain: str, mhz: float) -> str:
+        """A clock of a setting and its voltage."""
+        volts = float(self.fitted.volts[domain][mhz])
+        if self.relative:
+            return f"{domain}_mhz = {mhz:g}, {domain}_v_rel = {volts:.4f}"
+        return f"{domain}_mhz = {mhz:g}, {domain}_mv = {1e3 * volts:.1f}"
 
     def prices(self) -> str:
         """The energies by domain, each with its interval behind it."""
-        home = "pj" if self.one_setting else "pj_at_reference" if self.relative else "pj_per_v2"
-        lines: list[str] = []
+        unit = "pj_at_reference" if self.relative else "pj_per_v2"
+        sections = []
         for domain in DOMAINS:
-            mine = [term for term in self.fitted.prices_pj.index if self.fitted.domains[term] == domain]
-            if mine and not (self.one_setting and domain != CORE and lines):
-                lines += ["", f"[{home}]" if self.one_setting else f"[{home}.{domain}]"]
-            lines += [f"{term} = {self._price(term)}{self._behind(term)}" for term in mine]
-        return "\n".join(lines[1:]) + "\n"
+            terms = [term for term in self.fitted.prices_pj.index if self.fitted.domains[term] == domain]
+            prices = [f"{term} = {self._price(term)}{self._behind(term)}" for term in terms]
+            if prices and not self.one_setting:
+                prices.insert(0, f"[{unit}.{domain}]")
+            if prices:
+                sections.append("\n".join(prices) + "\n")
+        if self.one_setting:
+            return "[pj]\n" + "".join(sections)
+        return "\n".join(sections)
 
     def _price(self, term: str) -> str:
-        return number(float(self.fitted.prices_pj[term]), _DIGITS.get(str(self.quality.status[term]), _UNTOLD_DIGITS))
+        digits = _DIGITS.get(str(self.quality.status[term]), _UNTOLD_DIGITS)
+        return number(float(self.fitted.prices_pj[term]), digits)
 
     def _behind(self, term: str) -> str:
         if not len(self.quality.replicas):
@@ -177,8 +189,8 @@ class _Text:
         low, high = self._interval(term)
         if np.isnan(low):
             return "    # the data cannot tell"
-        said = {TOLD: "", LOOSE: "; loosely told"}.get(str(self.quality.status[term]), "; the data cannot tell")
-        return f"    # {number(low, 2)} to {number(high, 2)}{said}"
+        trust = {TOLD: "", LOOSE: "; loosely told"}.get(str(self.quality.status[term]), "; the data cannot tell")
+        return f"    # {number(low, 2)} to {number(high, 2)}{trust}"
 
     def _interval(self, name: str) -> tuple[float, float]:
         intervals = self.quality.intervals
@@ -190,26 +202,25 @@ class _Text:
         values = self._constants()
         lines += [f"{name} = {number(value)}" for name, value in values.items()]
         watts, low, high = self.quality.constant_w
-        held = "" if np.isnan(low) else f" ({number(low, 2)} to {number(high, 2)} W)"
+        interval = "" if np.isnan(low) else f" ({number(low, 2)} to {number(high, 2)} W)"
         lines.append(
-            f'why = "fitted with the prices; {number(watts, 3)} W at the reference setting{held}; how it splits into '
+            f'why = "fitted with the prices; {number(watts, 3)} W at the reference setting{interval}; how it splits into '
             'parts cannot be told"'
         )
         return "\n".join(lines) + "\n"
 
     def _constants(self, values: Mapping[str, float] | None = None) -> dict[str, float]:
-        found = dict(self.fitted.constants if values is None else values)
+        """The terms of constant power to write, of the fit or of a replica; at a single setting just `w`."""
+        values = values or self.fitted.constants
         if self.one_setting:
-            volts = self.fitted.voltages(self.measurements)[0]
-            clocks = self.measurements.settings.iloc[0]
-            core, memory = float(clocks.iloc[0]), float(clocks.iloc[1])
-            one = found["core_w_per_v"] * volts[0] + found["memory_w_per_v"] * volts[1] + found["w"]
-            tree = found["core_w_per_mhz_v2"] * core * volts[0] ** 2
-            return {"w": float(one + tree + found["memory_w_per_mhz_v2"] * memory * volts[1] ** 2)}
-        kept = {name: found[name] for name in CONSTANTS if self._ever(name)}
-        return kept or {"w": 0.0}
+            core_v, memory_v = self.fitted.voltages(self.measurements)[0]
+            core_mhz, memory_mhz = self.measurements.settings.iloc[0]
+            watts = values["core_w_per_v"] * core_v + values["memory_w_per_v"] * memory_v + values["w"]
+            watts += values["core_w_per_mhz_v2"] * core_mhz * core_v**2
+            return {"w": float(watts + values["memory_w_per_mhz_v2"] * memory_mhz * memory_v**2)}
+        return {name: values[name] for name in CONSTANTS if self._is_ever_used(name)} or {"w": 0.0}
 
-    def _ever(self, name: str) -> bool:
+    def _is_ever_used(self, name: str) -> bool:
         """Whether a term of constant power is not 0, in the fit or in a replica."""
         replicas = self.quality.replicas
         return self.fitted.constants[name] > 0 or (name in replicas and bool((replicas[name] > 0).any()))
@@ -226,37 +237,43 @@ class _Text:
         lines = ["[charge]"]
         for word in COUNTS:
             price = self._price_of(word)
-            if price is not None:
-                why = f"why = {quoted(self._why(word, price))}{self._mark(word, price)}"
-                lines.append(f"{word} = {{ formula = {quoted(price)}, {why} }}")
-            else:
+            if price is None:
                 kind, why = self._unpaid(word)
                 lines.append(f"{word} = {{ {kind} = {quoted(why)} }}")
+            else:
+                why = quoted(self._why(word, price))
+                lines.append(f"{word} = {{ formula = {quoted(price)}, why = {why}{self._mark(word, price)} }}")
         return "\n".join(lines) + "\n"
 
     def _price_of(self, word: str) -> str | None:
         """The price that a word pays, if there is one among the fitted terms."""
-        stem, _, kind = word.rpartition("_")
-        name = f"{stem}_byte" if kind in ("read", "write") and stem in _LEVELS else f"{self._class(word)}_instruction"
-        return name if name in self.fitted.prices_pj.index else None
+        level, _, kind = word.rpartition("_")
+        price = f"{self._class(word)}_instruction"
+        if kind in ("read", "write") and level in _LEVELS:
+            price = f"{level}_byte"
+        return price if price in self.fitted.prices_pj.index else None
 
     @staticmethod
     def _class(word: str) -> str:
         return next((total for total in _TOTALS if word in (total, *PARTS[total])), word)
 
     def _why(self, word: str, price: str) -> str:
-        said = "fitted"
-        status = str(self.quality.status[price])
-        if status not in _DIGITS and len(self.quality.replicas):
+        why = "fitted"
+        if self._is_untold(price):
             low, high = self._interval(price)
             between = "" if np.isnan(low) else f": {number(low, 2)} to {number(high, 2)} pJ"
-            said = f"fitted, but the data cannot tell{between}"
+            why = f"fitted, but the data cannot tell{between}"
         if self._class(word) in _TOTALS and word not in _TOTALS:
-            return f"{said}; all kinds as one"
-        return said if word.rpartition("_")[2] not in ("read", "write") else f"{said}; reads and writes as one"
+            return f"{why}; all kinds as one"
+        if word.endswith(("_read", "_write")):
+            return f"{why}; reads and writes as one"
+        return why
+
+    def _is_untold(self, price: str) -> bool:
+        return str(self.quality.status[price]) not in _DIGITS and len(self.quality.replicas) > 0
 
     def _mark(self, word: str, price: str) -> str:
-        if str(self.quality.status[price]) not in _DIGITS and len(self.quality.replicas):
+        if self._is_untold(price):
             return ', mark = "estimated"'
         return ', mark = "assumed"' if word in _TOTALS else ""
 
@@ -276,10 +293,11 @@ class _Text:
 
     def fit(self) -> str:
         """The section [fit]."""
-        quality, measurements = self.quality, self.measurements
+        quality = self.quality
+        measurements = self.measurements
         lines = [
             "[fit]",
-            f"data = [{', '.join(quoted(Path(one).name) for one in measurements.sources)}]",
+            f"data = {_quoted_list(Path(source).name for source in measurements.sources)}",
             f"mapping = {quoted(measurements.mapping)}",
             f"form = {quoted(self.fitted.form.words)}",
             f"rows = {len(measurements)}",
@@ -290,17 +308,16 @@ class _Text:
         ]
         if not np.isnan(quality.condition):
             lines.append(f"condition = {number(quality.condition, 2)}")
-        groups = ", ".join(f"[{', '.join(quoted(one) for one in group)}]" for group in quality.collinear)
-        lines.append(f"collinear = [{groups}]")
+        lines.append(f"collinear = [{', '.join(map(_quoted_list, quality.collinear))}]")
         if len(quality.replicas):
-            terms = [term for term in self.fitted.prices_pj.index]
+            terms = list(self.fitted.prices_pj.index)
             lines.append(f"interval_pj = {{ {_pairs(quality.intervals.loc[terms].dropna())} }}")
             lines.append(
                 f"interval_constant_w = [{number(quality.constant_w[1], 3)}, {number(quality.constant_w[2], 3)}]"
             )
             lines.append(f"told = {{ {', '.join(f'{term} = {quoted(str(quality.status[term]))}' for term in terms)} }}")
         lines.append(f"range = {{ {_pairs(quality.ranges)} }}        # clocks in MHz, W, 1e9 events a second")
-        lines.append(f"notes = [{', '.join(quoted(one) for one in (*measurements.notes, *quality.notes))}]")
+        lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
         return "\n".join([*lines, "", *self._replicas()]) + "\n"
 
     def _replicas(self) -> list[str]:
@@ -310,9 +327,10 @@ class _Text:
         rows = ["[fit.replicas]        # the same fit to benchmarks drawn at random: how far the numbers are known"]
         for term in self.fitted.prices_pj.index:
             rows.append(f"{term} = {_list(_filled(replicas[term], float(self.fitted.prices_pj[term])))}")
-        constants = [self._constants({name: float(one[name]) for name in CONSTANTS}) for _, one in replicas.iterrows()]
+        rows_of_constants = replicas[list(CONSTANTS)].to_numpy(dtype=np.float64).tolist()
+        constants = [self._constants(dict(zip(CONSTANTS, row, strict=True))) for row in rows_of_constants]
         for name in self._constants():
-            rows.append(f"{name} = {_list([one[name] for one in constants])}")
+            rows.append(f"{name} = {_list([values[name] for values in constants])}")
         return rows
 
 
@@ -333,4 +351,4 @@ def _filled(values: pd.Series, fitted: float) -> pd.Series:
 
 
 def _list(values: Sequence[float] | pd.Series) -> str:
-    return "[" + ", ".join(number(float(one), 3) for one in values) + "]"
+    return "[" + ", ".join(number(float(value), 3) for value in values) + "]"

@@ -20,7 +20,7 @@ def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
     step = (high - low) / (len(_GRID) - 1)
     volts: Floats = low + step * best
     left, right = np.maximum(volts - step, low), np.minimum(volts + step, high)
-    a, b, c, d = (quartics[:, at] for at in range(4))
+    a, b, c, d, _ = quartics.T
     for _ in range(_NEWTON_STEPS):
         slope = ((4 * a * volts + 3 * b) * volts + 2 * c) * volts + d
         bend = (12 * a * volts + 6 * b) * volts + 2 * c
@@ -31,7 +31,7 @@ def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def _value(quartics: Floats, points: Floats) -> Floats:
-    a, b, c, d, e = (quartics[:, [at]] for at in range(5))
+    a, b, c, d, e = quartics.T[:, :, None]
     value: Floats = (((a * points + b) * points + c) * points + d) * points + e
     return value
 
@@ -42,14 +42,17 @@ def monotone(quartics: Floats, low: Floats, high: Floats) -> Floats:
     if len(volts) < 2 or (np.diff(volts) >= 0).all():
         return volts
     blocks: list[tuple[Floats, int, float]] = []
-    for at, quartic in enumerate(quartics):
-        one, size, here = quartic, 1, float(volts[at])
-        while blocks and blocks[-1][2] > here:
-            before, number, _ = blocks.pop()
-            one, size = one + before, size + number
-            here = float(lowest_points(one[None], low[[at]], high[[at]])[0])
-        blocks.append((one, size, here))
-    return np.concatenate([np.full(size, here) for _, size, here in blocks])
+    for level, quartic in enumerate(quartics):
+        pooled = quartic
+        size = 1
+        lowest = float(volts[level])
+        while blocks and blocks[-1][2] > lowest:
+            below, size_below, _ = blocks.pop()
+            pooled = pooled + below
+            size += size_below
+            lowest = float(lowest_points(pooled[None], low[[level]], high[[level]])[0])
+        blocks.append((pooled, size, lowest))
+    return np.concatenate([np.full(size, lowest) for _, size, lowest in blocks])
 
 
 def around(quartics: Floats, pinned: int) -> Floats:
@@ -62,5 +65,7 @@ def around(quartics: Floats, pinned: int) -> Floats:
 def monotone_part(quartics: Floats, start: int, end: int) -> Floats:
     """The voltages of levels below (`start` 0) or above the pinned one."""
     low, high = (LOWEST, 1.0) if start == 0 else (1.0, HIGHEST)
-    size = end - start
-    return monotone(quartics[start:end], np.full(size, low), np.full(size, high)) if size > 0 else np.zeros(0)
+    size = max(end - start, 0)
+    if size == 0:
+        return np.zeros(0)
+    return monotone(quartics[start:end], np.full(size, low), np.full(size, high))

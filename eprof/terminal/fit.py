@@ -17,7 +17,7 @@ _PROTOCOLS = {
     "leave_one_setting_out": "at settings that were left out",
     "leave_one_benchmark_out": "of kernels that were left out",
 }
-_TOLD = {"told": "", "loosely": "loosely told", "not told": "the data cannot tell", None: ""}
+_TRUST = {"told": "", "loosely": "loosely told", "not told": "the data cannot tell", None: ""}
 _NOTES = 6
 
 
@@ -93,11 +93,16 @@ def _prices(document: Mapping[str, Any]) -> Table:
     table.add_column("90 % of resampled fits", justify="right")
     table.add_column("")
     for price in document["prices"]:
-        told = price["told"]
-        value = "-" if told == "not told" else f"{price['pj']:.3g}" if told == "told" else f"{price['pj']:.2g}"
         between = "" if price["low"] is None else f"{price['low']:.2g} to {price['high']:.2g}"
-        table.add_row(printable(price["name"]), value, between, _TOLD[told])
+        table.add_row(printable(price["name"]), _value(price), between, _TRUST[price["told"]])
     return table
+
+
+def _value(price: Mapping[str, Any]) -> str:
+    """A price with as many digits as the data tell."""
+    if price["told"] == "not told":
+        return "-"
+    return f"{price['pj']:.3g}" if price["told"] == "told" else f"{price['pj']:.2g}"
 
 
 def _constant(document: Mapping[str, Any]) -> str:
