@@ -204,8 +204,8 @@ class _Text:
         watts, low, high = self.quality.constant_w
         interval = "" if np.isnan(low) else f" ({number(low, 2)} to {number(high, 2)} W)"
         lines.append(
-            f'why = "fitted with the prices; {number(watts, 3)} W at the reference setting{interval}; how it splits into '
-            'parts cannot be told"'
+            f'why = "fitted with the prices; {number(watts, 3)} W at the reference setting{interval}; how it splits '
+            'into parts cannot be told"'
         )
         return "\n".join(lines) + "\n"
 
