@@ -25,7 +25,7 @@ K20C = "Tesla K20c (0)"
 # Tunings that must not change what is read: everything together, everything line by line, tiny blocks.
 TOGETHER = Tuning(fast_from=1)
 ONE_BY_ONE = Tuning(fast_from=1 << 60)
-TINY = Tuning(chunk_bytes=7, fast_from=1)
+TINY = Tuning(chunk_bytes=7, fast_from=1 << 60)
 
 
 def real(name):

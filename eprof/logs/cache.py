@@ -1,11 +1,11 @@
-"""Logs as they were read, kept as Parquet: the second report on a large log does not read its text again.
+"""Logs as they were read, kept as arrays of numpy: the second report on a large log does not read its text again.
 
 An entry is found by the content of the log (SHA-256), by what was asked of the reader, and by the reader's own code. So
 that a large file need not be hashed to find its entry, the path, size, times of change and inode of the file that was
 read are remembered with its hash, as git does; a file that was changed a moment before is not trusted with that. Of the
 times, that of the content (mtime) can be put back by anybody, that of the inode (ctime) cannot.
 
-Who can write into the folder can make every later report say what he likes: one that others can write to is not used.
+Who can write into the folder can make every later report say anything: one that others can write to is not used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from shlex import quote
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from eprof.base.arrays import Array, Columns
 from eprof.rows.log import Clock, Log, Names, Table, TableRows
@@ -35,8 +34,8 @@ _LARGEST_BYTES = 4 << 30
 _SETTLED_S = 2.0
 _ABANDONED_S = 86400.0
 _STAMPS = "stamps"
-_OURS = stat.S_IRWXU
-_ROOMS = ("rows", "profilers", "logs")  # whose code decides what is read from a log
+_OWNER_ONLY = stat.S_IRWXU
+_READERS = ("rows", "profilers", "logs")  # whose code decides what is read from a log
 _LISTED = (
     "path",
     "format",
@@ -49,14 +48,14 @@ _LISTED = (
     "processes",
     "device",
 )
-_ROWS = {"device", "kernel", "run", "launches", "time_s"}
+_ARRAYS = "tables.npz"
 
 
 def place() -> Path | None:
     """The folder of the cache: $EPROF_CACHE ("off": none), else `eprof` in $XDG_CACHE_HOME, else in ~/.cache."""
-    told = os.environ.get("EPROF_CACHE")
-    if told is not None:
-        return None if told.lower() in ("", "off", "0", "no") else Path(told)
+    setting = os.environ.get("EPROF_CACHE")
+    if setting is not None:
+        return None if setting.lower() in ("", "off", "0", "no") else Path(setting)
     home = os.environ.get("XDG_CACHE_HOME")
     if home and Path(home).is_absolute():
         return Path(home) / "eprof"
@@ -70,15 +69,15 @@ def refusal(folder: Path) -> str | None:
     """Why a folder is not used as the cache: others than this user can write to it. None if nobody else can."""
     for place in (folder, folder / _STAMPS):
         try:
-            found = place.stat()
+            status = place.stat()
         except (OSError, ValueError):
             continue
-        if found.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             return (
                 f"the cache {place} belongs to another user, so it is not used; name one of your own with EPROF_CACHE, "
                 "or none with EPROF_CACHE=off"
             )
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return f"others can write to the cache {place}, so it is not used; run `chmod -R go-w {quote(str(folder))}`"
     return None
 
@@ -96,13 +95,13 @@ class Stamp:
     def of(path: Path) -> Stamp | None:
         """The stamp of an ordinary file that is worth an entry, else None."""
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             return None
-        if not path.is_file() or found.st_size < SMALLEST_BYTES:
+        if not path.is_file() or status.st_size < SMALLEST_BYTES:
             return None
-        changed_ns = (found.st_mtime_ns, found.st_ctime_ns)
-        return Stamp(str(path.resolve()), found.st_size, changed_ns, (found.st_dev, found.st_ino))
+        changed_ns = (status.st_mtime_ns, status.st_ctime_ns)
+        return Stamp(str(path.resolve()), status.st_size, changed_ns, (status.st_dev, status.st_ino))
 
     @property
     def name(self) -> str:
@@ -129,15 +128,15 @@ class Cache:
             if stamp.is_settled and known.is_file():
                 return self._load(self._entry(stamp.size, known.read_text()), stamp)
             if next(self.folder.glob(f"{stamp.size}-*-{self.asked}"), None) is not None:
-                found = self._entry(stamp.size, _hash(Path(stamp.path)))
-                return self._load(found, stamp) if found.is_dir() else None
+                entry = self._entry(stamp.size, _hash(Path(stamp.path)))
+                return self._load(entry, stamp) if entry.is_dir() else None
         return None
 
     def put(self, stamp: Stamp, log: Log) -> None:
         """Keep a log that was read from the file that `stamp` is of; not if the file has changed since."""
         if Stamp.of(Path(stamp.path)) != stamp or log.size_bytes != stamp.size:
             return
-        with contextlib.suppress(OSError, pa.ArrowException):
+        with contextlib.suppress(OSError):
             self._save(log, self._entry(stamp.size, log.sha256))
             _write(self.folder / _STAMPS / stamp.name, log.sha256)
             self._prune()
@@ -149,40 +148,26 @@ class Cache:
         """Write an entry beside its place, then rename: others see the whole of it or nothing."""
         if entry.is_dir():
             return
-        self.folder.mkdir(mode=_OURS, parents=True, exist_ok=True)
+        self.folder.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(dir=self.folder, prefix=".new-"))
-        from pyarrow import parquet  # slow to load, and of no use to a short log
-
         try:
-            kinds = []
-            for number, table in enumerate(log.tables):
-                parquet.write_table(_arrow(table), beside / f"{number}.parquet", compression="zstd")
-                collected = None if table.collected is None else sorted(table.collected)
-                kinds.append(
-                    {
-                        "kind": table.kind,
-                        "units": dict(table.units),
-                        "collected": collected,
-                        "lacks_rows": table.lacks_rows,
-                    }
-                )
-            told: dict[str, Any] = {name: getattr(log, name) for name in _LISTED}
-            (beside / "log.json").write_text(
-                json.dumps({**told, "notes": log.notes, "tables": kinds, "clocks": [*map(astuple, log.clocks)]})
-            )
+            arrays: dict[str, Array] = {}
+            tables = [_kept(table, str(number), arrays) for number, table in enumerate(log.tables)]
+            np.savez(beside / _ARRAYS, **arrays)  # type: ignore[arg-type]
+            document = {name: getattr(log, name) for name in _LISTED}
+            document |= {"notes": log.notes, "tables": tables, "clocks": [astuple(clock) for clock in log.clocks]}
+            (beside / "log.json").write_text(json.dumps(document))
             beside.rename(entry)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
 
     def _load(self, entry: Path, stamp: Stamp) -> Log:
-        from pyarrow import parquet
-
-        told = json.loads((entry / "log.json").read_text())
-        tables = tuple(
-            _table(parquet.read_table(entry / f"{number}.parquet"), **one) for number, one in enumerate(told["tables"])
-        )
-        clocks = tuple(Clock(*one) for one in told["clocks"])
-        log = Log(**{name: told[name] for name in _LISTED}, tables=tables, notes=tuple(told["notes"]), clocks=clocks)
+        document = json.loads((entry / "log.json").read_text())
+        with np.load(entry / _ARRAYS, allow_pickle=False) as arrays:
+            tables = [_table(kept, str(number), arrays) for number, kept in enumerate(document["tables"])]
+        clocks = tuple(Clock(*clock) for clock in document["clocks"])
+        known = {name: document[name] for name in _LISTED}
+        log = Log(**known, tables=tuple(tables), notes=tuple(document["notes"]), clocks=clocks)
         # A cache that may only be read is of use too.
         with contextlib.suppress(OSError):
             os.utime(entry)  # the order of last use, for pruning
@@ -191,19 +176,18 @@ class Cache:
 
     def _prune(self) -> None:
         """Drop the entries that were used longest ago until the rest is small enough, and what killed reports left."""
-        for one in self.folder.glob(".new-*"):
-            if abs(time.time() - one.stat().st_mtime) > _ABANDONED_S:
-                shutil.rmtree(one, ignore_errors=True)
-        entries = sorted(
-            (one for one in self.folder.glob("*-*-*") if one.is_dir()), key=lambda one: one.stat().st_mtime
-        )
-        sizes = {one: sum(file.stat().st_size for file in one.iterdir()) for one in entries}
-        total = sum(sizes.values())
-        for one in entries:
+        for beside in self.folder.glob(".new-*"):
+            if abs(time.time() - beside.stat().st_mtime) > _ABANDONED_S:
+                shutil.rmtree(beside, ignore_errors=True)
+        entries = [entry for entry in self.folder.glob("*-*-*") if entry.is_dir()]
+        entries.sort(key=lambda entry: entry.stat().st_mtime)
+        sizes = [sum(file.stat().st_size for file in entry.iterdir()) for entry in entries]
+        total = sum(sizes)
+        for entry, size in zip(entries, sizes, strict=True):
             if total <= _LARGEST_BYTES:
                 return
-            shutil.rmtree(one, ignore_errors=True)
-            total -= sizes[one]
+            shutil.rmtree(entry, ignore_errors=True)
+            total -= size
 
 
 def asked(
@@ -211,16 +195,11 @@ def asked(
 ) -> str:
     """A digest of what is asked of the reader, and of its code: another reader may read other things."""
     code = hashlib.sha256()
-    for room in _ROOMS:
+    for room in _READERS:
         for file in sorted((Path(__file__).parents[1] / room).rglob("*.py")):
             code.update(file.read_bytes())
-    what = [
-        None if columns is None else list(columns),
-        sorted(names.items()),
-        None if keep is None else sorted(keep),
-        parts,
-    ]
-    code.update(json.dumps(what).encode())
+    options = {"columns": columns and list(columns), "names": sorted(names.items()), "parts": parts}
+    code.update(json.dumps({**options, "keep": None if keep is None else sorted(keep)}).encode())
     return code.hexdigest()[:16]
 
 
@@ -230,41 +209,37 @@ def _hash(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(mode=_OURS, exist_ok=True)
+    path.parent.mkdir(mode=_OWNER_ONLY, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_text(text)
     beside.replace(path)
 
 
-def _arrow(table: Table) -> pa.Table:
-    """Rows and counters side by side; NaN stays NaN, a name that is not known is null."""
-    rows = {f"row {name}": _arrow_column(column) for name, column in table.rows.columns().items()}
-    counters = {f"counter {name}": pa.array(table.counters[name]) for name in table.counters.names}
-    return pa.table({**rows, **counters})
+def _kept(table: Table, place: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    """What of a table is kept as JSON; its columns are put into `arrays`."""
+    columns = table.rows.columns()
+    names = {name: column.names for name, column in columns.items() if isinstance(column, Names)}
+    for name, column in columns.items():
+        arrays[f"{place} {name}"] = column.codes if isinstance(column, Names) else column
+    arrays[f"{place} counters"] = table.counters.values
+    return {
+        "kind": table.kind,
+        "names": names,
+        "columns": list(columns),
+        "counters": table.counters.names,
+        "units": dict(table.units),
+        "collected": None if table.collected is None else sorted(table.collected),
+        "lacks_rows": table.lacks_rows,
+    }
 
 
-def _arrow_column(column: Array | Names) -> pa.Array:
-    if not isinstance(column, Names):
-        return pa.array(column)
-    codes = pa.array(column.codes.astype(np.int32), mask=column.codes < 0)
-    return pa.DictionaryArray.from_arrays(codes, pa.array(column.names, pa.string()))
-
-
-def _table(
-    stored: pa.Table, kind: str, units: Mapping[str, str], collected: Iterable[str] | None, lacks_rows: bool
-) -> Table:
-    columns = {name: stored.column(name).combine_chunks() for name in stored.column_names}
-    rows = {name.removeprefix("row "): _read_column(one) for name, one in columns.items() if name.startswith("row ")}
-    counters = {name.removeprefix("counter "): one for name, one in columns.items() if name.startswith("counter ")}
-    if counters.keys() != units.keys() or not rows.keys() >= _ROWS:
-        raise ValueError("an entry of other columns")
-    values = Columns.of({name: _read_column(column) for name, column in counters.items()}, len(stored))
-    known = None if collected is None else frozenset(collected)
-    return Table(kind, TableRows(**rows), values, units, known, lacks_rows)
-
-
-def _read_column(column: pa.Array) -> Any:
-    if not pa.types.is_dictionary(column.type):
-        return column.to_numpy(zero_copy_only=False)
-    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return Names(tuple(column.dictionary.to_pylist()), codes)
+def _table(kept: Mapping[str, Any], place: str, arrays: Mapping[str, Array]) -> Table:
+    columns: dict[str, Any] = {name: arrays[f"{place} {name}"] for name in kept["columns"]}
+    for name, names in kept["names"].items():
+        columns[name] = Names(tuple(names), columns[name])
+    rows = TableRows(**columns)
+    counters = Columns(tuple(kept["counters"]), arrays[f"{place} counters"])
+    if counters.values.shape != (len(rows), len(kept["units"])):
+        raise ValueError("an entry of another size")
+    collected = None if kept["collected"] is None else frozenset(kept["collected"])
+    return Table(kept["kind"], rows, counters, kept["units"], collected, kept["lacks_rows"])

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from io import BufferedReader, BytesIO
 from itertools import chain, islice
@@ -14,7 +13,7 @@ from eprof.logs.sniff import SQLITE, refuse_foreign
 from eprof.profilers.ncu import reader as ncu
 from eprof.profilers.ncu import report as ncu_report
 from eprof.profilers.nsys import json as nsys_json
-from eprof.profilers.nvprof.lines import Marks, Outcome, Walk
+from eprof.profilers.nvprof.lines import Block, Outcome, Walk
 from eprof.profilers.nvprof.sqlite import read_sqlite
 from eprof.profilers.nvprof.store import Store
 from eprof.profilers.oclgrind import reader as oclgrind
@@ -22,10 +21,11 @@ from eprof.rows import header as headers
 from eprof.rows import packing
 from eprof.rows.header import Header
 from eprof.rows.log import Log
-from eprof.rows.stream import Source, Tuning, blocks, open_source
-from eprof.rows.threads import ahead, are_dear
+from eprof.rows.stream import Source, Tuning, ahead, blocks, is_memory_scarce, open_source
 
 Reader = Callable[[Source, Iterator[bytes], Container[str] | None, str | None, int], Log]
+_STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
+_TIMES_PACKED = 10  # a log is about as many times its packed size
 _MOST_COLUMNS = 1 << 20  # bytes of a file of column names
 
 
@@ -89,15 +89,13 @@ def _read(
     first = next(pieces, b"")
     if columns is None and (reader := _other_reader(first)) is not None:
         return reader(source, chain([first], pieces), keep, parts, tuning.fold_rows)
-    store = Store(names, keep, tuning.fold_rows, parts)
-    few = tuning.chunk_bytes if packing.kind(source.head) is None else tuning.fast_from
-    store.later.at_once = size < few or are_dear()
-    walk = Walk(store, tuning, _given(columns))
-    marks = map(Marks, chain([first], pieces))
-    with closing(store.later):
-        for block in marks if store.later.at_once else ahead(marks, walk.foresee):
-            walk.feed(block)
-        walk.close(source.ends_with_newline)
+    store = Store(names, keep, parts)
+    walk = Walk(store, min(_STRETCH_BYTES, tuning.fast_from), _given(columns))
+    is_long = _likely_bytes(size, source) >= tuning.fast_from and not is_memory_scarce()
+    marked = (Block(block, is_long) for block in chain([first], pieces))
+    for block in ahead(marked) if is_long else marked:
+        walk.feed(block)
+    walk.close(source.ends_with_newline)
     if columns is None and not store.pieces:
         late: Reader | None = ncu.read if walk.seen.foreign else None
         if late is None and not walk.seen.messages.profiled:
@@ -108,6 +106,11 @@ def _read(
             source.lacks_bytes |= again.lacks_bytes
             return log
     return _log(source, store, walk.seen, columns is not None)
+
+
+def _likely_bytes(size: int, source: Source) -> int:
+    """How long a log of `size` bytes on disk is when it is unpacked."""
+    return size if packing.kind(source.head) is None else _TIMES_PACKED * size
 
 
 def _other_reader(block: bytes) -> Reader | None:

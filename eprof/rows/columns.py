@@ -1,64 +1,185 @@
-"""Columns of text: of many rows, arrays of pyarrow; of few, lists, as a call of pyarrow takes as long as 50 rows."""
+"""Rows of a table by column: few lines as lists of text, long stretches of lines as polars parses them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from eprof.rows.pieces import Array
+from eprof.base.arrays import Array, Bools, Floats, numbered
+from eprof.rows.cells import LARGEST, LEAST_WRONG, RATES, Rates, as_cell, cells
+from eprof.rows.header import split
+from eprof.rows.log import BYTES_PER_S, COUNT, PERCENT, Names
 
-Column: TypeAlias = "pa.Array | list[str]"
-Columns: TypeAlias = Mapping[int, Column]  # by place in a line
-Arrays: TypeAlias = Mapping[int, pa.Array]
-_FEW = 256
+if TYPE_CHECKING:
+    import polars as pl
+
+# What traces without Correlation_ID put behind a kernel's name.
+LAUNCH_ID = re.compile(r" \[[0-9]+\]$")
+_QUOTE = ord('"')
 
 
-def column(texts: Sequence[str]) -> Column:
-    """Texts as the column that is the quickest to work with."""
-    return list(texts) if len(texts) <= _FEW else pa.array(texts, pa.string())
+class Rows(Protocol):
+    """Some rows of a table, asked for by the place of a column in a line."""
+
+    def __len__(self) -> int:
+        """The number of rows."""
+
+    def names(self, place: int) -> Names:
+        """A column of names; empty cells are empty names."""
+
+    def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
+        """A column of values, and what each cell is: see `cells`."""
+
+    def chosen(self, rows: Bools) -> Rows:
+        """The rows where `rows` is true."""
+
+
+class LineRows:
+    """Rows of lines that were split one by one."""
+
+    def __init__(self, columns: Mapping[int, Sequence[str]]) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self._columns.values())))
+
+    def names(self, place: int) -> Names:
+        """A column of names."""
+        return Names.of(self._columns[place])
+
+    def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
+        """A column of values, and what each cell is."""
+        return cells(self._columns[place], rates)
+
+    def chosen(self, rows: Bools) -> LineRows:
+        """The rows where `rows` is true."""
+        return LineRows({place: list(compress(texts, rows)) for place, texts in self._columns.items()})
 
 
 @dataclass(frozen=True)
-class Coded:
-    """A column of names: the different ones, as they come, and for each row the place of its own among them."""
+class Form:
+    """How the lines of a table are parsed: how many fields a line has, and the places of the columns that are wanted.
 
-    words: list[str]
-    codes: Array
+    names: columns in which few different texts come again and again. values: columns of numbers, maybe with units.
+    with_id: the one of `names` whose texts end in a launch id (" [123]"), which is left out.
+    """
 
+    width: int
+    names: tuple[int, ...]
+    values: tuple[int, ...]
+    with_id: int | None = None
 
-def coded(texts: Column) -> Coded:
-    """The same column as numbers."""
-    if isinstance(texts, list):
-        places: dict[str, int] = {}
-        codes = [places.setdefault(text, len(places)) for text in texts]
-        return Coded(list(places), np.array(codes, dtype=np.int32))
-    array = encoded(texts)
-    return Coded(words(array), np.asarray(array.indices.to_numpy(zero_copy_only=False)))
-
-
-def encoded(texts: pa.Array) -> pa.DictionaryArray:
-    """A column of strings, dictionary-encoded."""
-    return texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """All places that are wanted."""
+        return tuple(sorted((*self.names, *self.values)))
 
 
-def words(texts: pa.Array) -> list[str]:
-    """The different strings of a column, as they come."""
-    return list(encoded(texts).dictionary.to_numpy(zero_copy_only=False))
+class ParsedRows:
+    """Rows that polars parsed."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+        self._names: dict[int, Names] = {}
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return self._frame.height
+
+    def names(self, place: int) -> Names:
+        """A column of names."""
+        if place not in self._names:
+            column = self._frame[str(place)]
+            codes, first = numbered(column.to_physical().to_numpy())
+            self._names[place] = Names(tuple(column[first.tolist()].to_list()), codes.astype(np.int32))
+        return self._names[place]
+
+    def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
+        """A column of values, and what each cell is."""
+        texts = self._frame[str(place)]
+        values, is_plain = _plain(texts)
+        kinds = np.full(len(texts), as_cell(COUNT), dtype=np.int8)
+        if not is_plain.all():
+            values = values.copy()
+            values[~is_plain], kinds[~is_plain] = _with_units(texts.filter(~is_plain), rates)
+        return values, kinds
+
+    def chosen(self, rows: Bools) -> ParsedRows:
+        """The rows where `rows` is true."""
+        return ParsedRows(self._frame.filter(rows))
 
 
-def chosen(texts: Column, which: Array) -> Column:
-    """The rows where `which` is true."""
-    return list(compress(texts, which)) if isinstance(texts, list) else texts.filter(pa.array(which))
+def _plain(texts: pl.Series) -> tuple[Floats, Bools]:
+    """The numbers, and which texts are numbers that may be counts."""
+    import polars as pl
+
+    values = texts.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    return values, (values < LEAST_WRONG) & ~np.signbit(values)
 
 
-def no_blanks(texts: pa.Array) -> bool:
-    """Whether every string of a column holds something."""
-    texts = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
-    shortest = pc.min(pc.binary_length(pc.utf8_ltrim_whitespace(texts))).as_py()  # 6 times as fast as a pattern
-    return shortest is None or bool(shortest > 0)
+def _with_units(texts: pl.Series, rates: Rates) -> tuple[Floats, Array]:
+    """Percentages and rates together; whatever is neither as `cells` reads it, each different text once."""
+    import polars as pl
+
+    numbers = texts.str.strip_chars_end("KMGTB/s%")
+    units = _named(texts.str.slice(numbers.str.len_chars()))
+    values, is_number = _plain(numbers)
+    scales = np.array([{**rates, "%": 1.0}.get(unit, np.nan) for unit in units.names])
+    kinds = np.array([as_cell(PERCENT if unit == "%" else BYTES_PER_S) for unit in units.names], dtype=np.int8)
+    values, kinds = values * scales[units.codes], kinds[units.codes]
+
+    is_odd = np.isnan(values) | ~is_number | (values >= LARGEST)
+    if is_odd.any():
+        odd = _named(texts.filter(is_odd))
+        odd_values, odd_kinds = cells(odd.names, rates)
+        values[is_odd], kinds[is_odd] = odd_values[odd.codes], odd_kinds[odd.codes]
+    return values, kinds
+
+
+def _named(texts: pl.Series) -> Names:
+    import polars as pl
+
+    return ParsedRows(texts.alias("0").cast(pl.Categorical()).to_frame()).names(0)
+
+
+def parse(lines: bytes, number: int, form: Form) -> ParsedRows | None:
+    """The rows of so many lines of CSV, in UTF-8 with plain line ends; None if a line is not clean.
+
+    Clean lines have `form.width` fields, of which the last is not empty, and no quotes inside of fields. Lines with one
+    empty field more than that are not noticed here.
+    """
+    import polars as pl
+
+    if not _quotes_are_plain(lines, number, form.width):
+        return None
+    last, beyond = str(form.width - 1), str(form.width)
+    schema: dict[str, pl.DataType] = dict.fromkeys(map(str, range(form.width + 1)), pl.String())
+    schema |= {str(place): pl.Categorical() for place in form.names if place != form.with_id}
+    columns = [pl.col(str(place)).fill_null("") for place in form.places if place != form.with_id]
+    if form.with_id is not None:
+        columns.append(pl.col(str(form.with_id)).fill_null("").str.replace(LAUNCH_ID.pattern, "").cast(pl.Categorical()))
+    is_whole = (pl.col(last).is_not_null() & pl.col(beyond).is_null()).alias("whole")
+    scan = pl.scan_csv(lines, has_header=False, schema=schema, missing_columns="insert")
+    try:
+        frame = scan.select(*columns, is_whole).collect(engine="streaming")
+    except pl.exceptions.PolarsError:
+        return None
+    if frame.height != number or not frame["whole"].all():
+        return None
+    return ParsedRows(frame)
+
+
+def _quotes_are_plain(lines: bytes, number: int, width: int) -> bool:
+    """Whether all lines have as many quotes as the first, in which they stand around fields and nowhere else."""
+    first = lines[: lines.find(b"\n") + 1]
+    fields = split(first.decode().rstrip("\n"))
+    if len(fields) != width or any('"' in field for field in fields):
+        return False
+    return int(np.count_nonzero(np.frombuffer(lines, np.uint8) == _QUOTE)) == number * first.count(b'"')

@@ -1,16 +1,18 @@
 """Walk over a log's lines: what opens a table, what belongs to it, what ends it, what is program output."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from eprof.base.arrays import Array, Bools
 from eprof.profilers.nvprof import text
 from eprof.profilers.nvprof.messages import PROFILER_LINE, Messages, is_chatter
-from eprof.profilers.nvprof.section import Body, ColumnSection, Form, Ignored, Parsed, Section, parse
+from eprof.profilers.nvprof.section import ColumnSection, Ignored, Section
 from eprof.profilers.nvprof.store import Store
 from eprof.profilers.nvprof.summary import SummarySection
 from eprof.profilers.nvprof.text import TextSection
@@ -19,8 +21,6 @@ from eprof.profilers.nvprof.wide import WideSection
 from eprof.rows import header as headers
 from eprof.rows.cells import OLD_RATES, RATES
 from eprof.rows.header import Header
-from eprof.rows.pieces import Array
-from eprof.rows.stream import Tuning
 
 _SECTIONS: dict[str, type[Section]] = {
     headers.METRICS: SummarySection,
@@ -30,12 +30,9 @@ _SECTIONS: dict[str, type[Section]] = {
     headers.SUMMARY: UsageSection,
     headers.IGNORED: Ignored,
 }
-# What is quick to find and may end the rows of a table: an empty line, a line that starts with `=`, a header.
-_NEWLINE, _EQUALS = b"\n="
-_STEP = 1 << 21
-_SHORT = 1 << 15  # bytes of a block that is likely to be read line by line
-_HEADER_STARTS = (b'\n"Device",', b'\n"Start",', b'\n"Time(%)"', b'\n"Type",')
-_HEADERS = tuple(start[1:] for start in _HEADER_STARTS)
+_NEWLINE, _COMMA, _QUOTE, _ZERO, _NINE = b'\n,"09'
+_STEP = 1 << 20  # bytes that stay in the processor's cache
+_HEADER_STARTS = (b'"Dev', b'"Sta', b'"Tim', b'"Typ')
 _LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
 _COMMENT = re.compile(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]+\S)")  # what a log stands behind in source code, in a mail
 _NAMES_DEVICE = re.compile(
@@ -74,11 +71,14 @@ class Outcome:
 
 
 class Walk:
-    """The state of reading: feed it blocks of whole lines, then `close` it. given: headers for rows without any."""
+    """The state of reading: feed it blocks of whole lines, then `close` it.
 
-    def __init__(self, store: Store, tuning: Tuning, given: Sequence[Header] = ()) -> None:
+    stretch_bytes: from how many bytes on rows of a long log are parsed together. given: headers for rows without any.
+    """
+
+    def __init__(self, store: Store, stretch_bytes: int, given: Sequence[Header] = ()) -> None:
         self.seen = Outcome()
-        self._store, self._tuning = store, tuning
+        self._store, self._stretch_bytes = store, stretch_bytes
         self._given = [_SECTIONS[header.kind](header, 0, store) for header in given]
         self._section: Section | TextSection | None = None
         self._before: Section | None = None
@@ -89,32 +89,31 @@ class Walk:
         self._next_run = 0
         self._last_skipped = False
 
-    def feed(self, marks: "Marks") -> None:
+    def feed(self, block: Block) -> None:
         """Read a block of whole lines."""
-        block, place, slow_until = marks.block, 0, 0
-        while place < len(block):
-            if place >= slow_until and self._is_fast():
-                slow_until = self._bodies(block, marks, place)
-                if slow_until < 0:
-                    place, slow_until = -slow_until, 0
+        data, place = block.data, 0
+        slow_until = 0 if block.is_long else len(data)
+        while place < len(data):
+            if place >= slow_until and isinstance(self._section, ColumnSection) and self._section.takes_stretches:
+                stop = block.next_odd(place)
+                if stop - place >= self._stretch_bytes and self._stretch(self._section, block, place, stop):
+                    place = stop
                     continue
-            end = block.find(b"\n", place)
-            end = len(block) if end < 0 else end
-            self._line(block[place:end].decode())
+                slow_until = stop
+            end = data.find(b"\n", place)
+            end = len(data) if end < 0 else end
+            self._line(data[place:end].decode())
             place = end + 1
 
-    def _bodies(self, block: bytes, marks: "Marks", place: int) -> int:
-        """Try to read the rows from `place` on together. Gives minus the place behind, or up to where it failed."""
-        if len(block) - place < self._tuning.fast_from:
-            return len(block)
-        stop = marks.next_break(place)
-        for _ in range(2):
-            if stop - place < self._tuning.fast_from:
-                return stop
-            if self._body(marks.body(place, stop)):
-                return -stop
-            stop = marks.next_header(place, stop)
-        return stop
+    def _stretch(self, section: ColumnSection, block: Block, start: int, stop: int) -> bool:
+        """Give the open table many lines at once. False if they must be looked at one by one."""
+        number = block.lines(start, stop)
+        if not section.take_stretch(block.data[start:stop], number):
+            return False
+        self.seen.lines += number
+        self.seen.rows += number
+        self._last_skipped = False
+        return True
 
     def close(self, whole: bool) -> None:
         """The log ends; `whole` if it ends with a line end."""
@@ -124,50 +123,6 @@ class Walk:
         self._end_table()
         for section in self._given:
             section.close()
-        self._store.later.wait()
-
-    def _is_fast(self) -> bool:
-        section = self._section
-        return isinstance(section, ColumnSection) and section.fast and not section.units_pending
-
-    def foresee(self, marks: "Marks", workers: Executor) -> None:
-        """Have a later block parsed as if it went on as the log does now; if it does not, this was for nothing.
-
-        Most of a long log is one table, or tables of one form, so this is what uses the other cores.
-        """
-        section = self._section
-        if marks.is_foreseen or not isinstance(section, ColumnSection) or not self._is_fast():
-            return
-        marks.is_foreseen = True
-        form = section.form
-        for start, stop in marks.bodies(section.has_units):
-            if stop - start >= self._tuning.fast_from:
-                work = workers.submit(parse, memoryview(marks.block)[start:stop], form)
-                marks.foreseen[start, stop] = form, work
-
-    def _body(self, body: Body) -> bool:
-        """Give the open table many lines at once. False if they must be looked at one by one."""
-        section = self._section
-        odd = section.add_body(body, self._is_output) if isinstance(section, ColumnSection) else None
-        if odd is None:
-            return False
-        self.seen.lines += body.lines
-        self.seen.rows += body.lines - len(odd)
-        self.seen.skipped_lines += len(odd)
-        for line in odd:
-            self._look_for_rows(line)
-        self._last_skipped = False
-        return True
-
-    def _is_output(self, line: str) -> bool:
-        """Whether a line is program output and nothing else (and not the first, which is kept as an example)."""
-        return self.seen.example_skipped is not None and not (
-            not line.strip()
-            or PROFILER_LINE.fullmatch(line)
-            or is_chatter(line)
-            or text.is_header(line)
-            or headers.find(line)
-        )
 
     def _line(self, line: str) -> None:
         self.seen.lines += 1
@@ -285,14 +240,11 @@ class Walk:
         self.seen.tables += 1
         kind = headers.IGNORED if header.kind == headers.SUMMARY and self._of_api() else header.kind
         run = 0 if kind == headers.IGNORED else self._run(header)
-        if not issubclass(_SECTIONS[kind], ColumnSection):
-            self._store.later.wait()
         self._section = _SECTIONS[kind](header, run, self._store)
 
     def _open_text(self, line: str) -> None:
         self._end_table()
         self.seen.tables += 1
-        self._store.later.wait()
         run = 0 if self._of_api() else self._run(line)
         self._section = text.open_table(line, run, self._store, self._of_api())
 
@@ -319,65 +271,48 @@ class Walk:
         self._section = None
 
 
-class Marks:
-    """A block, and where in it the rows of a table may end. Looked for in steps that stay in the processor's cache."""
+class Block:
+    """Whole lines of a log. is_long: of a long one, so that it pays to parse many lines together."""
 
-    def __init__(self, block: bytes) -> None:
-        self.block = block
-        self.foreseen: dict[tuple[int, int], tuple[Form, Future[Parsed]]] = {}
-        self.is_foreseen = False
-        if len(block) > _SHORT:
-            self._breaks  # noqa: B018 - now, beside the reading of the block before
+    def __init__(self, data: bytes, is_long: bool) -> None:
+        self.data, self.is_long = data, is_long
+        if is_long:
+            self._odd  # noqa: B018 - now, in the thread that reads ahead
+
+    def next_odd(self, place: int) -> int:
+        """The start of the first line from `place` on that may be no row; the end of the block if there is none."""
+        number = int(np.searchsorted(self._odd, place))
+        return int(self._odd[number]) if number < len(self._odd) else len(self.data)
+
+    def lines(self, start: int, stop: int) -> int:
+        """How many lines there are between two places."""
+        first, last = np.searchsorted(self._ends, (start, stop)).tolist()
+        return int(last - first) + (start < stop and self.data[stop - 1] != _NEWLINE)
+
+    @cached_property
+    def _bytes(self) -> Array:
+        return np.frombuffer(self.data, dtype=np.uint8)
 
     @cached_property
     def _ends(self) -> Array:
-        steps = range(0, len(self.block), _STEP)
-        found = [np.flatnonzero(self._data[start : start + _STEP] == _NEWLINE) + start for start in steps]
-        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        steps = range(0, len(self.data), _STEP)
+        return np.concatenate([np.flatnonzero(self._bytes[step : step + _STEP] == _NEWLINE) + step for step in steps])
 
     @cached_property
-    def _breaks(self) -> Array:
-        starts = self._ends[:-1] + 1 if self.block.endswith(b"\n") else self._ends + 1
-        first = self._data[starts]
-        return np.asarray(starts[(first == _NEWLINE) | (first == _EQUALS)])
+    def _odd(self) -> Array:
+        """Starts of lines that are headers, begin with neither a quote nor a digit, or end with a comma."""
+        starts = np.append(0, self._ends + 1)
+        starts = starts[starts < len(self.data)]
+        ends = np.append(self._ends, len(self.data))[: len(starts)]
+        first = self._bytes[starts]
+        is_row = (first == _QUOTE) | ((first >= _ZERO) & (first <= _NINE))
+        is_row &= (self._bytes[ends - 1] != _COMMA) & ~self._are_headers(starts)
+        return np.asarray(starts[~is_row])
 
-    @property
-    def _data(self) -> Array:
-        return np.frombuffer(self.block, dtype=np.uint8)
-
-    def next_break(self, place: int) -> int:
-        """The start of the first line from `place` on that is empty or starts with `=`."""
-        found = int(np.searchsorted(self._breaks, place))
-        return int(self._breaks[found]) if found < len(self._breaks) else len(self.block)
-
-    def bodies(self, has_units: bool) -> Iterator[tuple[int, int]]:
-        """Where rows may stand together: up to the first break, and from each header (and row of units) to the next."""
-        yield 0, self.next_break(0)
-        start = 0
-        for place in self._breaks.tolist():
-            if place < start:
-                continue
-            start = place
-            while self.block.startswith((b"=", b"\n"), start):
-                start = self._next_line(start)
-            if self.block.startswith(_HEADERS, start):
-                for _ in range(1 + has_units):
-                    start = self._next_line(start)
-                yield start, self.next_break(start)
-
-    def _next_line(self, place: int) -> int:
-        return self.block.find(b"\n", place) + 1 or len(self.block)
-
-    def body(self, place: int, stop: int) -> Body:
-        """The lines between two places."""
-        return Body(memoryview(self.block)[place:stop], self.lines(place, stop), self.foreseen.pop((place, stop), None))
-
-    def next_header(self, place: int, end: int) -> int:
-        """The start of the first line between `place` and `end` that is a header with its quotes."""
-        found = [self.block.find(start, place, end) for start in _HEADER_STARTS]
-        return min([one + 1 for one in found if one >= 0], default=end)
-
-    def lines(self, place: int, end: int) -> int:
-        """How many lines there are between two places."""
-        first, last = np.searchsorted(self._ends, (place, end)).tolist()
-        return int(last - first) + (place < end and self.block[end - 1] != _NEWLINE)
+    def _are_headers(self, starts: Array) -> Bools:
+        """Whether lines start as a header with its quotes does."""
+        is_header = np.zeros(len(starts), dtype=bool)
+        second = self._bytes[np.minimum(starts + 1, len(self.data) - 1)]
+        for places in (np.flatnonzero(second == start[1]) for start in _HEADER_STARTS):
+            is_header[places] = [self.data.startswith(_HEADER_STARTS, start) for start in starts[places].tolist()]
+        return is_header

@@ -14,16 +14,17 @@ from eprof.base import resources
 from eprof.base.errors import LogError
 from eprof.base.toml import Document
 from eprof.profilers.nsys import sqlite as nsys_sqlite
+from eprof.profilers.nvprof.pieces import Cells, Piece, Sums
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.rows import packing
-from eprof.rows.cells import INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
+from eprof.rows.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
 from eprof.rows.log import OTHER, PERCENT, Log
-from eprof.rows.pieces import Array, Piece
 from eprof.rows.stream import Source, unpacked
 
 _KIND = "nvprof-sqlite"
 _COUNTED = f"{_KIND}-counted"  # times of kernels that counters slowed down
 _CHUNK = 1 << 20
+_NO_CELL = (float("nan"), ABSENT)
 _ROWS = 1 << 16  # of a table, that are held as Python's numbers
 _KERNEL_TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL")
 _METRICS = "CUPTI_ACTIVITY_KIND_METRIC"
@@ -98,7 +99,6 @@ class _Metrics:
         self.unknown = 0
         self._places: dict[object, int] = {}
         self._cells: dict[str, dict[int, tuple[float, int]]] = {}
-        self._units: dict[str, int] = {}
         found = base.execute(f"select id, correlationId, value, flags from {_METRICS}")
         while rows := found.fetchmany(_ROWS):
             for number, launch, value, flags in rows:
@@ -112,18 +112,15 @@ class _Metrics:
             self.store.leave_out([name])
         else:
             place = self._places.setdefault(launch, len(self._places))
-            self._units[name] = kind
             self._cells.setdefault(name, {})[place] = _value(value, flags, kind)
 
-    def of(self, launches: list[object]) -> dict[str, tuple[Array, int]]:
-        """What a `Piece` holds of these launches, told by their correlation numbers."""
+    def of(self, launches: list[object]) -> dict[str, Cells]:
+        """The counters of these launches, which are told by their correlation numbers."""
         places = [self._places.get(launch, -1) for launch in launches]
         counters = {}
         for name, cells in self._cells.items():
-            found = [cells.get(place) for place in places]
-            kinds = np.array([kind for _, kind in filter(None, found)], dtype=np.int8)
-            self.store.count_missing(name, kinds)
-            counters[name] = np.array([one[0] if one else np.nan for one in found]), self._units[name]
+            values, kinds = zip(*(cells.get(place, _NO_CELL) for place in places), strict=True)
+            counters[name] = np.array(values, np.float64), np.array(kinds, np.int8)
         return counters
 
 
@@ -137,7 +134,9 @@ def _value(value: object, flags: object, kind: int) -> tuple[float, int]:
     number = float(int.from_bytes(value, "little")) if whole else float(np.frombuffer(value, "<f8")[0])
     if whole and is_wrong(number):
         return float("nan"), WRONG
-    return (number, kind) if 0 <= number < LARGEST else (float("nan"), UNREADABLE)
+    if not 0 <= number < LARGEST:
+        return float("nan"), UNREADABLE
+    return number, kind
 
 
 @cache
@@ -159,14 +158,16 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
         f"select s.value, k.deviceId, k.start, k.end{', k.correlationId' if metrics else ', 0'} from {table} k "
         "left join StringTable s on s._id_ = k.name order by k.start"
     )
+    sums = Sums()
     while rows := found.fetchmany(_ROWS):
-        kernel = [store.kernels.code(str(row[0] or "(a kernel without name)")) for row in rows]
-        device = [store.devices.code(device_of[row[1]]) if row[1] in device_of else NO_DEVICE for row in rows]
+        kernel = [store.kernels.of(str(row[0] or "(a kernel without name)")) for row in rows]
+        device = [store.devices.of(device_of[row[1]]) if row[1] in device_of else NO_DEVICE for row in rows]
         time_s = np.array([_seconds(start, end) for _, _, start, end, _ in rows], np.float64)
         piece = Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), np.ones(len(rows), np.int64), time_s)
         if metrics:
             piece.counters = metrics.of([row[4] for row in rows])
-        store.add(kind, piece)
+        sums.add(piece)
+    store.add(kind, sums.take())
 
 
 def _seconds(start: object, end: object) -> float:

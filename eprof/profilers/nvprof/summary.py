@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
-from eprof.profilers.nvprof.section import DEVICE, DICTIONARY, WHOLE, Body, ColumnSection
-from eprof.profilers.nvprof.store import Names, Store
-from eprof.rows.cells import RATES, as_cell, cells, settle, shows_wrong
-from eprof.rows.columns import Arrays, Column, Columns, chosen, coded, no_blanks, words
+from eprof.base.arrays import Array, Bools, Ints, numbered
+from eprof.profilers.nvprof.pieces import Piece
+from eprof.profilers.nvprof.section import DEVICE, WHOLE, ColumnSection
+from eprof.profilers.nvprof.store import Numbers, Store
+from eprof.rows.cells import ABSENT, RATES, as_cell, shows_wrong
+from eprof.rows.columns import Form, Rows
 from eprof.rows.header import EVENTS, Header
 from eprof.rows.log import COUNT
-from eprof.rows.pieces import Array, Piece
 
-_FEW = 100  # keys for which a call of pandas takes longer than Python itself
-_CELLS_A_ROW = 8  # about as many metrics as are collected together
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
 _SIGNS_OF_WRONG = (b"18446744073709551", b"1.84467")  # in a cell of 2^64-1
 _LIST = re.compile(r"\d+(?:,\s*\d+)+")
+_HELD_CELLS = 1 << 22
 
 
 class SummarySection(ColumnSection):
-    """`"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`: log-formats sections 2 and 3."""
+    """`"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
@@ -35,16 +33,13 @@ class SummarySection(ColumnSection):
         self.has_total = total is not None
         self.value = header.at("Avg") if total is None else total
         self._others = [place for name in ("Min", "Max", "Avg") if (place := header.position(name)) is not None]
-        self.wanted = tuple(sorted((self.device, self.kernel, self.calls, self.name, self.value)))
+        self.form = Form(header.width, (self.device, self.kernel, self.calls, self.name), (self.value,))
         self.rates = store.rates or RATES
-        self._counters = Names()
-        self._parts: list[tuple[Array, ...]] = []
+        self._counters = Numbers()
+        self._cells: list[tuple[Array, ...]] = []
+        self._number_of_cells = 0
         self._unused: list[tuple[Array, ...]] = []
         self._is_used = False
-
-    def column_types(self) -> dict[int, pa.DataType]:
-        """Few different strings: a dictionary of them."""
-        return dict.fromkeys((self.device, self.kernel, self.calls, self.name), DICTIONARY)
 
     def fits(self, fields: list[str]) -> bool:
         """A device with its index, a whole number of invocations, and names."""
@@ -55,163 +50,137 @@ class SummarySection(ColumnSection):
             and fields[self.name].strip()
         )
 
-    def all_fit(self, columns: Arrays) -> bool:
-        """As `fits`, asked once for each different string."""
+    def all_fit(self, rows: Rows) -> bool:
+        """As `fits`, asked once for each different text."""
+        counters = rows.names(self.name).names
         return (
-            all(map(DEVICE.search, words(columns[self.device])))
-            and all(map(WHOLE.fullmatch, words(columns[self.calls])))
-            and no_blanks(columns[self.kernel])
-            and no_blanks(columns[self.name])
+            all(map(DEVICE.search, rows.names(self.device).names))
+            and all(map(WHOLE.fullmatch, rows.names(self.calls).names))
+            and all(map(str.strip, rows.names(self.kernel).names))
+            and all(map(str.strip, counters))
+            and not any(map(_is_by_instance, counters))
         )
 
     def take(self, fields: list[str]) -> None:
         """As for any table; what a launch whose counter went wrong takes part in is no value."""
+        fields = [*fields]
         wrong = [fields[place] for place in self._others if shows_wrong(fields[place])]
         if wrong:
-            fields = [*fields]
             fields[self.value] = wrong[0]
+        if _is_by_instance(fields[self.name]):
+            fields[self.name] = fields[self.name].rpartition(" (")[0]
+            fields[self.value] = self._summed(fields[self.value])
         super().take(fields)
 
-    def add_body(self, body: Body, is_output: Callable[[str], bool]) -> list[str] | None:
-        """As for any table; but where a counter went wrong, rows are looked at one by one."""
-        text = bytes(body.text)
-        return None if any(sign in text for sign in _SIGNS_OF_WRONG) else super().add_body(body, is_output)
+    def take_stretch(self, lines: bytes, number: int) -> bool:
+        """As for any table; but where a counter may have gone wrong, rows are looked at one by one."""
+        return not any(sign in lines for sign in _SIGNS_OF_WRONG) and super().take_stretch(lines, number)
 
-    def add(self, columns: Columns) -> None:
+    def _summed(self, values: str) -> str:
+        """The sum of the counts of hardware instances."""
+        if _LIST.fullmatch(values.strip()):
+            self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
+            return str(sum(map(int, values.split(","))))
+        if "," not in values:
+            return values
+        self.store.note("what is told by hardware instance (--aggregate-mode off) and no count was left out")
+        return ""
+
+    def add(self, rows: Rows) -> None:
         """Keep the cells of the wanted counters."""
-        name, calls = coded(columns[self.name]), coded(columns[self.calls])
-        spread = {word for word in name.words if word.rstrip().endswith(_INSTANCES)}
-        bare = (word.rpartition(" (")[0] if word in spread else word for word in name.words)
-        counters = [self.store.canonical(word.strip()) for word in bare]
-        wanted = np.array([self.store.keeps(counter) for counter in counters], dtype=bool).take(name.codes)
-        if not wanted.any() and (self._is_used or not len(wanted)):
-            return
-        numbers = (
-            self.store.devices.codes(coded(columns[self.device])),
-            self.store.kernels.codes(coded(columns[self.kernel])),
-            np.array([int(word) for word in calls.words], dtype=np.int64).take(calls.codes),
-            np.array([self._counters.code(counter) for counter in counters], dtype=np.int32).take(name.codes),
-        )
-        if not wanted.any():
-            self.store.leave_out(counters)
-            self._unused.append(tuple(one[name.codes == name.codes[0]] for one in numbers))
-            return
-        self._is_used = True
-        texts = columns[self.value]
-        if spread:
-            texts = self._summed(texts, np.array([word in spread for word in name.words]).take(name.codes))
-        if not wanted.all():
-            numbers, texts = tuple(one[wanted] for one in numbers), chosen(texts, wanted)
-        self._parts.append((*numbers, *cells(texts, self.rates)))
-        if self.store.is_full(sum(len(part[0]) for part in self._parts) // _CELLS_A_ROW):
+        names = rows.names(self.name)
+        counters = names.renamed(self.store.canonical(name.strip()) for name in names.names)
+        is_kept = np.array([self.store.keeps(counter) for counter in counters.names], dtype=bool)
+        wanted = is_kept[counters.codes]
+        if wanted.any():
+            self._is_used = True
+            self._keep(rows if wanted.all() else rows.chosen(wanted))
+        elif not self._is_used:
+            self.store.leave_out(counters.names)
+            self._unused.append(self._keys(rows.chosen(counters.codes == counters.codes[0])))
+
+    def _keep(self, rows: Rows) -> None:
+        self._cells.append((*self._keys(rows), *rows.cells(self.value, self.rates)))
+        self._number_of_cells += len(rows)
+        if self._number_of_cells >= _HELD_CELLS:
             self.finish()
 
-    def _summed(self, texts: Column, is_spread: Array) -> list[str]:
-        """The cells with the lists of counts that hardware instances have, added up."""
-        cells_of = list(texts if isinstance(texts, list) else texts.to_pylist())
-        for place in np.flatnonzero(is_spread).tolist():
-            if _LIST.fullmatch(cells_of[place].strip()):
-                cells_of[place] = str(sum(map(int, cells_of[place].split(","))))
-                self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
-            elif "," in cells_of[place]:
-                cells_of[place] = ""
-                self.store.note("what is told by hardware instance (--aggregate-mode off) and no count was left out")
-        return cells_of
+    def _keys(self, rows: Rows) -> tuple[Array, ...]:
+        """Numbers of devices, kernels, launches and counters."""
+        calls, names = rows.names(self.calls), rows.names(self.name)
+        return (
+            self.store.devices.of_column(rows.names(self.device)),
+            self.store.kernels.of_column(rows.names(self.kernel)),
+            np.array([int(number) for number in calls.names], dtype=np.int64)[calls.codes],
+            self._counters.of_column(names.renamed(self.store.canonical(name.strip()) for name in names.names)),
+        )
 
     def finish(self) -> None:
         """Turn cells to rows: one for each device and kernel (more where a counter of it comes twice)."""
-        if not self._parts:
-            self._finish_unused()
-            return
-        device, kernel, calls, counter, values, kinds = (
-            np.concatenate(part) for part in zip(*self._parts, strict=True)
-        )
-        self._parts = []
+        if self._cells:
+            for piece in self._pieces():
+                self.store.add(self.header.kind, piece)
+        elif self._unused and not self._is_used:
+            # None of the counters is wanted: the rows tell which kernels ran, and how often.
+            device, kernel, calls, counter = map(np.concatenate, zip(*self._unused, strict=True))
+            _, first = _rows(device, kernel, calls, counter)
+            self.store.add(self.header.kind, Piece(self.run, device[first], kernel[first], calls[first]))
+        self._cells, self._unused, self._number_of_cells = [], [], 0
+
+    def _pieces(self) -> Iterable[Piece]:
+        device, kernel, calls, counter, values, kinds = map(np.concatenate, zip(*self._cells, strict=True))
         if not self.has_total:
             values = np.where(kinds == as_cell(COUNT), values * calls, values)
-        row = _rows(device, kernel, calls, counter)
-        first = _first(row)
-        piece = Piece(self.run, device[first], kernel[first], calls[first])
-        is_told = np.zeros((int(counter.max()) + 1, len(first)), dtype=bool)
+        row, first = _rows(device, kernel, calls, counter)
+        labels = self._counters.names()
+        shape = len(labels), len(first)
+        table, table_kinds, is_told = np.full(shape, np.nan), np.full(shape, ABSENT, np.int8), np.zeros(shape, bool)
+        table[counter, row] = values
+        table_kinds[counter, row] = kinds
         is_told[counter, row] = True
-        sizes = np.bincount(counter)
-        order = np.argsort(counter.astype(np.min_scalar_type(len(sizes))), kind="stable")  # short numbers sort faster
-        stop = 0
-        for label, size in zip(self._counters.names(), sizes.tolist(), strict=False):
-            cell, stop = order[stop : stop + size], stop + size
-            if size:
-                piece.counters[label] = self._column(label, len(first), row[cell], values[cell], kinds[cell])
-        for told in _by_what_is_told(piece, is_told):
-            self.store.add(self.header.kind, told)
-
-    def _finish_unused(self) -> None:
-        """None of the counters is wanted: the rows tell which kernels ran, and how often."""
-        if self._unused and not self._is_used:
-            device, kernel, calls, counter = (np.concatenate(part) for part in zip(*self._unused, strict=True))
-            first = _first(_rows(device, kernel, calls, counter))
-            self.store.add(self.header.kind, Piece(self.run, device[first], kernel[first], calls[first]))
-        self._unused = []
-
-    def _column(self, label: str, size: int, row: Array, values: Array, kinds: Array) -> tuple[Array, int]:
-        kind, kinds = settle(kinds)
-        self.store.count_missing(label, kinds)
-        column = np.full(size, np.nan)
-        column[row] = np.where(kinds < 0, np.nan, values)
-        return column, kind
+        for rows, told in _by_what_is_told(is_told):
+            counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in told}
+            some = first[rows]
+            yield Piece(self.run, device[some], kernel[some], calls[some], counters=counters)
 
 
-def _by_what_is_told(piece: Piece, is_told: Array) -> list[Piece]:
+def _is_by_instance(name: str) -> bool:
+    return name.rstrip().endswith(_INSTANCES)
+
+
+def _by_what_is_told(is_told: Bools) -> Iterable[tuple[Ints, Sequence[int]]]:
     """Rows with the same counters together, so that a cell without a value is one that the log has.
 
-    is_told: (n_counters, n_rows).
+    is_told: (n_counters, n_rows). Gives places of rows and those of their counters.
     """
-    if is_told.all():
-        return [piece]
-    labels = list(piece.counters)
-    is_told = is_told[is_told.any(axis=1)]
-    pattern = np.zeros(len(piece.kernel), dtype=np.int64)
+    pattern = np.zeros(is_told.shape[1], dtype=np.int64)
     for told in is_told[~is_told.all(axis=1)]:
-        pattern = pd.factorize(pattern * 2 + told)[0].astype(np.int64)
-    found = []
+        pattern = numbered(pattern * 2 + told)[0]
     for number in range(int(pattern.max()) + 1):
-        rows = pattern == number
-        told = is_told[:, np.argmax(rows)]
-        own = Piece(piece.run, piece.device[rows], piece.kernel[rows], piece.launches[rows])
-        for place in np.flatnonzero(told).tolist():
-            values, kind = piece.counters[labels[place]]
-            own.counters[labels[place]] = values[rows], kind
-        found.append(own)
-    return found
+        rows = np.flatnonzero(pattern == number)
+        yield rows, np.flatnonzero(is_told[:, rows[0]]).tolist()
 
 
-def _first(row: Array) -> Array:
-    """The place of the first cell of each row."""
-    first = np.zeros(row.max() + 1, dtype=np.int64)
-    first[row[::-1]] = np.arange(len(row))[::-1]
-    return first
-
-
-def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> Array:
-    """Which row each cell belongs to, rows numbered as they come.
+def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[Ints, Ints]:
+    """Which row each cell belongs to, rows numbered as they come, and the first cell of each row.
 
     A row is a device, a kernel and a number of launches; the same counter again (two kernels of one name) opens
     a further one, so that nothing is overwritten.
     """
-    who = _numbered(device.astype(np.int64) << 32 | kernel)
-    cell = who.astype(np.int64) * (int(counter.max()) + 1) + counter
+    row, first = numbered(device.astype(np.int64) * (int(kernel.max()) + 1) + kernel)
+    cell = row * (int(counter.max()) + 1) + counter
     if np.bincount(cell).max() > 1:
-        again = pd.Series(cell).groupby(cell, sort=False).cumcount().to_numpy()
-        who = _numbered(who.astype(np.int64) << 32 | again)
-    of_first = np.zeros(int(who.max()) + 1, dtype=np.int64)
-    of_first[who] = calls
-    if (of_first[who] == calls).all():
-        return who
-    return _numbered(who.astype(np.int64) << 32 | _numbered(calls))
+        row, first = numbered(row * len(row) + _occurrence(cell))
+    if (calls[first][row] == calls).all():
+        return row, first
+    return numbered(row * len(row) + numbered(calls)[0])
 
 
-def _numbered(keys: Array) -> Array:
-    """A number for each different key, first come, first numbered."""
-    if len(keys) > _FEW:
-        return np.asarray(pd.factorize(keys)[0])
-    numbers: dict[int, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys.tolist()], dtype=np.int64)
+def _occurrence(cells: Ints) -> Ints:
+    """How often each cell came before."""
+    order = np.argsort(cells, kind="stable")
+    place = np.arange(len(cells))
+    is_first = np.diff(cells[order], prepend=-1) != 0
+    occurrence = np.empty(len(cells), dtype=np.int64)
+    occurrence[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
+    return occurrence

@@ -1,18 +1,19 @@
-"""nvprof's tables for people, made without --csv: fixed-width text (log-formats section 8)."""
+"""nvprof's tables for people, made without --csv: fixed-width text."""
 
 import re
 from abc import ABC, abstractmethod
 
 import numpy as np
 
+from eprof.profilers.nvprof.pieces import Piece, Sums
 from eprof.profilers.nvprof.section import DEVICE
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.profilers.nvprof.summary import SummarySection
-from eprof.profilers.nvprof.trace import Usage, add_times, is_kernel, strip_launch_id
+from eprof.profilers.nvprof.trace import Usage, is_kernel
 from eprof.profilers.nvprof.wide import CutOffSection
 from eprof.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
+from eprof.rows.columns import LAUNCH_ID
 from eprof.rows.header import EVENTS, METRICS, TRACE, WIDE, Header
-from eprof.rows.pieces import Piece
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
@@ -38,7 +39,7 @@ _USAGE_ROW = (
 )
 _BARE_ROW = re.compile(r"\s*+GPU activities:\s++[\d.]++%\s.*")
 _NO_NAME = "a trace made without --csv cuts off the names of devices; the device is taken from other logs"
-_HELD = 1 << 16  # launches of a trace
+_HELD_LAUNCHES = 1 << 16
 _UNITS_ROW = re.compile(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
 _TRACE_UNITS = re.compile(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s+(?:[KMGT]?B(?:/s)?|\s)++)?")
 
@@ -168,6 +169,7 @@ class TextTrace(TextSection):
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
         self._units: tuple[float | None, float | None] = None, None
         self._launches: list[tuple[int, int, float]] = []
+        self._sums = Sums()
 
     def accepts(self, line: str) -> bool:
         """A row: columns are at least two blanks apart, and the name is the last. Or the units, if they are fixed."""
@@ -178,34 +180,34 @@ class TextTrace(TextSection):
         if not self._has_all or len(fields) != len(self._columns) or np.isnan(seconds(fields[0], self._units[0])):
             return False
         row = dict(zip(self._columns, fields, strict=True))
-        time_s, name = seconds(row["Duration"], self._units[1]), strip_launch_id(row["Name"])
+        time_s = seconds(row["Duration"], self._units[1])
+        name = LAUNCH_ID.sub("", row["Name"])
         if np.isnan(time_s) and row["Duration"] != "-":
             return False
         self.rows += 1
         if is_kernel(name) and row["Grid Size"] != "-":
             device = row.get("Device", "")
-            place = self.store.devices.code(device) if DEVICE.search(device) else NO_DEVICE
-            self._launches.append((place, self.store.kernels.code(name), time_s))
+            place = self.store.devices.of(device) if DEVICE.search(device) else NO_DEVICE
+            self._launches.append((place, self.store.kernels.of(name), time_s))
             if place == NO_DEVICE:
                 self.store.note(_NO_NAME)
-            if len(self._launches) >= _HELD:
-                self._hand_over()
+            if len(self._launches) >= _HELD_LAUNCHES:
+                self._add_up()
         else:
             self.store.count_other(name, 1, time_s)
         self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
         return True
 
-    def _hand_over(self) -> None:
-        size = len(self._launches)
-        device = np.array([code for code, _, _ in self._launches], dtype=np.int32)
-        kernel = np.array([code for _, code, _ in self._launches], dtype=np.int32)
-        time_s = np.array([time for _, _, time in self._launches], dtype=np.float64)
-        self._launches = []
-        add_times(self.store, self.kind, Piece(self.run, device, kernel, np.ones(size, np.int64), time_s))
+    def _add_up(self) -> None:
+        if self._launches:
+            device, kernel, time_s = map(np.array, zip(*self._launches, strict=True))
+            self._sums.add(Piece(self.run, device, kernel, np.ones(len(device), np.int64), time_s))
+            self._launches = []
 
     def close(self) -> None:
         """Hand the launches over."""
-        self._hand_over()
+        self._add_up()
+        self.store.add(self.kind, self._sums.take())
 
 
 class TextWide(TextSection):

@@ -3,45 +3,18 @@
 import re
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from eprof.profilers.nvprof.section import DICTIONARY, WHOLE, ColumnSection, Section
+from eprof.base.arrays import Bools
+from eprof.profilers.nvprof.pieces import Piece, Sums
+from eprof.profilers.nvprof.section import WHOLE, ColumnSection, Section
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.rows.cells import LARGEST, SECONDS, cells, is_number, seconds
-from eprof.rows.columns import Arrays, Coded, Column, Columns, coded, no_blanks
+from eprof.rows.cells import SECONDS, as_cell, is_number, seconds
+from eprof.rows.columns import LAUNCH_ID, Form, Rows
 from eprof.rows.header import SUMMARY, Header
-from eprof.rows.pieces import Array, Piece
+from eprof.rows.log import COUNT
 
-_LAUNCH_ID = re.compile(r" \[\d+\]$")
-_LAUNCH_ID_ASCII = re.compile(r" \[[0-9]+\]\Z")  # what `_strip_launch_ids` takes off
 _LIKE_A_CALL = re.compile(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
-
-
-def strip_launch_id(name: str) -> str:
-    """A kernel name without the ` [123]` that traces without Correlation_ID put behind it."""
-    return _LAUNCH_ID.sub("", name)
-
-
-def _names(texts: Column, have_launch_ids: bool) -> Coded:
-    """The names of what ran, without what stands around them."""
-    if isinstance(texts, list):
-        names = [text.strip() for text in texts]
-        return coded([_LAUNCH_ID_ASCII.sub("", name) for name in names] if have_launch_ids else names)
-    trimmed = pc.utf8_trim_whitespace(texts)
-    return coded(_strip_launch_ids(trimmed) if have_launch_ids else trimmed)
-
-
-def _strip_launch_ids(names: pa.Array) -> pa.Array:
-    """As `strip_launch_id`, for all names; a pattern would take three times as long."""
-    bracket = pc.ascii_rtrim(names, "]")
-    digits = pc.ascii_rtrim(bracket, "0123456789")
-    lengths = [pc.binary_length(texts).to_numpy() for texts in (names, bracket, digits)]
-    has_id = (lengths[0] == lengths[1] + 1) & (lengths[1] > lengths[2])
-    has_id &= pc.ends_with(digits, " [").to_numpy(zero_copy_only=False)
-    bare = pc.binary_slice(digits.view(pa.binary()), 0, -2).view(pa.string())
-    return bare if has_id.all() else pc.if_else(pa.array(has_id), bare, names)
 
 
 def is_kernel(name: str) -> bool:
@@ -50,7 +23,7 @@ def is_kernel(name: str) -> bool:
 
 
 class TraceSection(ColumnSection):
-    """`"Start","Duration","Grid X",...,"Device","Context","Stream",...,"Name"`: log-formats section 5."""
+    """`"Start","Duration","Grid X",...,"Device","Context","Stream",...,"Name"`."""
 
     has_units = True
 
@@ -60,18 +33,15 @@ class TraceSection(ColumnSection):
         self.grid = header.position("Grid X")
         self.stream = header.position("Stream") if store.by == "stream" else None
         self.has_launch_ids = header.position("Correlation_ID") is None
-        wanted = {self.start, self.duration, self.device, self.name, *self._also()}
-        self.wanted = tuple(sorted(wanted))
+        names = [place for place in (self.device, self.grid, self.stream, self.name) if place is not None]
+        ids = self.name if self.has_launch_ids else None
+        self.form = Form(header.width, tuple(names), (self.start, self.duration), ids)
         self._unit: float | None = None
-        self._parts: list[tuple[Array, ...]] = []
-
-    def _also(self) -> list[int]:
-        """Places of columns that not every table has, or not every reader asks for."""
-        return [one for one in (self.grid, self.stream) if one is not None]
+        self._sums = Sums()
 
     def takes_units(self, fields: list[str]) -> bool:
         """The row of units has units of time below Start and Duration."""
-        start, duration = (fields[i].strip() for i in (self.start, self.duration))
+        start, duration = fields[self.start].strip(), fields[self.duration].strip()
         if start not in SECONDS or duration not in SECONDS:
             return False
         self._unit = SECONDS[duration]
@@ -86,73 +56,48 @@ class TraceSection(ColumnSection):
             and fields[self.name].strip()
         )
 
-    def column_types(self) -> dict[int, pa.DataType]:
-        """Times are numbers; devices, grids and streams repeat."""
-        return {
-            self.start: pa.float64(),
-            self.duration: pa.float64(),
-            **dict.fromkeys((self.device, *self._also()), DICTIONARY),
-        }
-
-    def all_fit(self, columns: Arrays) -> bool:
-        """As `fits`, for all rows."""
-        start, duration = columns[self.start], columns[self.duration]
+    def all_fit(self, rows: Rows) -> bool:
+        """As `fits`; rows without a duration are looked at one by one."""
         return (
             self._unit is not None
-            and not start.null_count
-            and all(_unsigned(column.drop_null().to_numpy()) for column in (start, duration))
-            and no_blanks(columns[self.name])
+            and all((rows.cells(place)[1] == as_cell(COUNT)).all() for place in (self.start, self.duration))
+            and all(name and name == name.strip() for name in rows.names(self.name).names)
         )
 
-    def add(self, columns: Columns) -> None:
-        """Keep the kernels' launches; count everything else by its name."""
-        names = _names(columns[self.name], self.has_launch_ids)
-        time_s = _numbers(columns[self.duration]) * (self._unit or np.nan)
-        kernel = np.array([is_kernel(word) for word in names.words], dtype=bool)[names.codes] & self._has_grid(columns)
-        for other in np.unique(names.codes[~kernel]):
-            here = (names.codes == other) & ~kernel
-            self.store.count_other(names.words[other], int(here.sum()), float(np.nansum(time_s[here])))
-        devices = self.store.devices.codes(coded(columns[self.device]))
-        kernels = self.store.kernels.codes(Coded(names.words, names.codes[kernel]))
-        rows = (devices[kernel], kernels, time_s[kernel])
-        streams = () if self.stream is None else (self.store.part_codes(coded(columns[self.stream]))[kernel],)
-        self._parts.append((*rows, *streams))
-        if self.store.is_full(sum(len(part[0]) for part in self._parts)):
-            self.finish()
+    def take(self, fields: list[str]) -> None:
+        """As for any table, without what stands around the name."""
+        fields = [*fields]
+        fields[self.name] = fields[self.name].strip()
+        if self.has_launch_ids:
+            fields[self.name] = LAUNCH_ID.sub("", fields[self.name])
+        super().take(fields)
 
-    def _has_grid(self, columns: Columns) -> Array:
+    def add(self, rows: Rows) -> None:
+        """Keep the kernels' launches; count everything else by its name."""
+        names = rows.names(self.name)
+        time_s = rows.cells(self.duration)[0] * (self._unit or np.nan)
+        is_launch = np.array([is_kernel(name) for name in names.names], dtype=bool)[names.codes] & self._has_grid(rows)
+        for code in np.unique(names.codes[~is_launch]).tolist():
+            here = (names.codes == code) & ~is_launch
+            self.store.count_other(names.names[code], int(here.sum()), float(np.nansum(time_s[here])))
+
+        device = self.store.devices.of_column(rows.names(self.device))[is_launch]
+        kernel = self.store.kernels.of_column(names)[is_launch]
+        piece = Piece(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
+        if self.stream is not None:
+            piece.part = self.store.part_numbers(rows.names(self.stream))[is_launch]
+        self._sums.add(piece)
+
+    def _has_grid(self, rows: Rows) -> Bools:
         """Kernels have a grid, copies have not. Without these columns the name decides."""
         if self.grid is None:
-            return np.ones(len(columns[self.name]), dtype=bool)
-        grid = coded(columns[self.grid])
-        return np.array([bool(word.strip()) for word in grid.words], dtype=bool)[grid.codes]
+            return np.ones(len(rows), dtype=bool)
+        grid = rows.names(self.grid)
+        return np.array([bool(size.strip()) for size in grid.names], dtype=bool)[grid.codes]
 
     def finish(self) -> None:
-        """One row a launch."""
-        if not self._parts:
-            return
-        device, kernel, time_s, *streams = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        self._parts = []
-        piece = Piece(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s)
-        piece.part = streams[0] if streams else None
-        add_times(self.store, self.header.kind, piece)
-
-
-def _numbers(column: Column) -> Array:
-    if isinstance(column, list) or not pa.types.is_floating(column.type):
-        return cells(column)[0]
-    return np.asarray(column.to_numpy(zero_copy_only=False))
-
-
-def _unsigned(values: Array) -> bool:
-    """Whether all values are finite and written without a sign."""
-    return bool((values < LARGEST).all() and not np.signbit(values).any())
-
-
-def add_times(store: Store, kind: str, piece: Piece) -> None:
-    """Hand rows with times to the store, and count those that have none."""
-    store.untimed[kind] += 0 if piece.time_s is None else int(np.isnan(piece.time_s).sum())
-    store.add(kind, piece)
+        """Hand the launches over."""
+        self.store.add(self.header.kind, self._sums.take())
 
 
 class Usage:
@@ -188,15 +133,15 @@ class Usage:
         piece = Piece(
             self._run,
             np.full(len(kernels), NO_DEVICE, dtype=np.int32),
-            np.array([self._store.kernels.code(name) for name, _, _ in kernels], dtype=np.int32),
+            np.array([self._store.kernels.of(name) for name, _, _ in kernels], dtype=np.int32),
             np.array([calls for _, calls, _ in kernels], dtype=np.int64),
             np.array([time_s for _, _, time_s in kernels], dtype=np.float64),
         )
-        add_times(self._store, SUMMARY, piece)
+        self._store.add(SUMMARY, piece)
 
 
 class UsageSection(Section):
-    """`["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`, GPU activities only: log-formats section 7.
+    """`["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`, GPU activities only.
 
     A table that was saved without quotes is read too where that is exact: Name is the last column, so whatever comes
     after the columns before it is the name.

@@ -1,0 +1,152 @@
+"""Rows of one table of one run, added up by kernel: memory grows with the kernels of a log, not with its launches.
+
+Joining logs adds up the rows of a kernel anyway. What it must tell apart stays apart: runs, and cells without a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from eprof.base.arrays import Array, Bools, Floats, Ints, numbered
+from eprof.rows.cells import ABSENT, as_cell
+from eprof.rows.log import COUNT
+
+_KINDS = 16  # more than there are kinds of cells and reasons for there being none
+_HELD_ROWS = 1 << 16
+
+Cells = tuple[Floats, Array]
+
+
+@dataclass
+class Piece:
+    """Rows of one table of one run; all arrays are (n_rows,).
+
+    device, kernel, part: numbers of names; -1: not told. counters: label -> values (NaN = none) and what each cell is
+    (see `rows.cells.UNITS`). part: None where it was not asked for, or is not told. rows: how many rows of the log each
+    row stands for.
+    """
+
+    run: int
+    device: Array
+    kernel: Array
+    launches: Ints
+    time_s: Floats | None = None
+    counters: dict[str, Cells] = field(default_factory=dict)
+    part: Array | None = None
+    rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if not len(self.rows):
+            self.rows = np.ones(len(self.kernel), np.int64)
+
+    def times(self) -> Floats:
+        """The times; NaN where the table has none."""
+        return np.full(len(self.kernel), np.nan) if self.time_s is None else self.time_s
+
+    def parts(self) -> Array:
+        """The parts; -1 where the table has none."""
+        return np.full(len(self.kernel), -1, dtype=np.int32) if self.part is None else self.part
+
+    def chosen(self, rows: Array) -> Piece:
+        """Some rows: a mask, or places."""
+        return replace(
+            self,
+            device=self.device[rows],
+            kernel=self.kernel[rows],
+            launches=self.launches[rows],
+            time_s=None if self.time_s is None else self.time_s[rows],
+            counters={label: (values[rows], kinds[rows]) for label, (values, kinds) in self.counters.items()},
+            part=None if self.part is None else self.part[rows],
+            rows=self.rows[rows],
+        )
+
+
+class Sums:
+    """The rows of a table that come piece by piece, all of one run and with the same columns."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Piece] = []
+        self._most_rows = _HELD_ROWS
+
+    def add(self, piece: Piece) -> None:
+        """Take some rows."""
+        if not len(piece.kernel):
+            return
+        self._pieces.append(_added_up(piece))
+        if sum(len(piece.kernel) for piece in self._pieces) > self._most_rows:
+            whole = self._whole()
+            # Where kernels are many, adding up again soon would take time for nothing.
+            self._most_rows = max(_HELD_ROWS, 2 * len(whole.kernel))
+
+    def take(self) -> Piece | None:
+        """One row for each device, kernel, part and pattern of cells without a value; None without any row."""
+        return self._whole() if self._pieces else None
+
+    def _whole(self) -> Piece:
+        if len(self._pieces) > 1:
+            self._pieces = [_added_up(_joined(self._pieces))]
+        return self._pieces[0]
+
+
+def _added_up(piece: Piece) -> Piece:
+    """Totals and times add up; rates and percentages become averages weighted by launches."""
+    number, first = numbered(_keys(piece))
+    size = len(first)
+    if size == len(number):
+        return piece
+    launches = np.bincount(number, piece.launches, size).astype(np.int64)
+    rows = np.bincount(number, piece.rows, size).astype(np.int64)
+    counters = {
+        label: (_sum(values, kinds, piece, number, launches), kinds[first])
+        for label, (values, kinds) in piece.counters.items()
+    }
+    time_s = None if piece.time_s is None else np.bincount(number, piece.time_s, size)
+    return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
+
+
+def _keys(piece: Piece) -> Ints:
+    """A number for each device, kernel, part and pattern of cells without a value, by row."""
+    keys = (piece.device.astype(np.int64) + 1) * (int(piece.kernel.max()) + 1) + piece.kernel
+    if piece.part is not None:
+        keys = numbered(keys)[0] * (int(piece.part.max()) + 2) + piece.part + 1
+    if piece.time_s is not None:
+        keys = keys * 2 + np.isnan(piece.time_s)
+    for _, kinds in piece.counters.values():
+        if (kinds != kinds[0]).any():
+            keys = numbered(keys)[0] * _KINDS + (kinds - ABSENT)
+    return keys
+
+
+def _sum(values: Floats, kinds: Array, piece: Piece, number: Ints, launches: Ints) -> Floats:
+    """The sum of counts, the mean of others."""
+    is_count: Bools = kinds == as_cell(COUNT)
+    if is_count.all():
+        return np.bincount(number, values)
+    totals = np.bincount(number, np.where(is_count, values, values * piece.launches))
+    # All cells of a sum are of one kind.
+    return totals / np.where(np.bincount(number, is_count) > 0, 1, np.maximum(launches, 1))
+
+
+def _joined(pieces: Sequence[Piece]) -> Piece:
+    """The rows of all pieces below each other."""
+    first = pieces[0]
+    counters = {
+        label: (
+            np.concatenate([piece.counters[label][0] for piece in pieces]),
+            np.concatenate([piece.counters[label][1] for piece in pieces]),
+        )
+        for label in first.counters
+    }
+    return replace(
+        first,
+        device=np.concatenate([piece.device for piece in pieces]),
+        kernel=np.concatenate([piece.kernel for piece in pieces]),
+        launches=np.concatenate([piece.launches for piece in pieces]),
+        rows=np.concatenate([piece.rows for piece in pieces]),
+        time_s=None if first.time_s is None else np.concatenate([piece.times() for piece in pieces]),
+        part=None if first.part is None else np.concatenate([piece.parts() for piece in pieces]),
+        counters=counters,
+    )
