@@ -14,13 +14,11 @@ from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read
 from eprof.base.errors import EprofError
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
 from eprof.profilers.ncu.long import whole_launches
-from eprof.profilers.nvprof import sqlite, text
+from eprof.profilers.nvprof import pieces, section, sqlite, text
 from eprof.rows.sections import Section
 from eprof.rows.stream import Tuning
 
-# Every second row is handed over and added up at once.
-FOLDED = Tuning(fold_rows=2)
-TINY_FOLDED = Tuning(chunk_bytes=64, fast_from=1, fold_rows=2)
+LINE_BY_LINE, TOGETHER = Tuning(chunk_bytes=64), Tuning(chunk_bytes=256, fast_from=1)
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_read_transactions"'
 
 
@@ -43,14 +41,26 @@ def same(one, other):
     assert len(one.warnings) == len(other.warnings)  # they name the first kernel, which may be another
 
 
+@pytest.fixture
+def every_second(monkeypatch):
+    """Every second row is handed over and added up at once, where this is called."""
+
+    def start():
+        monkeypatch.setattr(section, "_HELD_LINES", 2)
+        monkeypatch.setattr(pieces, "_HELD_ROWS", 2)
+
+    return start
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_real_logs_say_the_same_when_rows_are_added_up_on_the_way(name):
+def test_real_logs_say_the_same_when_rows_are_added_up_on_the_way(name, every_second):
     path = real(name)
     try:
         plain = read(path)
     except EprofError:
         pytest.skip("no log")
-    folded = read_tuned(path, FOLDED)
+    every_second()
+    folded = read(path)
     assert folded.notes == plain.notes
     same(combine([folded]), combine([plain]))
 
@@ -64,21 +74,22 @@ rows = st.lists(
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(runs=st.lists(rows, min_size=1, max_size=3), tuning=st.sampled_from([FOLDED, TINY_FOLDED]))
-def test_launches_with_holes_stay_lower_bounds(tmp_path, runs, tuning):
+@given(runs=st.lists(rows, min_size=1, max_size=3), tuning=st.sampled_from([LINE_BY_LINE, TOGETHER]))
+def test_launches_with_holes_stay_lower_bounds(tmp_path, every_second, runs, tuning):
     text = "".join(
         profiled(pid, WIDE, ",,,,,GB/s,", *(f'"{K20C[:-3]}({d})","1","7","{k}",{x},{y},{z}' for d, k, x, y, z in run))
         for pid, run in enumerate(runs)
     )
     path = write(tmp_path, text)
     plain = read(path)
+    every_second()
     same(combine([read_tuned(path, tuning)]), combine([plain]))
 
 
 def test_memory_grows_with_kernels_not_with_launches(tmp_path):
     path = write(tmp_path, profiled(1, TRACE, TRACE_UNITS, *(launch(1.0 + i % 7) for i in range(5000))))
-    log = read_tuned(path, Tuning(chunk_bytes=4096, fast_from=1, fold_rows=100))
-    assert len(log.tables[0].rows) < 100
+    log = read_tuned(path, Tuning(chunk_bytes=4096, fast_from=1))
+    assert len(log.tables[0].rows) == 1
     assert log.tables[0].rows.frame()["launches"].sum() == 5000
     same(combine([log]), combine([read(path)]))
 
@@ -172,9 +183,9 @@ DATABASES = [name for name in NAMES if ".nvvp" in name]
 def test_text_traces_and_databases_are_handed_over_piece_by_piece(name, monkeypatch):
     path = real(name)
     plain = read(path)
-    monkeypatch.setattr(text, "_HELD", 3)
+    monkeypatch.setattr(text, "_HELD_LAUNCHES", 3)
     monkeypatch.setattr(sqlite, "_ROWS", 3)
-    folded = read_tuned(path, FOLDED)
+    folded = read(path)
     assert folded.notes == plain.notes
     same(combine([folded]), combine([plain]))
 

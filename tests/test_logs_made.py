@@ -213,7 +213,7 @@ def test_a_very_long_line_is_skipped_in_bounded_memory(tmp_path):
         out.write(b"\n" + SUMMARY.replace("==7==", "==8==").encode())
     code = (
         "import sys; from eprof.logs import read, combine; log = read(sys.argv[1]);"
-        "print(log.skipped_lines, combine([log]).counters.loc[0, 'inst_integer'],"
+        "print(log.skipped_lines, combine([log]).counters['inst_integer'][0],"
         # Not getrusage: it counts what the process was before it became this one, a worker of pytest.
         " int(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))) // 1024)"
     )

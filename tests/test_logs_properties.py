@@ -2,6 +2,7 @@
 
 import re
 
+import polars
 import pytest
 from frames_support import combine
 from hypothesis import HealthCheck, example, given, settings
@@ -29,14 +30,13 @@ from logs_support import (
     write,
 )
 from numpy import array_equal, isnan
-from pyarrow import array
 
 from eprof.base.errors import EprofError, LogError
 from eprof.base.marks import Mark
 from eprof.logs.join import sums
 from eprof.profilers.nvprof import messages
-from eprof.rows.cells import careful_cells, cells
-from eprof.rows.columns import coded
+from eprof.rows.cells import cells
+from eprof.rows.columns import Form, LineRows, ParsedRows, parse
 
 quick = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput"'
@@ -166,18 +166,31 @@ CELLS = st.one_of(
 @given(texts=st.lists(CELLS, max_size=12))
 @example(texts=["+0", "+5%", "+1e3GB/s", "+", "++1", "+nan"])
 def test_cells_read_quickly_are_those_read_carefully(texts):
-    slow_values, slow_kinds = careful_cells(array(texts, "string"))
-    for values, kinds in (cells(array(texts, "string")), cells(texts)):
-        assert kinds.tolist() == slow_kinds.tolist()
-        assert array_equal(values, slow_values, equal_nan=True)
+    slow_values, slow_kinds = cells(texts)
+    values, kinds = ParsedRows(polars.DataFrame({"0": polars.Series(texts, dtype=polars.String)})).cells(0)
+    assert kinds.tolist() == slow_kinds.tolist()
+    assert array_equal(values, slow_values, equal_nan=True)
 
 
 @quick
-@given(names=st.lists(st.sampled_from(["a", "b", " b", "", "größe"]), max_size=9))
+@given(names=st.lists(st.sampled_from(["a", "b", " b", "", "größe"]), min_size=1, max_size=9))
 def test_few_names_are_numbered_as_many_are(names):
-    few, many = coded(names), coded(array(names, "string"))
-    assert few.words == many.words == list(dict.fromkeys(names))
+    lines = "".join(f'"{name}",1\n' for name in names)
+    parsed = parse(lines.encode(), len(names), Form(2, (0,), (1,)))
+    few, many = LineRows({0: names}).names(0), parsed.names(0)
+    assert few.names == many.names == tuple(dict.fromkeys(names))
     assert few.codes.tolist() == many.codes.tolist()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["a,2", "a,2,3,4", '"a,2,3', "a,2,", '"a""b",2,3', '"a"b"c",2,3', '"a"b"c",d,"3', '"a\nb",2,3', '"a"b,2,3', ""],
+)
+def test_lines_that_are_not_clean_are_not_parsed_together(line):
+    clean = ['"a","b",3', '"c","d",4']
+    for lines in ([line, *clean], [*clean, line]):
+        text = "".join(f"{line}\n" for line in lines)
+        assert parse(text.encode(), text.count("\n"), Form(3, (0,), (2,))) is None
 
 
 @pytest.mark.parametrize("sign", messages.SIGNS, ids=lambda sign: sign.pattern.pattern[:40])

@@ -125,7 +125,7 @@ def test_wide_trace_by_descriptions():
 def test_a_description_twice_with_other_values_is_kept_apart():
     log = read(real("titan-wide-trace-events-and-metrics.csv"))
     table = log.tables[0]
-    apart = [label for label in table.counters if label.endswith(" (2)")]
+    apart = [label for label in table.counters.names if label.endswith(" (2)")]
     for label in apart:
         assert not table.counters.frame()[label].equals(table.counters.frame()[label.removesuffix(" (2)")])
         assert any(f"`{label}`" in note for note in log.notes)
@@ -230,7 +230,7 @@ def test_sqlite_export():
     kernels = combine([log]).kernels
     assert log.format == "nvprof-sqlite-counted" and kernels["launches"].tolist() == [100]
     assert kernels["device"].tolist() == ["Tesla V100-SXM2-32GB (0)"]
-    assert log.tables[0].rows.frame()["time_s"][0] == pytest.approx((1684829605893241915 - 1684829605893205371) * 1e-9)
+    assert kernels["time_s"].tolist() == [pytest.approx(3579064e-9)]
     assert combine([log]).counters["flop_count_dp"].tolist() == [100 * 20_000]  # as nvprof 11.8 prints it
 
 

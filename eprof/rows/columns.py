@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # What traces without Correlation_ID put behind a kernel's name.
 LAUNCH_ID = re.compile(r" \[[0-9]+\]$")
-_QUOTE = ord('"')
+_QUOTE, _COMMA, _NEWLINE = b'",\n'
 
 
 class Rows(Protocol):
@@ -126,8 +126,6 @@ def _plain(texts: pl.Series) -> tuple[Floats, Bools]:
 
 def _with_units(texts: pl.Series, rates: Rates) -> tuple[Floats, Array]:
     """Percentages and rates together; whatever is neither as `cells` reads it, each different text once."""
-    import polars as pl
-
     numbers = texts.str.strip_chars_end("KMGTB/s%")
     units = _named(texts.str.slice(numbers.str.len_chars()))
     values, is_number = _plain(numbers)
@@ -164,7 +162,9 @@ def parse(lines: bytes, number: int, form: Form) -> ParsedRows | None:
     schema |= {str(place): pl.Categorical() for place in form.names if place != form.with_id}
     columns = [pl.col(str(place)).fill_null("") for place in form.places if place != form.with_id]
     if form.with_id is not None:
-        columns.append(pl.col(str(form.with_id)).fill_null("").str.replace(LAUNCH_ID.pattern, "").cast(pl.Categorical()))
+        columns.append(
+            pl.col(str(form.with_id)).fill_null("").str.replace(LAUNCH_ID.pattern, "").cast(pl.Categorical())
+        )
     is_whole = (pl.col(last).is_not_null() & pl.col(beyond).is_null()).alias("whole")
     scan = pl.scan_csv(lines, has_header=False, schema=schema, missing_columns="insert")
     try:
@@ -177,9 +177,14 @@ def parse(lines: bytes, number: int, form: Form) -> ParsedRows | None:
 
 
 def _quotes_are_plain(lines: bytes, number: int, width: int) -> bool:
-    """Whether all lines have as many quotes as the first, in which they stand around fields and nowhere else."""
+    """Whether all lines have as many quotes as the first, and these stand around fields and nowhere else."""
     first = lines[: lines.find(b"\n") + 1]
-    fields = split(first.decode().rstrip("\n"))
-    if len(fields) != width or any('"' in field for field in fields):
+    if len(split(first.decode().rstrip("\n"))) != width:
         return False
-    return int(np.count_nonzero(np.frombuffer(lines, np.uint8) == _QUOTE)) == number * first.count(b'"')
+    text = np.frombuffer(lines, np.uint8)
+    is_quote = text == _QUOTE
+    ends_field = (text == _COMMA) | (text == _NEWLINE)
+    opening = np.count_nonzero(ends_field[:-1] & is_quote[1:]) + int(is_quote[0])
+    closing = np.count_nonzero(is_quote[:-1] & ends_field[1:]) + int(is_quote[-1])
+    quotes = np.count_nonzero(is_quote)
+    return bool(2 * opening == 2 * closing == quotes == number * first.count(b'"'))

@@ -103,7 +103,7 @@ def _added_up(piece: Piece) -> Piece:
         label: (_sum(values, kinds, piece, number, launches), kinds[first])
         for label, (values, kinds) in piece.counters.items()
     }
-    time_s = None if piece.time_s is None else np.bincount(number, piece.time_s, size)
+    time_s: Floats | None = None if piece.time_s is None else _total(number, piece.time_s)
     return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
 
 
@@ -124,10 +124,15 @@ def _sum(values: Floats, kinds: Array, piece: Piece, number: Ints, launches: Int
     """The sum of counts, the mean of others."""
     is_count: Bools = kinds == as_cell(COUNT)
     if is_count.all():
-        return np.bincount(number, values)
-    totals = np.bincount(number, np.where(is_count, values, values * piece.launches))
+        return _total(number, values)
+    totals = _total(number, np.where(is_count, values, values * piece.launches))
     # All cells of a sum are of one kind.
     return totals / np.where(np.bincount(number, is_count) > 0, 1, np.maximum(launches, 1))
+
+
+def _total(number: Ints, values: Floats) -> Floats:
+    totals: Floats = np.bincount(number, values).astype(np.float64)
+    return totals
 
 
 def _joined(pieces: Sequence[Piece]) -> Piece:

@@ -49,9 +49,8 @@ class WideSection(ColumnSection):
         self.rates = store.rates or RATES
         self._units: list[str] | None = None
         self._sums = Sums()
-        # Labels of columns whose values must not be used, and of those that differ from an earlier column of that label.
-        self._no_counts: set[str] = set()
-        self._differs: set[str] = set()
+        self._no_counts: set[str] = set()  # labels told by hardware instance that cannot be added up
+        self._differs: set[str] = set()  # labels of columns that come again with other values
 
         counters = _counters(header.columns)
         self._columns = [
@@ -151,7 +150,9 @@ class WideSection(ColumnSection):
     def _settle_again(self, again: str, piece: Piece) -> None:
         label = again.rpartition(" (")[0]
         if again in self._differs:
-            self.store.note(f"column `{label}` occurs again with other values; the later one is kept apart as `{again}`")
+            self.store.note(
+                f"column `{label}` occurs again with other values; the later one is kept apart as `{again}`"
+            )
         if again not in self._differs or self.store.keep is not None:
             del piece.counters[again]
 
