@@ -249,5 +249,5 @@ SEEDS: dict[str, tuple[Callable[[], bytes], Callable[[bytes], None]]] = {
     "run-directory": (_manifest, run_directory),
     "formula": (lambda: b"32 * (a + b) / (c - 1.5e3)", formula),
     "cache-told": (lambda: (_cached()[2] / "log.json").read_bytes(), entry_of_cache("log.json")),
-    "cache-table": (lambda: (_cached()[2] / "0.parquet").read_bytes(), entry_of_cache("0.parquet")),
+    "cache-table": (lambda: (_cached()[2] / "tables.npz").read_bytes(), entry_of_cache("tables.npz")),
 }
