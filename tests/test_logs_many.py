@@ -204,7 +204,7 @@ def test_a_cache_that_others_can_write_is_not_spoken_of_where_nothing_would_be_k
 
 @pytest.mark.parametrize(
     "damage",
-    [lambda entry: (entry / "log.json").write_text("{"), lambda entry: (entry / "0.parquet").write_bytes(b"PAR1")],
+    [lambda entry: (entry / "log.json").write_text("{"), lambda entry: (entry / "tables.npz").write_bytes(b"PK")],
 )
 def test_a_damaged_cache_is_no_harm(tmp_path, monkeypatch, damage):
     monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)

@@ -131,8 +131,9 @@ def _of_store(self: store.Store) -> tuple[Table, ...]:
         _sound(piece.launches, "a number of launches")
         if piece.time_s is not None:
             _sound(piece.time_s, "a time")
-        for values, kind in piece.counters.values():
-            _sound_counts(values, store.UNITS[kind])
+        for values, kinds in piece.counters.values():
+            for kind in np.unique(kinds[kinds >= 0]).tolist():
+                _sound_counts(values[kinds == kind], store.UNITS[kind])
     return (STAND_IN,) * len(self.pieces)
 
 
