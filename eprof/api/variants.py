@@ -1,6 +1,6 @@
 """What a user names as a variant, OLD or NEW: logs, run directories, repeats of them -> profiles, one a repeat.
 
-`diff` is the door for Python.
+`diff` is `eprof.diff`.
 """
 
 import glob
@@ -49,15 +49,15 @@ class PriceAs:
 
 def energies(inputs: Sequence[Any], reading: ReadAs, pricing: PriceAs) -> list[Energy]:
     """The repeats of a variant, priced. A profile or a priced profile among `inputs` is a repeat as it is."""
-    found: list[Energy] = []
-    for one in inputs:
-        if isinstance(one, Energy):
-            found.append(one)
-        elif isinstance(one, Profile):
-            found.append(pricing.price(one))
+    repeats: list[Energy] = []
+    for given in inputs:
+        if isinstance(given, Energy):
+            repeats.append(given)
+        elif isinstance(given, Profile):
+            repeats.append(pricing.price(given))
         else:
-            found += [pricing.price(profile) for profile in profiles(one, reading)]
-    return found
+            repeats += [pricing.price(profile) for profile in profiles(given, reading)]
+    return repeats
 
 
 def profiles(name: str | Path, reading: ReadAs) -> list[Profile]:
@@ -93,9 +93,9 @@ def _repeats(run: Run, reading: ReadAs) -> Iterator[Profile]:
         yield reading.load([run.path])
         return
     for number in numbers:
-        one = _repeat(run, number)
-        profile = reading.load(one.main_logs())
-        yield replace(profile, run=one, priced_as=one, title=run.command or profile.title)
+        repeat = _repeat(run, number)
+        profile = reading.load(repeat.main_logs())
+        yield replace(profile, run=repeat, priced_as=repeat, title=run.command or profile.title)
 
 
 def _repeat(run: Run, number: int) -> Run:
@@ -108,9 +108,9 @@ def _repeat(run: Run, number: int) -> Run:
 
 
 def _measurements(run: Run, number: int) -> Iterator[Mapping[str, Any]]:
-    for one in (run.manifest or {}).get("measurements", []):
-        if one.get("number", number) == number:
-            yield one
+    for measurement in (run.manifest or {}).get("measurements", []):
+        if measurement.get("number", number) == number:
+            yield measurement
 
 
 def diff(
@@ -132,10 +132,15 @@ def diff(
     of both sides, but for `new_costs` and `new_setting`. match: "OLD=NEW" pairs kernels by hand; similar: whether names
     that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes.
     """
-    sides = [one if isinstance(one, list | tuple) else [one] for one in (old, new)]
-    pricing = PriceAs(costs, setting, efficiency), PriceAs(new_costs or costs, new_setting or setting, efficiency)
-    priced = [energies(side, ReadAs(), one) for side, one in zip(sides, pricing, strict=True)]
-    return compare(*priced, match_by_hand=match, similar=similar, fail_above=fail_above)
+    before = energies(_repeats_of(old), ReadAs(), PriceAs(costs, setting, efficiency))
+    new_pricing = PriceAs(new_costs or costs, new_setting or setting, efficiency)
+    after = energies(_repeats_of(new), ReadAs(), new_pricing)
+    return compare(before, after, match_by_hand=match, similar=similar, fail_above=fail_above)
+
+
+def _repeats_of(given: Any) -> Sequence[Any]:
+    """A list of repeats, which may be one."""
+    return given if isinstance(given, list | tuple) else [given]
 
 
 def keeps(wanted: Sequence[str]) -> Callable[[str], bool] | None:

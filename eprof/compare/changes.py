@@ -103,8 +103,8 @@ class Changes:
 
     def names(self, row: int) -> list[str]:
         """The names of a match: OLD's, then NEW's, as far as the sides have the kernel."""
-        places = (self.old_side, self.matches[row].old), (self.new_side, self.matches[row].new)
-        return [side.named[place].name for side, place in places if place is not None]
+        names = self.old_side.name_of(self.matches[row].old), self.new_side.name_of(self.matches[row].new)
+        return [name for name in names if name is not None]
 
 
 def changes(old: Side, new: Side, matches: Sequence[Match]) -> Changes:

@@ -66,17 +66,17 @@ class Outcome:
 
     def document(self) -> schema.Gate:
         """The outcome as the document has it."""
-        judged = self.why_not is None
+        old, new, failed = (self.old, self.new, self.failed) if self.why_not is None else (None, None, None)
         return schema.Gate(
             gate=self.gate.text,
             what=self.gate.what,
             kernel=self.kernel,
             limit=self.gate.limit,
-            old=self.old if judged else None,
-            new=self.new if judged else None,
+            old=old,
+            new=new,
             unit=self.unit,
             growth=self.growth,
-            failed=self.failed if judged else None,
+            failed=failed,
             why_not=self.why_not,
         )
 

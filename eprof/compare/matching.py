@@ -57,7 +57,7 @@ def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] =
     full name, the same name without return type, template arguments and parameters (mangled or not), similar names.
     The last needs a similarity (`difflib`'s ratio of bare names) of 0.8, or of 0.55 where the kernels also stand at a
     similar place in their logs and are launched as often. similar: False: full names and by hand only.
-    Raises UsageError if something said by hand names no kernel, or several.
+    Raises UsageError if a match by hand names no kernel, or several.
     """
     work = _Work(old, new)
     for text in by_hand:
@@ -72,170 +72,183 @@ def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] =
     return Matching(work.result(), tuple(notes))
 
 
+class _Side:
+    """The kernels of one side, and which of them are still free."""
+
+    def __init__(self, label: str, kernels: Sequence[Kernel]) -> None:
+        self.label = label
+        self.kernels = kernels
+        self.free = dict.fromkeys(range(len(kernels)))
+        self.alone: set[int] = set()
+
+    def leave_alone(self, place: int) -> None:
+        """Match a kernel with none."""
+        del self.free[place]
+        self.alone.add(place)
+
+    @property
+    def unmatched(self) -> list[int]:
+        """The kernels that have no partner."""
+        return sorted({*self.free, *self.alone})
+
+    def named(self, wanted: str) -> list[int] | None:
+        """The free kernels of a full name, else of a shorter one; [] for no name, None if there is no such kernel."""
+        if not wanted:
+            return []
+        for form in (str, bare, own_name):
+            places = [place for place in self.free if form(self.kernels[place].name) == wanted]
+            if places:
+                return places
+        return None
+
+    def grouped(self, key: Callable[[Kernel], Hashable]) -> dict[Hashable, list[int]]:
+        """The free kernels by a key."""
+        groups: dict[Hashable, list[int]] = defaultdict(list)
+        for place in self.free:
+            groups[key(self.kernels[place])].append(place)
+        return groups
+
+    def examples(self, places: Iterable[int]) -> str:
+        """Some names, for an error message."""
+        names = [f"`{cut(printable(self.kernels[place].name), 60)}`" for place in places]
+        return few(names, 4) or "none that is not matched already"
+
+
 class _Work:
     """The kernels that are still free, and the pairs that were found."""
 
     def __init__(self, old: Sequence[Kernel], new: Sequence[Kernel]) -> None:
-        self.old, self.new = old, new
-        self.free_old, self.free_new = dict.fromkeys(range(len(old))), dict.fromkeys(range(len(new)))
-        self.alone_old: set[int] = set()
-        self.alone_new: set[int] = set()
+        self.old = _Side("OLD", old)
+        self.new = _Side("NEW", new)
         self.pairs: list[Match] = []
 
     def pair(self, old: int, new: int, how: str, score: float) -> None:
-        del self.free_old[old], self.free_new[new]
+        del self.old.free[old], self.new.free[new]
         self.pairs.append(Match(old, new, how, score))
 
     def by_hand(self, text: str) -> None:
         """Take one `--match`. A name may hold `=` itself, so every `=` is tried as the one between the two."""
-        splits = [(text[:at], text[at + 1 :]) for at, letter in enumerate(text) if letter == "="]
-        found = [
-            (one, other)
-            for left, right in splits
-            if (one := _named(left.strip(), self.old, self.free_old)) is not None
-            and (other := _named(right.strip(), self.new, self.free_new)) is not None
-        ]
-        if len(found) != 1:
-            raise UsageError(self._no_such_pair(text, splits))
-        one, other = found[0]
-        if len(one) > 1 or len(other) > 1:
-            several = _examples(self.old, one) if len(one) > 1 else _examples(self.new, other)
-            raise UsageError(f"--match {text}: that is the name of several kernels ({several}); give a full name.")
-        if one and other:
-            self.pair(one[0], other[0], BY_HAND, ratio(self.old[one[0]].name, self.new[other[0]].name))
+        splits = [(text[:place].strip(), text[place + 1 :].strip()) for place, sign in enumerate(text) if sign == "="]
+        named = [(self.old.named(left), self.new.named(right)) for left, right in splits]
+        readings = [(olds, news) for olds, news in named if olds is not None and news is not None]
+        if len(readings) != 1:
+            raise UsageError(f"--match {text}: {self._no_such_pair(splits)}")
+        [(olds, news)] = readings
+        for side, places in ((self.old, olds), (self.new, news)):
+            if len(places) > 1:
+                several = side.examples(places)
+                raise UsageError(f"--match {text}: that is the name of several kernels ({several}); give a full name.")
+        if olds and news:
+            score = ratio(self.old.kernels[olds[0]].name, self.new.kernels[news[0]].name)
+            self.pair(olds[0], news[0], BY_HAND, score)
             return
-        for place in one:
-            del self.free_old[place]
-            self.alone_old.add(place)
-        for place in other:
-            del self.free_new[place]
-            self.alone_new.add(place)
+        for place in olds:
+            self.old.leave_alone(place)
+        for place in news:
+            self.new.leave_alone(place)
 
-    def _no_such_pair(self, text: str, splits: Sequence[tuple[str, str]]) -> str:
+    def _no_such_pair(self, splits: Sequence[tuple[str, str]]) -> str:
         if not splits:
-            return f"--match {text}: write OLD=NEW, the names of two kernels."
-        left, right = splits[0]
-        for side, kernels, free, wanted in (
-            ("OLD", self.old, self.free_old, left),
-            ("NEW", self.new, self.free_new, right),
-        ):
-            if _named(wanted.strip(), kernels, free) is None:
-                return (
-                    f"--match {text}: {side} has no free kernel `{wanted.strip()}`; it has {_examples(kernels, free)}."
-                )
-        return f"--match {text}: can be read in more than one way; give full names."
+            return "write OLD=NEW, the names of two kernels."
+        for side, wanted in zip((self.old, self.new), splits[0], strict=True):
+            if side.named(wanted) is None:
+                return f"{side.label} has no free kernel `{wanted}`; it has {side.examples(side.free)}."
+        return "can be read in more than one way; give full names."
 
     def by_key(self, how: str, key: Callable[[Kernel], Hashable]) -> None:
         """Pair the free kernels of equal `key`; of several, those whose full names and places are most alike."""
-        groups_old, groups_new = _grouped(self.old, self.free_old, key), _grouped(self.new, self.free_new, key)
-        for common, places in groups_old.items():
-            others = groups_new.get(common, [])
-            for one, other in self._best_of_group(places, others):
-                self.pair(one, other, how, 1.0 if how == NAME else self._alike(one, other))
+        groups = self.new.grouped(key)
+        for common, olds in self.old.grouped(key).items():
+            for old, new in self._best_of_group(olds, groups.get(common, [])):
+                self.pair(old, new, how, 1.0 if how == NAME else self._bare_ratio(old, new))
 
-    def _best_of_group(self, old: list[int], new: list[int]) -> list[tuple[int, int]]:
-        if len(old) * len(new) > _MOST_PAIRS:
-            return list(zip(old, new, strict=False))
-        scored = [(-self._full(one, other), at, one, other) for at, one in enumerate(old) for other in new]
-        return _greedy((one, other) for _, _, one, other in sorted(scored))
+    def _best_of_group(self, olds: list[int], news: list[int]) -> list[tuple[int, int]]:
+        if len(olds) * len(news) > _MOST_PAIRS:
+            return list(zip(olds, news, strict=False))
+        scored = [(-self._affinity(old, new), order, old, new) for order, old in enumerate(olds) for new in news]
+        return _greedy((old, new) for _, _, old, new in sorted(scored))
 
-    def _full(self, one: int, other: int) -> float:
-        a, b = self.old[one], self.new[other]
-        same_launches = 0.2 if a.launches == b.launches else 0.0
-        same = 1.0 if a.name == b.name else ratio(a.name, b.name)
-        return same + same_launches - 0.2 * abs(a.place - b.place)
+    def _affinity(self, old: int, new: int) -> float:
+        """How well two kernels of one short name fit: by their full names, launches and places."""
+        before, after = self.old.kernels[old], self.new.kernels[new]
+        affinity = 1.0 if before.name == after.name else ratio(before.name, after.name)
+        if before.launches == after.launches:
+            affinity += 0.2
+        return affinity - 0.2 * abs(before.place - after.place)
 
-    def _alike(self, one: int, other: int) -> float:
-        return ratio(bare(self.old[one].name), bare(self.new[other].name))
+    def _bare_ratio(self, old: int, new: int) -> float:
+        return ratio(bare(self.old.kernels[old].name), bare(self.new.kernels[new].name))
 
     def by_similarity(self) -> list[str]:
         """Pair free kernels with similar names, the most similar first; returns a note if there are too many to try."""
-        if not self.free_old or not self.free_new:
-            return []
-        if len(self.free_old) * len(self.free_new) > _MOST_PAIRS:
+        olds, news = len(self.old.free), len(self.new.free)
+        if olds * news > _MOST_PAIRS:
             return [
-                f"{len(self.free_old)} kernels of OLD and {len(self.free_new)} of NEW have no namesake: too many to "
-                "look for similar names; --match OLD=NEW matches kernels by hand."
+                f"{olds} kernels of OLD and {news} of NEW have no namesake: too many to look for similar names; "
+                "--match OLD=NEW matches kernels by hand."
             ]
-        scored = []
-        for other in self.free_new:
+        scores: dict[tuple[int, int], float] = {}
+        for new in self.new.free:
             matcher = difflib.SequenceMatcher(None, autojunk=False)
-            matcher.set_seq2(bare(self.new[other].name)[:_LONG_NAME])
-            for one in self.free_old:
-                score = self._similar(matcher, one, other)
+            matcher.set_seq2(bare(self.new.kernels[new].name)[:_LONG_NAME])
+            for old in self.old.free:
+                score = self._similarity(matcher, old, new)
                 if score is not None:
-                    scored.append((-score, abs(self.old[one].place - self.new[other].place), one, other))
-        scores = {(one, other): -score for score, _, one, other in scored}
-        for one, other in _greedy((one, other) for _, _, one, other in sorted(scored)):
-            self.pair(one, other, SIMILAR, scores[one, other])
+                    scores[old, new] = score
+
+        def order(pair: tuple[int, int]) -> tuple[float, float, tuple[int, int]]:
+            old, new = pair
+            return -scores[pair], abs(self.old.kernels[old].place - self.new.kernels[new].place), pair
+
+        for old, new in _greedy(sorted(scores, key=order)):
+            self.pair(old, new, SIMILAR, scores[old, new])
         return []
 
-    def _similar(self, matcher: "difflib.SequenceMatcher[str]", one: int, other: int) -> float | None:
+    def _similarity(self, matcher: "difflib.SequenceMatcher[str]", old: int, new: int) -> float | None:
         """How alike two kernels are, or None if they are not alike enough."""
-        a, b = self.old[one], self.new[other]
-        matcher.set_seq1(bare(a.name)[:_LONG_NAME])
+        before, after = self.old.kernels[old], self.new.kernels[new]
+        matcher.set_seq1(bare(before.name)[:_LONG_NAME])
         if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
             return None
         score = matcher.ratio()
-        guarded = a.launches == b.launches and abs(a.place - b.place) <= _NEAR
-        return score if score >= (_ALIKE if guarded else _NEARLY_SAME) else None
+        if score >= _NEARLY_SAME:
+            return score
+        is_near = before.launches == after.launches and abs(before.place - after.place) <= _NEAR
+        return score if is_near and score >= _ALIKE else None
 
     def result(self) -> tuple[Match, ...]:
-        pairs = sorted(self.pairs, key=lambda one: (one.old is None, one.old))
-        gone = sorted({*self.free_old, *self.alone_old})
-        come = sorted({*self.free_new, *self.alone_new})
-        return (*pairs, *(Match(one, None) for one in gone), *(Match(None, one) for one in come))
+        pairs = sorted(self.pairs, key=lambda pair: (pair.old is None, pair.old))
+        vanished = [Match(place, None) for place in self.old.unmatched]
+        appeared = [Match(None, place) for place in self.new.unmatched]
+        return (*pairs, *vanished, *appeared)
 
 
 def _greedy(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The pairs in their order, without those whose kernel is taken already."""
-    taken_old, taken_new, found = set[int](), set[int](), []
-    for one, other in pairs:
-        if one not in taken_old and other not in taken_new:
-            taken_old.add(one)
-            taken_new.add(other)
-            found.append((one, other))
-    return found
+    taken_old: set[int] = set()
+    taken_new: set[int] = set()
+    chosen = []
+    for old, new in pairs:
+        if old not in taken_old and new not in taken_new:
+            taken_old.add(old)
+            taken_new.add(new)
+            chosen.append((old, new))
+    return chosen
 
 
-def _grouped(
-    kernels: Sequence[Kernel], free: Iterable[int], key: Callable[[Kernel], Hashable]
-) -> dict[Hashable, list[int]]:
-    found: dict[Hashable, list[int]] = defaultdict(list)
-    for place in free:
-        found[key(kernels[place])].append(place)
-    return found
-
-
-def _named(wanted: str, kernels: Sequence[Kernel], free: Iterable[int]) -> list[int] | None:
-    """The free kernels of a full name, else of a bare one; [] for the empty name, None if there is no such kernel."""
-    if not wanted:
-        return []
-    for name in (lambda kernel: kernel.name, lambda kernel: bare(kernel.name), lambda kernel: own_name(kernel.name)):
-        found = [place for place in free if name(kernels[place]) == wanted]
-        if found:
-            return found
-    return None
-
-
-def _examples(kernels: Sequence[Kernel], places: Iterable[int]) -> str:
-    names = [f"`{cut(printable(kernels[place].name), 60)}`" for place in places]
-    return few(names, 4) or "none that is not matched already"
-
-
-def ratio(one: str, other: str) -> float:
+def ratio(name: str, other: str) -> float:
     """How alike two names are: twice the letters in common over all letters, 0 to 1.
 
     Of long names what they share at both ends is taken off first, and of the rest the beginning is compared: the time
     that difflib takes grows as the square of the letters, or worse.
     """
-    letters = len(one) + len(other)
+    letters = len(name) + len(other)
     if letters <= 2 * _LONG_NAME:
-        return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
-    start = len(os.path.commonprefix([one, other]))
-    one, other = one[start:][::-1], other[start:][::-1]
-    end = len(os.path.commonprefix([one, other]))
-    middle = [name[end:][::-1][:_LONG_NAME] for name in (one, other)]
+        return difflib.SequenceMatcher(None, name, other, autojunk=False).ratio()
+    start = len(os.path.commonprefix([name, other]))
+    name, other = name[start:], other[start:]
+    end = len(os.path.commonprefix([name[::-1], other[::-1]]))
+    middle = [text[: len(text) - end][:_LONG_NAME] for text in (name, other)]
     blocks = difflib.SequenceMatcher(None, middle[0], middle[1], autojunk=False).get_matching_blocks()
     return 2 * (start + end + sum(int(block.size) for block in blocks)) / letters
 

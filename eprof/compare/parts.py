@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.compare.changes import MATCHED, Changes
 from eprof.compare.schema import KernelPart, Part, Step
 from eprof.compare.side import WORDS
+
+Table: TypeAlias = "np.ndarray[Any, Any]"
+Rows: TypeAlias = "np.ndarray[Any, np.dtype[np.intp]]"
 
 COUNTED, TIMED, COST, SETTING = "counts", "time", "cost", "setting"
 # The words of every combination of marks: thousands of kernels use them.
@@ -30,8 +33,37 @@ def all_parts(changes: Changes) -> list[Part]:
 
 
 def of_kernel(changes: Changes, row: int) -> list[Part]:
-    """The parts of one kernel, largest change first."""
-    parts = _by_word(changes, np.array([row]), changes.names(row)[-1], changes.status(row))
+    """The parts of one kernel, largest change first: the same as `_by_word` makes of it, but quick for thousands."""
+    if not changes.has_energy:
+        return []
+    columns = np.flatnonzero(changes.paid[row])
+    apart = changes.old.price[row, columns] != changes.new.price[row, columns]
+    apart &= changes.old_side.price[columns] != changes.new_side.price[columns]
+    kernel, kernels = changes.names(row)[-1], changes.status(row)
+    parts = []
+    for column, is_apart in zip(columns.tolist(), apart.tolist(), strict=True):
+        word = WORDS[column]
+        because = TIMED if word == CONSTANT else COUNTED
+        quantity, price = float(changes.quantity_j[row, column]), float(changes.price_j[row, column])
+        reasons = {because: quantity + price}
+        if is_apart:
+            reasons = {because: quantity, price_because(changes): price}
+        for reason, change_j in reasons.items():
+            part = Part(
+                what=word,
+                kind=_FAMILIES[word],
+                unit=_UNITS[word],
+                old=float(changes.old.number[row, column]),
+                new=float(changes.new.number[row, column]),
+                old_j=float(changes.old.joules[row, column]),
+                new_j=float(changes.new.joules[row, column]),
+                marks=MARK_WORDS[int(changes.marks[row, column])],
+                because=reason,
+                change_j=change_j,
+                kernel=kernel,
+                kernels=kernels,
+            )
+            parts.append(part)
     return sorted(parts, key=lambda part: -abs(part.change_j))
 
 
@@ -48,47 +80,77 @@ def short_form(part: Part) -> KernelPart:
     )
 
 
-def _by_word(
-    changes: Changes, rows: "np.ndarray[Any, np.dtype[np.intp]]", kernel: str | None, kernels: str
-) -> Iterator[Part]:
+def _by_word(changes: Changes, rows: Rows, kernel: str | None, kernels: str) -> Iterator[Part]:
     """The parts of some kernels together: for each word one for counts or time, and one for prices if they differ.
 
     Sums are `math.fsum` of the cells: exact but for one rounding, so that turning OLD and NEW turns the sign alone.
     """
-    if not len(rows) or not changes.has_energy:
+    if not changes.has_energy:
         return
     paid = changes.paid[rows]
-    for column in np.flatnonzero(paid.any(axis=0)).tolist():
-        word, here = WORDS[column], rows[paid[:, column]]
-        quantities = changes.quantity_j[here, column].tolist()
-        prices = changes.price_j[here, column].tolist()
-        because = TIMED if word == CONSTANT else COUNTED
-        reasons = {because: quantities + prices}
-        if _priced_apart(changes, column, here):
-            reasons = {because: quantities, price_because(changes): prices}
-        for reason, joules in reasons.items():
+    columns = np.flatnonzero(paid.any(axis=0))
+    paid = paid[:, columns]
+
+    def cells(table: Table) -> Table:
+        """What is paid of a table, and 0 for the rest."""
+        return np.where(paid, table[rows][:, columns], 0)
+
+    quantities, prices = cells(changes.quantity_j), cells(changes.price_j)
+    words = zip(
+        columns.tolist(),
+        _sums(cells(changes.old.number)),
+        _sums(cells(changes.new.number)),
+        _sums(cells(changes.old.joules)),
+        _sums(cells(changes.new.joules)),
+        np.bitwise_or.reduce(cells(changes.marks), axis=0).tolist(),
+        _reasons(changes, columns, cells(changes.old.price) != cells(changes.new.price), quantities, prices),
+        strict=True,
+    )
+    for column, old, new, old_j, new_j, marks, reasons in words:
+        for because, change_j in reasons.items():
             yield Part(
-                what=word,
-                kind=_FAMILIES[word],
-                unit=_UNITS[word],
-                old=math.fsum(changes.old.number[here, column].tolist()),
-                new=math.fsum(changes.new.number[here, column].tolist()),
-                old_j=math.fsum(changes.old.joules[here, column].tolist()),
-                new_j=math.fsum(changes.new.joules[here, column].tolist()),
-                marks=MARK_WORDS[int(np.bitwise_or.reduce(changes.marks[here, column]))],
-                because=reason,
-                change_j=math.fsum(joules),
+                what=WORDS[column],
+                kind=_FAMILIES[WORDS[column]],
+                unit=_UNITS[WORDS[column]],
+                old=old,
+                new=new,
+                old_j=old_j,
+                new_j=new_j,
+                marks=MARK_WORDS[marks],
+                because=because,
+                change_j=change_j,
                 kernel=kernel,
                 kernels=kernels,
             )
 
 
-def _priced_apart(changes: Changes, column: int, rows: "np.ndarray[Any, np.dtype[np.intp]]") -> bool:
-    """Whether the tables differ in this price. Where the mix of kinds alone makes a mean price differ, that is a change
-    of the counts.
+def _sums(table: Table) -> list[float]:
+    """The sum of each column."""
+    return [math.fsum(column) for column in table.T.tolist()]
+
+
+def _reasons(
+    changes: Changes, columns: Table, prices_differ: Table, quantities: Table, prices: Table
+) -> list[dict[str, float]]:
+    """Why the energy of each word changed, and by how much.
+
+    Prices are a reason where the tables differ in them. Where the mix of kinds alone makes a mean price differ, that is
+    a change of the counts.
     """
-    tables_differ = changes.old_side.price[column] != changes.new_side.price[column]
-    return bool(tables_differ) and bool((changes.old.price[rows, column] != changes.new.price[rows, column]).any())
+    apart = prices_differ.any(axis=0) & (changes.old_side.price[columns] != changes.new_side.price[columns])
+    of_price = price_because(changes)
+    reasons = []
+    for column, quantity, price, together, is_apart in zip(
+        columns.tolist(),
+        _sums(quantities),
+        _sums(prices),
+        _sums(np.concatenate([quantities, prices])),
+        apart.tolist(),
+        strict=True,
+    ):
+        because = TIMED if WORDS[column] == CONSTANT else COUNTED
+        reasons.append({because: quantity, of_price: price} if is_apart else {because: together})
+    return reasons
 
 
 def price_because(changes: Changes) -> str:

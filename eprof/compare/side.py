@@ -13,7 +13,7 @@ from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.compare.matching import Kernel
-from eprof.costs import Costs
+from eprof.costs import Charge, Costs
 from eprof.profile.profile import Energy
 
 Floats = npt.NDArray[np.float64]
@@ -81,6 +81,10 @@ class Side:
     def inputs(self) -> list[str]:
         """The SHA-256 of every log of this side, sorted; to notice that both sides are the same."""
         return sorted(log.sha256 for energy in self.energies for log in energy.profile.logs)
+
+    def name_of(self, place: int | None) -> str | None:
+        """The name of a kernel; None for none."""
+        return None if place is None else self.named[place].name
 
     @property
     def measured(self) -> list[float]:
@@ -213,5 +217,11 @@ def _prices(costs: Costs | None) -> Floats:
     if costs is None:
         return np.full(len(WORDS), np.nan)
     charges = [costs.charges.get(word) for word in COUNTS]
-    paid = [math.nan if one is None else one.pj * 1e-12 if one.pays else 0.0 for one in charges]
-    return np.array([*paid, costs.constant_power_w])
+    return np.array([*map(_joules_each, charges), costs.constant_power_w])
+
+
+def _joules_each(charge: Charge | None) -> float:
+    """The price of an instruction or byte; NaN without one, 0 for what pays nothing."""
+    if charge is None:
+        return math.nan
+    return charge.pj * 1e-12 if charge.pays else 0.0

@@ -217,37 +217,50 @@ def _kernel(changes: Changes, row: int) -> Kernel:
     pair = changes.matches[row]
     parts = of_kernel(changes, row)
     rows = slice(row, row + 1)
-    old = None if pair.old is None else _kernel_side(changes, changes.old_side, changes.old, pair.old, row)
-    new = None if pair.new is None else _kernel_side(changes, changes.new_side, changes.new, pair.new, row)
+    old = _kernel_side(changes, changes.old_side, changes.old, pair.old, row)
+    new = _kernel_side(changes, changes.new_side, changes.new, pair.new, row)
+    change_j = test = None
+    if changes.has_energy:
+        change_j = math.fsum(part.change_j for part in parts)
+        test = test_of(energy_test(changes, rows))
+    speedup = greenup = None
+    if old is not None and new is not None:
+        speedup = ratio(old.time_s, new.time_s)
+        greenup = ratio(old.compared_j, new.compared_j)
     return Kernel(
         name=changes.names(row)[-1],
         status=changes.status(row),
         match=None if pair.how is None else Match(how=pair.how, score=pair.score),
         old=old,
         new=new,
-        change_j=math.fsum(part.change_j for part in parts) if changes.has_energy else None,
-        speedup=ratio(old.time_s, new.time_s) if old and new else None,
-        greenup=ratio(old.compared_j, new.compared_j) if old and new else None,
+        change_j=change_j,
+        speedup=speedup,
+        greenup=greenup,
         partial=bool(changes.uncompared[row].any()),
         marks=MARK_WORDS[changes.marks_of(rows)],
-        test=test_of(energy_test(changes, rows)) if changes.has_energy else None,
+        test=test,
         parts=[short_form(part) for part in parts],
     )
 
 
-def _kernel_side(changes: Changes, side: Variant, half: Half, place: int, row: int) -> KernelSide:
+def _kernel_side(changes: Changes, side: Variant, half: Half, place: int | None, row: int) -> KernelSide | None:
+    if place is None:
+        return None
     kernel = side.named[place]
     compared = half.joules[row][changes.compared[row]]
-    is_priced = side.costs is not None
-    marks = MARK_WORDS[int(np.bitwise_or.reduce(side.mean.marks[place]))]
+    marks = ["missing"]
+    energy_j = None
+    if side.costs is not None:
+        marks = MARK_WORDS[int(np.bitwise_or.reduce(side.mean.marks[place]))]
+        energy_j = _known_sum(side.mean.joules[place])
     return KernelSide(
         name=kernel.name,
         device=kernel.device,
         launches=kernel.launches,
         time_s=_finite(float(half.number[row, TIME])),
-        energy_j=_known_sum(side.mean.joules[place]) if is_priced else None,
+        energy_j=energy_j,
         compared_j=math.fsum(compared.tolist()) if changes.has_energy else None,
-        marks=marks if is_priced else ["missing"],
+        marks=marks,
     )
 
 
@@ -271,8 +284,8 @@ def _rows(changes: Changes, row: int) -> list[dict[str, Any]]:
     """The rows of one match."""
     pair = changes.matches[row]
     head = {
-        "kernel_old": None if pair.old is None else changes.old_side.named[pair.old].name,
-        "kernel_new": None if pair.new is None else changes.new_side.named[pair.new].name,
+        "kernel_old": changes.old_side.name_of(pair.old),
+        "kernel_new": changes.new_side.name_of(pair.new),
         "status": changes.status(row),
         "match": pair.how,
         "score": pair.score,

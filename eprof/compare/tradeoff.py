@@ -1,5 +1,5 @@
 """What the two-level model says of a change (f W, Q/m) against (W, Q): the case, the bounds of the greenup, how much
-extra work still pays. [T] 3.5, model.md 7; all intensities and balances in flop/B.
+extra work still pays. [T] 3.5; all intensities and balances in flop/B.
 
 eta is the flop efficiency eps_flop/(eps_flop + pi0 tau_flop) ([R] II): with eta = 1 every equation here is the one for
 pi0 = 0. [T] 3.5.10 prints a greenup's upper bound for case 1 that the model itself exceeds (it lowers m in one place
@@ -66,7 +66,7 @@ def _case(intensity: float, new_intensity: float, balance: float) -> int | None:
 
 
 def effective_balance(intensity: float, balance: float, energy_balance: float, eta: float) -> float:
-    """Bhat(I) = eta B_eps + (1 - eta) max(0, B_tau - I) ([R] II; model.md 6)."""
+    """Bhat(I) = eta B_eps + (1 - eta) max(0, B_tau - I) ([R] II)."""
     return eta * energy_balance + (1 - eta) * max(0.0, balance - intensity)
 
 
