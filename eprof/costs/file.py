@@ -122,10 +122,17 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
         relative="pj_at_reference" in root,
         fit=fit,
     )
+    return _keeping_rules(root, table)
+
+
+def _keeping_rules(root: Node, table: CostTable) -> tuple[CostTable | None, list[DefinitionError]]:
+    """The table, or None and the first of the rules on the whole that it breaks."""
     for rule in _RULES:
-        if not errors:
-            attempt(rule, root, table)
-    return (None if errors else table), errors
+        try:
+            rule(root, table)
+        except DefinitionError as err:
+            return None, [err]
+    return table, []
 
 
 def _check_keys(root: Node) -> None:

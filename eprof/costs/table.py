@@ -392,21 +392,23 @@ class CostTable:
 
     def _charge_data(self, word: str, costs: Costs) -> dict[str, Any]:
         """A row of `explain`: what `word` pays; `numbers` is the formula with the prices put in."""
-        statement = self.statements.get(word)
-        charge = costs.charges.get(word)
-        status = statement.kind if statement else "unpriced"
-        formula = charge.formula if charge else None
-        return {
+        statement = self.statements.get(word) or Statement("unpriced", None, _UNSTATED, NONE)
+        row: dict[str, Any] = {
             "word": word,
             "label": COUNTS[word].label,
             "unit": COUNTS[word].unit,
-            "status": status,
-            "pj": charge.pj if charge else None,
-            "formula": formula,
-            "numbers": _numbers(formula, costs.prices) if formula else None,
-            "why": statement.why if statement else _UNSTATED,
-            "marks": mark_words.names(charge.marks if charge else Mark.MISSING),
+            "status": statement.kind,
+            "pj": None,
+            "formula": None,
+            "numbers": None,
+            "why": statement.why,
+            "marks": mark_words.names(Mark.MISSING),
         }
+        charge = costs.charges.get(word)
+        if charge is not None:
+            row |= {"pj": charge.pj, "formula": charge.formula, "marks": mark_words.names(charge.marks)}
+            row["numbers"] = _numbers(charge.formula, costs.prices) if charge.formula else None
+        return row
 
     def _point(self, setting: str | None) -> Point:
         if setting is None:
