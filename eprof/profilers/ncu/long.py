@@ -13,7 +13,7 @@ from eprof.base.arrays import Array, numbered
 from eprof.base.errors import LogError
 from eprof.profilers.ncu import derived, instances, parts
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
-from eprof.profilers.ncu.sheet import GPU_NAME, LABELS, Part, Sheet, part_of
+from eprof.profilers.ncu.sheet import GPU_NAME, LABELS, Part, Remarks, Sheet, part_of
 from eprof.profilers.ncu.units import Unit, differ, is_whole, kind_of, known_counts, unit_of
 from eprof.rows import sections
 from eprof.rows.log import COUNT, Names
@@ -163,10 +163,12 @@ class Long:
             units=units,
             values=matrix,
             by_opcode=self._by_opcode(style, keep),
-            metrics=list(metrics),
-            missing=counted(np.isnan(taken)),
-            scaled=[name for name in scaled if units[name].is_scaled],
-            twice=list(counted(differ(numbers, taken))),
+            remarks=Remarks(
+                metrics=list(metrics),
+                missing=counted(np.isnan(taken)),
+                scaled=[name for name in scaled if units[name].is_scaled],
+                twice=list(counted(differ(numbers, taken))),
+            ),
         )
 
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:

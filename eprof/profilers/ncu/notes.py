@@ -10,7 +10,7 @@ import numpy as np
 from eprof.base.text import few
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.headers import SUMMARY
-from eprof.profilers.ncu.sheet import Part, in_all, missing_in
+from eprof.profilers.ncu.sheet import Part, Remarks
 from eprof.profilers.ncu.tables import ASIDE, counting
 
 _RATE = re.compile(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
@@ -25,15 +25,16 @@ def of_parts(parts: Sequence[Part], keep: Container[str] | None) -> Iterator[str
     """What there is to say on counters, whichever form they were printed in."""
     if any(not np.isnan(part.rows["time_s"]).all() for part in parts):
         yield SLOWED
-    several = in_all(parts, lambda part: part.several)
-    if several:
-        names = few(several, _SHOWN)
+    remarks = Remarks.of_all(parts)
+    if remarks.several:
+        names = few(remarks.several, _SHOWN)
         yield f"{names}: a cell holds the values of several instances, whose sum nothing tells, so not known"
     if keep is not None:
-        missing = [f"{name} ({number})" for name, number in missing_in(parts).items()]
+        missing = [f"{name} ({number})" for name, number in remarks.missing.items()]
         if missing:
             yield f"cells without a number, by metric: {few(missing, _SHOWN)}; these are not known"
-    yield from _not_counted(parts)
+    if parts and not any(counting(part.units) for part in parts):
+        yield _not_counted(remarks.metrics)
 
 
 def of_lines(parts: Sequence[Part], is_page_scaled: bool) -> Iterator[str]:
@@ -41,19 +42,18 @@ def of_lines(parts: Sequence[Part], is_page_scaled: bool) -> Iterator[str]:
     is_summary = any(part.kind == SUMMARY for part in parts)
     if is_summary:
         yield "totals of a summary are its averages times the invocations; averages are rounded"
-    averages = in_all(parts, _mean_rates)
+    averages = list(dict.fromkeys(name for part in parts for name in _mean_rates(part)))
     if averages and is_summary:
         yield (
             f"{few(averages, _SHOWN)}: a summary has only the mean rate of launches, which tells no total; "
             "print the log without --print-summary"
         )
-    twice = in_all(parts, lambda part: part.twice)
-    if twice:
-        yield f"{few(twice, _FEW)}: told twice for one launch, with two values; the first is used"
-    scaled = in_all(parts, lambda part: part.scaled)
-    if scaled and not is_page_scaled:
+    remarks = Remarks.of_all(parts)
+    if remarks.twice:
+        yield f"{few(remarks.twice, _FEW)}: told twice for one launch, with two values; the first is used"
+    if remarks.scaled and not is_page_scaled:
         yield (
-            f"printed in scaled units, so rounded, and 0 may stand for a few: {few(scaled, _FEW)}; "
+            f"printed in scaled units, so rounded, and 0 may stand for a few: {few(remarks.scaled, _FEW)}; "
             "`--csv --page raw --print-units base` writes them whole"
         )
 
@@ -66,18 +66,14 @@ def _mean_rates(part: Part) -> Iterable[str]:
             yield name.removesuffix(derived.TOTAL)
 
 
-def _not_counted(parts: Sequence[Part]) -> Iterator[str]:
+def _not_counted(metrics: Sequence[str]) -> str:
     """What a log has instead, if none of its metrics is one that eprof knows."""
-    if not parts or any(counting(part.units) for part in parts):
-        return
-    names = [name for name in in_all(parts, lambda part: part.metrics) if name not in derived.TIMES]
+    names = sorted((name for name in metrics if name not in derived.TIMES), key=lambda name: name.startswith(ASIDE))
     if not names:
-        yield "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"
-        return
-    names.sort(key=lambda name: name.startswith(ASIDE))
+        return "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"
     rates = [name for name in names if not name.startswith(ASIDE) and _RATE.search(name)]
     only = f"{len(rates)} are percentages or rates a cycle, which are no counts; " if rates else ""
-    yield (
+    return (
         f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {few(names, _FEW)}); "
         "`eprof counters` lists what to ask ncu for with --metrics"
     )

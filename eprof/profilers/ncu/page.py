@@ -39,7 +39,7 @@ _TAIL = re.compile(
 _OLD_SUMMARY = re.compile(
     r", Block Size (\d{1,9}), Grid Size (\d{1,12})(?:, Device (\d{1,4}))?, (\d{1,12}) invocations\s*$"
 )
-_TOLD = re.compile(r"([A-Za-z][A-Za-z ]*) ([\d.]+)")
+_ABOUT = re.compile(r"([A-Za-z][A-Za-z ]*) ([\d.]+)")
 _RULER = re.compile(r"\s*---+(?: ---+){2,}\s*")
 _COLUMN = re.compile(r"---+")
 _HEADER = re.compile(r"\s*Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+Maximum\s+Average)\s*")
@@ -97,32 +97,31 @@ class Page:
             return True
         if self.launch is None:
             return False
-        titled = _SECTION.fullmatch(text) is not None
-        self.advises = not titled and (_RULE.fullmatch(text) is not None or (self.advises and text.startswith("    ")))
-        return titled or self.advises
+        if _SECTION.fullmatch(text):
+            self.advises = False
+            return True
+        self.advises = _RULE.fullmatch(text) is not None or (self.advises and text.startswith("    "))
+        return self.advises
 
     def _ruler(self, number: int, text: str) -> None:
         """A line of dashes: above and below the names of the columns, and below the last row."""
         self.first_line = self.first_line or number
         self._end()
-        spans = [found.span() for found in _COLUMN.finditer(text)]
+        spans = [dashes.span() for dashes in _COLUMN.finditer(text)]
         self.spans = None if self.begun and self.spans is not None else spans
         self.begun = self.advises = False
 
     def _row(self, text: str) -> bool:
         assert self.spans is not None
-        cells = _cells(text.rstrip(), self.spans)
-        kind = _KINDS.get(len(self.spans))
-        if kind is None:
+        if len(self.spans) not in _KINDS:
             return False
-        if cells is None:
-            start = self.spans[0][0]
-            if _NO_VALUE.fullmatch(text, start) is None or text[:start].strip():
-                return False
-            self._end()
-            return True
+        cells = _cells(text.rstrip(), self.spans)
+        start = self.spans[0][0]
+        if cells is None and (_NO_VALUE.fullmatch(text, start) is None or text[:start].strip()):
+            return False
         self._end()
-        self.last = (cells[0], cells[1], cells[-1])
+        if cells is not None:
+            self.last = (cells[0], cells[1], cells[-1])
         return True
 
     def _goes_on(self, text: str) -> bool:
@@ -149,11 +148,11 @@ class Page:
             return
         name, unit, value = self.last
         if self.more:
-            name, value = (
-                _joined([self.last[place], *(text for own, text in self.more if own == place)]) for place in (0, 2)
-            )
-            self.more = []
-        kind, self.last = _KINDS[len(self.spans or ())], None
+            name = _joined([name, *(text for place, text in self.more if place == 0)])
+            value = _joined([value, *(text for place, text in self.more if place == 2)])
+        kind = _KINDS[len(self.spans or ())]
+        self.last = None
+        self.more = []
         if self.launch is not None and kind == self.kind:
             self.rows[kind].append((*self.launch, name, unit, value))
             self.is_scaled = self.is_scaled or unit_of(unit).factor != 1
@@ -168,7 +167,8 @@ class Page:
         process = _PROCESS.fullmatch(text) if start.startswith("[") else None
         if process:
             self._begin(("", ""))
-            self.process, self.processes = (process[1], process[2]), self.processes + 1
+            self.process = (process[1], process[2])
+            self.processes += 1
             return True
         device = _DEVICE.fullmatch(text) if start == "Device " else None
         if device:
@@ -179,47 +179,56 @@ class Page:
     def _begin(self, device: tuple[str, str]) -> None:
         """A process or a device begins: what follows is of no kernel yet."""
         self._end()
-        self.device, self.name, self.launch = device, "", None
+        self.device = device
+        self.name = ""
+        self.launch = None
 
     def _kernel(self, text: str) -> bool:
         if text.rstrip().endswith(" invocations"):
             return self._old_summary(text)
         place = max(text.rfind(", Context "), text.rfind(", Invocations "))
-        found = _TAIL.search(text, max(0, place - _NEAR)) if place >= 0 else None
-        if not found:
+        tail = _TAIL.search(text, max(0, place - _NEAR)) if place >= 0 else None
+        if tail is None:
             return False
-        name, told = text[: found.start()].strip(), dict(_TOLD.findall(found[1]))
-        kind = SUMMARY if "Invocations" in told else LONG
-        if not name or not (kind == SUMMARY or {"Context", "Stream"} <= set(told)):
+        name = text[: tail.start()].strip()
+        about = dict(_ABOUT.findall(tail[1]))
+        is_summary = "Invocations" in about
+        if not name or not (is_summary or {"Context", "Stream"} <= set(about)):
             return False
-        device = (told.get("Device", ""), told.get("CC", ""))
-        if kind == SUMMARY and "Device" not in told:
+        device = (about.get("Device", ""), about.get("CC", ""))
+        if is_summary and "Device" not in about:
             device = self.device
-        own = (str(self.launches), *self.process, name, told.get("Stream", ""), *device)
-        self._launch(kind, (*own, told["Invocations"]) if kind == SUMMARY else own)
+        launch = (str(self.launches), *self.process, name, about.get("Stream", ""), *device)
+        if is_summary:
+            self._launch(SUMMARY, (*launch, about["Invocations"]))
+        else:
+            self._launch(LONG, launch)
         return True
 
     def _old_summary(self, text: str) -> bool:
-        found = _OLD_SUMMARY.search(text, max(0, len(text) - _NEAR))
-        name = text[: found.start()].strip() if found else ""
-        if not found or not name:
+        tail = _OLD_SUMMARY.search(text, max(0, len(text) - _NEAR))
+        if tail is None or not text[: tail.start()].strip():
             return False
+        block, grid, number, invocations = tail.groups()
         # The line comes again with each section: the same numbers, the same kernel.
-        one = f"{self.processes}: {found[1]} x {found[2]}"
-        device = self.device if found[3] is None else (found[3], "")
-        self._launch(SUMMARY, (one, *self.process, name, "", *device, found[4]))
+        kernel = (f"{self.processes}: {block} x {grid}", *self.process, text[: tail.start()].strip(), "")
+        device = self.device if number is None else (number, "")
+        self._launch(SUMMARY, (*kernel, *device, invocations))
         return True
 
     def _launch(self, kind: str, launch: tuple[str, ...]) -> None:
         self._end()
-        self.launch, self.kind = launch, kind
-        self.launches, self.spans = self.launches + 1, None
+        self.launch = launch
+        self.kind = kind
+        self.launches += 1
+        self.spans = None
         if self.name:
             self.rows[kind].append((*launch, GPU_NAME, "", self.name))
 
     def take(self, kind: str) -> Piece | None:
         """The rows that came since the last call; None if there are none."""
-        rows, self.rows[kind] = self.rows[kind], []
+        rows = self.rows[kind]
+        self.rows[kind] = []
         if not rows:
             return None
         return {place: list(column) for place, column in enumerate(zip(*rows, strict=True))}
@@ -236,8 +245,8 @@ class Page:
                 "`--csv --page raw --print-units base` writes them whole"
             )
         if self.orphans:
-            what = "1 row is" if self.orphans == 1 else f"{self.orphans} rows are"
-            yield f"{what} below no line of ncu's page that names their kernel, so not read"
+            rows_are = "1 row is" if self.orphans == 1 else f"{self.orphans} rows are"
+            yield f"{rows_are} below no line of ncu's page that names their kernel, so not read"
 
     def section(self, kind: str) -> Section:
         """The header that the rows would have in a CSV."""
@@ -246,8 +255,10 @@ class Page:
 
 def uncommented(text: str) -> str:
     """A line without the sign of a comment or quotation in front of it; what follows stays where it is."""
-    found = _COMMENT.match(text)
-    return " " * found.end() + text[found.end() :] if found else text
+    sign = _COMMENT.match(text)
+    if sign is None:
+        return text
+    return " " * sign.end() + text[sign.end() :]
 
 
 def _joined(pieces: Sequence[str]) -> str:
@@ -263,7 +274,9 @@ def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     ends = [*(start for start, _ in spans[1:]), max(len(text), spans[-1][1])]
     gaps = [text[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
     if text[: spans[0][0]].strip() or any(gap.strip() for gap in gaps):
-        found = _LOOSE.fullmatch(text)  # a name that is longer than the column
-        return [found[1], found[2] or "", found[3]] if found and _KINDS.get(len(spans)) == LONG else None
+        loose = _LOOSE.fullmatch(text)  # a name that is longer than the column
+        if loose is None or _KINDS[len(spans)] != LONG:
+            return None
+        return list(loose.groups(default=""))
     cells = [text[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
     return cells if cells[0] and cells[-1] else None

@@ -16,7 +16,7 @@ from eprof.base.errors import LogError
 from eprof.profilers.ncu import derived, instances, notes, report_blocks
 from eprof.profilers.ncu.messages import IMPORT
 from eprof.profilers.ncu.report_blocks import MAGIC, Shape
-from eprof.profilers.ncu.sheet import GPU_NAME, Sheet, part_of
+from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, part_of
 from eprof.profilers.ncu.tables import tables_of
 from eprof.profilers.ncu.units import Unit, unit_of
 from eprof.rows import packing
@@ -93,7 +93,7 @@ def _actions(path: str, name: str, shape: Shape) -> list[Any]:
     try:
         context = ncu_report.load_report(name)
         # A launch that it cannot parse comes without name or metrics, and without a word.
-        actions = [action for one in context for action in one if action.name() and action.metric_names()]
+        actions = [action for stretch in context for action in stretch if action.name() and action.metric_names()]
     except Exception as err:  # whatever a foreign library makes of foreign bytes
         raise LogError(f"{path}: NVIDIA's package ncu-report cannot read the report ({err}); {_mend(shape)}") from err
     if len(actions) != shape.results:
@@ -112,7 +112,7 @@ def _mend(shape: Shape) -> str:
 
 def _pids(shape: Shape) -> list[str]:
     """The process of each action; ranges do not tell theirs apart."""
-    return [str(one) for one in shape.pids] if not shape.ranges else ["0"] * shape.results
+    return ["0"] * shape.results if shape.ranges else [str(pid) for pid in shape.pids]
 
 
 def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | None) -> Sheet:
@@ -142,8 +142,7 @@ def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | N
         units=units,
         values=np.array([values[name] for name in units]).reshape(len(units), len(actions)),
         by_opcode=_by_opcode(actions, names, keep),
-        metrics=every,
-        missing=+missing,
+        remarks=Remarks(metrics=every, missing=+missing),
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
@@ -30,15 +32,47 @@ Words = Sequence[str | None]
 
 
 @dataclass
+class Remarks:
+    """What there is to say about metrics.
+
+    metrics: the names of all, also of those that are not read. missing: how many rows have a metric without a number.
+    scaled: counts that were printed in scaled units, and so rounded. twice: metrics that a launch has with two values,
+    of which the first is taken. several: metrics whose cells hold only the values of several instances.
+    """
+
+    metrics: list[str] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)
+    scaled: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+    several: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of_all(cls, parts: Iterable[Part]) -> Remarks:
+        """Those of several parts, each once."""
+        remarks = [part.remarks for part in parts]
+        missing: Counter[str] = Counter()
+        for remark in remarks:
+            missing.update(remark.missing)
+        return cls(
+            metrics=_once(remark.metrics for remark in remarks),
+            missing=dict(missing),
+            scaled=_once(remark.scaled for remark in remarks),
+            twice=_once(remark.twice for remark in remarks),
+            several=_once(remark.several for remark in remarks),
+        )
+
+
+def _once(lists: Iterable[list[str]]) -> list[str]:
+    return list(dict.fromkeys(chain.from_iterable(lists)))
+
+
+@dataclass
 class Sheet:
     """A row a launch (or kernel of a summary), a column a metric.
 
-    device, capability, gpu (its name), kernel, process, part: texts of the rows, None = the log does not say.
+    device, capability, gpu (its name), kernel, process, part: texts of the rows, None = not in the log.
     units: the metrics that are read. values: (n_metrics, n_rows), in base units; of a summary they are averages.
-    by_opcode: counters for each opcode, totals. metrics: the names of all metrics, also of those that are not read.
-    missing: how many rows have a metric without a number. scaled: counts that were printed in scaled units, and so
-    rounded. twice: metrics that a launch has with two values, of which the first is taken. several: metrics whose cells
-    hold only the values of several instances.
+    by_opcode: counters for each opcode, totals.
     """
 
     kind: str
@@ -50,13 +84,9 @@ class Sheet:
     launches: Array
     units: dict[str, Unit]
     values: Array
+    remarks: Remarks
     part: Words | None = None
     by_opcode: dict[str, Array] = field(default_factory=dict)
-    metrics: list[str] = field(default_factory=list)
-    missing: dict[str, int] = field(default_factory=dict)
-    scaled: list[str] = field(default_factory=list)
-    twice: list[str] = field(default_factory=list)
-    several: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -64,19 +94,15 @@ class Part:
     """The counters of a sheet, or of several below each other.
 
     rows: device, kernel, process (texts, None = not known), launches, time_s (s, NaN = not known); part, if asked for.
-    counters: by name, a value a row: totals of counts, else averages. clocks: a device each. The rest: see `Sheet`.
+    counters: by name, a value a row: totals of counts, else averages. clocks: a device each.
     """
 
     kind: str
     rows: dict[str, Array]
     counters: dict[str, Array]
     units: dict[str, str]
-    metrics: list[str] = field(default_factory=list)
-    missing: dict[str, int] = field(default_factory=dict)
-    scaled: list[str] = field(default_factory=list)
+    remarks: Remarks
     clocks: tuple[Clock, ...] = ()
-    twice: list[str] = field(default_factory=list)
-    several: list[str] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -110,12 +136,8 @@ def part_of(sheet: Sheet, keep: Container[str] | None) -> Part:
         rows={**rows, "launches": launches, "time_s": time_s},
         counters={name: counters[name] for name in units},
         units=units,
-        metrics=sheet.metrics,
-        missing=sheet.missing,
-        scaled=sheet.scaled,
+        remarks=sheet.remarks,
         clocks=clocks,
-        twice=sheet.twice,
-        several=sheet.several,
     )
 
 
@@ -132,20 +154,6 @@ def _label(device: str | None, capability: str | None, gpu: str | None) -> str |
     return f"ncu device {device}" if device else None
 
 
-def in_all(parts: Iterable[Part], names: Callable[[Part], Iterable[str]]) -> list[str]:
-    """The names that some of the parts have, each once."""
-    return list(dict.fromkeys(name for part in parts for name in names(part)))
-
-
-def missing_in(parts: Iterable[Part]) -> dict[str, int]:
-    """How many rows of all parts have a metric without a number."""
-    missing: dict[str, int] = {}
-    for part in parts:
-        for name, number in part.missing.items():
-            missing[name] = missing.get(name, 0) + number
-    return missing
-
-
 def joined(parts: Sequence[Part]) -> Part:
     """Parts of one table as one, with a row for each kernel, process and pattern of metrics without a number."""
     units: dict[str, str] = {}
@@ -156,12 +164,8 @@ def joined(parts: Sequence[Part]) -> Part:
         rows={name: np.concatenate([part.rows[name] for part in parts]) for name in parts[0].rows},
         counters={name: np.concatenate([part.column(name) for part in parts]) for name in units},
         units=units,
-        metrics=in_all(parts, lambda part: part.metrics),
-        missing=missing_in(parts),
-        scaled=in_all(parts, lambda part: part.scaled),
+        remarks=Remarks.of_all(parts),
         clocks=derived.joined([clock for part in parts for clock in part.clocks]),
-        twice=in_all(parts, lambda part: part.twice),
-        several=in_all(parts, lambda part: part.several),
     )
     return _added_up(whole)
 

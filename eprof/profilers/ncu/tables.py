@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from eprof.base.arrays import Columns
+from eprof.base.arrays import Columns, Ints
 from eprof.profilers.ncu.sheet import Part
 from eprof.rows.log import Names, Table, TableRows
 
@@ -15,10 +15,9 @@ _PID_DIGITS = 18  # that fit in 64 bits
 
 
 def tables_of(parts: Sequence[Part]) -> list[Table]:
-    """The sections of one kind below each other; every process of every section is a run."""
-    return [
-        _table([part for part in parts if part.kind == kind]) for kind in dict.fromkeys(part.kind for part in parts)
-    ]
+    """The parts of one kind below each other; every process of every part is a run."""
+    kinds = dict.fromkeys(part.kind for part in parts)
+    return [_table([part for part in parts if part.kind == kind]) for kind in kinds]
 
 
 def _table(parts: Sequence[Part]) -> Table:
@@ -27,30 +26,38 @@ def _table(parts: Sequence[Part]) -> Table:
         units = {**part.units, **units}
     if not counting(units):
         units = {name: unit for name, unit in units.items() if not name.startswith(ASIDE)}
-    runs: dict[tuple[int, str | None], int] = {}
-    processes = [(place, one) for place, part in enumerate(parts) for one in part.rows["process"].tolist()]
-    table = TableRows(
-        device=Names.of(_words(parts, "device")),
-        kernel=Names.of(_words(parts, "kernel")),
-        run=np.array([runs.setdefault(one, len(runs)) for one in processes], dtype=np.int64),
+    processes = [(place, process) for place, part in enumerate(parts) for process in part.rows["process"].tolist()]
+    rows = TableRows(
+        device=_names(parts, "device"),
+        kernel=_names(parts, "kernel"),
+        run=_runs(processes),
         launches=np.concatenate([part.rows["launches"] for part in parts]),
         time_s=np.concatenate([part.rows["time_s"] for part in parts]),
-        process=np.array([_number(one) for _, one in processes], dtype=np.int64),
-        part=Names.of(_words(parts, "part")) if any("part" in part.rows for part in parts) else None,
+        process=np.array([_number(process) for _, process in processes], dtype=np.int64),
+        part=_names(parts, "part") if any("part" in part.rows for part in parts) else None,
     )
     values = np.full((len(units), len(processes)), np.nan)
     for name, row in zip(units, values, strict=True):
         np.concatenate([part.column(name) for part in parts], out=row)
-    return Table(parts[0].kind, table, Columns(tuple(units), values.T), units)
+    return Table(parts[0].kind, rows, Columns(tuple(units), values.T), units)
+
+
+def _runs(processes: Sequence[tuple[int, str | None]]) -> Ints:
+    runs: dict[tuple[int, str | None], int] = {}
+    return np.array([runs.setdefault(process, len(runs)) for process in processes], dtype=np.int64)
 
 
 def _number(process: str | None) -> int:
-    """The number of a process; -1 where it is not told."""
-    return int(process) if process is not None and process.isdecimal() and len(process) <= _PID_DIGITS else -1
+    """The number of a process; -1 where it is not known."""
+    if process is None or not process.isdecimal() or len(process) > _PID_DIGITS:
+        return -1
+    return int(process)
 
 
-def _words(parts: Sequence[Part], name: str) -> list[str | None]:
-    return [one for part in parts for one in part.rows.get(name, np.full(part.size, None)).tolist()]
+def _names(parts: Sequence[Part], column: str) -> Names:
+    unknown = [np.full(part.size, None) for part in parts]
+    texts = [part.rows.get(column, none) for part, none in zip(parts, unknown, strict=True)]
+    return Names.of(np.concatenate(texts).tolist())
 
 
 def counting(names: Iterable[str]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from eprof.base.arrays import Array
 from eprof.profilers.ncu import derived, instances, parts
-from eprof.profilers.ncu.sheet import GPU_NAME, LABELS, Part, Sheet, part_of
+from eprof.profilers.ncu.sheet import GPU_NAME, LABELS, Part, Remarks, Sheet, part_of
 from eprof.profilers.ncu.units import NO_UNIT, Unit, differ, is_whole, kind_of, known_counts, unit_of
 from eprof.rows import sections
 from eprof.rows.log import COUNT
@@ -155,11 +155,13 @@ class Wide:
             units=units,
             values=matrix,
             by_opcode=self._by_opcode(style, keep),
-            metrics=[name for _, name in self.metrics],
-            missing={name: number for name, number in lost.items() if number and name not in several},
-            scaled=[name for name in counts if units[name].is_scaled],
-            twice=self._twice(dict(zip(places, matrix, strict=True)), style),
-            several=several,
+            remarks=Remarks(
+                metrics=[name for _, name in self.metrics],
+                missing={name: number for name, number in lost.items() if number and name not in several},
+                scaled=[name for name in counts if units[name].is_scaled],
+                twice=self._twice(dict(zip(places, matrix, strict=True)), style),
+                several=several,
+            ),
         )
 
     def _cells(self, place: int) -> Cells:

@@ -29,8 +29,9 @@ def read(source: Source, blocks: Iterator[bytes], *_: object) -> Log:
     """
     nsys = Nsys()
     shapes: dict[tuple[str, ...], Shape | None] = {}
-    skipped, example, lines = 0, "", 0
-    text, is_closed = "", True
+    skipped = lines = 0
+    example = text = ""
+    is_closed = True
     for block in blocks:
         lines += block.count(b"\n")
         text += block.decode("utf-8", "replace")
@@ -44,7 +45,8 @@ def read(source: Source, blocks: Iterator[bytes], *_: object) -> Log:
             if shape is None:
                 nsys.foreign = nsys.foreign or lines
             elif not nsys.row(shape, [_cell(value) for value in row.values()]):
-                skipped, example = skipped + 1, example or json.dumps(row)[:80]
+                skipped += 1
+                example = example or json.dumps(row)[:80]
     if not is_closed:
         raise LogError(f"{source.path}: the JSON is cut off or damaged behind line {lines}; write it again with nsys")
     if not nsys.kernels:
@@ -52,8 +54,8 @@ def read(source: Source, blocks: Iterator[bytes], *_: object) -> Log:
         raise LogError(f"{source.path}: {why}")
     notes = [*source.notes, *nsys.notes()]
     if skipped:
-        what = "1 row has" if skipped == 1 else f"{skipped} rows have"
-        notes.append(f"{what} no readable time or number of launches and is skipped, for example: {example}")
+        rows_have = "1 row has" if skipped == 1 else f"{skipped} rows have"
+        notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
     return Log(
         path=source.path,
         format=KIND,
@@ -69,7 +71,7 @@ def read(source: Source, blocks: Iterator[bytes], *_: object) -> Log:
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
     """The whole objects in a text, and what stands behind them: a row that is not whole yet, or the end of an array."""
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     place = 0
     start = _OBJECT.search(text)
     while start is not None:
@@ -77,13 +79,13 @@ def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
         end = start.end()
         try:
             row, place = _DECODER.raw_decode(text, place)
-            found.append(row)
+            rows.append(row)
             start = _OBJECT.search(text, place)
         except (ValueError, RecursionError):
             # With another row behind it, this is none, but words of a program.
             start = _OBJECT.search(text, end)
     rest = text[place:]
-    return found, rest if len(rest) <= _LONGEST else ""
+    return rows, rest if len(rest) <= _LONGEST else ""
 
 
 def _is_closed(rest: str, before: bool) -> bool:

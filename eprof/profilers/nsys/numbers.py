@@ -1,7 +1,7 @@
 """Numbers in the text tables of `nsys stats`: groups of digits and decimals as the user's locale writes them.
 
 `1,234,567`, `1.234.567`, `12,34,567`, `1'234` and `1 234` (with any blank) are whole numbers. Whether `1,234` has
-groups or decimals is told by other cells: every summary has a percentage such as `39.9` or `39,9` in each row.
+groups or decimals is seen in other cells: every summary has a percentage such as `39.9` or `39,9` in each row.
 """
 
 import re
@@ -18,14 +18,14 @@ _GROUP = 3  # digits of the last group of a whole number
 
 
 class Numbers:
-    """What the cells of a log told so far of how it writes numbers."""
+    """What the cells of a log showed so far of how it writes numbers."""
 
     def __init__(self, point: str | None = None) -> None:
         self.point = point
         self.has_blanks = False
 
     def look(self, cells: Iterable[str]) -> None:
-        """Look at the cells of a row. One that can have decimals in one way only tells how all of them are written."""
+        """Look at the cells of a row. One that can have decimals in one way only shows how all of them are written."""
         numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
         self.has_blanks = self.has_blanks or any(" " in cell for cell in numbers)
         points = {point for point in map(_point, numbers) if point}
@@ -33,7 +33,7 @@ class Numbers:
             self.point = points.pop()
 
     def value(self, cell: str, is_whole: bool) -> float | None:
-        """The number in a cell; None if there is none, or if nothing tells what it is.
+        """The number in a cell; None if there is none, or if it can be read in two ways.
 
         is_whole: it can have no decimals.
         """
@@ -47,7 +47,8 @@ class Numbers:
             if self.point is None:
                 return None
             point = self.point
-        before, decimals = cell, ""
+        before = cell
+        decimals = ""
         if point is not None and point in cell:
             before, _, decimals = cell.rpartition(point)
         if not (before.isdigit() or _is_grouped(before)) or _NOT_DIGITS.search(decimals):
@@ -56,15 +57,14 @@ class Numbers:
 
 
 def _point(cell: str) -> str | None:
-    """The sign before decimals, as far as a number by itself tells it; it need not stand in it (`1.234.567`: ",")."""
+    """The sign before decimals, as far as a number by itself shows it; it need not stand in it (`1.234.567`: ",")."""
     signs: list[str] = _SIGNS.findall(cell)
     if not signs:
         return None
     last = signs[-1]
-    other = _POINTS[1 - _POINTS.index(last)]
     before, _, after = cell.rpartition(last)
     if signs.count(last) > 1:
-        return other
+        return "," if last == "." else "."
     if len(signs) > 1 or len(after) != _GROUP or before.startswith("0") or len(before) > _GROUP and before.isdigit():
         return last
     return None

@@ -107,8 +107,8 @@ def _name(opened: _Base, named: Sequence[str]) -> str:
     """What selects the name of a kernel: the best of its names that stands among the strings."""
     if not opened.has(_STRINGS, "id", "value"):
         return "null"
-    found = [f"(select s.value from {_STRINGS} s where s.id = {column})" for column in named]
-    return f"coalesce({', '.join([*found, 'null', 'null'])})"
+    names = [f"(select s.value from {_STRINGS} s where s.id = {column})" for column in named]
+    return f"coalesce({', '.join([*names, 'null', 'null'])})"
 
 
 def _devices(opened: _Base, seen: Iterable[tuple[object, object]]) -> dict[tuple[object, object], str | None]:
@@ -127,11 +127,9 @@ def _devices(opened: _Base, seen: Iterable[tuple[object, object]]) -> dict[tuple
     numbers = {pair: pair[0] for pair in pairs}
     if len(set(gpu_of.values())) > len(set(numbers.values())):
         numbers = gpu_of
-    found: dict[tuple[object, object], str | None] = {}
-    for pair in pairs:
-        name = names.get(gpu_of[pair])
-        found[pair] = f"{name} ({numbers[pair]})" if name else f"GPU without name ({numbers[pair]})"
-    return dict.fromkeys(pairs) if not names and len(set(numbers.values())) == 1 else found
+    if not names and len(set(numbers.values())) == 1:
+        return dict.fromkeys(pairs)
+    return {pair: f"{names.get(gpu_of[pair]) or 'GPU without name'} ({numbers[pair]})" for pair in pairs}
 
 
 def _gpus(opened: _Base) -> Mapping[object, str]:
@@ -158,9 +156,9 @@ def _pids(opened: _Base) -> list[object]:
 def _command(opened: _Base, pids: list[object]) -> str | None:
     """What was profiled: the command that nsys was given, else the name of the only process."""
     if opened.has(_CAPTURE, "name", "value"):
-        told = dict(opened.base.execute(f"select name, value from {_CAPTURE} where name like 'PROCESS_0:%'"))
-        words = [told.get("PROCESS_0:COMMAND")]
-        words += [told.get(f"PROCESS_0:ARGUMENT_{number}") for number in range(len(told))]
+        settings = dict(opened.base.execute(f"select name, value from {_CAPTURE} where name like 'PROCESS_0:%'"))
+        words = [settings.get("PROCESS_0:COMMAND")]
+        words += [settings.get(f"PROCESS_0:ARGUMENT_{number}") for number in range(len(settings))]
         if words[0]:
             return " ".join(word for word in words if isinstance(word, str))
     if len(pids) == 1 and opened.has(_PROCESSES, "pid", "name"):
@@ -173,10 +171,11 @@ def _command(opened: _Base, pids: list[object]) -> str | None:
 def _notes(opened: _Base, kernels: list[Timed]) -> Iterable[str]:
     lost = sum(kernel.launches for kernel in kernels if kernel.time_s != kernel.time_s)
     if lost:
-        yield f"{lost} launch{'' if lost == 1 else 'es'} of kernels ha{'s' if lost == 1 else 've'} no readable time"
+        launches = "1 launch of kernels has" if lost == 1 else f"{lost} launches of kernels have"
+        yield f"{launches} no readable time"
     if opened.has(_SAYS, "text"):
-        said = opened.base.execute(f"select 1 from {_SAYS} where text like '{_LOST}%' limit 1").fetchone()
-        if said:
+        lost_events = opened.base.execute(f"select 1 from {_SAYS} where text like '{_LOST}%' limit 1").fetchone()
+        if lost_events:
             yield f"nsys says: {_LOST}; launches may be missing"
     if opened.has(_GRAPHS, "start", "end"):
         number, seconds = _sum(opened, _GRAPHS)
@@ -185,13 +184,12 @@ def _notes(opened: _Base, kernels: list[Timed]) -> Iterable[str]:
                 f"{number} launches of CUDA graphs ({seconds * 1e3:.6g} ms) are traced as a whole, so the kernels in "
                 "them are not told; trace with `nsys profile --cuda-graph-trace=node`"
             )
-    others = [
-        f"{number} {what} ({seconds * 1e3:.6g} ms)"
-        for table, what in _COPIES.items()
-        if opened.has(table, "start", "end")
-        for number, seconds in [_sum(opened, table)]
-        if number
-    ]
+    others = []
+    for table, noun in _COPIES.items():
+        if opened.has(table, "start", "end"):
+            number, seconds = _sum(opened, table)
+            if number:
+                others.append(f"{number} {noun} ({seconds * 1e3:.6g} ms)")
     if others:
         yield "not kernels, so left out: " + ", ".join(others)
 

@@ -94,19 +94,24 @@ class Timed:
 def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> Shape | None:
     """The table that these columns make; None if it does not tell the times of kernels."""
     own = set(names)
-    total, average, duration = (
-        next((name for name in names if one.fullmatch(name)), "") for one in (_TOTAL, _AVERAGE, _DURATION)
-    )
-    kept = (tuple(names), None if spans is None else tuple(spans))
-    if total and "Instances" in own and {"Category", "Operation"} <= own:
-        return Shape(ALL, kept[0], "Operation", total, "Instances", kept[1])
+    columns = tuple(names)
+    places = None if spans is None else tuple(spans)
+    total = _first(names, _TOTAL)
+    average = _first(names, _AVERAGE)
+    duration = _first(names, _DURATION)
+    if total and {"Instances", "Category", "Operation"} <= own:
+        return Shape(ALL, columns, "Operation", total, "Instances", places)
     if total and {"Instances", "Name"} <= own:
-        return Shape(BY_GRID if "GridXYZ" in own else KERNELS, kept[0], "Name", total, "Instances", kept[1])
+        return Shape(BY_GRID if "GridXYZ" in own else KERNELS, columns, "Name", total, "Instances", places)
     if average and {"Count", "Kernel Name"} <= own:
-        return Shape(LAUNCHED, kept[0], "Kernel Name", average, "Count", kept[1])
+        return Shape(LAUNCHED, columns, "Kernel Name", average, "Count", places)
     if duration and {"CorrId", "Name"} <= own:
-        return Shape(TRACE, kept[0], "Name", duration, None, kept[1])
+        return Shape(TRACE, columns, "Name", duration, None, places)
     return None
+
+
+def _first(names: Sequence[str], form: re.Pattern[str]) -> str:
+    return next((name for name in names if form.fullmatch(name)), "")
 
 
 @dataclass
@@ -130,10 +135,12 @@ class Nsys:
             self._header(number, [name.strip() for name in split(line)])
             return True
         if _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
-            self.heading, self.shape, self.text = line, None, self.text or number
+            self.heading = line
+            self.shape = None
+            self.text = self.text or number
             return True
         if self.heading is not None and _RULER.fullmatch(line):
-            self._ruler(number, self.heading, [one.span() for one in _COLUMN.finditer(line)])
+            self._ruler(number, self.heading, [dashes.span() for dashes in _COLUMN.finditer(line)])
             return True
         if self.shape is None:
             return self.heading is not None or _ASIDE.match(line) is not None
@@ -145,9 +152,11 @@ class Nsys:
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
 
     def _header(self, number: int, names: Sequence[str]) -> None:
-        self.shape, self.heading = shape_of(names), None
+        self.shape = shape_of(names)
+        self.heading = None
         if self.shape is None:
-            self.foreign, self.heading = self.foreign or number, ""
+            self.foreign = self.foreign or number
+            self.heading = ""
 
     def _ruler(self, number: int, heading: str, spans: Sequence[tuple[int, int]]) -> None:
         """Below the names of the columns of a text table, a line of dashes tells where they are."""
@@ -163,9 +172,9 @@ class Nsys:
         if len(fields) != len(shape.columns):
             return False
         row = dict(zip(shape.columns, (cell.strip() for cell in fields), strict=True))
-        numbers, is_text = _ENGLISH, shape.spans is not None
+        is_text = shape.spans is not None
+        numbers = self.numbers if is_text else _ENGLISH
         if is_text:
-            numbers = self.numbers
             numbers.look(cell for column, cell in row.items() if column != shape.name)
         time = numbers.value(row[shape.time], is_text and shape.is_whole)
         launches = numbers.value(row[shape.launches], is_text) if shape.launches else 1.0
@@ -197,7 +206,7 @@ class Nsys:
 
     def notes(self) -> Iterable[str]:
         """Sentences for a log whose times were read."""
-        kinds = [one for one in _BEST if one in self.found]
+        kinds = [kind for kind in _BEST if kind in self.found]
         if len(kinds) > 1:
             yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
         cut = sum(kernel.name.endswith(_CUT) for kernel in self.kernels)

@@ -1,82 +1,18 @@
-"""What an OpenCL built-in's mangled name tells: its plain name, its type, its lanes, and the memory that it touches."""
+"""What is in an OpenCL built-in's mangled name: its plain name, its type, its lanes, and the memory that it touches."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Built-ins whose arithmetic is done in the type of their arguments; their types tell that of the untyped instructions.
-_MATH = frozenset(
-    [
-        "fma",
-        "mad",
-        "fmuladd",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "sinh",
-        "cosh",
-        "tanh",
-        "sinpi",
-        "cospi",
-        "exp",
-        "exp2",
-        "exp10",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "pow",
-        "pown",
-        "powr",
-        "rootn",
-        "sqrt",
-        "rsqrt",
-        "cbrt",
-        "hypot",
-        "fabs",
-        "fmin",
-        "fmax",
-        "fmod",
-        "floor",
-        "ceil",
-        "round",
-        "rint",
-        "trunc",
-        "minnum",
-        "maxnum",
-        "copysign",
-        "ldexp",
-        "fract",
-        "native_sin",
-        "native_cos",
-        "native_exp",
-        "native_exp2",
-        "native_log",
-        "native_log2",
-        "native_sqrt",
-        "native_rsqrt",
-        "native_recip",
-        "native_divide",
-        "half_sqrt",
-        "half_rsqrt",
-        "half_recip",
-        "half_divide",
-        "erf",
-        "erfc",
-        "clamp",
-        "mix",
-        "step",
-        "smoothstep",
-        "dot",
-        "length",
-        "distance",
-        "normalize",
-    ]
-)
+_MATH = """
+    fma mad fmuladd sin cos tan asin acos atan atan2 sinh cosh tanh sinpi cospi exp exp2 exp10 expm1 log log2 log10
+    log1p pow pown powr rootn sqrt rsqrt cbrt hypot fabs fmin fmax fmod floor ceil round rint trunc minnum maxnum
+    copysign ldexp fract native_sin native_cos native_exp native_exp2 native_log native_log2 native_sqrt
+    native_rsqrt native_recip native_divide half_sqrt half_rsqrt half_recip half_divide erf erfc clamp mix step
+    smoothstep dot length distance normalize
+"""
+_MATH_NAMES = frozenset(_MATH.split())
 _SCALAR = {"f": "f32", "d": "f64", "Dh": "f16"}
 _SIZES = {"c": 1, "h": 1, "s": 2, "t": 2, "Dh": 2, "i": 4, "j": 4, "f": 4, "l": 8, "m": 8, "d": 8}
 _SPACES = {"1": "global", "2": "constant", "3": "local"}
@@ -87,7 +23,7 @@ _INTRINSIC = re.compile(r"llvm\.([a-z]+(?:\.[a-z]+)*?)(?:\.(?:v(\d{1,4}))?(f16|f
 
 @dataclass(frozen=True)
 class Access:
-    """Memory that one call touches. kind: "vload", "vstore", "atomic"...; bytes: None = not told."""
+    """Memory that one call touches. kind: "vload", "vstore", "atomic"...; bytes: None = not known."""
 
     kind: str
     what: str
@@ -107,56 +43,64 @@ class Called:
     @property
     def is_math(self) -> bool:
         """Whether its type is that of the arithmetic around it."""
-        return self.name in _MATH
+        return self.name in _MATH_NAMES
 
 
 def called(symbol: str) -> Called:
     """What `symbol` ("_Z3fmaDv4_fS_S_", "llvm.fmuladd.f64", "my_function") calls."""
     intrinsic = _INTRINSIC.fullmatch(symbol)
     if intrinsic:
-        kind = intrinsic[3] if intrinsic[3] in _SCALAR.values() else None
-        return Called(intrinsic[1], kind, int(intrinsic[2] or 1), _copied(intrinsic[1], intrinsic[3] or ""))
+        name, width, types = intrinsic.groups(default="")
+        return Called(name, types if types in _SCALAR.values() else None, int(width or 1), _copied(name, types))
     mangled = re.match(r"_Z(\d{1,6})", symbol)
     if not mangled:
         return Called(symbol)
     end = mangled.end() + int(mangled[1])
-    name, arguments = symbol[mangled.end() : end], symbol[end:]
-    number, letter = _first_type(arguments)
-    lanes = 1 if name.startswith(("get_", "barrier", "vload", "vstore", "atom")) else number
+    name = symbol[mangled.end() : end]
+    arguments = symbol[end:]
+    lanes, letter = _first_type(arguments)
+    if name.startswith(("get_", "barrier", "vload", "vstore", "atom")):
+        lanes = 1
     return Called(name, _SCALAR.get(letter), lanes, _accesses(name, arguments))
 
 
 def _first_type(arguments: str) -> tuple[int, str]:
     """Lanes and letter of the first argument's type, pointers' targets included."""
     bare = re.sub(r"U\d(AS\d)?|[PVKr]", "", arguments)
-    found = _TYPE.match(bare)
-    return (int(found[1] or 1), found[2]) if found else (1, "")
+    match = _TYPE.match(bare)
+    if match is None:
+        return 1, ""
+    return int(match[1] or 1), match[2]
 
 
 def _copied(name: str, types: str) -> tuple[Access, ...]:
     """llvm.memcpy.p0i8.p1i8.i64 moves an unknown number of bytes from the second space to the first."""
     if not name.startswith(("memcpy", "memmove", "memset")):
         return ()
-    spaces = [_SPACES.get(one, "private") for one in re.findall(r"p(\d)", types)]
-    return tuple(Access("copy", what, space, None) for what, space in zip(("store", "load"), spaces, strict=False))
+    return _copies(re.findall(r"p(\d)", types))
+
+
+def _copies(spaces: Sequence[str]) -> tuple[Access, ...]:
+    """A copy of an unknown number of bytes: to the first space, from the second."""
+    names = [_SPACES.get(space, "private") for space in spaces]
+    return tuple(Access("copy", what, name, None) for what, name in zip(("store", "load"), names, strict=False))
 
 
 def _accesses(name: str, arguments: str) -> tuple[Access, ...]:
     """The memory that a built-in touches beside the loads and stores that are counted."""
     if name.startswith("async_work_group"):
-        pointers = [_SPACES.get(space, "private") for space in re.findall(r"PU3AS(\d)", arguments)]
-        return tuple(
-            Access("copy", what, space, None) for what, space in zip(("store", "load"), pointers, strict=False)
-        )
+        return _copies(re.findall(r"PU3AS(\d)", arguments))
     if name.startswith(("read_image", "write_image")):
         return (Access("image", "load" if name.startswith("read") else "store", "global", None),)
     pointer = _POINTER.search(arguments)
     if pointer is None or not name.startswith(("vload", "vstore", "atom")):
         return ()
-    space, size = _SPACES.get(pointer[1] or "0", "private"), _SIZES.get(pointer[2] or "")
+    space = _SPACES.get(pointer[1] or "0", "private")
+    size = _SIZES.get(pointer[2] or "")
     if name.startswith("atom"):
         return (Access("atomic", "load", space, size),)
-    width = re.search(r"(\d{1,4})$", name.partition("_half")[2] or name)
     kind = "vload" if name.startswith("vload") else "vstore"
-    total = None if size is None else size * int(width[1] if width else 1)
-    return (Access(kind, kind[1:], space, total),)
+    width = re.search(r"(\d{1,4})$", name.partition("_half")[2] or name)
+    if size is not None and width:
+        size *= int(width[1])
+    return (Access(kind, kind[1:], space, size),)

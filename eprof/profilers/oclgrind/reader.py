@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -74,15 +75,15 @@ class _Walk:
                 self.broken[self.name] += 1
             self.block, self.name = {}, after[:-2]
             return
-        found = _COUNT.fullmatch(line)
+        count = _COUNT.fullmatch(line)
         if self.block is None:
-            self.stray += bool(found)
-            self.others += not found
+            self.stray += bool(count)
+            self.others += not count
         elif _ENDLESS.match(line):
             self.broken[self.name] += 1
             self.block = None
-        elif found:
-            self.block[found[2]] = self.block.get(found[2], 0) + _whole(found[1])
+        elif count:
+            self.block[count[2]] = self.block.get(count[2], 0) + _whole(count[1])
         elif not line.strip():
             self._close(self.block)
             self.block = None
@@ -119,14 +120,15 @@ def _count(kernel: Kernel, text: str, number: int) -> None:
         kernel.has_vectors |= text in _VECTORS
 
 
-def _count_call(kernel: Kernel, one: Called, number: int) -> None:
-    kernel.calls[one.name] += number
-    kernel.counts[f"call {one.name}"] += number * one.lanes
-    if one.type is not None:
-        kernel.counts[f"call {one.name} {one.type}"] += number * one.lanes
-        kernel.typed |= {one.type} if one.is_math else set()
-    kernel.has_vectors |= one.lanes > 1
-    for access in one.accesses:
+def _count_call(kernel: Kernel, call: Called, number: int) -> None:
+    kernel.calls[call.name] += number
+    kernel.counts[f"call {call.name}"] += number * call.lanes
+    if call.type is not None:
+        kernel.counts[f"call {call.name} {call.type}"] += number * call.lanes
+        if call.is_math:
+            kernel.typed.add(call.type)
+    kernel.has_vectors |= call.lanes > 1
+    for access in call.accesses:
         if access.bytes is None:
             kernel.unknown_bytes.add(f"{access.what} {access.space} bytes")
         else:
@@ -142,24 +144,28 @@ def decide_type(kernel: Kernel) -> tuple[str, bool]:
     sizes = _sizes(kernel)
     converts = kernel.counts["fpext"] + kernel.counts["fptrunc"]
     if len(kernel.typed) == 1:
-        (one,) = kernel.typed
-        fits = not sizes or any(_may_hold(size, _BYTES[one]) for size in sizes)
-        return one, fits and not converts and not kernel.has_vectors
+        (kind,) = kernel.typed
+        fits = not sizes or any(_may_hold(size, _BYTES[kind]) for size in sizes)
+        return kind, fits and not converts and not kernel.has_vectors
     if kernel.typed:
-        return max(
-            sorted(kernel.typed),
-            key=lambda one: sum(n for text, n in kernel.counts.items() if text.endswith(f" {one}")),
-        ), False
-    for one in ("f64", "f32", "f16"):
-        if sizes and all(size == _BYTES[one] for size in sizes):
-            return one, False
-    return ("f64" if sizes and max(sizes) > _BYTES["f32"] and not kernel.has_vectors else _GUESS), False
+        return max(sorted(kernel.typed), key=lambda kind: _calls_of(kernel, kind)), False
+    for kind in ("f64", "f32", "f16"):
+        if sizes and all(size == _BYTES[kind] for size in sizes):
+            return kind, False
+    if sizes and max(sizes) > _BYTES["f32"] and not kernel.has_vectors:
+        return "f64", False
+    return _GUESS, False
+
+
+def _calls_of(kernel: Kernel, kind: str) -> int:
+    """How many typed calls are of a type."""
+    return sum(number for text, number in kernel.counts.items() if text.endswith(f" {kind}"))
 
 
 def _sizes(kernel: Kernel) -> list[float]:
     """Bytes per access, for each kind of access to memory that a program's arrays are in."""
     spaces = [f"{what} {space}" for what in ("load", "store") for space in ("global", "local", "constant")]
-    return [kernel.counts[f"{one} bytes"] / kernel.counts[one] for one in spaces if kernel.counts[one]]
+    return [kernel.counts[f"{space} bytes"] / kernel.counts[space] for space in spaces if kernel.counts[space]]
 
 
 def _may_hold(mean: float, size: int) -> bool:
@@ -188,7 +194,10 @@ def read(path: str, pieces: Iterator[bytes], keep: Container[str] | None) -> Log
 
     Raises LogError if there is no whole block.
     """
-    digest, size, walk, rest = hashlib.sha256(), 0, _Walk(), ""
+    digest = hashlib.sha256()
+    walk = _Walk()
+    size = 0
+    rest = ""
     for piece in pieces:
         digest.update(piece)
         size += len(piece)
@@ -219,13 +228,13 @@ def read(path: str, pieces: Iterator[bytes], keep: Container[str] | None) -> Log
 def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[Table, list[str]]:
     notes: list[str] = []
     columns = [_columns(name, kernel, notes) for name, kernel in kernels.items()]
-    names = list(dict.fromkeys(name for one in columns for name in one))
+    names = list(dict.fromkeys(chain.from_iterable(columns)))
     if keep is not None:
         unknown = sorted({name for name in names if _plain_call(name) and not _is_known(name, keep)})
         _gather_unknown(columns, unknown, kernels, notes)
         listed = keep if isinstance(keep, (set, frozenset)) else frozenset(names)
         names = sorted(name for name in {*listed, *names, "call other"} if _OWN.fullmatch(name) and name in keep)
-    values = np.array([[float(one.get(name, 0)) for one in columns] for name in names], dtype=np.float64)
+    values = np.array([[float(counts.get(name, 0)) for counts in columns] for name in names], dtype=np.float64)
     rows = TableRows(
         device=Names.of([DEVICE] * len(columns)),
         kernel=Names.of(kernels),
@@ -242,37 +251,39 @@ def _plain_call(name: str) -> bool:
 
 
 def _is_known(call: str, keep: Container[str]) -> bool:
-    return any(name in keep for name in (call, *(f"{call} {one}" for one in TYPES)))
+    return call in keep or any(f"{call} {kind}" in keep for kind in TYPES)
 
 
 def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
     """All counters of a kernel, the untyped ones under their type."""
-    found: dict[str, float] = dict(kernel.counts)
-    kind, certain = decide_type(kernel)
+    counters: dict[str, float] = dict(kernel.counts)
+    kernel_type, certain = decide_type(kernel)
     for opcode in UNTYPED:
         number = kernel.counts[opcode]
-        for one in TYPES:
-            value = number if one == kind else 0
-            found[f"{opcode} {one}"] = value if certain or not number else np.nan
-            found[f"{opcode} {one} assumed"] = value
+        for kind in TYPES:
+            value = number if kind == kernel_type else 0
+            counters[f"{opcode} {kind}"] = value if certain or not number else np.nan
+            counters[f"{opcode} {kind} assumed"] = value
     if not certain and any(kernel.counts[opcode] for opcode in UNTYPED):
-        notes.append(f"`{name}`: the type of its fadd, fmul and the like is not printed; taken for {kind} (assumed)")
+        notes.append(
+            f"`{name}`: the type of its fadd, fmul and the like is not printed; taken for {kernel_type} (assumed)"
+        )
     if kernel.has_vectors:
         notes.append(
             f"`{name}` uses vectors: Oclgrind counts a vector instruction once, so its arithmetic is a lower bound"
         )
-    for what in sorted(kernel.unknown_bytes):
-        found[what] = np.nan
-        notes.append(f"`{name}`: copies or images moved data that Oclgrind does not count, so `{what}` is not known")
-    return found
+    for counter in sorted(kernel.unknown_bytes):
+        counters[counter] = np.nan
+        notes.append(f"`{name}`: copies or images moved data that Oclgrind does not count, so `{counter}` is not known")
+    return counters
 
 
 def _gather_unknown(
     columns: list[dict[str, float]], unknown: list[str], kernels: Mapping[str, Kernel], notes: list[str]
 ) -> None:
     """Calls that no definition knows: functions of the program itself, or built-in ones that are new."""
-    for one, kernel in zip(columns, kernels.values(), strict=True):
-        one["call other"] = sum(kernel.calls[name.removeprefix("call ")] for name in unknown)
+    for counts, kernel in zip(columns, kernels.values(), strict=True):
+        counts["call other"] = sum(kernel.calls[name.removeprefix("call ")] for name in unknown)
     if unknown:
         listed = ", ".join(name.removeprefix("call ") for name in unknown[:5]) + (" ..." if len(unknown) > 5 else "")
         notes.append(f"calls that no definition names are counted as control, one each: {listed}")
