@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,8 +25,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WITH_SIGNS = re.compile(r"[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]+)?")
 
 
-@dataclass(frozen=True)
-class Style:
+class Style(NamedTuple):
     """How a file writes numbers: the sign between groups of three digits, and the one before decimals."""
 
     group: str
@@ -35,15 +33,36 @@ class Style:
 
 
 ENGLISH, CONTINENTAL = Style(",", "."), Style(".", ",")
-_OTHER = {ENGLISH: CONTINENTAL, CONTINENTAL: ENGLISH}
 _START = r"[+-]?[1-9][0-9]{0,2}"
-# One group and no decimals, which may be decimals as well; groups for certain; groups as in India.
-_OPEN = {style: re.compile(rf"{_START}[{style.group}][0-9]{{3}}") for style in _OTHER}
-_GROUPED = {style: re.compile(rf"{_START}(?:[{style.group}][0-9]{{3}})+(?:[.,].*)?") for style in _OTHER}
-_IN_TWOS = {
-    style: re.compile(rf"[+-]?[0-9]{{1,2}}(?:[{style.group}][0-9]{{2}})+[{style.group}][0-9]{{3}}(?:[.,][0-9]+)?")
-    for style in _OTHER
-}
+
+
+class _Forms(NamedTuple):
+    """How numbers look that have the sign between groups of a style.
+
+    other: the style in which that sign stands before decimals. unclear: one group, which may be decimals as well. grouped: groups for certain. in_twos: groups as in India.
+    """
+
+    group: str
+    style: Style
+    other: Style
+    unclear: re.Pattern[str]
+    grouped: re.Pattern[str]
+    in_twos: re.Pattern[str]
+
+
+def _forms(style: Style, other: Style) -> _Forms:
+    sign = f"[{style.group}]"
+    return _Forms(
+        style.group,
+        style,
+        other,
+        unclear=re.compile(rf"{_START}{sign}[0-9]{{3}}"),
+        grouped=re.compile(rf"{_START}(?:{sign}[0-9]{{3}})+(?:[.,].*)?"),
+        in_twos=re.compile(rf"[+-]?[0-9]{{1,2}}(?:{sign}[0-9]{{2}})+{sign}[0-9]{{3}}(?:[.,][0-9]+)?"),
+    )
+
+
+_FORMS = (_forms(ENGLISH, CONTINENTAL), _forms(CONTINENTAL, ENGLISH))
 
 
 class Locale:
@@ -65,17 +84,19 @@ class Locale:
                 self._look(cell, is_whole)
 
     def _look(self, cell: str, is_whole: bool) -> None:
-        for style in _OTHER:
-            number = cell.count(style.group)
-            if not number:
+        for forms in _FORMS:
+            if forms.group not in cell:
                 continue
-            if _OPEN[style].fullmatch(cell) and not is_whole:
+            if forms.unclear.fullmatch(cell) and not is_whole:
                 self.open = self.open or cell[:_SHOWN]
-            elif _GROUPED[style].fullmatch(cell) or _IN_TWOS[style].fullmatch(cell):
-                self.proof.setdefault(style, cell[:_SHOWN])
-            elif number == 1 and not _SIX.fullmatch(cell):
+            elif forms.grouped.fullmatch(cell) or forms.in_twos.fullmatch(cell):
+                self._prove(forms.style, cell)
+            elif cell.count(forms.group) == 1 and not _SIX.fullmatch(cell):
                 # ncu writes scaled numbers with six decimals and a point in every locale: they show nothing.
-                self.proof.setdefault(_OTHER[style], cell[:_SHOWN])
+                self._prove(forms.other, cell)
+
+    def _prove(self, style: Style, cell: str) -> None:
+        self.proof.setdefault(style, cell[:_SHOWN])
 
     def join(self, locale: Locale) -> None:
         """Take over what another has seen."""

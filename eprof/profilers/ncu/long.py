@@ -129,28 +129,7 @@ class Long:
         return part_of(self._sheet(style, keep), keep)
 
     def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
-        metric, metrics = self._metrics()
-        units = {name: unit for name, unit in metrics.items() if derived.is_read(name, keep)}
-        is_read = np.array([name in units for name in metrics], dtype=bool)
-        read = is_read[metric]
-        metric = (np.cumsum(is_read) - 1)[metric[read]]
-        first, launch = self.launches
-        is_count = np.array([kind_of(name, unit) == COUNT for name, unit in units.items()], dtype=bool)
-        unit_words = self.columns["Metric Unit"]
-        factors = np.array([unit_of(text).factor for text in unit_words.names])[unit_words.codes[read]]
-        numbers = known_counts(values(sections.chosen(self.cells, read), style) * factors, is_count[metric])
-
-        # A metric that two sections show: the first counts.
-        matrix = np.full((len(units), len(first)), np.nan)
-        known = np.flatnonzero(~np.isnan(numbers))[::-1]
-        matrix[metric[known], launch[read][known]] = numbers[known]
-        taken = matrix[metric, launch[read]]
-
-        def counted(which: Array) -> dict[str, int]:
-            number = np.bincount(metric[which], minlength=len(units)).tolist()
-            return {name: times for name, times in zip(units, number, strict=True) if times}
-
-        scaled = counted((factors != 1) & is_count[metric])
+        units, matrix, remarks = self._numbers(style, keep)
         return Sheet(
             kind=self.section.kind,
             device=self.words("Device"),
@@ -163,13 +142,39 @@ class Long:
             units=units,
             values=matrix,
             by_opcode=self._by_opcode(style, keep),
-            remarks=Remarks(
-                metrics=list(metrics),
-                missing=counted(np.isnan(taken)),
-                scaled=[name for name in scaled if units[name].is_scaled],
-                twice=list(counted(differ(numbers, taken))),
-            ),
+            remarks=remarks,
         )
+
+    def _numbers(self, style: Style, keep: Container[str] | None) -> tuple[dict[str, Unit], Array, Remarks]:
+        """The metrics that are read and their units, their values (n_metrics, n_launches), and what to say of them."""
+        metric, metrics = self._metrics()
+        units = {name: unit for name, unit in metrics.items() if derived.is_read(name, keep)}
+        is_read = np.array([name in units for name in metrics], dtype=bool)
+        rows = is_read[metric]
+        metric = (np.cumsum(is_read) - 1)[metric[rows]]
+        launch = self.launches[1][rows]
+        is_count = np.array([kind_of(name, unit) == COUNT for name, unit in units.items()], dtype=bool)[metric]
+        printed = self.columns["Metric Unit"]
+        factors = np.array([unit_of(text).factor for text in printed.names])[printed.codes[rows]]
+        numbers = known_counts(values(sections.chosen(self.cells, rows), style) * factors, is_count)
+
+        # A metric that two sections show: the first counts.
+        matrix = np.full((len(units), len(self.launches[0])), np.nan)
+        known = np.flatnonzero(~np.isnan(numbers))[::-1]
+        matrix[metric[known], launch[known]] = numbers[known]
+        taken = matrix[metric, launch]
+
+        def counted(which: Array) -> dict[str, int]:
+            number = np.bincount(metric[which], minlength=len(units)).tolist()
+            return {name: times for name, times in zip(units, number, strict=True) if times}
+
+        remarks = Remarks(
+            metrics=list(metrics),
+            missing=counted(np.isnan(taken)),
+            scaled=[name for name in counted((factors != 1) & is_count) if units[name].is_scaled],
+            twice=list(counted(differ(numbers, taken))),
+        )
+        return units, matrix, remarks
 
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:
         """The metric of each row, and the unit of each. One label in two units ("Memory Throughput") is two metrics."""
