@@ -39,7 +39,8 @@ _START = r"[+-]?[1-9][0-9]{0,2}"
 class _Forms(NamedTuple):
     """How numbers look that have the sign between groups of a style.
 
-    other: the style in which that sign stands before decimals. unclear: one group, which may be decimals as well. grouped: groups for certain. in_twos: groups as in India.
+    other: the style in which that sign stands before decimals. unclear: one group, which may be decimals as well.
+    grouped: groups for certain. in_twos: groups as in India.
     """
 
     group: str
