@@ -25,7 +25,9 @@
 
   // ---- the table of kernels: sort by a column, filter by name
   function setUpTable() {
-    const table = id("kernels-table"), body = table.tBodies[0], rows = Array.from(body.rows), heads = Array.from(table.tHead.rows[0].cells);
+    const table = id("kernels-table");
+    if (!table) return;
+    const body = table.tBodies[0], rows = Array.from(body.rows), heads = Array.from(table.tHead.rows[0].cells);
     id("tools").hidden = rows.length < 2;
     heads.forEach((th, at) => {
       if (!th.textContent) return;

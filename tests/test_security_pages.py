@@ -18,6 +18,7 @@ from eprof.compare.schema import Document
 from eprof.page import diff as diff_page
 from eprof.page import report as page
 from eprof.page import roofline, tuning, validation
+from eprof.tuning.schema import Tune
 
 LOGS = Path(__file__).parents[1] / "samples" / "logs" / "invented"
 TK1 = [str(LOGS / f"tk1-fmm-{what}.csv") for what in ("counters", "times")]
@@ -29,9 +30,12 @@ PAGES = {
         ["diff", TK1[0], TK1[0], "--fail-above", "90%"],
     ),
     "roofline": (roofline.html, ["roofline", *TK1, "--costs", "gtx580", "--costs", "jetson-tk1"]),
-    "validate": (validation.html, ["validate", "measured.csv", "--max-error", "900%"]),
-    "tune": (tuning.html, ["tune", *TK1]),
-    "tune, measured": (tuning.html, ["tune", "measured.csv"]),
+    "validate": (
+        lambda saved: validation.html(measured.typed(saved)),
+        ["validate", "measured.csv", "--max-error", "900%"],
+    ),
+    "tune": (lambda saved: tuning.html(msgspec.convert(saved, Tune)), ["tune", *TK1]),
+    "tune, measured": (lambda saved: tuning.html(msgspec.convert(saved, Tune)), ["tune", "measured.csv"]),
 }
 # What only a text that was taken for markup, or a click on it, can have made.
 MADE_OF_TEXT = """() => {

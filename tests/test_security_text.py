@@ -7,37 +7,44 @@ import re
 
 import pytest
 import tomli
+from msgspec import convert
 from security_support import PAYLOAD, poisoned
 from test_security_pages import PAGES, documents  # noqa: F401 - a fixture
+from validation_support import typed
 
 from eprof import cli
 from eprof.base.text import in_code, in_markdown, printable
 from eprof.files import diff as diff_tables
 from eprof.files import export
 from eprof.files import roofline as export_roofline
+from eprof.files.drawing import markdown
 from eprof.fitting import table_text as tabletext
 from eprof.terminal import diff as console_diff
+from eprof.terminal import drawing
 from eprof.terminal import fit as console_fit
 from eprof.terminal import report as console
 from eprof.terminal import roofline as console_roofline
-from eprof.terminal import tuning as console_tuning
-from eprof.terminal import validation as console_validation
-from eprof.tuning import tables as tuning_tables
-from eprof.validation import tables as validation_tables
+from eprof.terminal import tuning as terminal_tuning
+from eprof.tuning.schema import Tune
+from eprof.tuning.tables import frame
+from eprof.words import tuning as tuning_words
+from eprof.words import validation as validation_words
 
 CONSOLES = {
     "report": console.text,
     "diff": console_diff.text,
     "roofline": console_roofline.text,
-    "validate": console_validation.text,
-    "tune": console_tuning.text,
-    "tune, measured": console_tuning.text,
+    "validate": lambda saved, **how: drawing.text(validation_words.blocks(typed(saved), how["verbose"]), **how),
+    "tune": lambda saved, **how: drawing.text(terminal_tuning.blocks(convert(saved, Tune), how["verbose"]), **how),
+    "tune, measured": lambda saved, **how: drawing.text(
+        terminal_tuning.blocks(convert(saved, Tune), how["verbose"]), **how
+    ),
 }
 MARKDOWN = {
     "report": export.to_markdown,
     "diff": diff_tables.to_markdown,
-    "validate": lambda document: validation_tables.markdown(document).encode("utf-8", "backslashreplace"),
-    "tune": lambda document: tuning_tables.markdown(document).encode("utf-8", "backslashreplace"),
+    "validate": lambda saved: markdown("# x", validation_words.blocks(typed(saved), True)),
+    "tune": lambda saved: markdown("# x", tuning_words.blocks(convert(saved, Tune), True)),
 }
 JSON = {
     "report": export.to_json,
@@ -146,7 +153,8 @@ def test_no_cell_is_a_formula(documents, start):  # noqa: F811
     name = f"{start}HYPERLINK(1)"
     assert export.harmless(name).startswith("'") and "\n" not in export.harmless(name)
     kernels = [{**one, "name": name} for one in documents["tune"]["kernels"]]
-    text = export.to_csv(tuning_tables.frame({**documents["tune"], "program": name, "kernels": kernels}), quoting=0)
+    hostile = convert({**documents["tune"], "program": name, "kernels": kernels}, Tune)
+    text = export.to_csv(frame(hostile), quoting=0)
     rows = list(csv.reader(io.StringIO(text.decode())))
     assert all(len(row) == len(rows[0]) for row in rows)
     assert not any(cell.strip()[:1] in "=@\uff1d|%" for row in rows for cell in row if cell)

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pandas as pd
+from msgspec import convert
 
 from eprof.measurements import Measurements
+from eprof.validation.schema import Validation
+from eprof.validation.scores import Scores
 
 PRICES = {"fp32_instruction": 20.0, "integer_instruction": 30.0, "l2_byte": 25.0, "dram_byte": 150.0}
 DOMAINS = {**dict.fromkeys(PRICES, "core"), "dram_byte": "memory"}
@@ -133,3 +136,13 @@ def _charges():
         else:
             lines.append(f'{word} = {{ nothing = "made" }}')
     return "\n".join(lines) + "\n"
+
+
+def typed(saved):
+    """The document of a saved `eprof.validation/1`."""
+    measured = dict(saved)
+    for name in ("by_setting", "by_benchmark"):
+        measured[name] = [
+            {**entry, "scores": {key: entry[key] for key in Scores.__struct_fields__}} for entry in saved[name]
+        ]
+    return convert({**saved, "measured": measured}, Validation)

@@ -29,7 +29,7 @@ class Result(NamedTuple):
 
 
 def of_document(document: Any, room: Callable[[str], Any], verbose: bool) -> Result:
-    """The forms of a typed document. room: "page", "console" or "tables" -> the module that makes it, loaded late."""
+    """The forms of a typed document. room: "page", "words", "terminal" or "tables" -> what makes it, loaded late."""
 
     def render(kind: str) -> bytes:
         from eprof.files import export
@@ -41,17 +41,22 @@ def of_document(document: Any, room: Callable[[str], Any], verbose: bool) -> Res
                 return export.to_csv(room("tables").frame(document), quoting=0)
             case "parquet":
                 return export.to_parquet(room("tables").frame(document))
-        text: str = (
-            room("page").html(document)
-            if kind == "html"
-            else room("console").text(document, verbose=True)
-            if kind == "txt"
-            else room("tables").markdown(document)
-        )
+            case "md":
+                from eprof.files import drawing as markdown
+
+                return markdown.markdown(room("words").TITLE, room("words").blocks(document, True))
+            case "html":
+                text: str = room("page").html(document)
+            case _:
+                from eprof.terminal import drawing
+
+                text = drawing.text(room("terminal").blocks(document, True), verbose=True)
         return text.encode("utf-8", "backslashreplace")
 
     def show() -> None:
-        room("console").show(document, verbose)
+        from eprof.terminal import drawing
+
+        drawing.show(room("terminal").blocks(document, verbose), verbose)
 
     return Result(render, show)
 

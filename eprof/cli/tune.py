@@ -120,11 +120,14 @@ def _room(form: str) -> Any:
             from eprof.page import tuning
 
             return tuning
-        case "console":
-            from eprof.terminal import tuning as terminal
-
-            return terminal
-        case _:
+        case "tables":
             from eprof.tuning import tables
 
             return tables
+        case "terminal":
+            from eprof.terminal import tuning as in_terminal
+
+            return in_terminal
+    from eprof.words import tuning as words
+
+    return words

@@ -125,7 +125,7 @@ def validate(options: argparse.Namespace) -> int:
     deliver(of_document(document, _room, options.verbose), outputs, options)
     if document.gate is None or document.gate.passed:
         return 0
-    print(f"eprof: {printable(_room('console').gate_words(document.gate))}", file=sys.stderr)
+    print(f"eprof: {printable(_room('words').verdict(document.gate).text)}", file=sys.stderr)
     return GATE_FAILED
 
 
@@ -142,14 +142,13 @@ def _room(form: str) -> Any:
             from eprof.page import validation
 
             return validation
-        case "console":
-            from eprof.terminal import validation as terminal
-
-            return terminal
-        case _:
+        case "tables":
             from eprof.validation import tables
 
             return tables
+    from eprof.words import validation as words
+
+    return words
 
 
 def read_measurements(paths: Iterable[str | Path], options: argparse.Namespace) -> "Measurements":

@@ -1,27 +1,166 @@
 """The page of `eprof tune`, one file that fetches nothing (docs/tune.md)."""
 
-from typing import Any
+from collections.abc import Iterator
 
+from msgspec import UNSET
+
+from eprof.page.figures import Figure
 from eprof.page.sections.method import utc
-from eprof.page.unmasked import unmasked
-from eprof.page.validation import page
-from eprof.page.views import tuning as view
-from eprof.words.tuning import verdict
+from eprof.page.validation import card, method, page, quiet
+from eprof.page.views import tuning as charts
+from eprof.tuning.schema import LostBy, PowerModel, Tune, same
+from eprof.words import tuning as words
+from eprof.words.blocks import Column, Row, Section, Sentence, Table
+from eprof.words.cells import Cell
+from eprof.words.numbers import MINUS, NARROW, quantity
+from eprof.words.validation import number, percent
 
 
-def html(document: Any) -> str:
+def html(document: Tune) -> str:
     """One self-contained HTML file from a document `eprof.tune/1`."""
-    document = unmasked(document.plain())
-    made = (
-        view.clocks(document),
-        view.trade(document),
-        view.kernels(document),
-        view.meter(document),
-        view.method(document),
+    name = document.model.name
+    return page(
+        title=document.title,
+        kind="tune",
+        subtitle=[f"costs of {name}" if name else "", utc(document.created_utc)],
+        headline=words.headline(document),
+        verdicts=[],
+        figures=list(_figures(document)),
+        sections=list(_sections(document)),
     )
-    sections = [one for one in made if one is not None]
-    name = document["model"].get("name")
-    parts = [f"costs of {name}" if name else "", utc(document["created_utc"])]
-    subtitle = " · ".join(part for part in parts if part)
-    # What tuning has no gate for, the shared frame asks for none.
-    return page({**document, "gate": None}, "tune", subtitle, verdict(document), view.figures(document), sections)
+
+
+def _figures(document: Tune) -> Iterator[Figure]:
+    """The pick, its energy and time, against the fastest, and what clocks for each kernel would add."""
+    best, fastest, own = document.best, document.fastest, document.each_its_own
+    if best is None:
+        yield Figure("Best setting", "none")
+        return
+    yield Figure("Best setting", f"{best.label}{NARROW}MHz", "core/memory")
+    yield Figure("Energy there", _quantity(best.energy_j, "J"), "predicted")
+    yield Figure("Time there", _quantity(best.time_s, "s"), document.time.source)
+    if fastest is not None and not same(best, fastest):
+        yield Figure("Energy against the fastest", _growth(best.energy_j, fastest.energy_j))
+        yield Figure("Time against the fastest", _growth(best.time_s, fastest.time_s))
+    if own is not None and len(document.kernels) > 1:
+        yield Figure("Each kernel at its own", _growth(own.energy_j, best.energy_j), "energy, if switching were free")
+
+
+def _quantity(value: float | None, unit: str) -> str:
+    return "not known" if value is None else quantity(value, unit)
+
+
+def _growth(value: float | None, before: float | None) -> str:
+    share = words.growth(value, before)
+    if share is None:
+        return "not known"
+    sign = "+" if share > 0 else MINUS
+    size = percent(100 * abs(share)).replace(" ", NARROW)
+    return size if abs(share) < 0.5e-4 else f"{sign}{size}"
+
+
+def _sections(document: Tune) -> Iterator[Section]:
+    yield from _clocks(document)
+    yield from _trade(document)
+    if len(document.kernels) > 1:
+        yield _kernels(document)
+    if document.energy_lost_percent is not None:
+        yield _meter(document, document.energy_lost_percent)
+    yield _method(document)
+
+
+def _clocks(document: Tune) -> Iterator[Section]:
+    """The heat map of the program, and one for each kernel."""
+    heat = words.heat(document)
+    if heat is None:
+        return
+    framed = ", framed: the setting in force" if document.now is not None else ""
+    faint = "" if all(setting.allowed for setting in document.settings) else " Faint: outside the limit."
+    legend = (
+        f"{heat.legend.replace('*', '★')}{framed}. From light to dark in equal ratios, from the least to the most "
+        f"energy.{faint}"
+    )
+    answer = Sentence(f"{heat.caption} Core clock across, memory clock down, in MHz.")
+    maps = charts.kernel_maps(document) if len(document.kernels) > 1 else ""
+    chart = charts.energy_map(heat.cells)
+    yield card("clocks", "Clocks", "Energy at every clock setting", answer, chart, quiet(legend), maps)
+
+
+def _trade(document: Tune) -> Iterator[Section]:
+    """Time against energy of every setting: what less energy costs in time."""
+    known = [setting for setting in document.settings if setting.energy_j is not None and setting.time_s]
+    best, fastest = document.best, document.fastest
+    if best is None or fastest is None or fastest.energy_j is None or len(known) < 3:
+        return
+    answer = (
+        f"{len(document.front)} of {len(known)} settings are worth a look: at every other one, another takes no more "
+        "time and less energy."
+    )
+    below = (
+        "To the right: more time than the fastest setting. Upwards: more energy than the best one. Names are "
+        "core/memory MHz of the settings worth a look."
+    )
+    chart = charts.trade(document, known)
+    yield card("trade", "Time for energy", "What less energy costs in time", Sentence(answer), chart, quiet(below))
+
+
+def _kernels(document: Tune) -> Section:
+    """Every kernel's best and fastest setting."""
+    others = sum(not same(kernel.best, kernel.fastest) for kernel in document.kernels)
+    answer = (
+        f"For {others} of {len(document.kernels)} kernels the fastest setting is not the one with "
+        f"{document.objective_words}."
+    )
+    after = ""
+    own, best = document.each_its_own, document.best
+    change = words.change(own.energy_j, best.energy_j) if own is not None and best is not None else None
+    if change is not None:
+        after = (
+            f"Each kernel at its own setting, if changing clocks were free: {change} energy than all at the "
+            "program's best."
+        )
+    return card("kernels", "Kernels", "Kernel by kernel", Sentence(answer), words.kernels(document), quiet(after))
+
+
+def _meter(document: Tune, losses: LostBy) -> Section:
+    """The table of [FMM] Table II on these measurements."""
+    rows = []
+    for picker, lost in (("the model", losses.model), ("the fastest setting (race-to-halt)", losses.oracle)):
+        percents = [lost.mean_percent, lost.min_percent, lost.max_percent, lost.all_mean_percent]
+        cells: list[Cell] = [picker, str(lost.cases), str(lost.wrong), *(number(value, 2) for value in percents)]
+        rows.append(Row(cells, total=lost is losses.model))
+    heads = ("kernels", "not the measured best", "lost mean %", "min %", "max %", "mean over all %")
+    below = (
+        "Lost: how much more energy was measured at the pick than at the measured best, over the kernels whose pick "
+        "is not the measured best; the last column is over all kernels."
+    )
+    answer = Sentence(" ".join(words.lost_words(document)))
+    table = Table([Column("pick", "left"), *map(Column, heads)], rows)
+    return card("meter", "Against the meter", "Against the measured best", answer, table, quiet(below))
+
+
+def _method(document: Tune) -> Section:
+    goal = document.objective_words
+    return method(
+        {
+            "Chosen for": [f"{goal[0].upper()}{goal[1:]}."],
+            "Power": [_power(document.model)],
+            "Time": [words.time_words(document)],
+            "Notes": document.notes,
+            "Command": [" ".join(document.command_line)] if document.command_line else [],
+            "Made by": [f"eprof {document.eprof}, {document.schema}"],
+        }
+    )
+
+
+def _power(model: PowerModel) -> str:
+    error = model.power_error_percent
+    tested = ""
+    if error is not UNSET and error is not None:
+        tested = f" Its mean error on the measured power of these rows is {percent(error)}."
+    if model.kind == "table":
+        return f"Cost table {model.name} for {model.device}. {model.source}{tested}"
+    left_out = "kernel" if model.protocol == "leave_one_benchmark_out" else "setting"
+    return (
+        f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it.{tested}"
+    )

@@ -1,58 +1,328 @@
 """The page of a validation, one file that fetches nothing (docs/validate.md)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from eprof.page.section import Section
+from markupsafe import Markup
+
+from eprof.base.text import cut, visible
+from eprof.page.figures import Figure
 from eprof.page.sections.method import utc
-from eprof.page.shell import filled
-from eprof.page.unmasked import unmasked
-from eprof.page.views import validation as view
-from eprof.words.validation import Verdict, verdict
+from eprof.page.shell import filled, templates
+from eprof.page.views import validation as charts
+from eprof.validation.protocols import FIT
+from eprof.validation.schema import KernelScores, Measured, Validation, WholeRun
+from eprof.validation.scores import Scores
+from eprof.words import validation as words
+from eprof.words.blocks import Block, Column, Headline, Row, Section, Sentence, Table, Tone, Verdict
+from eprof.words.numbers import NARROW, plain, quantity, whole
+from eprof.words.validation import percent, protocol
+
+_BARS = 40
+_FAR = 15.0
+_NAME = 44
 
 
-def html(document: Any) -> str:
+def html(document: Validation) -> str:
     """One self-contained HTML file from a document `eprof.validation/1`."""
-    document = unmasked(document.plain())
-    made = (
-        view.programs(document),
-        view.protocols(document),
-        view.trust(document),
-        view.kernels(document),
-        view.distribution(document),
-        view.settings(document),
-        view.baselines(document),
-        view.all_kernels(document),
-        view.method(document),
+    gate = document.gate
+    costs = document.measured.costs if document.measured is not None else None
+    return page(
+        title=document.title,
+        kind="validation",
+        subtitle=[f"costs of {costs.name}" if costs is not None else "", utc(document.created_utc)],
+        headline=words.headline(document),
+        verdicts=[] if gate is None else [words.verdict(gate)],
+        figures=_figures(document),
+        sections=list(_sections(document)),
     )
-    sections = [one for one in made if one is not None]
-    return page(document, "validation", _subtitle(document), verdict(document), view.figures(document), sections)
 
 
 def page(
-    document: Mapping[str, Any],
+    *,
+    title: str,
     kind: str,
-    subtitle: str,
-    words: Verdict,
-    figures: Sequence[view.Figure],
+    subtitle: Sequence[str],
+    headline: Headline,
+    verdicts: Sequence[Verdict],
+    figures: Sequence[Figure],
     sections: Sequence[Section],
 ) -> str:
     """The frame that validation and tuning share."""
-    return filled(
+    text = filled(
         "validation.html",
-        ["report.css", "validation.css"],
-        ["validation.js"],
-        document=document,
+        ["report.css", "diff.css", "validation.css"],
+        ["diff.js"],
+        title=title,
         kind=kind,
-        subtitle=subtitle,
-        words=words,
-        gate=view.gate(document),
+        subtitle=" · ".join(part for part in subtitle if part),
+        headline=headline,
+        verdicts=verdicts,
         figures=figures,
         sections=sections,
     )
+    # Our own files hold no such characters, so that only names change.
+    return visible(text)
 
 
-def _subtitle(document: Mapping[str, Any]) -> str:
-    costs = document.get("costs")
-    parts = [f"costs of {costs['name']}" if costs else "", utc(document["created_utc"])]
-    return " · ".join(part for part in parts if part)
+def method(parts: Mapping[str, Sequence[str]]) -> Section:
+    """What stands behind the numbers: sentences by heading."""
+    told = {heading: sentences for heading, sentences in parts.items() if sentences}
+    drawn = templates().get_template("validation_method.html").render(parts=told)
+    return Section("method", "Method", "Method and provenance", [Markup(drawn)])  # noqa: S704  escaped there
+
+
+def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
+    """A section; sentences that say nothing are left out."""
+    told = [block for block in blocks if not isinstance(block, Sentence) or block.text]
+    return Section(anchor, link, heading, told)
+
+
+def quiet(text: str) -> Sentence:
+    """What explains a chart or table, below it."""
+    return Sentence(text, Tone.QUIET)
+
+
+def _figures(document: Validation) -> list[Figure]:
+    """Typical, wide and worst error, RMSE, and on how much this rests."""
+    scores = words.main(document)
+    row = "run" if document.main_protocol == "runs" else "row"
+    measured = document.measured
+    about = "" if measured is None else f"{measured.benchmarks} kernels, {len(measured.settings)} settings"
+    square = "not known" if scores.rmse_w is None else quantity(scores.rmse_w, "W")
+    return [
+        Figure("Mean error", _large(scores.mean_percent), protocol(document.main_protocol)),
+        Figure("Nine in ten within", _large(scores.p90_percent)),
+        Figure("Worst", _large(scores.max_percent)),
+        Figure("Root mean square", square),
+        Figure("Tested on", f"{whole(scores.n)}{NARROW}{row if scores.n == 1 else f'{row}s'}", about),
+    ]
+
+
+def _large(error: float | None) -> str:
+    return "not known" if error is None else percent(error).replace(" ", NARROW)
+
+
+def _sections(document: Validation) -> Iterator[Section]:
+    if document.runs:
+        yield _programs(document.runs)
+    measured = document.measured
+    if measured is not None:
+        yield _tested(document)
+        yield _trust(document, measured)
+        yield from _kernels(document, measured)
+        yield from _spread(document, measured)
+        yield from _settings(document, measured)
+        if document.baselines:
+            yield _baselines(document)
+        yield _all_kernels(document, measured)
+    yield _method(document)
+
+
+def _programs(runs: Sequence[WholeRun]) -> Section:
+    """Predicted against measured energy of whole programs."""
+    pairs = [
+        charts.Pair(run.path, run.path.rpartition("/")[2], run.measured_j, run.predicted_j, "J")
+        for run in runs
+        if run.predicted_j is not None
+    ]
+    answer = f"Energy that a meter saw, and what is predicted for the kernels. They may differ: {runs[0].reasons}."
+    lower = sum("missing" in run.marks for run in runs if run.predicted_j is not None)
+    rest = f"{lower} predictions are lower bounds: something could not be counted or priced." if lower else ""
+    return card("programs", "Programs", "Whole programs", Sentence(answer), charts.bars(pairs, _FAR), quiet(rest))
+
+
+def _tested(document: Validation) -> Section:
+    explained = quiet(
+        "Errors are relative to the measured power: 100 (predicted − measured) / measured. Mean, sd, min and max are "
+        "of their size, the bias is their signed mean: above 0, too much is predicted."
+    )
+    answer = Sentence(_seen_and_unseen(document))
+    return card("tested", "How it was tested", "How it was tested", answer, words.by_protocol(document), explained)
+
+
+def _seen_and_unseen(document: Validation) -> str:
+    """What the difference between fitting and predicting says."""
+    name, unseen = document.main_protocol, words.main(document).mean_percent
+    seen = document.protocols[FIT].mean_percent if FIT in document.protocols else None
+    if name == FIT or not seen or not unseen:
+        return "Each line holds predictions against measured power in another way; the bold one is the headline's."
+    ratio = unseen / seen
+    more = "hardly more than" if ratio < 1.15 else f"{ratio:.1f} times"
+    return (
+        f"On rows that the fit has not seen the error is {more} the {percent(seen)} on those that it was made from. "
+        "The larger number is the one to expect."
+    )
+
+
+def _trust(document: Validation, measured: Measured) -> Section:
+    """Whether to trust it for a kernel of the reader's own."""
+    worst = measured.by_benchmark[0]
+    sentences = [
+        "A prediction is as good as for the measured kernels that are like yours: whose power goes to the same things, "
+        "at clocks and rates inside those below. Beyond them nobody has looked.",
+        words.similarity(document),
+    ]
+    if worst.scores.mean_percent is not None:
+        sentences.append(
+            f"The kernel that is predicted worst is {worst.benchmark}, off by {percent(worst.scores.mean_percent)} on "
+            f"average; most of its power goes to {words.mix(worst)}."
+        )
+    sentences += [words.candidate_words(candidate) for candidate in document.candidates]
+    blocks = [Sentence(sentence) for sentence in sentences if sentence is not None]
+    return card("trust", "Your kernel", "May I believe it for my kernel?", *blocks, _ranges(measured))
+
+
+def _ranges(measured: Measured) -> Table:
+    seen = measured.range
+    spans = [
+        ("core clock", seen.core_mhz, "MHz"),
+        ("memory clock", seen.memory_mhz, "MHz"),
+        ("measured power", seen.power_w, "W"),
+        *((term.replace("_", " "), span, seen.rate_unit) for term, span in seen.rates.items()),
+    ]
+    rows = [Row([name, _plain(least), _plain(most), unit]) for name, (least, most), unit in spans]
+    columns = [Column("quantity", "left"), Column("least"), Column("most"), Column("unit", "left")]
+    return Table(columns, rows, title="What was measured")
+
+
+def _plain(value: float | None) -> str:
+    return "–" if value is None else plain(value)
+
+
+def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
+    """Predicted against measured power of each kernel at the reference setting, as in the figures of [FMM] and [S]."""
+    pairs = list(_pairs(measured.by_benchmark))
+    if not pairs:
+        return
+    off = sum((kernel.scores.mean_percent or 0.0) > _FAR for kernel in measured.by_benchmark)
+    is_off = "are" if off != 1 else "is"
+    answer = (
+        f"At {measured.reference.label} MHz, {protocol(document.main_protocol)}; the kernels that are predicted worst "
+        f"over all settings stand first. {off or 'None'} of {len(pairs)} {is_off} off by more than {_FAR:.0f} % on "
+        "average."
+    )
+    rest = len(pairs) - _BARS
+    more = quiet(f"{rest} kernels with smaller errors are in the table below." if rest > 0 else "")
+    chart = charts.bars(pairs[:_BARS], _FAR)
+    yield card("kernels", "Kernels", "Predicted against measured", Sentence(answer), chart, more)
+
+
+def _pairs(kernels: Sequence[KernelScores]) -> Iterator[charts.Pair]:
+    for kernel in kernels:
+        measured, predicted = kernel.reference.measured_w, kernel.reference.predicted_w
+        if measured is not None and predicted is not None:
+            yield charts.Pair(kernel.benchmark, cut(kernel.benchmark, _NAME), measured, predicted, "W")
+
+
+def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
+    """How signed errors are spread."""
+    scores = words.main(document)
+    if not sum(measured.histogram.counts):
+        return
+    lean = "" if scores.bias_percent is None else f" Their mean is {charts.signed(scores.bias_percent)}."
+    answer = (
+        f"{protocol(document.main_protocol).capitalize()}: {scores.n} errors, half of them within "
+        f"{percent(scores.median_percent)}.{lean}"
+    )
+    below = "Left of 0: less was predicted than measured. Errors beyond 50 % are counted in the outermost bars."
+    chart = charts.histogram(measured.histogram)
+    yield card("spread", "Spread", "How errors are spread", Sentence(answer), chart, quiet(below))
+
+
+def _settings(document: Validation, measured: Measured) -> Iterator[Section]:
+    """Mean error at each pair of clocks."""
+    errors = {setting.label: setting.scores.mean_percent for setting in measured.by_setting}
+    known = {label: error for label, error in errors.items() if error is not None}
+    if len(known) < 2:
+        return
+    best = min(known, key=lambda label: known[label])
+    worst = max(known, key=lambda label: known[label])
+    answer = (
+        f"From {percent(known[best])} at {best}{NARROW}MHz to {percent(known[worst])} at {worst}{NARROW}MHz, "
+        f"{protocol(document.main_protocol)}."
+    )
+    below = (
+        "Core clock across, memory clock down, in MHz; mean size of the error in %, then the bias. Colours change at "
+        f"{', '.join(f'{step:g}' for step in charts.STEPS)} %."
+    )
+    chart = charts.error_map(measured.by_setting)
+    yield card("settings", "Clocks", "Error by clock setting", Sentence(answer), chart, quiet(below))
+
+
+def _baselines(document: Validation) -> Section:
+    """Ours beside simpler models, and beside a network."""
+    names = list(next(iter(document.baselines.values())))
+    tested = document.main_protocol if document.main_protocol in names else names[-1]
+    answer = _closer_models(document, tested) + _learnt_by_heart(document, tested)
+    below = quiet("All are trained on the same rows and tested on the same others.")
+    return card("baselines", "Baselines", "Against other models", Sentence(answer), words.baselines(document), below)
+
+
+def _closer_models(document: Validation, tested: str) -> str:
+    """Which models come closer on rows that they have not seen."""
+    own = _mean(document.protocols[tested])
+    closer = [model for model, scores in document.baselines.items() if _mean(scores[tested]) < own]
+    if not closer:
+        return f"By the test “{protocol(tested)}” none of the other models comes closer to the measured power."
+    verb = "comes" if len(closer) == 1 else "come"
+    return (
+        f"By the test “{protocol(tested)}” {', '.join(closer)} {verb} closer to the measured power; but none of their "
+        "coefficients is an energy, so they cannot say where the power goes."
+    )
+
+
+def _learnt_by_heart(document: Validation, tested: str) -> str:
+    """A model that follows its training rows better than ours, but does worse on others."""
+    ours = document.protocols
+    if FIT not in ours or tested == FIT:
+        return ""
+    for model, scores in document.baselines.items():
+        fitted, predicted = _mean(scores[FIT]), _mean(scores[tested])
+        if fitted < _mean(ours[FIT]) and predicted > 1.15 * _mean(ours[tested]):
+            return (
+                f" The {model} follows the rows that it was trained on best, within {percent(fitted)}, and is off by "
+                f"{percent(predicted)} where it has to predict: it has learnt them by heart."
+            )
+    return ""
+
+
+def _mean(scores: Scores) -> float:
+    return scores.mean_percent or 0.0
+
+
+def _all_kernels(document: Validation, measured: Measured) -> Section:
+    """Every kernel with its errors, what its power goes to, and the one that is most similar."""
+    answer = f"{protocol(document.main_protocol).capitalize()}, over all settings."
+    below = (
+        "What power goes to is the model's reading, not a measurement. The same: the share of the power that goes to "
+        "the same things in both."
+    )
+    table = words.kernels(document, measured.by_benchmark)
+    return card("all", "All kernels", "Every kernel", Sentence(answer), table, quiet(below))
+
+
+def _method(document: Validation) -> Section:
+    parts: dict[str, Sequence[str]] = {}
+    if document.measured is not None:
+        parts = {
+            "How": list(_how(document.measured)),
+            "Measurements": [source.path for source in document.measured.inputs],
+            "Trained on": [source.path for source in document.measured.trained_on or ()],
+        }
+    parts["Notes"] = document.notes
+    parts["Command"] = [" ".join(document.command_line)] if document.command_line else []
+    parts["Made by"] = [f"eprof {document.eprof}, {document.schema}"]
+    return method(parts)
+
+
+def _how(measured: Measured) -> Iterator[str]:
+    costs, form = measured.costs, measured.form
+    if costs is not None:
+        yield f"Cost table {costs.name} for {costs.device}. {costs.source}"
+    if form is not None:
+        clock_tree = " + b · f · V² (clock tree)" if form.clock_tree else ""
+        yield (
+            f"P = Σ rate · c · V² + c₁ V (core and memory) + constant{clock_tree}; voltages {form.voltages}, "
+            f"{form.weights} weights, {form.loss.upper()} loss; all coefficients ≥ 0."
+        )
+        yield "In every fold, voltages and coefficients are estimated from the training rows alone."

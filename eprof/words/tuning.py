@@ -1,154 +1,239 @@
-"""Clocks in plain words, and the heat map's cells; for page and terminal alike."""
+"""Clocks in plain words and tables, and the heat map's cells: for the page, the terminal and Markdown alike."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from eprof.tuning.schema import At, Kernel, Lost, Picked, Setting, Tune, label, same
+from eprof.validation.schema import Clocks
+from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone
+from eprof.words.cells import Cell, Name, Quantity, Written
 from eprof.words.numbers import NARROW, quantity
-from eprof.words.validation import Verdict, percent
+from eprof.words.validation import number, percent
 
+TITLE = "# Clocks"
 STEPS = 9
+_KERNELS = 10
 
 
-def verdict(document: Mapping[str, Any]) -> Verdict:
+def headline(document: Tune) -> Headline:
     """The pick for the program with what it costs in time, against the fastest setting."""
-    best, fastest = document["best"], document["fastest"]
+    best, fastest = document.best, document.fastest
     if best is None:
-        return Verdict(f"No setting gives {document['objective_words']}.", "The notes say why.")
-    how = "predicted, with modelled times" if document["time"]["from"] == "modelled" else "predicted for measured times"
-    setting = f"{label(best)}{NARROW}MHz"
+        return Headline(f"No setting gives {document.objective_words}.", "The notes say why.")
+    how = "predicted, with modelled times" if document.time.source == "modelled" else "predicted for measured times"
+    setting = f"{best.label}{NARROW}MHz"
+    goal = f"{document.objective_words} for {document.program} ({how})"
+    if fastest is None:
+        return Headline(f"{setting} gives {goal}.")
     if same(best, fastest):
-        gives = f"also gives {document['objective_words']} for {document['program']} ({how})."
-        words = f"{setting}, the fastest setting, {gives}"
-        return Verdict(words, "Race-to-halt is right here." if document["objective"] == "energy" else "")
-    energy, time = _ratio(best, fastest, "energy_j"), _ratio(best, fastest, "time_s")
-    words = f"{setting} gives {document['objective_words']} for {document['program']} ({how})."
+        right = "Race-to-halt is right here." if document.objective == "energy" else ""
+        return Headline(f"{setting}, the fastest setting, also gives {goal}.", right)
+    energy = change(best.energy_j, fastest.energy_j)
+    time = change(best.time_s, fastest.time_s)
     if energy is None or time is None:
-        return Verdict(words, "")
-    return Verdict(
-        words,
-        f"Against the fastest setting, {label(fastest)}{NARROW}MHz, {change(energy)} energy and {change(time)} time.",
-    )
+        return Headline(f"{setting} gives {goal}.")
+    against = f"Against the fastest setting, {fastest.label}{NARROW}MHz, {energy} energy and {time} time."
+    return Headline(f"{setting} gives {goal}.", against)
 
 
-def _ratio(one: Mapping[str, Any], other: Mapping[str, Any] | None, what: str) -> float | None:
-    if other is None or one[what] is None or not other[what]:
+def growth(value: float | None, before: float | None) -> float | None:
+    """By how much a quantity is larger, as a share of what it was; None: not known."""
+    return None if value is None or not before else value / before - 1
+
+
+def change(value: float | None, before: float | None) -> str | None:
+    """A change as "3.9 % less"."""
+    share = growth(value, before)
+    if share is None:
         return None
-    return float(one[what] / other[what] - 1)
+    return f"{percent(100 * abs(share))} {'less' if share < 0 else 'more'}"
 
 
-def change(ratio: float) -> str:
-    """A ratio as "3.9 % less"."""
-    return f"{percent(100 * abs(ratio))} {'less' if ratio < 0 else 'more'}"
+def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
+    """The summary for a terminal and for Markdown; every kernel if `verbose`."""
+    yield Sentence(f"{document.title} · {document.objective_words}", Tone.QUIET)
+    yield headline(document)
+    table = kernels(document, None if verbose else _KERNELS)
+    whole = Row([Name(document.program, document.program), *_cells(document)], total=True)
+    yield replace(table, rows=[whole, *table.rows])
+    for sentence in (*lost_words(document), time_words(document)):
+        yield Sentence(sentence)
+    yield Notes(document.notes)
 
 
-def lost_words(document: Mapping[str, Any]) -> list[str]:
+def lost_words(document: Tune) -> list[str]:
     """How often the model and the time oracle missed the measured best, and at what loss."""
-    found = document["energy_lost_percent"]
-    if found is None:
+    losses = document.energy_lost_percent
+    if losses is None:
         return []
-    words = []
-    for who, one in (("The model", found["model"]), ("The fastest setting", found["oracle"])):
-        loss = ""
-        if one["wrong"]:
-            loss = (
-                f"; over those it uses {percent(one['mean_percent'])} more energy on average "
-                f"({percent(one['min_percent'])} to {percent(one['max_percent'])})"
-            )
-        words.append(f"{who} is not the measured best for {one['wrong']} of {one['cases']} kernels{loss}.")
-    return words
+    return [_lost("The model", losses.model), _lost("The fastest setting", losses.oracle)]
 
 
-def time_words(document: Mapping[str, Any]) -> str:
+def _lost(picker: str, lost: Lost) -> str:
+    loss = ""
+    if lost.wrong:
+        loss = (
+            f"; over those it uses {percent(lost.mean_percent)} more energy on average "
+            f"({percent(lost.min_percent)} to {percent(lost.max_percent)})"
+        )
+    return f"{picker} is not the measured best for {lost.wrong} of {lost.cases} kernels{loss}."
+
+
+def time_words(document: Tune) -> str:
     """Where times are from and how far modelled ones are off."""
-    time = document["time"]
-    error = time["error"]
-    tested = (
-        f" On these kernels, each left out in turn, modelled times are off by "
-        f"{percent(error['mean_percent'])} on average, {percent(error['max_percent'])} at most."
-        if error
-        else ""
-    )
-    if time["from"] == "measured":
+    model, error = document.time.model, document.time.error
+    tested = ""
+    if error is not None:
+        tested = (
+            f" On these kernels, each left out in turn, modelled times are off by {percent(error.mean_percent)} on "
+            f"average, {percent(error.max_percent)} at most."
+        )
+    if document.time.source == "measured":
         return f"Times are as measured.{tested}"
-    words = time["model"]["words"] if time["model"] else ""
-    return (
-        f"{words}{tested or ' Their error was not measured for this profile (docs/tune.md has it for four data sets).'}"
-    )
+    words = model.words if model is not None else ""
+    untested = " Their error was not measured for this profile (docs/tune.md has it for four data sets)."
+    return f"{words}{tested or untested}"
+
+
+def by_energy(document: Tune) -> list[Kernel]:
+    """Kernels, those first that use most energy at their best setting."""
+    return sorted(document.kernels, key=lambda kernel: -(kernel.best.energy_j or 0.0) if kernel.best else 0.0)
+
+
+def kernels(document: Tune, most: int | None = None) -> Table:
+    """Best and fastest setting of every kernel."""
+    listed = by_energy(document)
+    shown = listed[:most]
+    is_measured = any(kernel.measured_best is not None for kernel in listed)
+    measured = Medium.ALL if is_measured else Medium.NONE
+    columns = [
+        Column("kernel", "left"),
+        Column("best"),
+        Column("energy"),
+        Column("time"),
+        Column("fastest"),
+        Column("saves %"),
+        Column("more time %", media=~Medium.TERMINAL),
+        Column("measured", media=measured),
+        Column("lost %", media=measured),
+        Column("fastest lost %", media=measured),
+    ]
+    rows = [Row([Name(kernel.name, kernel.name), *_cells(kernel)]) for kernel in shown]
+    more = len(listed) - len(shown)
+    return Table(columns, rows, left_out=f"{more} more with less energy" if more else "", browsable=True)
+
+
+def _cells(picked: Picked) -> list[Cell]:
+    best, fastest = picked.best, picked.fastest
+    lost = [picked.lost_percent, picked.oracle_lost_percent] if isinstance(picked, Kernel) else [None, None]
+    return [
+        label(best),
+        _amount(best, "energy_j", "J"),
+        _amount(best, "time_s", "s"),
+        "same" if same(best, fastest) else label(fastest),
+        _against(best, fastest, "energy_j", -1),
+        _against(best, fastest, "time_s", 1),
+        label(picked.measured_best),
+        *map(number, lost),
+    ]
+
+
+def _amount(setting: At | None, field: str, unit: str) -> Cell:
+    value = None if setting is None else getattr(setting, field)
+    return "–" if value is None else Quantity(value, unit)
+
+
+def _against(best: At | None, fastest: At | None, field: str, sign: int) -> Written:
+    """By how many per cent the best setting has more, or with sign -1 less, than the fastest."""
+    share = growth(getattr(best, field, None), getattr(fastest, field, None))
+    return number(None if share is None else sign * 100 * share + 0.0)  # no minus zero
 
 
 @dataclass(frozen=True)
-class Cell:
+class HeatCell:
     """A setting in the heat map: what stands there, its colour 0..8 (None: no number), signs, and it all in words."""
 
     text: str
     step: int | None
-    sign: str
-    title: str
-    now: bool
-    doubtful: bool
+    sign: str = ""
+    title: str = ""
+    is_now: bool = False
+    is_allowed: bool = True
 
 
 @dataclass(frozen=True)
 class Heat:
-    """The heat map: clocks in MHz, memory highest first, and the cells by (core, memory)."""
+    """The heat map: the cells by (core MHz, memory MHz), and sentences above and below."""
 
-    cores: list[float]
-    memories: list[float]
-    cells: Mapping[tuple[float, float], Cell]
+    cells: Mapping[tuple[float, float], HeatCell]
     caption: str
     legend: str
 
 
-def heat(document: Mapping[str, Any]) -> Heat:
-    """The program's energy (or what is minimised) at each setting, over the lowest."""
-    settings = document["settings"]
-    values = [one["energy_j"] for one in settings]
-    known = [one for one in values if one is not None]
-    cores = sorted({one["core_mhz"] for one in settings})
-    memories = sorted({one["memory_mhz"] for one in settings}, reverse=True)
+def heat(document: Tune) -> Heat | None:
+    """The program's energy at each setting; None where none is known."""
+    known = [setting.energy_j for setting in document.settings if setting.energy_j is not None]
     if not known:
-        return Heat([], [], {}, "", "")
-    low, high = min(known), max(known)
-    cells = {(one["core_mhz"], one["memory_mhz"]): _cell(document, one, low, high) for one in settings}
+        return None
     signs = ["* best", "» fastest"]
-    if document["measured_best"]:
+    if document.measured_best is not None:
         signs.append("m measured best")
-    if any(cell.doubtful for cell in cells.values()):
+    if any(setting.why for setting in document.settings):
         signs.append("? not a setting that the table has seen")
-    caption = f"Energy of {document['program']} at each setting, {quantity(low, 'J')} at the lowest."
-    return Heat(cores, memories, cells, caption, ", ".join(signs))
+    caption = f"Energy of {document.program} at each setting, {quantity(min(known), 'J')} at the lowest."
+    cells = {_key(setting): _cell(document, setting, known) for setting in document.settings}
+    return Heat(cells, caption, ", ".join(signs))
 
 
-def _cell(document: Mapping[str, Any], one: Mapping[str, Any], low: float, high: float) -> Cell:
-    now, doubtful = same(one, document["now"]), bool(one["why"])
-    sign = "*" * same(one, document["best"]) + "»" * same(one, document["fastest"])
-    sign += "m" * same(one, document["measured_best"]) + "?" * doubtful
-    if one["energy_j"] is None:
-        return Cell("–", None, sign, f"{label(one)} MHz: not known", now, doubtful)
-    words = f"{label(one)} MHz: {quantity(one['energy_j'], 'J')} in {quantity(one['time_s'], 's')}"
-    if one["measured_j"] is not None:
-        words += f", measured {quantity(one['measured_j'], 'J')}"
-    if one["why"]:
-        words += f"; {one['why']}"
-    if not one["allowed"]:
-        words += "; outside the limit"
-    return Cell(quantity(one["energy_j"], "J"), step(one["energy_j"], low, high), sign, words, now, doubtful)
+def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], HeatCell]:
+    """The same cells for one kernel."""
+    known = [energy for energy in kernel.energy_j if energy is not None]
+    cells = {}
+    for setting, energy in zip(document.settings, kernel.energy_j, strict=True):
+        cells[_key(setting)] = HeatCell(_energy(energy), _step(energy, known), _signs(kernel, setting))
+    return cells
 
 
-def step(value: float, low: float, high: float) -> int:
+def _key(setting: Clocks) -> tuple[float, float]:
+    return setting.core_mhz, setting.memory_mhz
+
+
+def _cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
+    sign = _signs(document, setting) + ("?" if setting.why else "")
+    words = ["not known"]
+    if setting.energy_j is not None and setting.time_s is not None:
+        words = [f"{quantity(setting.energy_j, 'J')} in {quantity(setting.time_s, 's')}"]
+    if setting.measured_j is not None:
+        words[0] += f", measured {quantity(setting.measured_j, 'J')}"
+    if setting.why:
+        words.append(setting.why)
+    if not setting.allowed:
+        words.append("outside the limit")
+    return HeatCell(
+        _energy(setting.energy_j),
+        _step(setting.energy_j, known),
+        sign,
+        f"{setting.label} MHz: {'; '.join(words)}",
+        same(setting, document.now),
+        setting.allowed,
+    )
+
+
+def _energy(energy: float | None) -> str:
+    return "–" if energy is None else quantity(energy, "J")
+
+
+def _signs(picked: Picked, setting: Clocks) -> str:
+    signs = {"*": picked.best, "»": picked.fastest, "m": picked.measured_best}
+    return "".join(sign for sign, pick in signs.items() if same(pick, setting))
+
+
+def _step(energy: float | None, known: Sequence[float]) -> int | None:
     """A colour from 0 to 8, in equal ratios between the least and the largest."""
+    if energy is None:
+        return None
+    low, high = min(known), max(known)
     if high <= low or low <= 0:
         return 0
-    return min(STEPS - 1, int(STEPS * math.log(value / low) / math.log(high / low)))
-
-
-def label(setting: Mapping[str, Any] | None) -> str:
-    """A setting, "852/924"; a dash for none."""
-    return "-" if setting is None else f"{setting['core_mhz']:g}/{setting['memory_mhz']:g}"
-
-
-def same(setting: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
-    """Whether both are there and the same."""
-    return setting is not None and other is not None and label(setting) == label(other)
+    return min(STEPS - 1, int(STEPS * math.log(energy / low) / math.log(high / low)))

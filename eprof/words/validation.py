@@ -1,11 +1,16 @@
-"""A validation in plain words: the headline, and how far to trust the table; for page and terminal alike."""
+"""A validation in plain words and tables: for the page, the terminal and Markdown alike."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
+from eprof.base.marks import from_names
+from eprof.base.text import cut
 from eprof.validation import protocols
-from eprof.validation.study import SCALED
+from eprof.validation.schema import Candidate, Gate, KernelScores, Validation, WholeRun
+from eprof.validation.scores import Scores
+from eprof.validation.study import OWN, SCALED
+from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone, Verdict
+from eprof.words.cells import Name, Quantity, Written
+from eprof.words.numbers import MINUS
 
 _NAMES = {
     protocols.TABLE: "the table as it is",
@@ -18,75 +23,88 @@ _NAMES = {
     protocols.TRANSFER: "trained on other data",
     "runs": "whole programs",
 }
-_SUBJECT = {
+_FITTED = "For kernels and clocks that it was fitted to"
+_NEW_CLOCKS = "For a known kernel at clocks that it was not fitted to"
+_NEW_KERNEL = "For a kernel that it was not fitted to"
+_SUBJECTS = {
     protocols.TABLE: "For these kernels",
-    protocols.FIT: "For kernels and clocks that it was fitted to",
-    protocols.HOLDOUT: "For a known kernel at clocks that it was not fitted to",
-    protocols.LEAVE_ONE_SETTING_OUT: "For a known kernel at clocks that it was not fitted to",
-    protocols.LEAVE_ONE_BENCHMARK_OUT: "For a kernel that it was not fitted to",
-    protocols.K_FOLD: "For kernels and clocks that it was fitted to, in other rows",
-    protocols.K_FOLD_BENCHMARKS: "For a kernel that it was not fitted to",
+    protocols.FIT: _FITTED,
+    protocols.HOLDOUT: _NEW_CLOCKS,
+    protocols.LEAVE_ONE_SETTING_OUT: _NEW_CLOCKS,
+    protocols.LEAVE_ONE_BENCHMARK_OUT: _NEW_KERNEL,
+    protocols.K_FOLD: f"{_FITTED}, in other rows",
+    protocols.K_FOLD_BENCHMARKS: _NEW_KERNEL,
     protocols.TRANSFER: "For these kernels, none of which it was fitted to",
     "runs": "For these programs",
 }
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A sentence with the numbers, and one of what follows from it."""
-
-    sentence: str
-    consequence: str
+_SCORES = {
+    "mean_percent": "mean %",
+    "sd_percent": "sd %",
+    "min_percent": "min %",
+    "max_percent": "max %",
+    "bias_percent": "bias %",
+    "rmse_w": "RMSE W",
+}
+TITLE = "# Validation"
+_KERNELS = 8
+# Of a kernel's power: how many of its parts are named, and the smallest share that is.
+_PARTS, _SMALL = 3, 0.005
+# As much worse is worse.
+_WORSE = 1.15
 
 
 def protocol(name: str) -> str:
     """A protocol as people call it."""
-    if name.endswith(SCALED):
-        return f"{_NAMES[name.removesuffix(SCALED)]}, one scale factor a kernel"
-    return _NAMES[name]
+    words = _NAMES[name.removesuffix(SCALED)]
+    return f"{words}, one scale factor a kernel" if name.endswith(SCALED) else words
 
 
 def percent(value: float | None) -> str:
     """A percentage with the digits that matter: 0.42, 4.9, 12."""
     if value is None:
         return "unknown"
-    return f"{value:.2f} %" if abs(value) < 1 else f"{value:.1f} %" if abs(value) < 9.95 else f"{value:.0f} %"
+    digits = 0
+    if abs(value) < 1:
+        digits = 2
+    elif abs(value) < 9.95:
+        digits = 1
+    return f"{value:.{digits}f} %"
 
 
-def main(document: Mapping[str, Any]) -> str:
-    """The protocol that the headline speaks of."""
-    return str(document.get("main_protocol") or "runs")
+def main(document: Validation) -> Scores:
+    """The scores that the headline speaks of."""
+    return document.protocols[document.main_protocol]
 
 
-def verdict(document: Mapping[str, Any]) -> Verdict:
+def headline(document: Validation) -> Headline:
     """What to believe: the typical error, nine out of ten, the worst."""
-    name = main(document)
-    one = document["protocols"][name]
-    if one["mean_percent"] is None:
-        return Verdict("No row could be predicted.", "The notes say why.")
-    what = "energy" if name == "runs" else "power"
-    subject = _SUBJECT[name]
-    if name == protocols.TABLE and document.get("table_saw_these"):
-        subject = _SUBJECT[protocols.FIT]
-    sentence = f"{subject}, predicted {what} is off by {percent(one['mean_percent'])} on average."
-    return Verdict(sentence, f"{_spread(one)} {_use(one)}")
+    scores, name = main(document), document.main_protocol
+    if scores.mean_percent is None:
+        return Headline("No row could be predicted.", "The notes say why.")
+    subject = _SUBJECTS[name]
+    if name == protocols.TABLE and document.measured is not None and document.measured.table_saw_these:
+        subject = _FITTED
+    predicted = "energy" if name == "runs" else "power"
+    sentence = f"{subject}, predicted {predicted} is off by {percent(scores.mean_percent)} on average."
+    return Headline(sentence, f"{_spread(scores)} {_use(scores)}")
 
 
-def _spread(one: Mapping[str, Any]) -> str:
-    if one["n"] < 2:
+def _spread(scores: Scores) -> str:
+    if scores.n < 2:
         return "One measurement is no statement about others."
+    mean, bias = scores.mean_percent or 0.0, scores.bias_percent or 0.0
     lean = ""
-    if one["bias_percent"] is not None and abs(one["bias_percent"]) >= 0.5 * one["mean_percent"]:
-        lean = f", and most predictions are too {'high' if one['bias_percent'] > 0 else 'low'}"
+    if abs(bias) >= 0.5 * mean:
+        lean = f", and most predictions are too {'high' if bias > 0 else 'low'}"
     return (
-        f"Nine predictions in ten are within {percent(one['p90_percent'])}, the worst of {one['n']} is off by "
-        f"{percent(one['max_percent'])}{lean}."
+        f"Nine predictions in ten are within {percent(scores.p90_percent)}, the worst of {scores.n} is off by "
+        f"{percent(scores.max_percent)}{lean}."
     )
 
 
-def _use(one: Mapping[str, Any]) -> str:
+def _use(scores: Scores) -> str:
     """What numbers with such an error can be used for: differences below the error cannot be told."""
-    tenth = one["p90_percent"]
+    tenth = scores.p90_percent
     if tenth is None:
         return ""
     if tenth <= 10:
@@ -96,19 +114,157 @@ def _use(one: Mapping[str, Any]) -> str:
     return "Take predicted joules as rough: shares and orders of magnitude, not differences of a few per cent."
 
 
-def likeness(document: Mapping[str, Any]) -> str | None:
-    """Whether kernels without a like are predicted worse, in a sentence; None where that was not looked at."""
-    found = document.get("likeness")
-    if not found or found["near"]["mean_percent"] is None or found["far"]["mean_percent"] is None:
+def verdict(gate: Gate) -> Verdict:
+    """Whether the gate was passed, and by how much."""
+    word = "passed" if gate.passed else "failed"
+    value = "unknown" if gate.value_percent is None else f"{gate.value_percent:.1f} %"
+    return Verdict(
+        gate.passed,
+        f"Gate {word}: {protocol(gate.protocol)} has a mean error of {value}, allowed are "
+        f"{gate.max_error_percent:g} %.",
+    )
+
+
+def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
+    """The summary for a terminal and for Markdown; every kernel if `verbose`."""
+    yield Sentence(document.title, Tone.QUIET)
+    yield headline(document)
+    yield by_protocol(document)
+    if document.baselines:
+        yield baselines(document)
+    if document.measured is not None:
+        yield kernels(document, document.measured.by_benchmark, None if verbose else _KERNELS)
+    if document.runs:
+        yield whole_runs(document.runs)
+    for candidate in document.candidates:
+        yield Sentence(candidate_words(candidate))
+    if document.gate is not None:
+        yield verdict(document.gate)
+    yield Notes(document.notes)
+
+
+def by_protocol(document: Validation) -> Table:
+    """Errors by protocol; the one of the headline stands out."""
+    rows = [
+        Row([protocol(name), str(scores.n), *_numbers(scores), scores.meaning], total=name == document.main_protocol)
+        for name, scores in document.protocols.items()
+    ]
+    columns = [Column("tested by", "left"), Column("rows"), *map(Column, _SCORES.values())]
+    columns.append(Column("which is", "left", Medium.PAGE))
+    return Table(columns, rows, title="Error in % of the measured power")
+
+
+def baselines(document: Validation) -> Table:
+    """Ours beside simpler models."""
+    names = list(next(iter(document.baselines.values())))
+    columns = [Column("model", "left")]
+    for name in names:
+        columns += [Column(protocol(name)), Column("max %", media=~Medium.TERMINAL)]
+    rows = [Row([OWN, *_means(document.protocols, names)], total=True)]
+    rows += [Row([model, *_means(scores, names)]) for model, scores in document.baselines.items()]
+    return Table(columns, rows, title="Against simpler models, mean error in %")
+
+
+def _means(by_protocol: Mapping[str, Scores], names: Sequence[str]) -> list[Written]:
+    scores = [by_protocol[name] for name in names]
+    return [number(value) for protocol in scores for value in (protocol.mean_percent, protocol.max_percent)]
+
+
+def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | None = None) -> Table:
+    """Every kernel, worst first, with its errors, its power at the reference, what that goes to, and its like."""
+    shown = kernels[:most]
+    columns = [
+        Column("kernel", "left"),
+        *(Column(head, media=_room_for(field)) for field, head in _SCORES.items()),
+        Column("meas. W"),
+        Column("pred. W"),
+        Column("its power goes to", "left", Medium.PAGE),
+        Column("most similar", "left", Medium.PAGE),
+    ]
+    more = len(kernels) - len(shown)
+    return Table(
+        columns,
+        [_kernel(kernel) for kernel in shown],
+        title=f"Kernels, error in %, {protocol(document.main_protocol)}",
+        left_out=f"{more} more with smaller errors" if more else "",
+        browsable=True,
+    )
+
+
+def _room_for(field: str) -> Medium:
+    """A terminal has room for some scores alone."""
+    return ~Medium.TERMINAL if field in ("sd_percent", "min_percent") else Medium.ALL
+
+
+def _kernel(kernel: KernelScores) -> Row:
+    similar = "–"
+    if kernel.nearest is not None and kernel.distance is not None:
+        similar = f"{cut(kernel.nearest, 32)} ({alike(kernel.distance)} the same)"
+    watts = [number(kernel.reference.measured_w), number(kernel.reference.predicted_w)]
+    return Row([Name(kernel.benchmark, kernel.benchmark), *_numbers(kernel.scores), *watts, mix(kernel), similar])
+
+
+def whole_runs(runs: Sequence[WholeRun]) -> Table:
+    """Measured and predicted energy of whole programs."""
+    rows = []
+    for run in runs:
+        marks = int(from_names(list(run.marks)))
+        joules = [Quantity(run.measured_j, "J"), Quantity(run.predicted_j, "J", marks)]
+        rows.append(Row([run.path, *joules, number(run.error_percent)]))
+    columns = [Column("run", "left"), Column("measured"), Column("predicted"), Column("error %")]
+    return Table(columns, rows, title="Whole programs")
+
+
+def _numbers(scores: Scores) -> list[Written]:
+    return [number(getattr(scores, field)) for field in _SCORES]
+
+
+def number(value: float | None, digits: int = 1) -> Written:
+    """A number with fixed decimals and a real minus; a dash for what is not known."""
+    if value is None:
+        return Written("–")
+    size = f"{abs(value):.{digits}f}"
+    sign = MINUS if value < 0 and float(size) else ""
+    return Written(f"{sign}{size}", value)
+
+
+def alike(distance: float) -> str:
+    """How much of the power goes to the same things."""
+    return f"{100 * (1 - distance):.0f} %"
+
+
+def mix(kernel: KernelScores) -> str:
+    """The largest parts of a kernel's power."""
+    parts = [(term.replace("_", " "), share) for term, share in kernel.mix.items() if share >= _SMALL]
+    return ", ".join(f"{term} {100 * share:.0f} %" for term, share in parts[:_PARTS]) or "nothing that is known"
+
+
+def candidate_words(candidate: Candidate) -> str:
+    """Which measured kernels are similar to a kernel of the reader's, and what none of them does."""
+    if not candidate.neighbours:
+        return f"{candidate.kernel}: nothing that it does has a price."
+    near = ", ".join(
+        f"{neighbour.benchmark} ({alike(neighbour.distance)} of the power goes to the same things; off by "
+        f"{percent(neighbour.mean_percent)})"
+        for neighbour in candidate.neighbours
+    )
+    unlike = f" No measured kernel spends as much on {', '.join(candidate.unlike)}." if candidate.unlike else ""
+    return f"{candidate.kernel}: most similar to {near}.{unlike}"
+
+
+def similarity(document: Validation) -> str | None:
+    """Whether kernels that are similar to no other are predicted worse; None where that was not looked at."""
+    likeness = document.measured.likeness if document.measured is not None else None
+    if likeness is None or likeness.near.mean_percent is None or likeness.far.mean_percent is None:
         return None
-    near, far = found["near"]["mean_percent"], found["far"]["mean_percent"]
-    share = f"{100 * (1 - found['distance']):.0f} %"
-    if far <= 1.15 * near:
+    near, far = likeness.near.mean_percent, likeness.far.mean_percent
+    share = alike(likeness.distance)
+    if far <= _WORSE * near:
         return (
-            f"Likeness says little here: kernels that share {share} or more of where their power goes with another one "
-            f"are off by {percent(near)}, the others by {percent(far)}."
+            f"Similarity says little here: kernels that share {share} or more of where their power goes with another "
+            f"one are off by {percent(near)}, the others by {percent(far)}."
         )
     return (
         f"Look for a kernel like yours: those that share {share} or more of where their power goes with another "
-        f"measured kernel are off by {percent(near)}, those without such a like by {percent(far)}."
+        f"measured kernel are off by {percent(near)}, those without such a one by {percent(far)}."
     )
