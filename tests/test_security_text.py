@@ -14,6 +14,7 @@ from validation_support import typed
 
 from eprof import cli
 from eprof.base.text import in_code, in_markdown, printable
+from eprof.compare.schema import Document
 from eprof.files import diff as diff_tables
 from eprof.files import export
 from eprof.files import roofline as export_roofline
@@ -32,7 +33,7 @@ from eprof.words import validation as validation_words
 
 CONSOLES = {
     "report": console.text,
-    "diff": console_diff.text,
+    "diff": lambda saved, **how: console_diff.text(convert(saved, Document), **how),
     "roofline": console_roofline.text,
     "validate": lambda saved, **how: drawing.text(validation_words.blocks(typed(saved), how["verbose"]), **how),
     "tune": lambda saved, **how: drawing.text(terminal_tuning.blocks(convert(saved, Tune), how["verbose"]), **how),
@@ -42,7 +43,7 @@ CONSOLES = {
 }
 MARKDOWN = {
     "report": export.to_markdown,
-    "diff": diff_tables.to_markdown,
+    "diff": lambda saved: diff_tables.to_markdown(convert(saved, Document)),
     "validate": lambda saved: markdown("# x", validation_words.blocks(typed(saved), True)),
     "tune": lambda saved: markdown("# x", tuning_words.blocks(convert(saved, Tune), True)),
 }
