@@ -41,7 +41,7 @@ class Digest:
 
 def one(path: str) -> None:
     """Report on one log, and print its stages as JSON."""
-    import pandas  # noqa: F401 - else it is loaded while the log is read
+    import polars  # noqa: F401 - else it is loaded while the log is read
 
     from eprof import api  # noqa: F401
     from eprof.counting import counters  # noqa: F401
@@ -57,7 +57,6 @@ def one(path: str) -> None:
     stream.Source = lambda *given, **named: Source(*given, **{**named, "_digest": Digest()})
     for module, name, stage in (
         (stream, "_clean", "line ends, encoding"),
-        (lines, "parse", "splitting fields"),
         (section, "parse", "splitting fields"),
         (sections, "many_rows", "splitting fields"),
     ):
@@ -66,7 +65,7 @@ def one(path: str) -> None:
         *((one, "add", "cells to numbers") for one in (summary.SummarySection, wide.WideSection, trace.TraceSection)),
         *((one, "finish", "cells to rows") for one in (summary.SummarySection, wide.WideSection, trace.TraceSection)),
         (store.Store, "tables", "adding up launches"),
-        (lines.Marks, "__init__", "line ends, encoding"),
+        (lines.Block, "__init__", "line ends, encoding"),
         (ncu._Reader, "log", "cells to rows"),
         (ncu._Reader, "_fold", "adding up launches"),
     ):
@@ -75,10 +74,8 @@ def one(path: str) -> None:
     loaded = time.process_time()
     export.to_json(profile.energy("jetson-tk1").document())
     end = time.process_time()
-    stages = {"start of Python, imports of numpy, pyarrow, pandas": imported, **spent}
-    stages["the rest of reading (ncu: splitting fields too, by pyarrow's threads)"] = (
-        loaded - imported - sum(spent.values())
-    )
+    stages = {"start of Python, imports of numpy and polars": imported, **spent}
+    stages["the rest of reading, and the threads of polars"] = loaded - imported - sum(spent.values())
     stages["counts, energy, document, JSON"] = end - loaded
     print(json.dumps({name: round(value, 3) for name, value in stages.items()}))
 

@@ -1,7 +1,7 @@
 """Profiler logs: one reader a format, and what several logs say together.
 
 `read(path)` makes a `Log` of a file; `combine([log, ...])` joins logs to one `Launches`. Importing this package is
-cheap: pandas and pyarrow are imported when something is read.
+cheap: readers are imported when something is read.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence

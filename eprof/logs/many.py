@@ -119,8 +119,8 @@ def read_all(
     before = 0
     coming = _engine(paths, sizes, scheduler, workers)(paths, reading, counter.add)
     for block in _blocks(paths, _AT_ONCE):
-        for path, found in zip(block, coming, strict=False):
-            done[path] = found
+        for path, result in zip(block, coming, strict=False):
+            done[path] = result
             before += sizes[path]
             counter.reach(before)
         if reading.gather:
@@ -132,11 +132,11 @@ def _blocks(paths: Sequence[Path], size: int) -> list[Sequence[Path]]:
     return [paths[first : first + size] for first in range(0, len(paths), size)]
 
 
-def _gathered(found: Sequence[Read]) -> list[Read]:
+def _gathered(results: Sequence[Read]) -> list[Read]:
     from eprof.logs.join.gathering import gathered
 
-    logs = iter(gathered([one for one in found if isinstance(one, Log)]))
-    return [next(logs) if isinstance(one, Log) else one for one in found]
+    logs = iter(gathered([result for result in results if isinstance(result, Log)]))
+    return [next(logs) if isinstance(result, Log) else result for result in results]
 
 
 def is_pipe(path: Path) -> bool:
@@ -150,10 +150,12 @@ def is_pipe(path: Path) -> bool:
 def _state(path: Path) -> tuple[int, int, int] | None:
     """Bytes, time of change and inode of an ordinary file; None for others, and for those that went away."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):
         return None
-    return (found.st_size, found.st_mtime_ns, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 class _Counter:
@@ -213,9 +215,9 @@ def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int
     blocks = _blocks(paths, min(1 + len(paths) // (16 * workers), _AT_ONCE))
     try:
         with closing(in_order(blocks, partial(_block, reading=reading), workers)) as coming:
-            for found in coming:
-                yield from found
-                done += len(found)
+            for results in coming:
+                yield from results
+                done += len(results)
     except Exception as err:
         # An OSError is of the processes; that of a log is a result.
         if not isinstance(err, OSError | EOFError | NotImplementedError) and shortage(err) is None:
@@ -224,9 +226,9 @@ def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int
 
 
 def _block(paths: Sequence[Path], reading: Reading) -> list[Read]:
-    """The work of a process. What is put together there is sent in fewer pieces."""
-    found = [attempt(path, reading) for path in paths]
-    return _gathered(found) if reading.gather and len(paths) == _AT_ONCE else found
+    """The work of a process. Tables that are put together there are sent in fewer pieces."""
+    results = [attempt(path, reading) for path in paths]
+    return _gathered(results) if reading.gather and len(paths) == _AT_ONCE else results
 
 
 def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[Read]:
@@ -284,18 +286,18 @@ def _enough() -> None:
 
 def _answers(scheduler: str) -> None:
     """Raises OSError at once where nobody listens; Dask itself would try again and again."""
-    found = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
-    if found:
-        socket.create_connection((found[1], int(found[2])), timeout=10).close()
+    address = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
+    if address:
+        socket.create_connection((address[1], int(address[2])), timeout=10).close()
 
 
 def _result(path: Path, task: Any, reading: Reading, scheduler: str) -> Read:
     try:
-        found: Read = task.result()
-    except Exception as err:  # noqa: BLE001 - whatever a cluster raises is told with the file that it was for
+        result: Read = task.result()
+    except Exception as err:  # noqa: BLE001 - whatever a cluster raises is reported with the file that it was for
         if shortage(err) is not None:
             return attempt(path, reading)
         return LogError(f"{path}: the cluster at {scheduler} could not read it ({type(err).__name__}: {err})")
-    if isinstance(found, LogError):
-        return LogError(str(found).replace(str(path.absolute()), str(path)))
-    return replace(found, path=str(path))
+    if isinstance(result, LogError):
+        return LogError(str(result).replace(str(path.absolute()), str(path)))
+    return replace(result, path=str(path))

@@ -21,7 +21,8 @@ from eprof.rows import header as headers
 from eprof.rows import packing
 from eprof.rows.header import Header
 from eprof.rows.log import Log
-from eprof.rows.stream import Source, Tuning, ahead, blocks, is_memory_scarce, open_source
+from eprof.rows.stream import Source, Tuning, blocks, open_source
+from eprof.rows.threads import ahead, is_memory_scarce
 
 Reader = Callable[[Source, Iterator[bytes], Container[str] | None, str | None, int], Log]
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line

@@ -1,6 +1,6 @@
-"""Processes of our own that work beside us, and end with us however we end.
+"""A pool of processes that ends with its parent, however that ends.
 
-`concurrent.futures` would do but for its ends: its processes outlive a parent that is killed, and at SIGTERM it hangs.
+The processes of `concurrent.futures` outlive a parent that is killed, and at SIGTERM it hangs.
 """
 
 import contextlib
@@ -34,28 +34,28 @@ def in_order(jobs: Sequence[Job], work: Callable[[Job], Result], number: int) ->
                 team.append(_Worker(work))
         yield from _shared_out(jobs, team)
     finally:
-        for one in team:
-            one.end()
+        for worker in team:
+            worker.end()
 
 
 def _shared_out(jobs: Sequence[Any], team: Sequence["_Worker"]) -> Iterator[Any]:
-    given = wanted = 0
+    given = wanted = 0  # numbers of jobs
     ready: dict[int, Any] = {}
     while wanted < len(jobs):
-        for one in team:
-            # Not far ahead of what is wanted: what is ready takes room.
-            if one.at is None and given < min(len(jobs), wanted + _AHEAD * len(team)):
-                one.give(given, jobs[given])
+        for worker in team:
+            # Not far ahead of the next result: results that wait take memory.
+            if worker.job is None and given < min(len(jobs), wanted + _AHEAD * len(team)):
+                worker.give(given, jobs[given])
                 given += 1
-        for number, found in [one.take() for one in _Worker.finished(team)]:
-            ready[number] = found
+        for number, result in [worker.take() for worker in _Worker.finished(team)]:
+            ready[number] = result
         while wanted in ready:
             yield ready.pop(wanted)
             wanted += 1
 
 
 class _Worker:
-    """A process, and the number of the job that it is at."""
+    """A process, and the number of the job that it works on."""
 
     def __init__(self, work: Callable[[Any], Any]) -> None:
         context = get_context("spawn")
@@ -63,53 +63,54 @@ class _Worker:
         self._process = context.Process(target=_life, args=(theirs, work), daemon=True)
         self._process.start()
         theirs.close()
-        self.at: int | None = None
+        self.job: int | None = None
 
     def give(self, number: int, job: object) -> None:
-        """Do this."""
+        """Send a job."""
         self._ours.send(job)
-        self.at = number
+        self.job = number
 
     def take(self) -> tuple[int, Any]:
-        """The number of the job, and what was made of it. Raises EOFError if the process is gone, or what it raised."""
-        found = self._ours.recv()
-        if isinstance(found, BaseException):
-            raise found
-        number, self.at = self.at, None
+        """The number of the job and its result. Raises EOFError if the process is gone, or what the job raised."""
+        result = self._ours.recv()
+        if isinstance(result, BaseException):
+            raise result
+        number = self.job
         assert number is not None
-        return number, found
+        self.job = None
+        return number, result
 
     @staticmethod
     def finished(team: Sequence["_Worker"]) -> list["_Worker"]:
-        """Those that have something to take; waits for one."""
-        ready = wait([one._ours for one in team if one.at is not None])
-        return [one for one in team if one._ours in ready]
+        """The workers that have a result; waits for one."""
+        ready = wait([worker._ours for worker in team if worker.job is not None])
+        return [worker for worker in team if worker._ours in ready]
 
     def end(self) -> None:
-        """What it is at is of no use any more, and may take long."""
+        """Kill the process: its job is of no use any more, and may take long."""
         self._ours.close()
         self._process.kill()
         self._process.join()
 
 
 def _life(connection: "Connection[Any, Any]", work: Callable[[Any], Any]) -> None:
-    """Without the one that started it there is nothing more to take, and nobody to give it to."""
+    """Work on jobs until the process that started this one is gone."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     with contextlib.suppress(EOFError, OSError):
         while True:
             job = connection.recv()
             try:
-                found = work(job)
-            except Exception as err:  # noqa: BLE001 - it is raised where it can be told
-                found = err
-            connection.send(found)
+                result = work(job)
+            except Exception as err:  # noqa: BLE001 - the parent raises it
+                result = err
+            connection.send(result)
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Processes that are started inside never see Ctrl-C or a closed terminal: what is to end is for us to say.
+    """Processes that are started inside never see Ctrl-C or a closed terminal: this process ends them.
 
-    Signals to us wait until the start is done. A mask alone does not hold them back: threads have their own.
+    Signals to this process wait until the start is done. A mask alone does not hold them back: threads have their own.
     """
     # Multiprocessing's own helper: its start, if it came later, would undo the mask below.
     resource_tracker.ensure_running()

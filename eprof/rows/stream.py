@@ -4,22 +4,18 @@ import codecs
 import hashlib
 import os
 import re
-import resource
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
 from eprof.base.errors import LogError
 from eprof.rows import packing
 
 _BREAK = re.compile(rb"\r\n?|\n")
 _HEAD = 4096
-_SCARCE_BYTES = 2 << 30
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -94,21 +90,6 @@ def open_source(path: str | Path, progress: Callable[[int], None] | None = None)
         handle.close()
         raise LogError(f"{name}: this is a device, which may give bytes without end; give a file")
     return source
-
-
-def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each made by a thread while the one before it is worked on."""
-    with ThreadPoolExecutor(1) as maker:
-        coming = maker.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = maker.submit(next, items, None)
-            yield item
-
-
-def is_memory_scarce() -> bool:
-    """Whether addresses are so few (`ulimit -v`) that threads, each of which sets 70 MB of them aside, take most."""
-    most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return most != resource.RLIM_INFINITY and most < _SCARCE_BYTES
 
 
 def _length(handle: IO[bytes]) -> int | None:

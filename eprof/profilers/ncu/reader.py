@@ -25,7 +25,7 @@ from eprof.rows.log import Log
 from eprof.rows.numbers import Locale
 from eprof.rows.sections import Piece, Rows, Section, many_rows, rows, size
 from eprof.rows.stream import Source
-from eprof.rows.threads import ahead, are_dear
+from eprof.rows.threads import ahead, is_memory_scarce
 
 # Starts of lines that ncu or nsys write, beside the header lines of their tables.
 _SIGN = re.compile(
@@ -73,7 +73,7 @@ def read(
     """
     reader = _Reader(source, keep, parts, fold_rows)
     # Starting threads takes longer than reading a short log.
-    alone = os.fstat(source.handle.fileno()).st_size < _SHORT or are_dear()
+    alone = os.fstat(source.handle.fileno()).st_size < _SHORT or is_memory_scarce()
     for block in blocks if alone else ahead(blocks):
         reader.feed(block)
     return reader.log()
