@@ -18,11 +18,11 @@ from eprof.words.validation import number, percent
 
 def html(document: Tune) -> str:
     """One self-contained HTML file from a document `eprof.tune/1`."""
-    name = document.model.name
+    costs = [f"costs of {document.model.name}"] if document.model.name else []
     return page(
         title=document.title,
         kind="tune",
-        subtitle=[f"costs of {name}" if name else "", utc(document.created_utc)],
+        subtitle=[*costs, utc(document.created_utc)],
         headline=words.headline(document),
         verdicts=[],
         figures=list(_figures(document)),

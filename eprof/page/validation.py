@@ -24,17 +24,22 @@ _NAME = 44
 
 def html(document: Validation) -> str:
     """One self-contained HTML file from a document `eprof.validation/1`."""
-    gate = document.gate
-    costs = document.measured.costs if document.measured is not None else None
+    verdicts = [words.verdict(document.gate)] if document.gate is not None else []
     return page(
         title=document.title,
         kind="validation",
-        subtitle=[f"costs of {costs.name}" if costs is not None else "", utc(document.created_utc)],
+        subtitle=[*_costs(document.measured), utc(document.created_utc)],
         headline=words.headline(document),
-        verdicts=[] if gate is None else [words.verdict(gate)],
+        verdicts=verdicts,
         figures=_figures(document),
         sections=list(_sections(document)),
     )
+
+
+def _costs(measured: Measured | None) -> list[str]:
+    if measured is None or measured.costs is None:
+        return []
+    return [f"costs of {measured.costs.name}"]
 
 
 def page(
@@ -54,7 +59,7 @@ def page(
         ["diff.js"],
         title=title,
         kind=kind,
-        subtitle=" · ".join(part for part in subtitle if part),
+        subtitle=" · ".join(subtitle),
         headline=headline,
         verdicts=verdicts,
         figures=figures,

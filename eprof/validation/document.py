@@ -11,6 +11,7 @@ from msgspec.structs import asdict as fields
 from eprof import __version__
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
+from eprof.costs import CostTable
 from eprof.measurements import Measurements
 from eprof.validation import protocols, similarity
 from eprof.validation.schema import (
@@ -127,14 +128,14 @@ def _meaning(name: str) -> str:
 
 
 def _measured(study: Study) -> Measured:
-    measurements, table = study.measurements, study.table
+    measurements = study.measurements
     predicted = study.outcomes[study.main].predicted
     shares = similarity.mixes(study.parts, measurements.rows["benchmark"])
     errors = errors_percent(measurements.power_w, predicted)
     return Measured(
         inputs=_inputs(measurements),
         trained_on=None if study.trained_on is None else _inputs(study.trained_on),
-        costs=None if table is None else Costs(table.name, table.device, table.source),
+        costs=_costs(study.table),
         form=_form(study),
         benchmarks=int(measurements.rows["benchmark"].nunique()),
         settings=[Clocks(core, memory) for core, memory in protocols.settings(measurements.rows)],
@@ -147,6 +148,10 @@ def _measured(study: Study) -> Measured:
         likeness=_likeness(measurements, predicted, shares),
         range=_ranges(measurements),
     )
+
+
+def _costs(table: CostTable | None) -> Costs | None:
+    return None if table is None else Costs(table.name, table.device, table.source)
 
 
 def _inputs(measurements: Measurements) -> list[Input]:
