@@ -67,7 +67,7 @@ def counted(kernels, marks=None, time_marks=None, launches=None, device="GPU (0)
             "time_marks": np.array([(time_marks or {}).get(name, 0) for name in names], dtype="int64"),
         }
     )
-    return Counts(frame, table, marked, {}, books)
+    return Counts.of_frames(frame, table, marked, {}, books)
 
 
 def energy(kernels, prices=PRICES, **more):

@@ -1,11 +1,13 @@
 """Launches as tables of pandas, which tests can pick apart by name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from eprof import logs
+from eprof.base.arrays import Columns
+from eprof.counting.counts import Counts
 
 
 @dataclass(eq=False)
@@ -25,3 +27,18 @@ def combine(*args):
     joined = logs.combine(*args)
     frames = (part.frame() for part in (joined.rows, joined.counters, joined.marks))
     return Frames(*frames, joined.units, joined.warnings, joined.lacks_rows)
+
+
+def columns(frame):
+    """A table of pandas as `Columns`."""
+    return Columns(tuple(frame.columns), frame.to_numpy())
+
+
+def counts_with(counts, kernels=None, table=None, marks=None):
+    """Counts with other tables than their own."""
+    frames = (
+        counts.kernels if kernels is None else kernels,
+        counts.table if table is None else table,
+        counts.marks if marks is None else marks,
+    )
+    return replace(Counts.of_frames(*frames, counts.how, counts.books), warnings=counts.warnings)

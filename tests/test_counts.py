@@ -17,6 +17,7 @@ from eprof.costs import load as load_costs
 from eprof.counting import counters, counts
 from eprof.counting.counts import Sheet
 from eprof.energy.attribution import attribute
+from eprof.profile.grouping import merged
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 
@@ -412,6 +413,13 @@ def test_twice_the_work_is_twice_the_counts(definition, data):
         np.testing.assert_allclose(twice.to_numpy(), 2 * once.to_numpy(), rtol=1e-9)
 
 
+def grouped_by(labels, apart):
+    """The kernels as parts of kernels of these names, added up."""
+    names = np.array(labels, dtype=object)
+    parts = np.array([str(number) for number in range(len(labels))], dtype=object)
+    return merged(replace(apart, rows=replace(apart.rows, kernel=names, part=parts)), None)[0]
+
+
 def some_counts(values, times):
     length = len(times)
     columns = {name: [one[number] for one in values] for number, name in enumerate(LINEAR)}
@@ -437,7 +445,7 @@ def some_counts(values, times):
 def test_grouping_conserves_counts_and_energy(drawn):
     values, times, labels = drawn
     apart = some_counts(values, times)
-    grouped = counts.group(apart, labels)
+    grouped = grouped_by(labels, apart)
     assert grouped.kernels["kernel"].tolist() == list(dict.fromkeys(labels))
     np.testing.assert_allclose(grouped.table.sum().to_numpy(), apart.table.sum().to_numpy(), rtol=1e-12)
     assert np.isclose(grouped.kernels["time_s"].sum(), apart.kernels["time_s"].sum())
@@ -451,21 +459,12 @@ def test_grouping_conserves_counts_and_energy(drawn):
 
 def test_a_group_with_an_unknown_says_so():
     launches = make({"inst_integer": [1.0, np.nan, 5.0]}, time_s=[1.0, np.nan, 2.0])
-    grouped = counts.group(count(launches, "3.5"), ["a", "a", "b"])
+    grouped = grouped_by(["a", "a", "b"], count(launches, "3.5"))
     assert grouped.table["integer"].tolist() == [1, 5]
     assert grouped.marks["integer"].tolist() == [M, 0]
     assert grouped.kernels["time_s"].tolist() == [1, 2]
     assert grouped.kernels["time_marks"].tolist() == [M, 0]
     assert grouped.kernels["launches"].tolist() == [2, 1]
-
-
-def test_a_group_of_a_named_device_and_of_none_has_no_device():
-    launches = make({"inst_integer": [1.0, 2.0, 3.0, 4.0]})
-    launches.rows.device[1] = None
-    launches.rows.device[[0, 2, 3]] = "A (0)"
-    grouped = counts.group(count(launches, "3.5"), ["mixed", "mixed", "same", "same"])
-    assert grouped.kernels["device"].isna().tolist() == [True, False]
-    assert grouped.kernels["device"][1] == "A (0)"
 
 
 def test_devices_below_each_other():

@@ -237,7 +237,7 @@ def words(measurements):
     table["l2_read"], table["dram_read"] = 0.75 * counts["l2_byte"], counts["dram_byte"]
     table["l2_write"] = 0.25 * counts["l2_byte"]
     kernels = measurements.rows[["kernel", "time_s"]].assign(device="x", launches=1, time_marks=0)
-    return Counts(kernels, table, pd.DataFrame(0, index=table.index, columns=table.columns), {}, "accessed")
+    return Counts.of_frames(kernels, table, pd.DataFrame(0, index=table.index, columns=table.columns), {}, "accessed")
 
 
 @pytest.mark.parametrize("voltages", ["estimated", "given"])

@@ -4,7 +4,7 @@ import json
 import math
 from pathlib import Path
 
-import pandas as pd
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import eprof
 from eprof.base.errors import UsageError
 from eprof.profile.grouping import OTHER, parse
+from eprof.rows.log import KernelRows
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "logs" / "invented"
 
@@ -23,7 +24,9 @@ def energy():
 
 
 def kernels(names, devices=None):
-    return pd.DataFrame({"kernel": names, "device": devices or [None] * len(names)})
+    zeros = np.zeros(len(names))
+    devices = np.array(devices or [None] * len(names), dtype=object)
+    return KernelRows(devices, np.array(names, dtype=object), launches=zeros, time_s=zeros, time_marks=zeros)
 
 
 RULES = ("^(u|w|x)_list=near", "^v_list=far", "^(up|down)=tree")

@@ -229,7 +229,7 @@ def counted(rows):
             "time_marks": 0,
         }
     )
-    return Counts(kernels, table, table.map(lambda _: 0).astype("int64"), {}, "served")
+    return Counts.of_frames(kernels, table, table.map(lambda _: 0).astype("int64"), {}, "served")
 
 
 def placed(rows, name="gtx680"):
@@ -244,7 +244,7 @@ BUSY = {"fp32_fma": 1e12, "dram_read": 1e9, "time_s": 2e12 / 3532.8e9}
 
 def test_a_kernel_at_the_roofline_is_on_both_lines():
     dots, _ = placed([BUSY])
-    row = dots.frame.iloc[0]
+    row = dots.values.frame().iloc[0]
     assert (
         row["intensity_dram"] == 2000
         and row["speed_share"] == pytest.approx(1)
@@ -264,11 +264,11 @@ def test_what_would_lift_a_kernel():
     unknown = {"fp32_fma": 1e12, "dram_read": 1e9}
     dots, split = placed([slow, memory, nearer, idle, unknown])
     assert dots.lever == ("waiting", "dram", "nearer", "constant", None)
-    assert dots.frame["speed_share"][0] == pytest.approx(0.1)
-    assert dots.frame[[f"{name}_j" for name in PARTS]].sum(axis=1)[:4].to_numpy() == pytest.approx(
-        split.total_j[:4].to_numpy()
+    assert dots.values.frame()["speed_share"][0] == pytest.approx(0.1)
+    assert dots.values.frame()[[f"{name}_j" for name in PARTS]].sum(axis=1)[:4].to_numpy() == pytest.approx(
+        split.total_j[:4]
     )
-    assert dots.frame["flop_per_j"].isna().tolist() == [False, False, False, False, True]
+    assert dots.values.frame()["flop_per_j"].isna().tolist() == [False, False, False, False, True]
     rows = dots.rows()
     assert rows[4]["speed_share"] is None and rows[3]["intensity_flop_per_byte"]["dram"] is None
     json.dumps(rows, allow_nan=False)
@@ -281,7 +281,7 @@ amounts = st.floats(0, 1e13)
 def test_the_parts_of_a_kernel_add_up(rows):
     names = ("fp32_fma", "fp64_add", "dram_write", "l2_read", "time_s")
     dots, split = placed([dict(zip(names, row, strict=True)) for row in rows])
-    parts = dots.frame[[f"{name}_j" for name in PARTS]]
+    parts = dots.values.frame()[[f"{name}_j" for name in PARTS]]
     assert np.allclose(parts.sum(axis=1), split.total_j, rtol=1e-9, atol=1e-12)
     assert (parts.to_numpy() >= 0).all()
 
@@ -299,7 +299,7 @@ def test_a_quotient_of_a_bound_is_none_or_at_most_that(real_repro):
 
 def test_a_time_that_is_a_lower_bound_bounds_speeds_from_above():
     bounded = counted([{"fp64_fma": 1e9, "dram_read": 1e6, "dram_write": 1e6, "time_s": 0.5}])
-    bounded.kernels["time_marks"] = int(Mark.MISSING)
+    bounded.rows.time_marks[:] = int(Mark.MISSING)
     priced = costs.load("jetson-tk1").at()
     (row,) = place(bounded, priced, attribute(bounded, priced)).rows()
     assert row["at_most"][:2] == ["flop_per_s", "speed_share"]

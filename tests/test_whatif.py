@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from frames_support import columns, counts_with
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -47,17 +48,12 @@ def whole(split):
 
 def again(energy, priced, time_s=None, table=None):
     """The total of a profile priced anew, the long way."""
-    kernels = energy.counts.kernels
-    counts = replace(
-        energy.counts,
-        kernels=kernels if time_s is None else kernels.assign(time_s=time_s),
-        table=energy.counts.table if table is None else table,
-    )
-    return whole(attribute(counts, priced))
+    kernels = None if time_s is None else energy.counts.kernels.assign(time_s=time_s)
+    return whole(attribute(counts_with(energy.counts, kernels=kernels, table=table), priced))
 
 
 def roof(energy, priced, table=None):
-    return roofline_s(energy.counts.table if table is None else table, priced)
+    return roofline_s(energy.counts.amounts if table is None else columns(table), priced)
 
 
 def times(energy):
@@ -149,7 +145,7 @@ def test_racing_to_finish(energy):
 def test_a_power_cap_holds_for_every_kernel(energy, cap_w):
     answer = energy.what_if(f"cap={cap_w}W")
     split = energy.split
-    above = (split.total_j - split.constant_j).to_numpy()
+    above = split.total_j - split.constant_j
     slowed = np.maximum(times(energy), above / (cap_w - energy.costs.constant_power_w))
     assert answer.time_s == pytest.approx(slowed.sum())
     assert answer.energy_j["total"] <= cap_w * slowed.sum() * (1 + 1e-12)
@@ -234,7 +230,7 @@ def priced(like, rows, total_s=None):
     marks[list(WORDS)] = np.where(np.isnan(table[list(WORDS)]), int(Mark.MISSING), 0)
     frame = like.counts.kernels.iloc[[0] * len(rows)].reset_index(drop=True)
     frame = frame.assign(kernel=[f"k{at}" for at in range(len(rows))], time_s=[row[0] for row in rows], time_marks=0)
-    counts = replace(like.counts, kernels=frame, table=table, marks=marks)
+    counts = counts_with(like.counts, kernels=frame, table=table, marks=marks)
     return replace(like, counts=counts, split=attribute(counts, like.costs), total_s=total_s)
 
 
@@ -407,7 +403,7 @@ def test_power_over_a_time_that_is_a_lower_bound_is_not_known(energy):
     marks = energy.counts.kernels["time_marks"].copy()
     marks.iloc[0] = int(Mark.MISSING)
     kernels_ = energy.counts.kernels.assign(time_marks=marks)
-    partly = replace(energy, counts=replace(energy.counts, kernels=kernels_))
+    partly = replace(energy, counts=counts_with(energy.counts, kernels=kernels_))
     document = partly.document()
     assert document["power_w"] is None and "clocks" not in document
     assert [kernel["power_w"] is None for kernel in document["kernels"]] == [True] + [False] * 5
@@ -487,7 +483,7 @@ def test_one_setting_has_no_grid(profile):
 
 def complete(energy):
     """As if nothing were missing: the interval is about the prices alone."""
-    return replace(energy, split=replace(energy.split, marks=energy.split.marks * 0))
+    return replace(energy, split=replace(energy.split, joule_marks=columns(energy.split.marks * 0)))
 
 
 def test_the_interval_is_that_of_the_replicas(profile):
@@ -504,7 +500,7 @@ def test_a_lower_bound_has_no_upper_end(profile):
     counted = complete(profile.energy("v100"))
     lost = counted.split.marks.copy()
     lost["dram_read"] = int(Mark.MISSING)
-    energy = replace(counted, split=replace(counted.split, marks=lost))
+    energy = replace(counted, split=replace(counted.split, joule_marks=columns(lost)))
     found = whatif.interval(energy)
     assert found["total"] is None and found["data"] is None and found["computation"] is not None
 
@@ -544,7 +540,7 @@ def test_what_is_taken_for_granted_about_other_clocks_is_said(energy):
     assert energy.what_if("setting=396/204").assumes == whatif.AT_CLOCKS
     table = energy.counts.table.copy()
     table.loc[table.index[0], "dram_read"] = np.nan
-    partly = replace(energy, counts=replace(energy.counts, table=table))
+    partly = replace(energy, counts=counts_with(energy.counts, table=table))
     assert energy.what_if("setting=396/204").time_s != partly.what_if("setting=396/204").time_s
     said = partly.what_if("setting=396/204").assumes
     assert said.startswith(whatif.AT_CLOCKS) and said.endswith(whatif.SHARE)

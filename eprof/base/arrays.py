@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -61,6 +61,13 @@ class Columns:
         """Some rows: a mask, or places in a new order."""
         return Columns(self.names, self.values[rows])
 
+    def replaced(self, others: Columns, names: Iterable[str]) -> Columns:
+        """The same with the columns of these names as `others` has them."""
+        values = self.values.copy()
+        for name in names:
+            values[:, self.places[name]] = others[name]
+        return Columns(self.names, values)
+
     def frame(self) -> pd.DataFrame:
         """As a table of pandas."""
         import pandas as pd
@@ -89,42 +96,10 @@ def numbered(keys: Array) -> tuple[Ints, Ints]:
     return rank[codes], first[order]
 
 
-def numbered_texts(texts: Iterable[str | None]) -> Ints:
-    """As `numbered`, the number of each of some texts."""
-    numbers: dict[str | None, int] = {}
-    return np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int64)
-
-
-def framed(columns: Sequence[npt.NDArray[np.generic]], names: Sequence[str], index: pd.Index) -> pd.DataFrame:
-    """A table of columns of one type, (n_rows,) each."""
-    import pandas as pd
-
-    values = np.stack(columns) if columns else np.empty((0, len(index)))
-    return pd.DataFrame(values.T, columns=pd.Index(tuple(names), dtype=object), index=index)
-
-
-def columns_of(table: pd.DataFrame, names: Iterable[str]) -> Floats:
-    """Those of `names` that the table has, in their order, as (n_rows, n_columns) of float64."""
-    return np.asarray(table.to_numpy(dtype=np.float64)[:, _places(table, names)])
-
-
-def marks_of(table: pd.DataFrame, names: Iterable[str]) -> Ints:
-    """As `columns_of`, for marks."""
-    return np.asarray(table.to_numpy(dtype=np.int64)[:, _places(table, names)])
-
-
-def _places(table: pd.DataFrame, names: Iterable[str]) -> list[int]:
-    place = {name: at for at, name in enumerate(table.columns)}
-    return [place[name] for name in names if name in place]
-
-
-def scaled(table: pd.DataFrame, names: Iterable[str], factor: float) -> pd.DataFrame:
-    """The table with some of its columns multiplied."""
-    import pandas as pd
-
-    values = table.to_numpy(dtype=np.float64, copy=True)
-    values[:, _places(table, names)] *= factor
-    return pd.DataFrame(values, columns=table.columns, index=table.index, copy=False)
+def numbers_of(keys: Iterable[Hashable]) -> Ints:
+    """The number of each of some keys, as `numbered` has it: of texts, or of tuples of texts."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def known_or_zero(values: Floats) -> Floats:
@@ -139,3 +114,21 @@ def known_sum(values: Floats) -> Floats:
     for column in np.where(known, values, 0.0).T:  # one after the other: the same sum whatever the number of rows
         total += column
     return np.where(known.any(axis=1), total, np.nan)
+
+
+def group_sums(values: Floats, codes: Ints) -> Floats:
+    """What is known of each group, column by column: (n_rows, n) -> (n_groups, n); NaN where nothing is."""
+    size = int(codes.max(initial=-1)) + 1
+    total = np.full((size, values.shape[1]), np.nan)
+    for column, cells in enumerate(values.T):
+        known = ~np.isnan(cells)
+        has_known = np.bincount(codes[known], minlength=size) > 0
+        total[has_known, column] = np.bincount(codes[known], cells[known], size)[has_known]
+    return total
+
+
+def group_marks(marks: Ints, codes: Ints) -> Ints:
+    """The marks of each group joined: (n_rows, n) -> (n_groups, n)."""
+    total = np.zeros((int(codes.max(initial=-1)) + 1, marks.shape[1]), dtype=np.int64)
+    np.bitwise_or.at(total, codes, marks)
+    return total

@@ -168,7 +168,7 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
         own = priced[0]
         priced[1:] = [one for one in priced[1:] if (one.name, one.setting) != (own.name, own.setting)]
     caps = _caps(options.power_cap, {one.name for one in priced})
-    wanted = _precisions(options.precision, main_precision(energy.counts.table) if energy is not None else None)
+    wanted = _precisions(options.precision, main_precision(energy.counts.amounts) if energy is not None else None)
     found: list[Machine] = []
     warnings: list[str] = []
     for one in priced:

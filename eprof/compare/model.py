@@ -3,14 +3,14 @@
 import math
 
 import numpy as np
-import pandas as pd
 
+from eprof.base.arrays import Columns
 from eprof.base.errors import CostError
 from eprof.base.marks import Mark, names
 from eprof.compare import tradeoff
 from eprof.compare.schema import Bounds, Model
 from eprof.compare.side import WORDS, Side
-from eprof.rooflines import flops, machine, main_precision, traffic
+from eprof.rooflines import flops_of, machine, main_precision, traffic_of
 
 # If fewer of the flops than this are of one width, one balance cannot stand for all.
 _ONE_WIDTH = 0.9
@@ -34,16 +34,16 @@ def _reading(old: Side, new: Side) -> Model:
         raise _MissingError("no cost table says what a flop and a byte cost")
     if old.costs.name != new.costs.name or old.costs.setting != new.costs.setting:
         raise _MissingError("the two sides are priced differently, and the model compares two programs on one machine")
-    tables = [pd.DataFrame(side.mean.number, columns=list(WORDS)) for side in (old, new)]
-    work = [float(flops(table).sum(skipna=False)) for table in tables]
-    moved = [float(traffic(table).sum(skipna=False)) for table in tables]
+    tables = [Columns(tuple(WORDS), side.mean.number) for side in (old, new)]
+    work = [float(flops_of(table).sum()) for table in tables]
+    moved = [float(traffic_of(table).sum()) for table in tables]
     _require("flops", old, new, work)
     _require("DRAM bytes", old, new, moved)
 
     precision = main_precision(tables[0])
     if precision is None:
         raise _MissingError(_SEVERAL_WIDTHS)
-    of_width = [float(flops(table, precision).sum()) for table in tables]
+    of_width = [float(np.nansum(flops_of(table, precision))) for table in tables]
     if any(part < _ONE_WIDTH * whole for part, whole in zip(of_width, work, strict=True)):
         raise _MissingError(_SEVERAL_WIDTHS)
     try:

@@ -118,29 +118,22 @@ Key = tuple[str | None, str]
 
 
 def _keys(energy: Energy) -> list[Key]:
-    kernels = energy.counts.kernels
-    return [
-        (None if pd.isna(device) else str(device), str(kernel))
-        for device, kernel in zip(kernels["device"], kernels["kernel"], strict=True)
-    ]
+    rows = energy.counts.rows
+    return list(zip(rows.device, rows.kernel, strict=True))
 
 
 def _places(energy: Energy) -> dict[Key, float]:
     """Each kernel's place in the order of its log, 0 to 1; `energy` itself is sorted by energy."""
-    kernels = energy.profile.counts().kernels
-    labels = [None if pd.isna(one) else str(one) for one in kernels["device"]]
-    number = max(1, len(kernels) - 1)
-    return {
-        (label, str(kernel)): at / number
-        for at, (label, kernel) in enumerate(zip(labels, kernels["kernel"], strict=True))
-    }
+    rows = energy.profile.counts().rows
+    last = max(1, len(rows) - 1)
+    return {key: place / last for place, key in enumerate(zip(rows.device, rows.kernel, strict=True))}
 
 
 def _kernels(energies: Sequence[Energy], keys: Sequence[Key]) -> pd.DataFrame:
     launches = np.zeros(len(keys))
     places: dict[Key, float] = {}
     for energy in energies:
-        number = dict(zip(_keys(energy), energy.counts.kernels["launches"].astype(float), strict=True))
+        number = dict(zip(_keys(energy), energy.counts.rows.launches.astype(float), strict=True))
         launches += np.array([number.get(key, 0.0) for key in keys]) / len(energies)
         places = {**_places(energy), **places}
     return pd.DataFrame(
@@ -162,18 +155,18 @@ def _grid(energy: Energy, keys: Sequence[Key]) -> Grid:
     number, joules = np.zeros(shape), np.zeros(shape)
     marks, counted = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     here = rows[launched]
-    kernels, split = energy.counts.kernels, energy.split
-    number[launched, :TIME] = energy.counts.table[list(COUNTS)].to_numpy(dtype=float)[here]
-    counted[launched, :TIME] = energy.counts.marks[list(COUNTS)].to_numpy(dtype=np.int64)[here]
-    time_s = kernels["time_s"].to_numpy(dtype=float)
+    counts, split = energy.counts, energy.split
+    number[launched, :TIME] = counts.amounts.only(COUNTS)[here]
+    counted[launched, :TIME] = counts.amount_marks.only(COUNTS)[here]
+    time_s = counts.rows.time_s
     number[launched, TIME] = time_s[here]
-    counted[launched, TIME] = (kernels["time_marks"].to_numpy(dtype=np.int64) | np.isnan(time_s) * _MISSING)[here]
+    counted[launched, TIME] = (counts.rows.time_marks | np.isnan(time_s) * _MISSING)[here]
     joules[launched] = np.nan
     if split is not None:
         for at, word in enumerate(WORDS):
-            if word in split.table:
-                joules[launched, at] = split.table[word].to_numpy(dtype=float)[here]
-                marks[launched, at] = split.marks[word].to_numpy(dtype=np.int64)[here]
+            if word in split.joules:
+                joules[launched, at] = split.joules[word][here]
+                marks[launched, at] = split.joule_marks[word][here]
     return Grid(number, joules, marks, counted)
 
 

@@ -28,7 +28,7 @@ from eprof.compare.schema import Test as TestResult
 from eprof.compare.side import TIME, WORDS, Floats
 from eprof.compare.side import Side as Variant
 from eprof.compare.welch import Test, welch
-from eprof.profile.profile import FAMILIES
+from eprof.energy.attribution import FAMILIES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,19 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from eprof.base.arrays import Floats, Ints, framed
+from eprof.base.arrays import Bools, Columns, Floats, Ints
 from eprof.base.errors import UsageError
 from eprof.base.kernels import short
 from eprof.base.marks import Mark
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, LEVEL_PARTS, PARTS
 from eprof.counting.definition import Counter, Definition, Entry, bracketed
-from eprof.counting.term import Bools, Term
-from eprof.rows.log import COUNT, Launches
+from eprof.counting.term import Term
+from eprof.rows.log import COUNT, KernelRows, Launches
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 _AVERAGED = "an average over several launches, not weighted by their size"
@@ -38,25 +41,64 @@ class Way:
 class Counts:
     """Instructions or bytes, (n_kernels, n_words): a row for each kernel, a column for each word of the vocabulary.
 
-    kernels: device, kernel, launches, time_s (total, NaN = not known), time_marks (int, `Mark`), and `part` where that
-    was asked for. table: float64, NaN is not counted. marks: int64, same shape; 0 is exact, MISSING where something was
-    not counted. A class total (`fp32`) and its parts exclude each other: the one that does not apply is NaN without a
-    mark. how: word -> the ways it was counted.
+    amounts: float64, NaN is not counted. amount_marks: int64, same shape; 0 is exact, MISSING where something was not
+    counted. A class total (`fp32`) and its parts exclude each other: the one that does not apply is NaN without a mark.
+    how: word -> the ways it was counted. `kernels`, `table` and `marks` are the same as tables of pandas.
     """
 
-    kernels: pd.DataFrame
-    table: pd.DataFrame
-    marks: pd.DataFrame
+    rows: KernelRows
+    amounts: Columns
+    amount_marks: Columns
     how: Mapping[str, tuple[Way, ...]]
     books: str
     warnings: tuple[str, ...] = ()
 
+    @staticmethod
+    def of_frames(
+        kernels: "pd.DataFrame",
+        table: "pd.DataFrame",
+        marks: "pd.DataFrame",
+        how: Mapping[str, tuple[Way, ...]],
+        books: str,
+    ) -> "Counts":
+        """Counts of tables of pandas, such as `kernels`, `table` and `marks` are."""
+        return Counts(
+            KernelRows(**{str(name): kernels[name].to_numpy() for name in kernels}),
+            Columns(tuple(table.columns), table.to_numpy(dtype=np.float64)),
+            Columns(tuple(marks.columns), marks.to_numpy(dtype=np.int64)),
+            how,
+            books,
+        )
+
     @cached_property
-    def whole(self) -> pd.DataFrame:
-        """The table without lower bounds: NaN where not all was counted. A quotient of a bound would be none."""
-        lacks = (self.marks.to_numpy(dtype=np.int64) & _MISSING) != 0
-        values = np.where(lacks, np.nan, self.table.to_numpy(dtype=np.float64))
-        return pd.DataFrame(values, columns=self.table.columns, index=self.table.index, copy=False)
+    def kernels(self) -> "pd.DataFrame":
+        """The rows: device, kernel, launches, time_s, time_marks, and `part` where that was asked for."""
+        return self.rows.frame()
+
+    @cached_property
+    def table(self) -> "pd.DataFrame":
+        """The amounts."""
+        return self.amounts.frame()
+
+    @cached_property
+    def marks(self) -> "pd.DataFrame":
+        """The marks of the amounts."""
+        return self.amount_marks.frame()
+
+    @cached_property
+    def whole(self) -> Columns:
+        """The amounts without lower bounds: NaN where not all was counted. A quotient of a bound would be none."""
+        lacks = (self.amount_marks.values & _MISSING) != 0
+        return Columns(self.amounts.names, np.where(lacks, np.nan, self.amounts.values))
+
+    def chosen(self, rows: Ints) -> "Counts":
+        """Some kernels, by their places."""
+        return replace(
+            self,
+            rows=self.rows.chosen(rows),
+            amounts=self.amounts.chosen(rows),
+            amount_marks=self.amount_marks.chosen(rows),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,12 +437,11 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         _choose(cells, total, parts)
     if launches.lacks_rows:
         cells = {word: one if word in definition.absent else _bounded(one) for word, one in cells.items()}
-    index = pd.RangeIndex(len(launches.rows))
     how = {word: found for word, one in cells.items() if (found := _how(one))}
     return Counts(
-        kernels=launches.rows.frame(),
-        table=framed([one.values for one in cells.values()], list(cells), index),
-        marks=framed([one.marks for one in cells.values()], list(cells), index),
+        rows=launches.rows,
+        amounts=Columns.of({word: one.values for word, one in cells.items()}, sheet.length),
+        amount_marks=Columns.of({word: one.marks for word, one in cells.items()}, sheet.length),
         how=how,
         books=books,
         warnings=tuple(dict.fromkeys([*sheet.warnings, *sheet.unit_warning()])),
@@ -472,7 +513,7 @@ def _how(cells: Cells) -> tuple[Way, ...]:
     return tuple(sorted(found, key=lambda way: -way.kernels))
 
 
-# ------------------------------------------------------------------------------------------- joining and grouping
+# ------------------------------------------------------------------------------------------------------ joining
 
 
 def concat(parts: Sequence[Counts]) -> Counts:
@@ -489,13 +530,19 @@ def concat(parts: Sequence[Counts]) -> Counts:
                 seen = how.setdefault(word, {})
                 seen[key] = seen.get(key, 0) + way.kernels
     return Counts(
-        kernels=pd.concat([one.kernels for one in parts], ignore_index=True),
-        table=pd.concat([one.table for one in parts], ignore_index=True),
-        marks=pd.concat([one.marks for one in parts], ignore_index=True),
+        rows=_below([one.rows for one in parts]),
+        amounts=Columns(parts[0].amounts.names, np.concatenate([one.amounts.values for one in parts])),
+        amount_marks=Columns(parts[0].amount_marks.names, np.concatenate([one.amount_marks.values for one in parts])),
         how={word: tuple(Way(*key, kernels=number) for key, number in seen.items()) for word, seen in how.items()},
         books=parts[0].books,
         warnings=tuple(dict.fromkeys(warning for one in parts for warning in one.warnings)),
     )
+
+
+def _below(parts: Sequence[KernelRows]) -> KernelRows:
+    """Rows below each other."""
+    columns = {name: [getattr(rows, name) for rows in parts] for name in parts[0].columns()}
+    return KernelRows(**{name: np.concatenate(pieces) for name, pieces in columns.items()})
 
 
 def with_accessed(served: Counts, accessed: Counts) -> Counts:
@@ -506,8 +553,8 @@ def with_accessed(served: Counts, accessed: Counts) -> Counts:
     unknown: list[str] = []
     for level, parts in LEVEL_PARTS.items():
         words = [level, *parts]
-        if served.table[words].isna().all(axis=None):
-            unknown += [word for word in words if accessed.table[word].notna().any()]
+        if np.isnan(served.amounts.only(words)).all():
+            unknown += [word for word in words if not np.isnan(accessed.amounts[word]).all()]
     if not unknown:
         return served
     note = "all that passed the level; what of it the level served is not known without the counters of the next"
@@ -517,39 +564,7 @@ def with_accessed(served: Counts, accessed: Counts) -> Counts:
     }
     return replace(
         served,
-        table=served.table.assign(**{word: accessed.table[word] for word in unknown}),
-        marks=served.marks.assign(**{word: accessed.marks[word] for word in unknown}),
+        amounts=served.amounts.replaced(accessed.amounts, unknown),
+        amount_marks=served.amount_marks.replaced(accessed.amount_marks, unknown),
         how={**served.how, **how},
     )
-
-
-def group(counts: Counts, labels: Sequence[object]) -> Counts:
-    """Sum kernels into groups, one label a kernel: what is known of counts and times; with an unknown, marked MISSING.
-
-    The groups are in order of first appearance; `kernel` holds the label, `device` the members' if they share one.
-    """
-    key = pd.Series(list(labels), index=counts.kernels.index, dtype=object)
-    table = counts.table.groupby(key, sort=False).sum(min_count=1)
-    marks = counts.marks.groupby(key, sort=False).agg(_join)
-    by = counts.kernels.groupby(key, sort=False)
-    unknown = counts.kernels["time_s"].isna().groupby(key, sort=False).any()
-    times = by["time_marks"].agg(_join).astype("int64") | np.where(unknown, _MISSING, 0)
-    kernels = pd.DataFrame(
-        {
-            "device": [one.iloc[0] if one.nunique(dropna=False) == 1 else None for _, one in by["device"]],
-            "kernel": [str(label) for label in table.index],
-            "launches": by["launches"].sum(),
-            "time_s": by["time_s"].sum(min_count=1),
-            "time_marks": times,
-        }
-    ).reset_index(drop=True)
-    return replace(
-        counts,
-        kernels=kernels,
-        table=table.reset_index(drop=True),
-        marks=marks.reset_index(drop=True).astype("int64"),
-    )
-
-
-def _join(marks: pd.Series) -> int:
-    return int(np.bitwise_or.reduce(marks.to_numpy(dtype=np.int64)))

@@ -1,75 +1,99 @@
 """Attribution: counts times costs, plus constant power times time."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from eprof.base.arrays import Floats, Ints, columns_of, framed, known_sum, marks_of
+from eprof.base.arrays import Columns, Floats, Ints, known_sum
 from eprof.base.errors import CostError
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import BYTES, CONSTANT, INSTRUCTIONS
+from eprof.base.vocabulary import BYTES, COMPUTATION, CONSTANT, DATA, INSTRUCTIONS
 from eprof.costs import Charge, Costs
 from eprof.counting.counts import Counts
+from eprof.rows.log import KernelRows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The words that make up each family of energies.
+FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: INSTRUCTIONS, DATA: BYTES, CONSTANT: (CONSTANT,)}
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Energy in joules: a row a kernel, a column a priced count, and `constant`; NaN = not known. marks: same shape."""
+    """Energy in joules: a row a kernel, a column a priced count, and `constant`; NaN = not known.
 
-    table: pd.DataFrame
-    marks: pd.DataFrame
+    joule_marks: same shape. `table` and `marks` are the same as tables of pandas.
+    """
+
+    joules: Columns
+    joule_marks: Columns
+
+    @cached_property
+    def table(self) -> "pd.DataFrame":
+        """The joules."""
+        return self.joules.frame()
+
+    @cached_property
+    def marks(self) -> "pd.DataFrame":
+        """The marks of the joules."""
+        return self.joule_marks.frame()
+
+    def chosen(self, rows: Ints) -> "Split":
+        """Some kernels, by their places."""
+        return Split(self.joules.chosen(rows), self.joule_marks.chosen(rows))
 
     @property
-    def computation_j(self) -> pd.Series:
+    def computation_j(self) -> Floats:
         """Joules of instructions for each kernel; NaN where none is known."""
         return self._sum(INSTRUCTIONS)
 
     @property
-    def data_j(self) -> pd.Series:
+    def data_j(self) -> Floats:
         """Joules of bytes for each kernel; NaN where none is known."""
         return self._sum(BYTES)
 
     @property
-    def constant_j(self) -> pd.Series:
+    def constant_j(self) -> Floats:
         """Constant power times time for each kernel; NaN where the time is not known."""
-        return self.table[CONSTANT]
+        return self.joules[CONSTANT]
 
     @property
-    def total_j(self) -> pd.Series:
+    def total_j(self) -> Floats:
         """Everything that is known, for each kernel: a lower bound where the row is marked MISSING.
 
         NaN where computation, data and constant energy are all unknown: that some classes take 0 J is no total.
         """
-        parts = (self.computation_j, self.data_j, self.constant_j)
-        known = np.logical_or.reduce([part.notna().to_numpy() for part in parts])
-        return pd.Series(
-            np.where(known, known_sum(self.table.to_numpy(dtype=np.float64)), np.nan), index=self.table.index
-        )
+        parts = np.stack([self.computation_j, self.data_j, self.constant_j])
+        return np.where(np.isnan(parts).all(axis=0), np.nan, known_sum(self.joules.values))
 
-    def _sum(self, names: tuple[str, ...]) -> pd.Series:
+    def _sum(self, names: tuple[str, ...]) -> Floats:
         """What is known of some classes; NaN where nothing is, or where all that is known is that some take 0 J."""
-        known = known_sum(columns_of(self.table, names))
-        lost = (np.bitwise_or.reduce(marks_of(self.marks, names), axis=1) & int(Mark.MISSING)) != 0
-        return pd.Series(np.where((known != 0) | ~lost, known, np.nan), index=self.table.index)
+        known = known_sum(self.joules.only(names))
+        lost = (np.bitwise_or.reduce(self.joule_marks.only(names), axis=1) & int(Mark.MISSING)) != 0
+        return np.where((known != 0) | ~lost, known, np.nan)
 
     @property
-    def row_marks(self) -> pd.Series:
+    def row_marks(self) -> Ints:
         """The marks of each kernel: all those of its cells, joined."""
-        return join(self.marks, axis=1)
+        marks: Ints = np.bitwise_or.reduce(self.joule_marks.values, axis=1)
+        return marks
 
-
-def join(marks: pd.DataFrame, axis: int) -> pd.Series:
-    """Join marks with `|` along `axis` (1: a mark for each row; 0: one for each column)."""
-    values = marks.to_numpy(dtype=np.int64)
-    labels = marks.index if axis == 1 else marks.columns
-    return pd.Series(np.bitwise_or.reduce(values, axis=axis), index=labels, dtype="int64")
+    @property
+    def family_marks(self) -> Columns:
+        """The marks of each kernel's computation, data and constant energy, and of their total: int, (n_kernels, 4)."""
+        marks = {name: np.bitwise_or.reduce(self.joule_marks.only(words), axis=1) for name, words in FAMILIES.items()}
+        total = np.bitwise_or.reduce(list(marks.values()))
+        return Columns.of({**marks, "total": total}, len(self.joules))
 
 
 def attribute(counts: Counts, costs: Costs) -> Split:
     """Split each kernel's energy among its instructions, its bytes and constant power.
 
-    E = sum_k n_k eps_k + sum_l b_l eps_l + pi0 T        ([FMM] section II; model.md 2)
+    E = sum_k n_k eps_k + sum_l b_l eps_l + pi0 T        ([FMM] section II; docs/model.md)
     counts: (n_kernels, n_classes), instructions or bytes; time in s. costs: pJ per instruction or byte, W.
     Returns joules, a column for each class that the costs charge or that was counted without a price, and `constant`.
     A class that pays but was not counted, or was counted (not zero) but has no price, is NaN and marked MISSING: the
@@ -78,13 +102,15 @@ def attribute(counts: Counts, costs: Costs) -> Split:
     """
     if counts.books != costs.books:
         raise CostError(f"{costs.name} prices bytes as {costs.books}, but these are counted as {counts.books}.")
-    words = [str(word) for word in counts.table.columns]
-    number, counted = counts.table.to_numpy(dtype=np.float64), counts.marks.to_numpy(dtype=np.int64)
-    kept = [at for at, word in enumerate(words) if word in costs.charges or not np.isnan(number[:, at]).all()]
-    cells = [_priced(number[:, at], counted[:, at], costs.charges.get(words[at])) for at in kept]
-    cells.append(_constant(counts.kernels, costs))
-    names, index = [*(words[at] for at in kept), CONSTANT], counts.table.index
-    return Split(framed([one[0] for one in cells], names, index), framed([one[1] for one in cells], names, index))
+    joules: dict[str, Floats] = {}
+    marks: dict[str, Ints] = {}
+    for word in counts.amounts.names:
+        number = counts.amounts[word]
+        if word in costs.charges or not np.isnan(number).all():
+            joules[word], marks[word] = _priced(number, counts.amount_marks[word], costs.charges.get(word))
+    joules[CONSTANT], marks[CONSTANT] = _constant(counts.rows, costs)
+    rows = len(counts.rows)
+    return Split(Columns.of(joules, rows), Columns.of(marks, rows))
 
 
 def _priced(number: Floats, counted: Ints, charge: Charge | None) -> tuple[Floats, Ints]:
@@ -100,8 +126,7 @@ def _priced(number: Floats, counted: Ints, charge: Charge | None) -> tuple[Float
     return number * (charge.pj * 1e-12), counted | some * np.int64(charge.marks)
 
 
-def _constant(kernels: pd.DataFrame, costs: Costs) -> tuple[Floats, Ints]:
+def _constant(rows: KernelRows, costs: Costs) -> tuple[Floats, Ints]:
     """Constant energy pi0 T in joules and its marks."""
-    time_s = kernels["time_s"].to_numpy(dtype=np.float64)
-    marks = kernels["time_marks"].to_numpy(dtype=np.int64) | int(costs.constant_marks)
-    return time_s * costs.constant_power_w, marks | np.isnan(time_s) * np.int64(Mark.MISSING)
+    marks = rows.time_marks | int(costs.constant_marks) | np.isnan(rows.time_s) * np.int64(Mark.MISSING)
+    return rows.time_s * costs.constant_power_w, marks

@@ -3,10 +3,8 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 
-from eprof.base.arrays import Floats, columns_of, known_or_zero, marks_of
+from eprof.base.arrays import Bools, Columns, Floats, known_or_zero
 from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
@@ -29,13 +27,13 @@ def checked_efficiency(share: float) -> float:
     return share
 
 
-def has_modelled_time(counts: Counts) -> npt.NDArray[np.bool_]:
+def has_modelled_time(counts: Counts) -> Bools:
     """The kernels whose time is that of `model_time`: they were simulated, and nobody gave a time."""
-    return np.asarray(counts.kernels["time_marks"].to_numpy(dtype=np.int64) & _SIMULATED, dtype=bool)
+    return np.asarray((counts.rows.time_marks & _SIMULATED) != 0)
 
 
 def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) -> tuple[Counts, str | None, list[str]]:
-    """Give simulated kernels without a time the one of the roofline ([R] II; model.md 6):
+    """Give simulated kernels without a time the one of the roofline ([R] II; docs/model.md):
 
     T = max(W tau_flop, Q tau_mem) / efficiency, with W tau_flop summed over FP32 and FP64, and tau the reciprocals of
     the table's peaks at the setting. W in flops, Q in DRAM bytes, T in s; marked ESTIMATED and SIMULATED.
@@ -46,17 +44,19 @@ def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) ->
     need = _need(counts)
     if not need.any():
         return counts, None, []
-    seconds = roofline_s(counts.table, costs) / share
+    seconds = roofline_s(counts.amounts, costs) / share
     found = need & ~np.isnan(seconds) & (seconds > 0)
     warnings = [_no_peaks(costs, int((need & ~found).sum()))] if (need & ~found).any() else []
     if not found.any():
         return counts, None, warnings
-    kernels = counts.kernels.copy()
-    kernels.loc[found, "time_s"] = seconds[found]
-    marks = kernels["time_marks"].to_numpy(dtype=np.int64)
+    marks = counts.rows.time_marks
     # A roof over counts that are not whole is a roof too low: the time is a lower bound then.
-    lost = (marks_of(counts.marks, UNDER_THE_ROOF) & _MISSING).max(axis=1)
-    kernels["time_marks"] = np.where(found, (marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED, marks)
+    lost = (counts.amount_marks.only(UNDER_THE_ROOF) & _MISSING).max(axis=1)
+    timed = replace(
+        counts.rows,
+        time_s=np.where(found, seconds, counts.rows.time_s),
+        time_marks=np.where(found, (marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED, marks),
+    )
     whose = (
         "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"
         if efficiency is None
@@ -64,28 +64,28 @@ def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) ->
     )
     roof = f"the roofline of {costs.name} at {costs.setting.label} MHz"
     phrase = f"modelled by {roof} and an efficiency of {share:g} ({whose})"
-    return replace(counts, kernels=kernels), phrase, warnings
+    return replace(counts, rows=timed), phrase, warnings
 
 
-def _need(counts: Counts) -> npt.NDArray[np.bool_]:
+def _need(counts: Counts) -> Bools:
     """The kernels that ran on a simulated device and have no time."""
-    simulated = (counts.marks.to_numpy(dtype=np.int64) & _SIMULATED).any(axis=1)
-    return np.asarray(simulated & counts.kernels["time_s"].isna().to_numpy(), dtype=np.bool_)
+    is_simulated = np.asarray((counts.amount_marks.values & _SIMULATED).any(axis=1))
+    return is_simulated & np.isnan(counts.rows.time_s)
 
 
-def roofline_s(table: pd.DataFrame, costs: Costs) -> Floats:
+def roofline_s(table: Columns, costs: Costs) -> Floats:
     """The least time in s at the peaks of `costs`; NaN where a peak that is needed is not known."""
     peaks = costs.peaks
     work = _seconds(_flops(table, "fp32"), peaks.sp_gflops) + _seconds(_flops(table, "fp64"), peaks.dp_gflops)
-    traffic = known_or_zero(columns_of(table, _DRAM)).sum(axis=1)
+    traffic = known_or_zero(table.only(_DRAM)).sum(axis=1)
     return np.maximum(work, _seconds(traffic, peaks.dram_gb_per_s))
 
 
-def _flops(table: pd.DataFrame, kind: str) -> Floats:
-    each = {name: one.flops for name, one in COUNTS.items() if one.flops and one.group == kind}
+def _flops(table: Columns, kind: str) -> Floats:
     total = np.zeros(len(table))
-    for column, flops in zip(columns_of(table, each).T, each.values(), strict=True):
-        total += known_or_zero(column) * flops
+    for name, count in COUNTS.items():
+        if count.flops and count.group == kind:
+            total += known_or_zero(table[name]) * count.flops
     return total
 
 

@@ -6,17 +6,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from eprof import __version__
-from eprof.base.arrays import columns_of, marks_of
+from eprof.base.arrays import Array, Ints
 from eprof.base.marks import Mark, names
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
-from eprof.energy.attribution import join
+from eprof.energy.attribution import FAMILIES
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import whatif
 from eprof.profile.grouping import Grouping, shown, spread_of_ranks
-from eprof.profile.profile import FAMILIES, SCHEMA, Energy, family_marks
+from eprof.profile.profile import SCHEMA, Energy
 from eprof.rooflines import described, flops_of, machines, main_precision, place, traffic_of
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def _groups(energy: Energy, place_of: np.ndarray) -> dict[str, Any]:
     """`groups` and how they were made, if there are groups. place_of: of each row in the document's kernels."""
     if energy.grouping is None:
         return {}
-    members = energy.grouping.members(energy.counts.kernels)
+    members = energy.grouping.members(energy.counts.rows)
     if energy.grouping.by in PARTS:
         return _parts(energy, energy.grouping, members, place_of)
     groups = [_group(name, energy.only(places), places) for name, places in members.items() if len(places)]
@@ -80,10 +79,11 @@ def _groups(energy: Energy, place_of: np.ndarray) -> dict[str, Any]:
 def _parts(energy: Energy, grouping: Grouping, members: dict[str, np.ndarray], place_of: np.ndarray) -> dict[str, Any]:
     """As `_groups`, for ranks, streams and ranges; of thousands those with the most energy; and how ranks differ."""
     counts, split = energy.counts, energy.split
-    energies = split.total_j if split is not None else counts.kernels["time_s"]
-    weight = energies if energies.notna().any() else counts.kernels["time_s"]
+    weight = counts.rows.time_s
+    if split is not None and not np.isnan(split.total_j).all():
+        weight = split.total_j
     groups = []
-    for one in shown(members, weight.to_numpy(dtype=float)):
+    for one in shown(members, weight):
         group = _group(one.name, energy.only(one.places), np.unique(place_of[one.places]))
         if grouping.untold in members and one.name != grouping.untold:
             _bound(group)
@@ -119,7 +119,7 @@ def _group(name: str, energy: Energy, places: np.ndarray) -> dict[str, Any]:
     return {
         "name": name,
         "kernels": places.tolist(),
-        "launches": int(energy.counts.kernels["launches"].sum()),
+        "launches": int(energy.counts.rows.launches.sum()),
         "time_s": time_s,
         "time_marks": _MARK_WORDS[_time_mark(energy)],
         "power_w": _ratio(parts["total"], time_s) if energy.is_timed else None,
@@ -138,7 +138,7 @@ def _modelled(energy: Energy) -> dict[str, Any]:
     found: dict[str, Any] = {}
     drawn = machines(energy.costs)
     if drawn:
-        precision = main_precision(energy.counts.table)
+        precision = main_precision(energy.counts.amounts)
         drawn.sort(key=lambda one: one.precision != precision)
         rows = place(energy.counts, energy.costs, energy.split).rows()
         found["limits"] = {"machines": [described(one) for one in drawn], "kernels": rows}
@@ -168,7 +168,7 @@ def _numbers(column: np.ndarray) -> list[float | None]:
     return found
 
 
-def _sum(column: "pd.Series | np.ndarray") -> float | None:
+def _sum(column: np.ndarray) -> float | None:
     """The sum of what is known; None if nothing is."""
     known = np.asarray(column, dtype=float)
     known = known[~np.isnan(known)]
@@ -252,7 +252,8 @@ def energies(energy: Energy) -> tuple[dict[str, float | None], dict[str, list[st
         "constant": _sum(split.constant_j),
         "total": _sum(split.total_j),
     }
-    marks = {str(part): int(mark) for part, mark in join(family_marks(split), axis=0).items()}
+    joined = split.family_marks
+    marks = dict(zip(joined.names, np.bitwise_or.reduce(joined.values, axis=0).tolist(), strict=True))
     if energy.total_s is not None and energy.costs is not None:
         constant = energy.total_s * energy.costs.constant_power_w
         known = [joules for joules in (parts["computation"], parts["data"], constant) if joules is not None]
@@ -267,16 +268,16 @@ class _Cells:
 
     def __init__(self, energy: Energy) -> None:
         self.names = list(energy.listed)
-        self.values = columns_of(energy.counts.table, self.names)
-        self.marks = marks_of(energy.counts.marks, self.names)
+        self.values = energy.counts.amounts.only(self.names)
+        self.marks = energy.counts.amount_marks.only(self.names)
         # Counted, but not all of it: a counter that overflowed in some launches.
         self.bounds = ((self.marks & int(Mark.MISSING)) != 0) & ~np.isnan(self.values)
         self.joules = np.full_like(self.values, math.nan)
         self.wanted = np.zeros(len(self.names), dtype=bool)
         if energy.split is not None and energy.costs is not None:
-            priced = [name in energy.split.table for name in self.names]
-            self.joules[:, priced] = columns_of(energy.split.table, self.names)
-            self.marks[:, priced] |= marks_of(energy.split.marks, self.names)
+            priced = [name in energy.split.joules for name in self.names]
+            self.joules[:, priced] = energy.split.joules.only(self.names)
+            self.marks[:, priced] |= energy.split.joule_marks.only(self.names)
             paying = {name for name, charge in energy.costs.charges.items() if charge.pays}
             self.wanted = np.array([name in paying for name in self.names], dtype=bool)
 
@@ -298,22 +299,21 @@ class _Cells:
         return found
 
 
-def _time_marks(energy: Energy) -> pd.Series:
+def _time_marks(energy: Energy) -> Ints:
     """The marks of each kernel's time; MISSING where it is not known."""
-    kernels = energy.counts.kernels
-    unknown = np.where(kernels["time_s"].isna(), int(Mark.MISSING), 0)
-    return kernels["time_marks"].astype("int64") | unknown
+    rows = energy.counts.rows
+    return rows.time_marks | np.where(np.isnan(rows.time_s), int(Mark.MISSING), 0)
 
 
 def time_of(energy: Energy) -> float | None:
     """The time of all kernels in s: of them together where only that is told, else the sum of what is known."""
-    return _sum(energy.counts.kernels["time_s"]) if energy.total_s is None else energy.total_s
+    return _sum(energy.counts.rows.time_s) if energy.total_s is None else energy.total_s
 
 
 def _time_mark(energy: Energy) -> int:
     if energy.total_s is not None:
         return 0
-    return int(np.bitwise_or.reduce(_time_marks(energy).to_numpy(dtype=np.int64)))
+    return int(np.bitwise_or.reduce(_time_marks(energy)))
 
 
 def _total_counts(energy: Energy, cells: _Cells) -> dict[str, Any]:
@@ -340,26 +340,26 @@ def _intensity(energy: Energy) -> float | None:
     return None if np.isnan(work).any() or np.isnan(moved).any() else _ratio(float(work.sum()), float(moved.sum()))
 
 
-def _kernels(energy: Energy, frame: pd.DataFrame, counted: _Cells) -> Iterator[dict[str, Any]]:
+def _kernels(energy: Energy, frame: dict[str, Array], counted: _Cells) -> Iterator[dict[str, Any]]:
     """A dict for each kernel. Columns become lists once: 5,000 kernels in a blink."""
     cells = zip(*(counted.cells(at) for at in range(len(counted.names))), strict=True)
     marks = _family_words(energy)
-    known = {name: _numbers(frame[name].to_numpy(dtype=np.float64)) for name in ("time_s", "power_w", _INTENSITY)}
-    joules = zip(*(_numbers(frame[f"{part}_j"].to_numpy(dtype=np.float64)) for part in marks), strict=True)
+    known = {name: _numbers(frame[name]) for name in ("time_s", "power_w", _INTENSITY)}
+    joules = zip(*(_numbers(frame[f"{part}_j"]) for part in marks), strict=True)
     rows = zip(
-        frame["device"].to_numpy(dtype=object),
-        frame["kernel"].to_numpy(dtype=object),
+        frame["device"],
+        frame["kernel"],
         frame["launches"].tolist(),
         (_MARK_WORDS[mark] for mark in _time_marks(energy).tolist()),
         joules,
-        cells if counted.names else [()] * len(frame),
+        cells if counted.names else [()] * len(energy.counts.rows),
         strict=True,
     )
     for row, (device, kernel, launches, time_marks, parts, counts) in enumerate(rows):
         words = {family: marks[family][row] for family in marks}
         yield {
             "name": kernel,
-            "device": None if pd.isna(device) else device,
+            "device": device,
             "launches": int(launches),
             "time_s": known["time_s"][row],
             "time_marks": time_marks,
@@ -374,6 +374,6 @@ def _kernels(energy: Energy, frame: pd.DataFrame, counted: _Cells) -> Iterator[d
 
 def _family_words(energy: Energy) -> dict[str, list[list[str]]]:
     if energy.split is None:
-        return {part: [["missing"]] * len(energy.counts.kernels) for part in (*FAMILIES, "total")}
-    marks = family_marks(energy.split)
-    return {str(part): [_MARK_WORDS[int(mark)] for mark in marks[part]] for part in marks}
+        return {part: [["missing"]] * len(energy.counts.rows) for part in (*FAMILIES, "total")}
+    marks = energy.split.family_marks
+    return {part: [_MARK_WORDS[mark] for mark in marks[part].tolist()] for part in marks.names}

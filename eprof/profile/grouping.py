@@ -10,22 +10,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 
+from eprof.base.arrays import Columns, Floats, Ints, Texts, group_marks, group_sums, numbered, numbers_of
 from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import Split
 from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM
+from eprof.rows.log import KernelRows
 
 OTHER = "other"
 DEVICE = "device"
 _WORDS = {DEVICE: "by device", RANK: "by rank", STREAM: "by stream", NVTX: "by the innermost NVTX push/pop range"}
 _ALONE = ", ".join((DEVICE, RANK, STREAM)) + f" or {NVTX}"
 _SHOWN = 200
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -50,28 +48,29 @@ class Grouping:
             return _WORDS[self.by]
         return ", ".join(f"{rule.name}: names with {rule.pattern.pattern}" for rule in self.rules)
 
-    def names(self, kernels: pd.DataFrame) -> list[str]:
-        """The group of each kernel; `kernels` has the columns `device` and `kernel`."""
+    def names(self, kernels: KernelRows) -> list[str]:
+        """The group of each kernel."""
         if self.by == DEVICE:
-            return ["GPU not named" if pd.isna(label) else str(label) for label in kernels["device"]]
-        if self.by in PARTS:
-            return [self._part(one) for one in kernels["part"]]
-        known: dict[str, str] = {}
-        for kernel in kernels["kernel"].astype(str).unique():
-            known[kernel] = next((rule.name for rule in self.rules if rule.pattern.search(kernel)), OTHER)
-        return [known[kernel] for kernel in kernels["kernel"].astype(str)]
+            return [label or "GPU not named" for label in kernels.device]
+        if self.by in PARTS and kernels.part is not None:
+            return [self._part(part) for part in kernels.part]
+        known = {kernel: self._by_rule(kernel) for kernel in set(kernels.kernel)}
+        return [known[kernel] for kernel in kernels.kernel]
+
+    def _by_rule(self, kernel: str) -> str:
+        return next((rule.name for rule in self.rules if rule.pattern.search(kernel)), OTHER)
 
     @property
     def untold(self) -> str:
         """The group of what no log tells the part of."""
         return f"{'NVTX range' if self.by == NVTX else self.by} not told"
 
-    def _part(self, part: str | float | None) -> str:
-        if not isinstance(part, str):
+    def _part(self, part: str | None) -> str:
+        if part is None:
             return self.untold
         return part if self.by == NVTX else f"{self.by} {part}"
 
-    def members(self, kernels: pd.DataFrame) -> dict[str, np.ndarray]:
+    def members(self, kernels: KernelRows) -> dict[str, np.ndarray]:
         """The places of each group's kernels, groups in the order of the rules, what is left over last."""
         names = np.array(self.names(kernels), dtype=object)
         if self.by in PARTS:
@@ -81,18 +80,18 @@ class Grouping:
             order.append(order.pop(order.index(OTHER)))
         return {name: np.flatnonzero(names == name) for name in order}
 
-    def _parts(self, names: npt.NDArray[np.object_]) -> dict[str, np.ndarray]:
+    def _parts(self, names: Texts) -> dict[str, np.ndarray]:
         """Ranks and streams by number, ranges as they come; what is not told comes last."""
-        codes, found = pd.factorize(names)
-        places = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=len(found)))[:-1])
-        order = [str(name) for name in found]
+        order = list(dict.fromkeys(names.tolist()))
         if self.by != NVTX:
             order.sort(key=_by_number)
         order.sort(key=lambda name: name == self.untold)
-        of = dict(zip(map(str, found), places, strict=True))
-        return {name: of[name] for name in order}
+        codes, first = numbered(numbers_of(names))
+        places = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        of_name = dict(zip(names[first].tolist(), places, strict=True))
+        return {name: of_name[name] for name in order}
 
-    def unused(self, kernels: pd.DataFrame) -> list[str]:
+    def unused(self, kernels: KernelRows) -> list[str]:
         """The names of groups that no kernel is in: a pattern that was meant to match does not."""
         return [name for name, places in self.members(kernels).items() if not len(places)]
 
@@ -138,57 +137,30 @@ def merged(counts: Counts, split: Split | None) -> tuple[Counts, Split | None, I
     What is known adds up; where something is not known beside it the sum is a lower bound, marked MISSING. Rows that
     are not told apart by parts stay as they are.
     """
-    kernels = counts.kernels
-    if "part" not in kernels:
-        return counts, split, np.arange(len(kernels))
-    device, kernel = pd.factorize(kernels["device"])[0], pd.factorize(kernels["kernel"])[0]
-    codes = pd.factorize((device + 1) * (len(kernels) + 1) + kernel)[0].astype(np.int64)
-    size = int(codes.max(initial=-1)) + 1
-    first = np.full(size, len(codes), dtype=np.int64)
-    np.minimum.at(first, codes, np.arange(len(codes)))
-    time_s = kernels["time_s"].to_numpy(dtype=np.float64)
-    time_marks = kernels["time_marks"].to_numpy(dtype=np.int64) | int(Mark.MISSING) * np.isnan(time_s)
-    joined = pd.DataFrame(
-        {
-            "device": kernels["device"].to_numpy(dtype=object)[first],
-            "kernel": kernels["kernel"].to_numpy(dtype=object)[first],
-            "launches": np.bincount(codes, kernels["launches"], size).astype(np.int64),
-            "time_s": _sums(time_s[:, None], codes, size)[:, 0],
-            "time_marks": _joined(time_marks.astype(np.int64)[:, None], codes, size)[:, 0],
-        }
+    rows = counts.rows
+    if rows.part is None:
+        return counts, split, np.arange(len(rows))
+    codes = numbers_of(zip(rows.device, rows.kernel, strict=True))
+    first = np.unique(codes, return_index=True)[1]
+    time_marks = rows.time_marks | int(Mark.MISSING) * np.isnan(rows.time_s)
+    joined = KernelRows(
+        device=rows.device[first],
+        kernel=rows.kernel[first],
+        launches=np.bincount(codes, rows.launches).astype(np.int64),
+        time_s=group_sums(rows.time_s[:, None], codes)[:, 0],
+        time_marks=group_marks(time_marks[:, None], codes)[:, 0],
     )
-    added = Counts(
-        joined, _added(counts.table, codes, size), _marked(counts.marks, codes, size), counts.how, counts.books
+    amounts, amount_marks = _summed(counts.amounts, counts.amount_marks, codes)
+    whole = None if split is None else Split(*_summed(split.joules, split.joule_marks, codes))
+    return replace(counts, rows=joined, amounts=amounts, amount_marks=amount_marks), whole, codes
+
+
+def _summed(values: Columns, marks: Columns, codes: Ints) -> tuple[Columns, Columns]:
+    """What is known of each group added up, and the marks joined."""
+    return (
+        Columns(values.names, group_sums(values.values, codes)),
+        Columns(marks.names, group_marks(marks.values, codes)),
     )
-    whole = None
-    if split is not None:
-        whole = Split(_added(split.table, codes, size), _marked(split.marks, codes, size))
-    return replace(added, warnings=counts.warnings), whole, codes
-
-
-def _added(frame: pd.DataFrame, codes: Ints, size: int) -> pd.DataFrame:
-    return pd.DataFrame(_sums(frame.to_numpy(dtype=np.float64), codes, size), columns=frame.columns)
-
-
-def _marked(frame: pd.DataFrame, codes: Ints, size: int) -> pd.DataFrame:
-    return pd.DataFrame(_joined(frame.to_numpy(dtype=np.int64), codes, size), columns=frame.columns)
-
-
-def _sums(values: Floats, codes: Ints, size: int) -> Floats:
-    """What is known of each group, column by column: (n_rows, n) -> (size, n); NaN where nothing is."""
-    known = ~np.isnan(values)
-    total = np.full((size, values.shape[1]), np.nan)
-    for column in range(values.shape[1]):
-        there = known[:, column]
-        some = np.bincount(codes[there], minlength=size) > 0
-        total[some, column] = np.bincount(codes[there], values[there, column], size)[some]
-    return total
-
-
-def _joined(marks: Ints, codes: Ints, size: int) -> Ints:
-    total = np.zeros((size, marks.shape[1]), dtype=np.int64)
-    np.bitwise_or.at(total, codes, marks)
-    return total
 
 
 @dataclass(frozen=True)
@@ -219,20 +191,20 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
     Minimisation of Load Imbalance in Loop Nests, ICS 1997, equation 1) over the mean W_tot/p. 0: all took the same.
     None where the time of some rank is not known in full.
     """
-    rank = np.empty(len(counts.kernels), dtype=np.int64)
+    rows = counts.rows
+    rank = np.empty(len(rows), dtype=np.int64)
     for number, places in enumerate(members.values()):
         rank[places] = number
     size, names = len(members), list(members)
-    time_s = counts.kernels["time_s"].to_numpy(dtype=np.float64)
-    times = _sums(time_s[:, None], rank, size)[:, 0]
-    lacks = np.isnan(time_s) | ((counts.kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.MISSING)) != 0)
+    times = group_sums(rows.time_s[:, None], rank)[:, 0]
+    lacks = np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)
     whole = not lacks.any()
     joules = np.full(size, np.nan)
     lost = 0
     if split is not None:
-        joules = _sums(split.total_j.to_numpy(dtype=np.float64)[:, None], rank, size)[:, 0]
-        lost = int(np.bitwise_or.reduce(split.row_marks.to_numpy(dtype=np.int64))) & int(Mark.MISSING)
-    launches = np.bincount(rank, counts.kernels["launches"], size).astype(np.float64)
+        joules = group_sums(split.total_j[:, None], rank)[:, 0]
+        lost = int(np.bitwise_or.reduce(split.row_marks)) & int(Mark.MISSING)
+    launches = np.bincount(rank, rows.launches, size).astype(np.float64)
     mean = float(times.mean()) if whole else float("nan")
     return {
         "number": size,

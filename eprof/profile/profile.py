@@ -1,26 +1,25 @@
 """`Profile`: what a program did, counted. `Energy`: a profile with prices on it, and its document `eprof.profile/1`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from eprof.base import advice
-from eprof.base.arrays import Columns, columns_of, framed, marks_of
+from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.errors import DefinitionError, LogError, UsageError
 from eprof.base.marks import Mark, names
 from eprof.base.text import few, listed
-from eprof.base.vocabulary import BYTES, COMPUTATION, CONSTANT, COUNTS, DATA, INSTRUCTIONS, PARTS
+from eprof.base.vocabulary import COUNTS, PARTS
 from eprof.costs import Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counting import checks, counters, counts, times
 from eprof.counting.counts import Counts
 from eprof.counting.definition import Definition, without_counters
-from eprof.energy.attribution import Split, attribute
+from eprof.energy.attribution import FAMILIES, Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.simulated import model_time
@@ -29,11 +28,12 @@ from eprof.logs.runs import Measured, Run
 from eprof.profile.grouping import Grouping, merged, parse
 from eprof.profilers.ncu import reader as ncu
 from eprof.profilers.oclgrind import reader as oclgrind
-from eprof.rooflines.work import flops as flops
-from eprof.rooflines.work import intensity as intensity
+from eprof.rooflines.work import intensity_of
 from eprof.rows.log import KernelRows, Launches, Log
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from eprof.profile.whatif import Answer
 
 SCHEMA = "eprof.profile/1"
@@ -108,14 +108,21 @@ class Profile:
             raise UsageError(f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs.")
         if table is None:
             counted = counts.with_accessed(self.counts(), self.counts("accessed"))
-            rows = _rows(counted, _order(counted.kernels, None))
-            return Energy(self, None, rows, None, total_s=self.total_s)
+            return Energy(self, None, counted.chosen(_order(counted.rows, None)), None, total_s=self.total_s)
         priced = self.for_this_gpu(self._at(table, setting), table)
         counted, time_from, notes, total_s = self._timed(priced, efficiency)
         split = attribute(counted, priced)
-        order = _order(counted.kernels, split)
-        rows, split = _rows(counted, order), _split_rows(split, order)
-        return Energy(self, priced, rows, split, time_from, tuple(notes), table, total_s=total_s)
+        order = _order(counted.rows, split)
+        return Energy(
+            self,
+            priced,
+            counted.chosen(order),
+            split.chosen(order),
+            time_from,
+            tuple(notes),
+            table,
+            total_s=total_s,
+        )
 
     def _timed(self, priced: Costs, efficiency: float | None) -> tuple[Counts, str | None, Sequence[str], float | None]:
         """The counts with modelled times, what was modelled, notes, and the total time if no kernel's share is known.
@@ -126,11 +133,12 @@ class Profile:
         timed, time_from, notes = model_time(counted, priced, efficiency)
         if self.total_s is None:
             return timed, time_from, notes, None
-        if timed.kernels["time_s"].isna().any():
+        if np.isnan(timed.rows.time_s).any():
             return counted, None, notes, self.total_s
-        left_s = self.total_s - float(counted.kernels["time_s"].sum())
-        kernels = _scaled(timed.kernels, counted.kernels["time_s"].isna().to_numpy(), left_s)
-        return replace(timed, kernels=kernels), f"shared out as if {time_from}", notes, None
+        time_s = counted.rows.time_s
+        left_s = self.total_s - float(np.nansum(time_s))
+        rows = times.scaled_to(timed.rows, np.isnan(time_s), left_s)
+        return replace(timed, rows=rows), f"shared out as if {time_from}", notes, None
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
         if isinstance(costs, CostTable):
@@ -167,11 +175,6 @@ class Profile:
 
     def _repr_html_(self) -> str:
         return self.energy().to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
-
-
-def _scaled(kernels: pd.DataFrame, chosen: np.ndarray, seconds: float) -> pd.DataFrame:
-    rows = KernelRows(**{str(name): kernels[name].to_numpy() for name in kernels})
-    return times.scaled_to(rows, chosen, seconds).frame()
 
 
 def _assumed(charge: Charge) -> Charge:
@@ -337,7 +340,7 @@ class Energy:
     def __repr__(self) -> str:
         """What it is about; `to_frame` shows the numbers."""
         table = f"{self.costs.name} at {self.costs.setting.label}" if self.costs is not None else "no cost table"
-        return f"<Energy of {self.profile.title!r}: {len(self.counts.kernels)} kernels, {table}>"
+        return f"<Energy of {self.profile.title!r}: {len(self.counts.rows)} kernels, {table}>"
 
     def what_if(self, question: str) -> "Answer":
         """A modelled answer to "pi0=0.5", "setting=612/924,dram=-20%", "race"... (whatif.py). Raises EprofError."""
@@ -357,38 +360,45 @@ class Energy:
         The last three are for logs that were loaded with `parts`. Raises UsageError.
         """
         grouping = parse(rules)
-        if grouping is not None and grouping.by in GROUPED_PARTS and "part" not in self.counts.kernels:
+        if grouping is not None and grouping.by in GROUPED_PARTS and self.counts.rows.part is None:
             raise UsageError(f'To group by {grouping.by}, load the logs with parts="{grouping.by}".')
         return replace(self, grouping=grouping)
 
     def whole(self) -> tuple["Energy", np.ndarray]:
         """The same with the parts (ranks, streams, ranges) of each kernel added up, and where each row went."""
-        if "part" not in self.counts.kernels:
-            return self, np.arange(len(self.counts.kernels))
+        if self.counts.rows.part is None:
+            return self, np.arange(len(self.counts.rows))
         counted, split, codes = merged(self.counts, self.split)
-        order = _order(counted.kernels, split)
+        order = _order(counted.rows, split)
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        split = None if split is None else _split_rows(split, order)
-        return replace(self, counts=_rows(counted, order), split=split, grouping=None), place[codes]
+        split = None if split is None else split.chosen(order)
+        return replace(self, counts=counted.chosen(order), split=split, grouping=None), place[codes]
 
     def only(self, places: np.ndarray) -> "Energy":
         """The energy of some kernels, by their places."""
-        split = _split_rows(self.split, places) if self.split is not None else None
-        counts, total_s = _rows(self.counts, places), self._total_of(places)
-        return replace(self, counts=counts, split=split, grouping=None, questions=(), total_s=total_s)
+        return replace(
+            self,
+            counts=self.counts.chosen(places),
+            split=None if self.split is None else self.split.chosen(places),
+            grouping=None,
+            questions=(),
+            total_s=self._total_of(places),
+        )
 
     def _total_of(self, places: np.ndarray) -> float | None:
         """What the total leaves to some kernels; not known where one without a time is not among them."""
-        times_s = np.delete(self.counts.kernels["time_s"].to_numpy(dtype=np.float64), places)
-        return None if self.total_s is None or np.isnan(times_s).any() else self.total_s - float(times_s.sum())
+        times_s = np.delete(self.counts.rows.time_s, places)
+        if self.total_s is None or np.isnan(times_s).any():
+            return None
+        return self.total_s - float(times_s.sum())
 
     @property
     def is_timed(self) -> bool:
         """Whether the time of all kernels is known in full: of each of them, or of all together."""
-        kernels = self.counts.kernels
-        lower = (kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.MISSING)) != 0
-        return self.total_s is not None or not bool(lower.any() or kernels["time_s"].isna().any())
+        rows = self.counts.rows
+        lacks = np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)
+        return self.total_s is not None or not lacks.any()
 
     @property
     def measured(self) -> Measured | None:
@@ -409,9 +419,9 @@ class Energy:
             found.append(self._no_costs())
         else:
             found += [*self.costs.notes, *self._unpriced()]
-        if self.counts.kernels["time_s"].isna().any():
+        if np.isnan(self.counts.rows.time_s).any():
             found.append(self._no_time())
-        if self.grouping is not None and (unused := self.grouping.unused(self.counts.kernels)):
+        if self.grouping is not None and (unused := self.grouping.unused(self.counts.rows)):
             found.append(f"No kernel is in the group {listed(unused, 'or')} of --group.")
         # What bears on every number stands first: a terminal shows only the first few.
         for one in self.profile.counted:
@@ -431,7 +441,7 @@ class Energy:
         return f"{whose}, so no energy is shown; choose one with --costs (`eprof costs` lists them)."
 
     def _no_time(self) -> str:
-        unknown = int(self.counts.kernels["time_s"].isna().sum())
+        unknown = int(np.isnan(self.counts.rows.time_s).sum())
         if self.total_s is not None:
             return (
                 f"--time {self.total_s:g} is the time of all kernels together, and nothing tells how {unknown} of them "
@@ -441,7 +451,7 @@ class Energy:
         known = [(device.capability,) if device.capability else may_be(device.label) for device in devices]
         ways = advice.commands(advice.TIMES, chain.from_iterable(known))
         return (
-            f"The time of {unknown} of {len(self.counts.kernels)} kernels is not known, nor is their constant energy; "
+            f"The time of {unknown} of {len(self.counts.rows)} kernels is not known, nor is their constant energy; "
             f"give times along with the log ({ways}), or --time."
         )
 
@@ -451,14 +461,14 @@ class Energy:
         costs = self.costs
         assert costs is not None
         found: list[str] = []
-        words, number = list(self.counts.table.columns), self.counts.table.to_numpy(dtype=np.float64)
+        words, number = self.counts.amounts.names, self.counts.amounts.values
         some = (~np.isnan(number) & (number != 0)).any(axis=0).tolist()
         unpriced = [word for word, there in zip(words, some, strict=True) if there and word not in costs.charges]
         if unpriced:
             found.append(
                 f"{costs.name} has no price for {_labels(unpriced)}: that energy is missing, totals are lower bounds."
             )
-        marked = (self.counts.marks.to_numpy(dtype=np.int64) & int(Mark.MISSING)) != 0
+        marked = (self.counts.amount_marks.values & int(Mark.MISSING)) != 0
         lost = dict(zip(words, (np.isnan(number) & marked).any(axis=0).tolist(), strict=True))
         uncounted = [word for word, charge in costs.charges.items() if charge.pays and lost.get(word, False)]
         if set(uncounted) >= {name for name, charge in costs.charges.items() if charge.pays}:
@@ -469,57 +479,55 @@ class Energy:
             )
         return found
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """A row a kernel, largest energy first; columns carry units: `time_s`, `total_j`, `fp64_fma` (instructions)...
 
         `X` is the count (instructions or bytes), `X_j` its energy; `marks` are words joined by spaces. NaN = not known.
         """
-        marks = pd.DataFrame({"marks": [" ".join(names(int(mark))) for mark in self._row_marks()]})
-        return pd.concat([self.sums(), marks.set_axis(self.counts.kernels.index), self._cells()], axis=1)
+        import pandas as pd
 
-    def sums(self) -> pd.DataFrame:
-        """The start of `to_frame`: what each kernel is, its launches, time, energies, power and intensity."""
-        kernels, split = self.counts.kernels, self.split
-        shown = ["device", "kernel", *(["part"] if "part" in kernels else []), "launches", "time_s"]
-        time_s = kernels["time_s"].to_numpy(dtype=np.float64)
-        columns = dict.fromkeys((f"{part}_j" for part in (*FAMILIES, "total")), np.full(len(kernels), np.nan))
+        marks = self.split.row_marks if self.split is not None else self.counts.rows.time_marks
+        words = [" ".join(names(mark)) for mark in marks.tolist()]
+        return pd.DataFrame({**self.sums(), "marks": words, **self._cells()})
+
+    def sums(self) -> dict[str, Array]:
+        """The first columns of `to_frame`: each kernel, its launches, time, energies, power and intensity."""
+        rows, split = self.counts.rows, self.split
+        joules = dict.fromkeys((*FAMILIES, "total"), np.full(len(rows), np.nan))
         if split is not None:
             parts = (split.computation_j, split.data_j, split.constant_j, split.total_j)
-            columns = {name: part.to_numpy() for name, part in zip(columns, parts, strict=True)}
+            joules = dict(zip(joules, parts, strict=True))
         # Energy over a time that is a lower bound would bound the power on neither side.
-        whole = (kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.MISSING)) == 0
-        columns["power_w"] = columns["total_j"] / np.where(whole & (time_s > 0), time_s, np.nan)
-        columns["intensity_flop_per_byte"] = intensity(self.counts.whole).to_numpy()
-        return pd.concat([kernels[shown], framed(list(columns.values()), list(columns), kernels.index)], axis=1)
+        is_whole = (rows.time_marks & int(Mark.MISSING)) == 0
+        return {
+            "device": rows.device,
+            "kernel": rows.kernel,
+            **({} if rows.part is None else {"part": rows.part}),
+            "launches": rows.launches,
+            "time_s": rows.time_s,
+            **{f"{family}_j": values for family, values in joules.items()},
+            "power_w": joules["total"] / np.where(is_whole & (rows.time_s > 0), rows.time_s, np.nan),
+            "intensity_flop_per_byte": intensity_of(self.counts.whole),
+        }
 
-    def _cells(self) -> pd.DataFrame:
+    def _cells(self) -> dict[str, Array]:
         """The counts that are listed, and beside each its energy."""
-        found: dict[str, np.ndarray] = dict(zip(self.listed, columns_of(self.counts.table, self.listed).T, strict=True))
-        if self.split is not None:
-            priced = [name for name in self.listed if name in self.split.table]
-            joules = dict(zip(priced, columns_of(self.split.table, priced).T, strict=True))
-            found = {
-                label: values
-                for name, count in found.items()
-                for label, values in ((name, count), (f"{name}_j", joules.get(name)))
-                if values is not None
-            }
-        return framed(list(found.values()), list(found), self.counts.table.index)
-
-    def _row_marks(self) -> pd.Series:
-        return self.split.row_marks if self.split else self.counts.kernels["time_marks"].astype("int64")
+        columns: dict[str, Array] = {}
+        for word in self.listed:
+            columns[word] = self.counts.amounts[word]
+            if self.split is not None and word in self.split.joules:
+                columns[f"{word}_j"] = self.split.joules[word]
+        return columns
 
     @cached_property
     def listed(self) -> tuple[str, ...]:
         """The words that stand in the document: counted in some kernel, or priced but missing."""
-        counted = ~np.isnan(self.counts.table.to_numpy(dtype=np.float64)).all(axis=0)
-        lost = np.bitwise_or.reduce(self.counts.marks.to_numpy(dtype=np.int64), axis=0) & int(Mark.MISSING)
+        counts = self.counts
+        is_counted = ~np.isnan(counts.amounts.values).all(axis=0)
+        is_lost = (np.bitwise_or.reduce(counts.amount_marks.values, axis=0) & int(Mark.MISSING)) != 0
         charges = self.costs.charges if self.costs else {}
-        return tuple(
-            name
-            for at, name in enumerate(map(str, self.counts.table.columns))
-            if counted[at] or (lost[at] and name in charges and charges[name].pays)
-        )
+        is_paying = np.array([word in charges and charges[word].pays for word in counts.amounts.names], dtype=np.bool_)
+        return tuple(compress(counts.amounts.names, is_counted | (is_lost & is_paying)))
 
     def document(self) -> dict[str, Any]:
         """The profile as the plain data of `docs/profile-json.md`: what is saved, and what every report is made of."""
@@ -531,23 +539,20 @@ class Energy:
         return self.to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
 
 
-def _order(kernels: pd.DataFrame, split: Split | None) -> np.ndarray:
+def _order(rows: KernelRows, split: Split | None) -> Ints:
     """Places of the kernels: most energy first, then most time, then by name; unknown ones last."""
-    keys = kernels[["time_s", "kernel", "device"]].copy()
-    keys["total_j"] = split.total_j if split is not None else np.nan
-    keys["place"] = np.arange(len(keys))
-    by = ["total_j", "time_s", "kernel", "device"]
-    ordered = keys.sort_values(by, ascending=[False, False, True, True], kind="stable")
-    return ordered["place"].to_numpy()
+    joules = np.full(len(rows), np.nan) if split is None else split.total_j
+    # The last key counts first.
+    keys = np.stack([_ranks(rows.device), _ranks(rows.kernel), -rows.time_s, -joules])
+    return np.lexsort(keys)
 
 
-def _rows(counted: Counts, order: np.ndarray) -> Counts:
-    parts = {name: getattr(counted, name).iloc[order].reset_index(drop=True) for name in ("kernels", "table", "marks")}
-    return replace(counted, **parts)
-
-
-def _split_rows(split: Split, order: np.ndarray) -> Split:
-    return Split(split.table.iloc[order].reset_index(drop=True), split.marks.iloc[order].reset_index(drop=True))
+def _ranks(texts: Texts) -> Floats:
+    """The places of some texts in alphabetical order; None is last."""
+    rank: dict[str | None, int] = {
+        text: place for place, text in enumerate(sorted({text for text in texts if text is not None}))
+    }
+    return np.array([rank.get(text, len(rank)) for text in texts], dtype=np.float64)
 
 
 def _labels(words: Sequence[str]) -> str:
@@ -556,12 +561,3 @@ def _labels(words: Sequence[str]) -> str:
     return listed(
         list(dict.fromkeys(complete[word].upper() if word in complete else COUNTS[word].label for word in words))
     )
-
-
-FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: INSTRUCTIONS, DATA: BYTES, CONSTANT: (CONSTANT,)}
-
-
-def family_marks(split: Split) -> pd.DataFrame:
-    """The marks of each kernel's computation, data and constant energy, and of their total: int, (n_kernels, 4)."""
-    found = [np.bitwise_or.reduce(marks_of(split.marks, members), axis=1) for members in FAMILIES.values()]
-    return framed([*found, np.bitwise_or.reduce(found)], [*FAMILIES, "total"], split.marks.index)

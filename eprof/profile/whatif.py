@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from eprof.base.arrays import Floats, columns_of, known_or_zero, known_sum, marks_of, scaled
+from eprof.base.arrays import Columns, Floats, known_or_zero, known_sum
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.marks import Mark, names
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
@@ -69,17 +68,17 @@ class Work:
     @cached_property
     def sums(self) -> dict[str, tuple[float, int]]:
         """What is known of each word over all kernels (NaN: nothing), and its marks."""
-        values = self.counts.table.to_numpy(dtype=np.float64)
+        values = self.counts.amounts.values
         known = ~np.isnan(values)
         whole = np.where(known.any(axis=0), np.where(known, values, 0.0).sum(axis=0), np.nan)
-        marks = np.bitwise_or.reduce(self.counts.marks.to_numpy(dtype=np.int64), axis=0)
+        marks = np.bitwise_or.reduce(self.counts.amount_marks.values, axis=0)
         pairs = zip(whole.tolist(), marks.tolist(), strict=True)
-        return {str(word): pair for word, pair in zip(self.counts.table.columns, pairs, strict=True)}
+        return dict(zip(self.counts.amounts.names, pairs, strict=True))
 
     @cached_property
     def dram_byte(self) -> Floats:
         """Of each time; NaN where reads or writes are not known."""
-        return self.of_each_time(traffic_of(self.counts.table))
+        return self.of_each_time(traffic_of(self.counts.amounts))
 
     @cached_property
     def on_the_roof(self) -> npt.NDArray[np.bool_]:
@@ -90,8 +89,8 @@ class Work:
     @cached_property
     def under_the_roof(self) -> tuple[Floats, Floats, Floats]:
         """FP32 flops, FP64 flops and DRAM bytes of each kernel; 0 where not known, as `simulated.roofline_s` has it."""
-        table = self.counts.table
-        known = pd.DataFrame(known_or_zero(table.to_numpy(dtype=np.float64)), columns=table.columns)
+        amounts = self.counts.amounts
+        known = Columns(amounts.names, known_or_zero(amounts.values))
         return flops_of(known, "fp32"), flops_of(known, "fp64"), traffic_of(known)
 
     def roof_s(self, peaks: Peaks) -> Floats:
@@ -107,7 +106,7 @@ class Work:
     @cached_property
     def uncounted(self) -> npt.NDArray[np.bool_]:
         """The kernels of which something under the roof was not counted, or not all of it: their roofline is higher."""
-        marks = marks_of(self.counts.marks, UNDER_THE_ROOF)
+        marks = self.counts.amount_marks.only(UNDER_THE_ROOF)
         return np.asarray((marks & int(Mark.MISSING)).any(axis=1))
 
 
@@ -299,9 +298,8 @@ def _known(values: Sequence[float], lost: bool) -> float | None:
 def _scenario(energy: "Energy") -> Scenario:
     if energy.costs is None:
         raise UsageError("What-if prices a profile again, and no cost table is chosen: name one with --costs.")
-    kernels = energy.counts.kernels
-    marks = int(np.bitwise_or.reduce(kernels["time_marks"].to_numpy(dtype=np.int64)))
-    time_s = kernels["time_s"].to_numpy(dtype=np.float64)
+    time_s = energy.counts.rows.time_s
+    marks = int(np.bitwise_or.reduce(energy.counts.rows.time_marks))
     if energy.total_s is None:
         return Scenario(Work(energy.counts), time_s, marks, energy.costs, energy.table)
     together = np.isnan(time_s)
@@ -385,7 +383,7 @@ def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
     work = now.work
     if priced.books != work.counts.books:
         counts = energy.profile.counts(priced.books)
-        if "part" not in work.counts.kernels:
+        if work.counts.rows.part is None:
             counts = merged(counts, None)[0]
         work = replace(work, counts=_same_rows(counts, work.counts))
     other = replace(now, work=work, costs=priced, table=table)
@@ -409,13 +407,13 @@ def _same_rows(counts: Counts, like: Counts) -> Counts:
     """Counts in the order of others, with their times: the same kernels in other books."""
     places = {key: at for at, key in enumerate(_keys(counts))}
     order = [places[key] for key in _keys(like)]
-    parts = {name: getattr(counts, name).iloc[order].reset_index(drop=True) for name in ("table", "marks")}
-    return replace(counts, kernels=like.kernels, **parts)
+    return replace(counts.chosen(np.array(order)), rows=like.rows)
 
 
-def _keys(counts: Counts) -> list[tuple[str, ...]]:
-    named = [counts.kernels[name].astype(str) for name in ("device", "kernel", "part") if name in counts.kernels]
-    return list(zip(*named, strict=True))
+def _keys(counts: Counts) -> list[tuple[str | None, ...]]:
+    rows = counts.rows
+    parts = [None] * len(rows) if rows.part is None else rows.part
+    return list(zip(rows.device, rows.kernel, parts, strict=True))
 
 
 def _factor(part: str, value: str) -> float:
@@ -447,7 +445,7 @@ def _pi0(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 def _cap(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     """A power cap: a kernel whose power above pi0 would exceed Delta_pi takes (E - pi0 T)/Delta_pi ([T] 4.2)."""
     usable, says = _usable(now, key, value)
-    above = now.work.of_each_time(known_sum(columns_of(attribute(now.work.counts, now.costs).table, COUNTS)))
+    above = now.work.of_each_time(known_sum(attribute(now.work.counts, now.costs).joules.only(COUNTS)))
     # A kernel without a time has no power to cap; energy that is not known slows nothing.
     slowed = np.where(np.isnan(now.time_s), np.nan, np.fmax(now.time_s, above / usable))
     return replace(now, time_s=slowed), says, "a kernel that would draw more is slowed until it does not"
@@ -492,8 +490,10 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
         }
         return replace(now, costs=replace(now.costs, charges=charges)), f"{label} for free", SAME_TIME
     factor = _factor(key, value)
-    table = scaled(now.work.counts.table, words, factor)
-    other = replace(now, work=replace(now.work, counts=replace(now.work.counts, table=table)))
+    counts = now.work.counts
+    factors = np.array([factor if name in words else 1.0 for name in counts.amounts.names])
+    amounts = Columns(counts.amounts.names, counts.amounts.values * factors)
+    other = replace(now, work=replace(now.work, counts=replace(counts, amounts=amounts)))
     assumes = ROOF_TIME if not (faster := _flattered(now)) else f"{ROOF_TIME}; {faster}"
     if COUNTS[words[0]].unit == "instruction":
         return other, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", assumes
@@ -613,11 +613,10 @@ def interval(energy: "Energy") -> dict[str, Any] | None:
     None for a table that was not fitted by `eprof fit`. Neither the error of the model nor that of the counts is in it.
     A part of which something is missing is a lower bound and has no interval: its upper end would be none.
     """
-    from eprof.profile.profile import family_marks
-
     if energy.costs is None or energy.table is None or energy.split is None:
         return None
-    lower = (family_marks(energy.split) & int(Mark.MISSING)).any()
+    marks = energy.split.family_marks
+    lower = dict(zip(marks.names, np.any(marks.values & int(Mark.MISSING), axis=0).tolist(), strict=True))
     setting = energy.costs.setting
     replicas = energy.table.replicas(setting.label if setting.core_mhz and setting.memory_mhz else None)
     if len(replicas) < _FEWEST:
@@ -647,6 +646,6 @@ def _largest_class(energy: "Energy") -> str:
     assert energy.split is not None
     sums: dict[str, float] = {}
     for name, one in COUNTS.items():
-        if one.family == COMPUTATION and name in energy.split.table:
-            sums[one.group] = sums.get(one.group, 0.0) + float(energy.split.table[name].sum())
+        if one.family == COMPUTATION and name in energy.split.joules:
+            sums[one.group] = sums.get(one.group, 0.0) + float(np.nansum(energy.split.joules[name]))
     return max(sums, key=lambda group: sums[group], default="int")

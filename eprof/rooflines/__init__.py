@@ -1,4 +1,4 @@
-"""Rooflines in time, energy and power: what a GPU can do at best, and how far from it each kernel is (model.md 6).
+"""Rooflines in time, energy and power: what a GPU can do at best, and how far from it each kernel is (docs/model.md).
 
 `machine` turns the costs of one setting into a `Machine` with its balances and lines, `dots` places kernels below them,
 `equal` compares machines scaled to the same power, `work` counts useful work. The types are to be imported from here.
@@ -7,7 +7,7 @@
 from eprof.rooflines.dots import PARTS, Dots, place
 from eprof.rooflines.equal import Match, equal_power
 from eprof.rooflines.machine import PRECISIONS, Level, Machine, described, machine, machines
-from eprof.rooflines.work import flops, flops_of, intensity, main_precision, traffic, traffic_of
+from eprof.rooflines.work import flops_of, intensity_of, main_precision, traffic_of
 
 __all__ = [
     "PARTS",
@@ -18,13 +18,11 @@ __all__ = [
     "Match",
     "described",
     "equal_power",
-    "flops",
     "flops_of",
-    "intensity",
+    "intensity_of",
     "machine",
     "machines",
     "main_precision",
     "place",
-    "traffic",
     "traffic_of",
 ]

@@ -1,12 +1,12 @@
 """Kernels below the lines: how far from the roofline and the arch line each is, and what would lift it."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from eprof.base.arrays import Floats, columns_of, framed, known_sum, marks_of
+from eprof.base.arrays import Columns, Floats, known_sum
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS
 from eprof.costs import Costs
@@ -25,6 +25,7 @@ _AT_MOST = {
     "flop_per_j": "energy_is_bound",
     "energy_share": "energy_is_bound",
 }
+_NUMBERS = ("work_flop", "flop_per_s", "flop_per_j", "roofline_time_s", "speed_share", "energy_share")
 LEVELS = ("shared", "l1", "l2", "dram")
 _FLOPS = [name for name, count in COUNTS.items() if count.flops or name in ("fp64", "fp32", "fp16", "tensor")]
 
@@ -33,43 +34,33 @@ _FLOPS = [name for name, count in COUNTS.items() if count.flops or name in ("fp6
 class Dots:
     """Kernels as dots, rows as in the counts; NaN = not known.
 
-    frame: `work_flop`, `intensity_X` (flop per byte at level X), `flop_per_s`, `flop_per_j`, `roofline_time_s`,
+    values: `work_flop`, `intensity_X` (flop per byte at level X), `flop_per_s`, `flop_per_j`, `roofline_time_s`,
     `speed_share` (roofline's time over the kernel's), `energy_share` (energy at the arch line over the kernel's), and
     `X_j` for each of `PARTS`, `energy_is_bound`, `time_is_bound` (what is divided by a lower bound is at most that).
     lever: the part that takes most, or None.
     """
 
-    frame: pd.DataFrame
+    values: Columns
     lever: tuple[str | None, ...]
 
     def rows(self) -> list[dict[str, Any]]:
         """A dict a kernel, as plain data."""
-        names = ["work_flop", "flop_per_s", "flop_per_j", "roofline_time_s", "speed_share", "energy_share"]
-        columns = {name: _plain(self.frame[name]) for name in names}
-        parts = {name: _plain(self.frame[f"{name}_j"]) for name in PARTS}
-        levels = {name: _plain(self.frame[f"intensity_{name}"]) for name in LEVELS}
-        bounds = {name: self.frame[column].to_numpy(dtype=bool) for name, column in _AT_MOST.items()}
-        return [
-            {
-                **{name: column[at] for name, column in columns.items()},
-                "intensity_flop_per_byte": {name: column[at] for name, column in levels.items()},
-                "parts_j": {name: column[at] for name, column in parts.items()},
-                "lever": self.lever[at],
-                **(
-                    {"at_most": at_most}
-                    if (at_most := [name for name in _AT_MOST if bounds[name][at] and columns[name][at] is not None])
-                    else {}
-                ),
-            }
-            for at in range(len(self.frame))
-        ]
+        kernels = []
+        for row, lever in enumerate(self.lever):
+            number = dict(zip(self.values.names, map(_plain, self.values.values[row].tolist()), strict=True))
+            kernel: dict[str, Any] = {name: number[name] for name in _NUMBERS}
+            kernel["intensity_flop_per_byte"] = {level: number[f"intensity_{level}"] for level in LEVELS}
+            kernel["parts_j"] = {part: number[f"{part}_j"] for part in PARTS}
+            kernel["lever"] = lever
+            at_most = [name for name, bound in _AT_MOST.items() if number[bound] and number[name] is not None]
+            if at_most:
+                kernel["at_most"] = at_most
+            kernels.append(kernel)
+        return kernels
 
 
-def _plain(column: pd.Series) -> list[float | None]:
-    values = column.to_numpy(dtype=np.float64).astype(object)
-    values[~np.isfinite(column.to_numpy(dtype=np.float64))] = None
-    found: list[float | None] = values.tolist()
-    return found
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def place(counts: Counts, costs: Costs, split: Split) -> Dots:
@@ -81,13 +72,13 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     A kernel that is faster than the roofline of these costs waits 0 s; its speed_share is above 1. One whose flops or
     DRAM bytes were not all counted has no roofline.
     """
-    table, time = counts.whole, counts.kernels["time_s"].to_numpy(dtype=np.float64)
-    roof = roofline_s(counts.table, costs)
-    lacks = (marks_of(counts.marks, UNDER_THE_ROOF) & int(Mark.MISSING)).any(axis=1)
+    table, time = counts.whole, counts.rows.time_s
+    roof = roofline_s(counts.amounts, costs)
+    lacks = (counts.amount_marks.only(UNDER_THE_ROOF) & int(Mark.MISSING)).any(axis=1)
     roof = np.where((roof > 0) & ~lacks, roof, np.nan)
     work = flops_of(table)
-    energy = split.total_j.to_numpy(dtype=np.float64)
-    constant = split.constant_j.to_numpy(dtype=np.float64)
+    energy = split.total_j
+    constant = split.constant_j
     at_roof = np.fmin(constant, costs.constant_power_w * roof)
     parts = {
         "flops": _sum(split, _FLOPS),
@@ -99,7 +90,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     }
     best = np.nan_to_num(parts["flops"]) + np.nan_to_num(parts["dram"]) + costs.constant_power_w * roof
     with np.errstate(all="ignore"):
-        frame = {
+        columns = {
             "work_flop": work,
             **{f"intensity_{level}": _over(work, traffic_of(table, level)) for level in LEVELS},
             "flop_per_s": _over(work, time),
@@ -108,20 +99,19 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
             "speed_share": _over(roof, time),
             "energy_share": _over(best, np.where(np.isnan(time), np.nan, energy)),
             **{f"{name}_j": values for name, values in parts.items()},
-            "energy_is_bound": (split.row_marks.to_numpy() & int(Mark.MISSING)) != 0,
-            "time_is_bound": (counts.kernels["time_marks"].to_numpy(dtype=np.int64) & int(Mark.MISSING)) != 0,
+            "energy_is_bound": (split.row_marks & int(Mark.MISSING)) != 0,
+            "time_is_bound": (counts.rows.time_marks & int(Mark.MISSING)) != 0,
         }
-    return Dots(framed(list(frame.values()), list(frame), table.index), _levers(parts, time))
+    return Dots(Columns.of(columns, len(table)), _levers(parts, time))
 
 
 def _sum(split: Split, names: list[str]) -> Floats:
-    return known_sum(columns_of(split.table, names))
+    return known_sum(split.joules.only(names))
 
 
-def _over(above: "Floats | pd.Series", below: "Floats | pd.Series") -> Floats:
-    """One over the other; NaN where the lower is 0."""
-    divisor = np.asarray(below, dtype=np.float64)
-    return np.asarray(above, dtype=np.float64) / np.where(divisor > 0, divisor, np.nan)
+def _over(above: Floats, below: Floats) -> Floats:
+    """The quotient; NaN where the divisor is 0."""
+    return above / np.where(below > 0, below, np.nan)
 
 
 def _levers(parts: dict[str, Floats], time: Floats) -> tuple[str | None, ...]:

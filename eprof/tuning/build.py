@@ -103,7 +103,7 @@ def _check_timed(energy: Energy) -> None:
 
 def _times(counts: Counts) -> Floats:
     """Measured times in s, (n_kernels,); NaN: not known."""
-    return np.asarray(counts.kernels["time_s"], dtype=float)
+    return counts.rows.time_s
 
 
 def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list[str]]:
@@ -139,15 +139,15 @@ def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Plac
     """A grid a kernel: its joules by the costs at each setting, over the time that is modelled there."""
     assert energy.costs is not None
     counts = energy.counts
-    joules = np.full((len(places), len(counts.kernels)), np.nan)
+    joules = np.full((len(places), len(counts.rows)), np.nan)
     seconds = np.full_like(joules, np.nan)
-    marks = np.full(len(counts.kernels), int(energy.costs.marks & Mark.ASSUMED | Mark.ESTIMATED), dtype=np.int64)
+    marks = np.full(len(counts.rows), int(energy.costs.marks & Mark.ASSUMED | Mark.ESTIMATED), dtype=np.int64)
     for number, place in enumerate(places):
         seconds[number] = _times_at(model, energy, here, place)
-        timed = replace(counts, kernels=counts.kernels.assign(time_s=seconds[number]))
+        timed = replace(counts, rows=replace(counts.rows, time_s=seconds[number]))
         split = attribute(timed, place.costs)
-        joules[number] = np.where(np.isnan(seconds[number]), np.nan, np.asarray(split.total_j, dtype=float))
-        marks |= np.asarray(split.row_marks, dtype=np.int64)
+        joules[number] = np.where(np.isnan(seconds[number]), np.nan, split.total_j)
+        marks |= split.row_marks
 
     labels = [place.point.label for place in places]
     now = labels.index(here.label) if here.label in labels else None
@@ -169,7 +169,7 @@ def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Plac
 
 
 def _names_and_launches(counts: Counts) -> Iterator[tuple[str, float]]:
-    yield from zip(map(str, counts.kernels["kernel"]), counts.kernels["launches"], strict=True)
+    yield from zip(counts.rows.kernel, counts.rows.launches, strict=True)
 
 
 def _times_at(model: TimeModel, energy: Energy, here: Point, place: _Place) -> Floats:
@@ -178,7 +178,7 @@ def _times_at(model: TimeModel, energy: Energy, here: Point, place: _Place) -> F
     The time of a simulated kernel is the roofline's at every setting.
     """
     assert energy.costs is not None
-    table, known = energy.counts.table, _times(energy.counts)
+    table, known = energy.counts.amounts, _times(energy.counts)
     times = known
     if place.point.label != here.label:
         clocks = (here.core_mhz, here.memory_mhz), (place.point.core_mhz, place.point.memory_mhz)
@@ -230,7 +230,7 @@ def _profile_notes(
         yield now_from
     if grids[0].now is None:
         yield f"{here.label} MHz, where the profile was taken, is not among the settings compared."
-    untimed = int((np.isnan(traffic_of(counts.table)) & ~np.isnan(_times(counts))).sum())
+    untimed = int((np.isnan(traffic_of(counts.amounts)) & ~np.isnan(_times(counts))).sum())
     if untimed and of_table(table).byte_per_cycle is not None:
         yield (
             f"{untimed} of {len(grids)} kernels have no count of DRAM bytes, so their time at other settings "
