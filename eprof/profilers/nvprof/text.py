@@ -219,8 +219,8 @@ class TextWide(TextSection):
     def __init__(self, run: int, store: Store, header: str) -> None:
         super().__init__(run, store)
         found = list(_COLUMN.finditer(header.rstrip()))
-        self._ends = [one.end() for one in found]
-        self._table = CutOffSection(Header(WIDE, tuple(one[0] for one in found)), run, store)
+        self._ends = [heading.end() for heading in found]
+        self._table = CutOffSection(Header(WIDE, tuple(heading[0] for heading in found)), run, store)
 
     def accepts(self, line: str) -> bool:
         """A row, or the units of the columns, which may be a blank line."""
