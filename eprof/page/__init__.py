@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from eprof.profile import schema
+
 __all__ = ["html"]
 
 
-def html(document: Mapping[str, Any]) -> str:
+def html(document: schema.Profile | Mapping[str, Any]) -> str:
     """The page: one file, nothing fetched. jinja2 is loaded here, because JSON and terminal reports do without it."""
     from eprof.page.report import html as page
 

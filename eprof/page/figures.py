@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from eprof.words.badges import MISSING, Amount
 from eprof.words.numbers import NARROW, quantity, signed_percent
-from eprof.words.view import DRAM, View, number, ratio
+from eprof.words.view import DRAM, View, power_of
 
 
 @dataclass(frozen=True)
@@ -44,49 +44,38 @@ class Figure:
 
 def figures(view: View) -> list[Figure]:
     """Energy, time, power, energy per flop and the error against the meter; counts where no energy is known."""
-    time = _figure("Kernel time", view.time, "s", "", "no time in the logs")
+    time = _figure("Kernel time", view.time, "s", "no time in the logs")
     if not view.has_energy:
         why = "no cost table" if view.costs is None else "no price"
         return [
             Figure("Energy", "not known", why),
             time,
-            _figure("Instructions", view.instructions(view.document), "", "", ""),
-            _figure("To and from DRAM", view.summed(view.document, DRAM), "B", "", ""),
+            _figure("Instructions", view.instructions(view.document), ""),
+            _figure("To and from DRAM", view.summed(view.document, DRAM), "B"),
             _meter(view),
         ]
+    no_power = "no time passed" if view.time.value == 0 else "the time is not known"
+    no_flops = "no flops" if view.flops(view.document).value is not None else "flops not known"
+    # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
+    power = Amount(None) if view.time.lower else power_of(view.document)
     return [
-        _figure("Energy", view.energy("total"), "J", f"predicted{_within(view)}", ""),
+        _figure("Energy", view.energy("total"), "J", note=f"predicted{_range(view)}"),
         time,
-        _figure(
-            "Mean power", _power(view), "W", "", "no time passed" if view.time.value == 0 else "the time is not known"
-        ),
-        _figure(
-            "Energy per flop",
-            view.per_flop(view.document),
-            "J",
-            "",
-            "flops not known" if not _flops(view) else "no flops",
-        ),
+        _figure("Mean power", power, "W", no_power),
+        _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),
         _meter(view),
     ]
 
 
-def _within(view: View) -> str:
-    """The interval of a fitted table's prices, in words."""
-    found = (view.document.get("interval_j") or {}).get("total")
-    return f", {quantity(found[0], 'J')} to {quantity(found[1], 'J')}" if found else ""
+def _range(view: View) -> str:
+    """What the refits of a fitted table's prices make of the energy, in words."""
+    interval = view.document.interval_j
+    low, high = (interval.total if interval else None) or (None, None)
+    return "" if low is None or high is None else f", {quantity(low, 'J')} to {quantity(high, 'J')}"
 
 
-def _flops(view: View) -> bool:
-    return view.flops(view.document).value is not None
-
-
-def _power(view: View) -> Amount:
-    """Mean power; not known where the energy lacks the constant part of kernels without a time."""
-    return Amount(None) if view.time.lower else view.power
-
-
-def _figure(label: str, amount: Amount, unit: str, note: str, why: str) -> Figure:
+def _figure(label: str, amount: Amount, unit: str, why: str = "", note: str = "") -> Figure:
+    """A figure with its note, or why it is not known."""
     if amount.value is None:
         return Figure(label, "not known", why)
     return Figure(label, quantity(amount.value, unit), note, amount.marks)
@@ -94,11 +83,8 @@ def _figure(label: str, amount: Amount, unit: str, note: str, why: str) -> Figur
 
 def _meter(view: View) -> Figure:
     """The signed error, predicted minus measured over measured."""
-    measured = number((view.document.get("energy_j") or {}).get("measured"))
-    total = view.energy("total")
+    measured, total = view.document.energy_j.measured, view.energy("total")
     if not measured or total.value is None:
         return Figure("Against the meter", "not measured")
-    error = ratio(Amount(total.value - measured, total.marks), Amount(measured))
-    return Figure(
-        "Against the meter", signed_percent(error.value or 0.0), f"({quantity(measured, 'J')} measured)", error.marks
-    )
+    error = signed_percent((total.value - measured) / measured)
+    return Figure("Against the meter", error, f"({quantity(measured, 'J')} measured)", total.marks)

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
-_LINE_ENDS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
 def text(value: Any) -> str:
     """A plain value as JSON that is safe between script tags: ASCII only, no `<`. Raises ValueError for NaN."""
-    found = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    for letter, escape in _LINE_ENDS.items():
-        found = found.replace(letter, escape)
-    return found
+    encoded = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for letter, escape in _ESCAPES.items():
+        encoded = encoded.replace(letter, escape)
+    return encoded
 
 
 def joined(entries: dict[str, str]) -> str:
@@ -41,7 +41,7 @@ def column(values: Sequence[float | None] | Numbers, price: float | None = None,
         figures = 1
     most, power, exact = _fitting(numbers, figures, price)
     letters = np.where(np.isnan(numbers), ord("!"), power + ord("N")).astype(np.uint8).tobytes().decode("latin-1")
-    exceptions = {int(at): float(numbers[at]) for at in np.flatnonzero(~exact & (numbers > 0))}
+    exceptions = {int(place): float(numbers[place]) for place in np.flatnonzero(~exact & (numbers > 0))}
     return text([figures, _written(most, figures), letters, exceptions])
 
 
@@ -56,10 +56,10 @@ def _fitting(numbers: Numbers, figures: int, price: float | None) -> tuple[Integ
     candidates = [(most, power), (most - 1, power), (most + 1, power)]
     if figures == 4:
         candidates.insert(0, (few * 10, few_power))
-    for whole, at in candidates:
+    for whole, exponent in candidates:
         fits = ~done & (whole >= 10 ** (figures - 1)) & (whole < 10**figures)
-        fits &= _reads(whole, at, figures, numbers, 1.0) & _reads(whole, at, figures, numbers, price)
-        chosen, chosen_power = np.where(fits, whole, chosen), np.where(fits, at, chosen_power)
+        fits &= _reads(whole, exponent, figures, numbers, 1.0) & _reads(whole, exponent, figures, numbers, price)
+        chosen, chosen_power = np.where(fits, whole, chosen), np.where(fits, exponent, chosen_power)
         done |= fits
     return chosen, chosen_power, done
 
@@ -70,7 +70,7 @@ def _rounded(numbers: Numbers, figures: int) -> tuple[Integers, Integers]:
     safe = np.where(known, numbers, 1.0)
     power = np.floor(np.log10(safe))
     whole = np.floor(safe * 10.0 ** (figures - 1 - power) + 0.5)
-    power = np.where(whole >= 10**figures, power + 1, np.where(whole < 10 ** (figures - 1), power - 1, power))
+    power = power + (whole >= 10**figures) - (whole < 10 ** (figures - 1))
     whole = np.floor(safe * 10.0 ** (figures - 1 - power) + 0.5)
     return np.where(known, whole, 0).astype(np.int64), np.where(known, np.clip(power, -40, 40), 0).astype(np.int64)
 
@@ -95,7 +95,7 @@ def _written(whole: Integers, figures: int) -> str:
 
 def flags(values: Sequence[int], matters: Sequence[bool] | None = None) -> str:
     """A column of marks; one number where all that matter are the same."""
-    seen = {value for at, value in enumerate(values) if matters is None or matters[at]}
+    seen = {value for place, value in enumerate(values) if matters is None or matters[place]}
     if len(seen) <= 1:
         return str(int(next(iter(seen), 0)))
     return "[" + ",".join([str(int(value)) for value in values]) + "]"

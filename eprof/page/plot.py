@@ -1,6 +1,6 @@
 """Plots with logarithmic axes as inline SVG: lines, a dashed balance point, dots whose area says how much.
 
-x and widths are in per cent, y in pixels, so that text keeps its size at every width (report-design.md 1).
+x and widths are in per cent, y in pixels, so that text keeps its size at every width.
 """
 
 import math
@@ -24,7 +24,7 @@ class Axis:
     low: float
     high: float
 
-    def at(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Where a value is: 0 at the low end, 1 at the high one."""
         return math.log(value / self.low) / math.log(self.high / self.low)
 
@@ -39,8 +39,8 @@ class Axis:
 
     def _between(self, first: int, last: int, digits: Sequence[float]) -> list[float]:
         steps = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
-        found = [one for one in steps if self.low <= one <= self.high]
-        return found if len(found) > 1 or len(digits) > 3 else []
+        inside = [step for step in steps if self.low <= step <= self.high]
+        return inside if len(inside) > 1 or len(digits) > 3 else []
 
 
 def axis(values: Sequence[float], room: float = 1.25) -> Axis:
@@ -69,7 +69,7 @@ class Dot:
     share: float
     name: str
     title: str
-    at: int | None = None
+    place: int | None = None
 
 
 @dataclass(frozen=True)
@@ -112,31 +112,34 @@ def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
 
 def _y(panel_axis: Axis, value: float) -> float:
     """Pixels from the top."""
-    return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - panel_axis.at(value))
+    return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - panel_axis.position(value))
 
 
 def _tick(value: float) -> str:
     """A tick's label: a round number, without zeros behind the point."""
-    number, gap, prefix = (quantity(value, "") if value >= 1000 else plain(value)).partition(NARROW)
-    return (number.rstrip("0").rstrip(".") if "." in number else number) + gap + prefix
+    text = quantity(value, "") if value >= 1000 else plain(value)
+    number, gap, prefix = text.partition(NARROW)
+    if "." in number:
+        number = number.rstrip("0").rstrip(".")
+    return f"{number}{gap}{prefix}"
 
 
 def _y_ticks(y: Axis) -> Markup:
     return Markup("").join(
-        Markup('<text x="40" y="{}" class="end">{}</text>').format(f"{_y(y, one) + 4:.0f}", _tick(one))
-        for one in y.ticks
+        Markup('<text x="40" y="{}" class="end">{}</text>').format(f"{_y(y, tick) + 4:.0f}", _tick(tick))
+        for tick in y.ticks
     )
 
 
 def _grid(panel: Panel) -> Markup:
     """Lines at the ticks, and the labels of x below."""
     bottom = HEIGHT - _BOTTOM
-    rows = [Markup('<path class="grid" d="M0 {}h9999"/>').format(f"{_y(panel.y, one):.1f}") for one in panel.y.ticks]
+    rows = [Markup('<path class="grid" d="M0 {}h9999"/>').format(f"{_y(panel.y, tick):.1f}") for tick in panel.y.ticks]
     columns = [
         Markup(
             '<svg x="{}" overflow="visible"><path class="grid" d="M0 {}V{}"/><text y="{}" class="mid">{}</text></svg>'
-        ).format(pct(100 * panel.x.at(one)), _TOP, bottom, HEIGHT - 8, _tick(one))
-        for one in panel.x.ticks
+        ).format(pct(100 * panel.x.position(tick)), _TOP, bottom, HEIGHT - 8, _tick(tick))
+        for tick in panel.x.ticks
     ]
     inner = Markup('<svg class="clip" width="100%" height="{}">{}</svg>').format(bottom + 1, Markup("").join(rows))
     return inner + Markup("").join(columns)
@@ -160,14 +163,14 @@ _Points = list[tuple[float, float]]
 
 def _placed(panel: Panel, line: Line) -> _Points:
     """The points of a line in per cent of the width and of the height."""
-    return [(100 * panel.x.at(x), 100 * (1 - panel.y.at(y))) for x, y in line.points]
+    return [(100 * panel.x.position(x), 100 * (1 - panel.y.position(y))) for x, y in line.points]
 
 
 def _thinned(points: _Points) -> _Points:
     """The points without which the line would be off by more than 0.2 % of the height (Douglas and Peucker 1973)."""
     (x0, y0), (x1, y1) = points[0], points[-1]
     off = [abs(y - (y0 + (y1 - y0) * (x - x0) / (x1 - x0))) if x1 > x0 else 0.0 for x, y in points]
-    worst = max(range(len(points)), key=lambda at: off[at])
+    worst = max(range(len(points)), key=lambda place: off[place])
     if off[worst] < 0.2:
         return [points[0], points[-1]]
     return _thinned(points[: worst + 1])[:-1] + _thinned(points[worst:])
@@ -176,10 +179,10 @@ def _thinned(points: _Points) -> _Points:
 def _balances(panel: Panel) -> Markup:
     lines = [
         Markup('<svg x="{}" overflow="visible"><path class="balance l{}" d="M0 {}V{}"/></svg>').format(
-            pct(100 * panel.x.at(one)), at, _TOP, HEIGHT - _BOTTOM
+            pct(100 * panel.x.position(balance)), kind, _TOP, HEIGHT - _BOTTOM
         )
-        for at, one in enumerate(panel.balances)
-        if panel.x.low < one < panel.x.high
+        for kind, balance in enumerate(panel.balances)
+        if panel.x.low < balance < panel.x.high
     ]
     return Markup("").join(lines)
 
@@ -188,17 +191,17 @@ def _dots(panel: Panel, named: bool) -> Markup:
     """Circles, the largest below; names beside them where they hit neither dot nor name."""
     circles, names = [], []
     taken = [_box(panel, dot) for dot in panel.dots]
-    for dot in sorted(panel.dots, key=lambda one: -one.share):
-        x, y, radius = panel.x.at(dot.x), _y(panel.y, dot.y), _radius(dot)
-        at = "" if dot.at is None else Markup(' data-kernel="{}"').format(dot.at)
+    for dot in sorted(panel.dots, key=lambda dot: -dot.share):
+        x, y, radius = panel.x.position(dot.x), _y(panel.y, dot.y), _radius(dot)
+        kernel = "" if dot.place is None else Markup(' data-kernel="{}"').format(dot.place)
         circles.append(
             Markup('<circle class="dot" cx="{}" cy="{}" r="{}"{}><title>{}</title></circle>').format(
-                pct(100 * x), f"{y:.1f}", f"{radius:.1f}", at, dot.title
+                pct(100 * x), f"{y:.1f}", f"{radius:.1f}", kernel, dot.title
             )
         )
-        place = _room_for(dot, x * _ROOM, y, radius, taken) if named else None
-        if place is not None:
-            dx, dy, side = place
+        room = _room_for(dot, x * _ROOM, y, radius, taken) if named else None
+        if room is not None:
+            dx, dy, side = room
             names.append(
                 Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="tag{}">{}</text></svg>').format(
                     pct(100 * x), f"{dx:.0f}", f"{y + dy:.0f}", side, dot.name
@@ -215,7 +218,7 @@ _Box = tuple[float, float, float, float]
 
 
 def _box(panel: Panel, dot: Dot) -> _Box:
-    x, y, radius = panel.x.at(dot.x) * _ROOM, _y(panel.y, dot.y), _radius(dot)
+    x, y, radius = panel.x.position(dot.x) * _ROOM, _y(panel.y, dot.y), _radius(dot)
     return x - radius, y - radius, x + radius, y + radius
 
 
@@ -230,11 +233,13 @@ def _room_for(dot: Dot, x: float, y: float, radius: float, taken: list[_Box]) ->
     ):
         box = (left, y + dy - 10, left + width, y + dy + 2)
         inside = box[0] >= 0 and box[2] <= _ROOM and box[1] >= 0 and box[3] <= HEIGHT - _BOTTOM
-        if inside and not any(_meet(box, other) for other in taken):
+        if inside and not any(_overlap(box, neighbour) for neighbour in taken):
             taken.append(box)
             return dx, dy, side
     return None
 
 
-def _meet(one: _Box, other: _Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlap(first: _Box, second: _Box) -> bool:
+    is_beside = first[2] <= second[0] or second[2] <= first[0]
+    is_above = first[3] <= second[1] or second[3] <= first[1]
+    return not is_beside and not is_above

@@ -1,11 +1,11 @@
-"""Charts as inline SVG with x and width in percent, so that text keeps its size at every width (report-design.md 1)."""
+"""Charts as inline SVG with x and width in percent, so that text keeps its size at every width."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from eprof.words.badges import LETTERS
+from eprof.words.badges import signs
 
 GAP_FROM = 1.2  # per cent of the width; gaps between narrower segments would eat them
 
@@ -59,9 +59,9 @@ def bar(segments: list[Segment], label: str, *, open_end: bool = False) -> Marku
     )
 
 
-def _open_end(at: float, height: int) -> Markup:
+def _open_end(end: float, height: int) -> Markup:
     return Markup('<svg x="{}" y="2" width="9" height="{}"><path class="open" d="M1 .5h7M1 {}h7"/></svg>').format(
-        pct(min(at, 99.0)), height - 4, height - 4.5
+        pct(min(end, 99.0)), height - 4, height - 4.5
     )
 
 
@@ -90,8 +90,7 @@ def _inside(segment: Segment) -> Markup:
     if not segment.label or segment.width * 6.8 < width:
         return Markup("")
     kind = "" if segment.width >= 15 and segment.width * 3.0 >= width else " wide"
-    signs = "".join(letter for mark, letter in LETTERS.items() if segment.marks & mark)
-    raised = Markup('<tspan class="m" dy="-4">{}</tspan>').format(signs) if signs else ""
+    raised = Markup('<tspan class="m" dy="-4">{}</tspan>').format(signs(segment.marks)) if segment.marks else ""
     return Markup(
         '<svg x="{}" overflow="visible"><text class="t-{}{}"><tspan x="8" y="18" class="b">{}</tspan>'
         '<tspan x="8" y="34">{}</tspan>{}</text></svg>'

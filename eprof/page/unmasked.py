@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-import orjson
+import msgspec
 
 from eprof.base.text import visible
 
-Document = TypeVar("Document", bound=Mapping[str, Any])
+Document = TypeVar("Document", bound=Mapping[str, Any] | msgspec.Struct)
 _ASCII = bytes(range(128))
 
 
@@ -15,16 +15,15 @@ def unmasked(document: Document) -> Document:
     """The document with `visible` texts. Most have no others, which is quickly seen in their JSON."""
     if not _has_unseen(document):
         return document
-    shown: Document = _shown(document)
-    return shown
+    shown = _shown(msgspec.to_builtins(document))
+    made: Document = msgspec.convert(shown, type(document)) if isinstance(document, msgspec.Struct) else shown
+    return made
 
 
-def _has_unseen(document: Mapping[str, Any]) -> bool:
-    # The counts of a kernel are most of a document, and have our own words only.
-    kernels = [{**one, "counts": None} for one in document.get("kernels") or ()]
+def _has_unseen(document: Mapping[str, Any] | msgspec.Struct) -> bool:
     try:
-        text = orjson.dumps({**document, "kernels": kernels}, option=orjson.OPT_SERIALIZE_NUMPY)
-    except TypeError:  # text that is not Unicode
+        text = msgspec.json.encode(document)
+    except UnicodeEncodeError:
         return True
     # In JSON, control characters below 32 are escapes.
     if b"\\u00" in text or b"\x7f" in text:
@@ -37,7 +36,7 @@ def _shown(value: Any) -> Any:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):
-        return {_shown(key): _shown(one) for key, one in value.items()}
+        return {_shown(key): _shown(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_shown(one) for one in value]
+        return [_shown(item) for item in value]
     return value

@@ -531,9 +531,12 @@ class Energy:
 
     def document(self) -> dict[str, Any]:
         """The profile as the plain data of `docs/profile-json.md`: what is saved, and what every report is made of."""
+        from msgspec import to_builtins
+
         from eprof.profile.document import document
 
-        return document(self)
+        data: dict[str, Any] = to_builtins(document(self))
+        return data
 
     def _repr_html_(self) -> str:
         return self.to_frame()._repr_html_()  # type: ignore[operator,no-any-return]

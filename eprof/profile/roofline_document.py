@@ -1,18 +1,19 @@
 """The document `eprof.roofline/1`: machines with their lines, kernels below them, equal power (docs/roofline.md)."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import convert, structs
 
 from eprof import __version__
+from eprof.profile import document as profile_document
+from eprof.profile import schema
 from eprof.rooflines import Machine, Match, described
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
 
-SCHEMA = "eprof.roofline/1"
 _STEPS = 193
 
 
@@ -22,47 +23,52 @@ def document(
     energy: "Energy | None" = None,
     command_line: Sequence[str] = (),
     warnings: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> schema.Roofline:
     """Everything that a roofline report shows. The kernels of `energy` are placed below its own costs' lines."""
-    profile = energy.document() if energy is not None else None
-    kernels = _kernels(profile) if profile is not None else []
-    span = _span(machines, kernels)
-    grid = np.geomspace(*span, _STEPS)
-    return {
-        "schema": SCHEMA,
-        "eprof": __version__,
-        "title": profile["title"] if profile is not None else None,
-        "created_utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "command_line": list(command_line),
-        "machines": [{**described(one), "lines": one.lines(grid)} for one in machines],
-        "equal_power": [one.data() for one in matches],
-        "inputs": profile["inputs"] if profile is not None else [],
-        "kernels": kernels,
-        "warnings": [*warnings, *(profile["warnings"] if profile is not None else [])],
-    }
+    profile = None if energy is None else profile_document.document(energy)
+    dots = [] if profile is None else _dots(profile)
+    intensities = np.geomspace(*_span(machines, dots), _STEPS)
+    drawn = [{**described(machine), "lines": machine.lines(intensities)} for machine in machines]
+    made = schema.Roofline(
+        eprof=__version__,
+        title=None,
+        created_utc=profile_document.now(),
+        command_line=list(command_line),
+        machines=convert(drawn, list[schema.Machine]),
+        equal_power=convert([match.data() for match in matches], list[schema.EqualPower]),
+        inputs=[],
+        kernels=dots,
+        warnings=list(warnings),
+    )
+    if profile is None:
+        return made
+    return structs.replace(
+        made, title=profile.title, inputs=profile.inputs, warnings=[*made.warnings, *profile.warnings]
+    )
 
 
-def _kernels(profile: dict[str, Any]) -> list[dict[str, Any]]:
-    limits = profile.get("limits", {}).get("kernels") or []
+def _dots(profile: schema.Profile) -> list[schema.Dot]:
+    if not profile.limits:
+        return []
     return [
-        {
-            "name": kernel["name"],
-            "device": kernel["device"],
-            "launches": kernel["launches"],
-            "time_s": kernel["time_s"],
-            "energy_j": kernel["energy_j"]["total"],
-            "power_w": kernel["power_w"],
-            **limit,
-            "marks": kernel["marks"],
-        }
-        for kernel, limit in zip(profile["kernels"], limits, strict=False)
+        schema.Dot(
+            name=kernel.name,
+            device=kernel.device,
+            launches=kernel.launches,
+            time_s=kernel.time_s,
+            energy_j=kernel.energy_j.total,
+            power_w=kernel.power_w,
+            marks=kernel.marks,
+            **structs.asdict(limit),
+        )
+        for kernel, limit in zip(profile.kernels, profile.limits.kernels, strict=True)
     ]
 
 
-def _span(machines: Sequence[Machine], kernels: Sequence[dict[str, Any]]) -> tuple[float, float]:
+def _span(machines: Sequence[Machine], dots: Sequence[schema.Dot]) -> tuple[float, float]:
     """The flop/B to draw: an octave or more around every balance and every kernel, in whole powers of two."""
-    wanted = [one.time_balance for one in machines] + [one.energy_balance for one in machines]
-    wanted += [one.half_efficiency_intensity for one in machines]
-    wanted += [at for one in kernels if (at := one["intensity_flop_per_byte"]["dram"])]
-    low, high = min([0.5, *wanted]), max([64.0, *wanted])
+    drawn = [dot.intensity_flop_per_byte.dram for dot in dots if dot.intensity_flop_per_byte.dram]
+    for machine in machines:
+        drawn += [machine.time_balance, machine.energy_balance, machine.half_efficiency_intensity]
+    low, high = min([0.5, *drawn]), max([64.0, *drawn])
     return float(2 ** np.floor(np.log2(low) - 1)), float(2 ** np.ceil(np.log2(high) + 1))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from eprof.base.arrays import Columns, Floats, known_or_zero, known_sum
 from eprof.base.errors import CostError, EprofError, UsageError
@@ -24,7 +25,9 @@ from eprof.counting.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.simulated import UNDER_THE_ROOF, has_modelled_time
 from eprof.energy.time_model import of_table
+from eprof.profile import schema
 from eprof.profile.grouping import merged
+from eprof.profile.totals import joules_of, kernel_marks_of, time_of
 from eprof.rooflines import flops_of, machines, traffic_of
 
 if TYPE_CHECKING:
@@ -215,7 +218,7 @@ def ask(energy: "Energy", question: str) -> Answer:
             now = replace(now, time_s=_slower(before_step, now.roof_s()))
     before, after = totals(start), totals(now)
     # Sums in another order differ in the last digit: what did not change keeps the digits of the report.
-    known_j, known_s = _reported(energy)
+    known_j, known_s = joules_of(energy), time_of(energy)
     return Answer(
         question,
         "; ".join(says),
@@ -227,13 +230,6 @@ def ask(energy: "Energy", question: str) -> Answer:
         after.marks | Mark.ESTIMATED,
         after.lacks <= before.lacks,
     )
-
-
-def _reported(energy: "Energy") -> tuple[Mapping[str, float | None], float | None]:
-    """Energies by family and time of all kernels as the report has them."""
-    from eprof.profile.document import energies, time_of
-
-    return energies(energy)[0], time_of(energy)
 
 
 def _parsed(part: str) -> tuple[str, str, str]:
@@ -543,71 +539,68 @@ _CHANGES: Mapping[str, Callable[[Scenario, str, str, "Energy"], _Changed]] = {
 }
 
 
-def clocks(energy: "Energy") -> dict[str, Any] | None:
+def clocks(energy: "Energy") -> schema.Clocks | None:
     """Energy and time at every pair of clocks whose voltages the table knows; None if it knows one setting only.
 
     None too where some time is not known: constant energy that is left out would pass for none. Times are those of
     `at_setting`. How much rests on them shows the range of the lowest: the same prices with times that follow the core
     clock alone, or the memory clock alone.
     """
-    if energy.costs is None or energy.table is None or energy.costs.peaks == Peaks() or not energy.is_timed:
+    table = energy.table
+    if energy.costs is None or table is None or energy.costs.peaks == Peaks() or not energy.is_timed:
         return None
-    listed = [one for one in energy.table.settings if one.core_mhz is not None and one.memory_mhz is not None]
-    pairs = [(core, memory) for memory in _levels(listed, 1) for core in _levels(listed, 0)]
+
     start = _scenario(energy)
-    found = [row for core, memory in pairs if (row := _clock(start, core, memory)) is not None]
-    known = [row for row in found if row["energy_j"] is not None]
+    cores = {setting.core_mhz for setting in table.settings if setting.core_mhz and setting.memory_mhz}
+    memories = {setting.memory_mhz for setting in table.settings if setting.core_mhz and setting.memory_mhz}
+    pairs = [(core, memory) for memory in sorted(memories, reverse=True) for core in sorted(cores)]
+    settings = [setting for pair in pairs if (setting := _at_clocks(start, *pair)) is not None]
+
+    known = [(setting.energy_j, setting.time_s, setting) for setting in settings if setting.energy_j is not None]
     if len(known) < 2:
         return None
-    lowest = min(known, key=lambda row: float(row["energy_j"]))
-    fastest = min(known, key=lambda row: (float(row["time_s"]), float(row["energy_j"])))
-    return {
-        "modelled": True,
-        "assumes": _assumed(start),
-        "marks": names(totals(start).marks | Mark.ESTIMATED),
-        "settings": found,
-        "lowest": {**lowest, "energy_range_j": _range(start, lowest)},
-        "fastest": fastest,
-    }
+    lowest = min(known, key=lambda row: row[0])[-1]
+    fastest = min(known, key=lambda row: (row[1], row[0]))[-1]
+    return schema.Clocks(
+        modelled=True,
+        assumes=_assumed(start),
+        marks=names(totals(start).marks | Mark.ESTIMATED),
+        settings=settings,
+        lowest=structs.replace(lowest, energy_range_j=_range(start, lowest)),
+        fastest=fastest,
+    )
 
 
-def _levels(settings: Sequence[Setting], domain: int) -> list[float]:
-    """The clocks of one domain in MHz: core ascending, memory with the highest first."""
-    clocks = {(one.core_mhz, one.memory_mhz)[domain] or 0.0 for one in settings}
-    return sorted(clocks, reverse=bool(domain))
-
-
-def _clock(start: Scenario, core: float, memory: float) -> dict[str, Any] | None:
+def _at_clocks(start: Scenario, core_mhz: float, memory_mhz: float) -> schema.AtClocks | None:
     try:
-        scenario = at_setting(start, f"{core:g}/{memory:g}")
+        scenario = at_setting(start, f"{core_mhz:g}/{memory_mhz:g}")
     except CostError:
         return None
     if not scenario.known_s.all():
         return None
-    there = totals(scenario)
-    now = start.costs.setting
-    return {
-        "core_mhz": core,
-        "memory_mhz": memory,
-        "energy_j": there.parts["total"],
-        "time_s": there.time_s,
-        "this": (core, memory) == (now.core_mhz, now.memory_mhz),
-    }
+    there, now = totals(scenario), start.costs.setting
+    return schema.AtClocks(
+        core_mhz=core_mhz,
+        memory_mhz=memory_mhz,
+        energy_j=there.parts["total"],
+        time_s=there.time_s,
+        this=(core_mhz, memory_mhz) == (now.core_mhz, now.memory_mhz),
+    )
 
 
-def _range(start: Scenario, row: Mapping[str, Any]) -> list[float | None]:
+def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
     """Lowest and highest energy at a setting over three readings of its time: the model's, core or memory clock."""
-    there = at_setting(start, f"{row['core_mhz']:g}/{row['memory_mhz']:g}")
+    there = at_setting(start, f"{clocks.core_mhz:g}/{clocks.memory_mhz:g}")
     now, then = start.costs.setting, there.costs.setting
-    energies = [row["energy_j"]]
+    energies = [clocks.energy_j]
     for before, after in ((now.core_mhz, then.core_mhz), (now.memory_mhz, then.memory_mhz)):
         if before and after:
             energies.append(totals(replace(there, time_s=start.time_s * (before / after))).parts["total"])
-    known = [one for one in energies if one is not None]
+    known = [joules for joules in energies if joules is not None]
     return [min(known), max(known)] if known else [None, None]
 
 
-def interval(energy: "Energy") -> dict[str, Any] | None:
+def interval(energy: "Energy") -> schema.Interval | None:
     """How far the energies are known, as far as the fit of the prices goes: 90 % of what its replicas make of them.
 
     None for a table that was not fitted by `eprof fit`. Neither the error of the model nor that of the counts is in it.
@@ -615,19 +608,18 @@ def interval(energy: "Energy") -> dict[str, Any] | None:
     """
     if energy.costs is None or energy.table is None or energy.split is None:
         return None
-    marks = energy.split.family_marks
-    lower = dict(zip(marks.names, np.any(marks.values & int(Mark.MISSING), axis=0).tolist(), strict=True))
     setting = energy.costs.setting
     replicas = energy.table.replicas(setting.label if setting.core_mhz and setting.memory_mhz else None)
     if len(replicas) < _FEWEST:
         return None
-    start = _scenario(energy)
-    made = [totals(replace(start, costs=one)).parts for one in replicas]
-    found: dict[str, Any] = {"share": 0.9, "replicas": len(replicas)}
-    for part in (COMPUTATION, DATA, CONSTANT, "total"):
-        known = [joules for one in made if (joules := one[part]) is not None and not lower[part]]
-        found[part] = [float(one) for one in np.percentile(known, [5, 95])] if known else None
-    return found
+
+    start, marks = _scenario(energy), kernel_marks_of(energy)
+    refits = [totals(replace(start, costs=costs)).parts for costs in replicas]
+    ranges: dict[str, schema.Range | None] = {}
+    for part, mark in marks.items():
+        known = [joules for refit in refits if (joules := refit[part]) is not None and not mark & Mark.MISSING]
+        ranges[part] = np.percentile(known, [5, 95]).tolist() if known else None
+    return schema.Interval(share=0.9, replicas=len(replicas), **ranges)
 
 
 def usual(energy: "Energy") -> list[Answer]:

@@ -1,11 +1,12 @@
-"""Marks beside numbers: every number that a mark touches says so, with a sign and a title; a terminal has the same."""
+"""Amounts: numbers with their marks. Every number that a mark touches shows a sign; a terminal has the same signs."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
 from eprof.base.marks import Mark, names
-from eprof.words.numbers import NARROW
+from eprof.words.numbers import NARROW, percent, quantity
 
 # Plain numbers: 5,000 kernels join marks half a million times, and flags take ten times as long.
 MISSING, ESTIMATED, SIMULATED, ASSUMED = (int(mark) for mark in Mark)
@@ -33,15 +34,42 @@ class Amount(NamedTuple):
         return self.value is not None and bool(self.marks & MISSING)
 
 
+def total(amounts: Iterable[Amount]) -> Amount:
+    """The sum of what is known, with all marks; MISSING if something is not known, None if nothing is."""
+    marks, value = 0, None
+    for amount in amounts:
+        marks |= amount.marks
+        if amount.value is None:
+            marks |= MISSING
+        else:
+            value = (value or 0.0) + amount.value
+    return Amount(value, marks)
+
+
+def ratio(above: Amount, below: Amount) -> Amount:
+    """One amount over another, with the marks of both; None where either is not known or the lower one is 0."""
+    marks = above.marks | below.marks
+    if above.value is None or not below.value:
+        return Amount(None, marks)
+    return Amount(above.value / below.value, marks)
+
+
+# ------------------------------------------------------------------------------------------------------- as HTML
+
+
 def title(marks: int) -> str:
     """The marks in words, for a tooltip; the line under the figures explains them."""
     return ", ".join(names(marks))
 
 
+def signs(marks: int) -> str:
+    """The signs of some marks."""
+    return "".join(letter for mark, letter in LETTERS.items() if marks & mark)
+
+
 def letters(marks: int) -> Markup:
     """The marks as small raised signs."""
-    signs = "".join(letter for mark, letter in LETTERS.items() if marks & mark)
-    return Markup('<sup title="{}">{}</sup>').format(title(marks), signs) if signs else Markup("")
+    return Markup('<sup title="{}">{}</sup>').format(title(marks), signs(marks)) if marks else Markup("")
 
 
 def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
@@ -53,17 +81,32 @@ def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
     return escape(text) + letters(marks)
 
 
+def quantity_of(amount: Amount, unit: str) -> Markup:
+    """An amount with its unit and its marks."""
+    return written(None if amount.value is None else quantity(amount.value, unit), amount.marks)
+
+
+def share_of(part: Amount, whole: Amount) -> Markup:
+    """One amount as a share of another, with its marks."""
+    share = ratio(part, whole)
+    return written(None if share.value is None else percent(share.value), share.marks, bound=False)
+
+
 def pills(marks: int, *, leave_out: int = 0) -> Markup:
     """The marks as words in small frames, for the headline and the figures."""
-    shown = marks & ~leave_out
     return Markup(" ").join(
         Markup('<span class="pill" title="{}">{}</span>').format(MEANINGS[Mark[name.upper()]], name)
-        for name in names(shown)
+        for name in names(marks & ~leave_out)
     )
 
 
 def legend(marks: int) -> list[tuple[str, str]]:
     """Sign and meaning of each mark in use, for the line that explains them."""
-    found = [("≥", "at least this much: something could not be counted or priced")] if marks & MISSING else []
-    found += [("!", "of what is known, for the same reason")] if marks & MISSING else []
-    return found + [(letter, MEANINGS[mark]) for mark, letter in LETTERS.items() if marks & mark & ~MISSING]
+    lines = [(letter, MEANINGS[mark]) for mark, letter in LETTERS.items() if marks & mark & ~MISSING]
+    if not marks & MISSING:
+        return lines
+    return [
+        ("≥", "at least this much: something could not be counted or priced"),
+        ("!", "of what is known, for the same reason"),
+        *lines,
+    ]

@@ -1,11 +1,18 @@
-"""What would lift a kernel towards its limits, in words: the part of its energy that takes most (rooflines/dots.py)."""
+"""Kernels below the lines: how much of them each reaches, and what would lift it (rooflines/dots.py)."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from eprof.words.numbers import percent
+from eprof.profile import schema
+from eprof.words.badges import UNKNOWN
+from eprof.words.blocks import Column, Medium, Row, Table
+from eprof.words.cells import Name
+from eprof.words.numbers import percent, plain, quantity
 
-PARTS = {
+EXPLAINED = (
+    "Modelled. Waiting: constant power while slower than the roofline. Constant power: what is left at the roofline's time. "
+    "Nearer bytes: of caches and shared memory."
+)
+_PARTS = {
     "flops": ("flops", "fewer or narrower ones"),
     "dram": ("DRAM bytes", "more flop/B"),
     "constant": ("constant power", "less of it"),
@@ -13,26 +20,56 @@ PARTS = {
     "instructions": ("other instructions", "fewer of them"),
     "nearer": ("nearer bytes", "fewer of them"),
 }
-EXPLAINED = (
-    "Waiting: constant power while slower than the roofline. Constant power: what is left at the roofline's time. "
-    "Nearer bytes: of caches and shared memory."
-)
+_WIDE = 100  # columns of a terminal
 
 
-def share_of(limit: Mapping[str, Any], key: str) -> str | None:
+def reached(limit: schema.Limit, key: str) -> str | None:
     """`speed_share` or `energy_share` in words: "58 %", or "at most 58 %" where the energy is a lower bound."""
-    if limit[key] is None:
+    share: float | None = getattr(limit, key)
+    if share is None:
         return None
-    at_most = "at most " if key in limit.get("at_most", ()) else ""
-    return f"{at_most}{percent(limit[key])}"
+    at_most = "at most " if key in (limit.at_most or ()) else ""
+    return f"{at_most}{percent(share)}"
 
 
-def lever(limit: Mapping[str, Any]) -> str:
+def lever(limit: schema.Limit) -> str:
     """One phrase: what takes most of the energy, its share, and what would save it."""
-    part = limit["lever"]
-    if part is None:
+    if limit.lever is None:
         return "not known: no time"
-    whole = sum(value or 0.0 for value in limit["parts_j"].values())
-    share = percent((limit["parts_j"][part] or 0.0) / whole) if whole else ""
-    what, remedy = PARTS[part]
-    return f"{what} {share}: {remedy}"
+    joules = sum(value or 0.0 for value in limit.parts_j.values())
+    share = percent((limit.parts_j[limit.lever] or 0.0) / joules) if joules else ""
+    part, remedy = _PARTS[limit.lever]
+    return f"{part} {share}: {remedy}"
+
+
+def limit_table(kernels: Iterable[tuple[Name, schema.Limit]], left_out: str = "", levels: bool = True) -> Table:
+    """A row a kernel. levels: intensities at nearer levels and the speeds too, where there is room for them."""
+    all_levels = Medium.PAGE if levels else Medium(0)
+    rates = Medium.PAGE | Medium.TERMINAL if levels else Medium(0)
+    columns = [
+        Column("kernel", "left"),
+        Column("flop/B"),
+        Column("L2", media=all_levels),
+        Column("L1", media=all_levels),
+        Column("shared", media=all_levels),
+        Column("flop/s", media=rates, from_width=_WIDE),
+        Column("flop/J", media=rates, from_width=_WIDE),
+        Column("of roofline"),
+        Column("of arch line"),
+        Column("largest part of its energy", "left"),
+    ]
+    return Table(columns, [_row(*kernel) for kernel in kernels], note=EXPLAINED, left_out=left_out)
+
+
+def _row(name: Name, limit: schema.Limit) -> Row:
+    intensity = limit.intensity_flop_per_byte
+    levels = (intensity.dram, intensity.l2, intensity.l1, intensity.shared)
+    return Row(
+        [
+            name,
+            *(UNKNOWN if value is None else plain(value) for value in levels),
+            *(UNKNOWN if value is None else quantity(value, "") for value in (limit.flop_per_s, limit.flop_per_j)),
+            *(reached(limit, key) or UNKNOWN for key in ("speed_share", "energy_share")),
+            lever(limit),
+        ]
+    )

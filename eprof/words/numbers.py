@@ -22,7 +22,7 @@ def grouped(whole: str) -> str:
     if len(whole) < 5:
         return whole
     head = len(whole) % 3 or 3
-    return NARROW.join([whole[:head], *(whole[at : at + 3] for at in range(head, len(whole), 3))])
+    return NARROW.join([whole[:head], *(whole[place : place + 3] for place in range(head, len(whole), 3))])
 
 
 def placed(figures: str, power: int) -> str:

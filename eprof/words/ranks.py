@@ -1,36 +1,36 @@
 """How ranks differ, in a sentence."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from eprof.profile import schema
 from eprof.words.numbers import percent, quantity, whole
 
 
-def rank_words(ranks: Mapping[str, Any]) -> str:
+def rank_words(ranks: schema.Ranks) -> str:
     """Times, energies and launches of the smallest, the median and the largest rank; the slowest; the imbalance."""
-    parts = [_three(ranks["time_s"], "s", "time"), _three(ranks["energy_j"], "J", "energy")]
-    launches = ranks["launches"]
-    if launches["min"] != launches["max"]:
-        parts.append(f"launches {whole(launches['min'])} to {whole(launches['max'])}")
-    words = f"{whole(ranks['number'])} ranks, smallest, median and largest: {'; '.join(one for one in parts if one)}."
-    lower = [word for word, key in (("times", "time_marks"), ("energies", "energy_marks")) if ranks[key]]
-    if lower and parts[0]:
-        words += f" The {' and '.join(lower)} are lower bounds, for something is missing."
-    if ranks["imbalance"] is not None:
-        words += (
-            f" {_capital(ranks['slowest'])} is the slowest; imbalance {percent(ranks['imbalance'])} (its time over the "
-            "mean, less one)."
+    spreads = [_spread(ranks.time_s, "s", "time"), _spread(ranks.energy_j, "J", "energy"), _launches(ranks.launches)]
+    spread = "; ".join(phrase for phrase in spreads if phrase)
+    sentences = [f"{whole(ranks.number)} ranks, smallest, median and largest: {spread}."]
+
+    marks = {"times": ranks.time_marks, "energies": ranks.energy_marks}
+    lower = [numbers for numbers in marks if marks[numbers]]
+    if lower and ranks.time_s.min is not None:
+        sentences.append(f"The {' and '.join(lower)} are lower bounds, for something is missing.")
+
+    slowest = ranks.slowest
+    if slowest is not None and ranks.imbalance is not None:
+        sentences.append(
+            f"{slowest[:1].upper()}{slowest[1:]} is the slowest; imbalance {percent(ranks.imbalance)} (its time over "
+            "the mean, less one)."
         )
-    elif ranks["slowest"] is not None:
-        words += " How uneven the ranks are is not known, for some time is missing."
-    return words
+    elif slowest is not None:
+        sentences.append("How uneven the ranks are is not known, for some time is missing.")
+    return " ".join(sentences)
 
 
-def _three(values: Mapping[str, float | None], unit: str, what: str) -> str:
-    if values["min"] is None:
-        return ""
-    return f"{what} " + ", ".join(quantity(values[key] or 0.0, unit) for key in ("min", "median", "max"))
+def _spread(spread: schema.Spread, unit: str, noun: str) -> str:
+    numbers = [quantity(value, unit) for value in (spread.min, spread.median, spread.max) if value is not None]
+    return f"{noun} {', '.join(numbers)}" if numbers else ""
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _launches(spread: schema.Spread) -> str:
+    low, high = spread.min or 0, spread.max or 0
+    return f"launches {whole(low)} to {whole(high)}" if low != high else ""

@@ -1,25 +1,31 @@
 """What a roofline says, in words and rows of numbers; the page and the terminal say the same."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
-from eprof.words.lever import lever, share_of
-from eprof.words.names import short
-from eprof.words.numbers import percent, plain, quantity
+from eprof.profile import schema
+from eprof.words.blocks import Column, Row, Table
+from eprof.words.cells import Name
+from eprof.words.lever import lever, limit_table, reached
+from eprof.words.names import proper, short
+from eprof.words.numbers import percent, plain, quantity, whole
 
 
-def label(machine: Mapping[str, Any]) -> str:
+def label(machine: schema.Machine) -> str:
     """A machine in a few words: "14 × jetson-tk1 852/924 FP32"."""
-    many = f"{machine['number']:g} × " if machine["number"] != 1 else ""
-    setting = "" if machine["setting"] == "fixed" else f" {machine['setting']}"
-    cap = "" if machine["power_cap_w"] is None else f", {machine['power_cap_w']:g} W"
-    return f"{many}{machine['name']}{setting} {machine['precision'].upper()}{cap}"
+    number = f"{machine.number:g} × " if machine.number != 1 else ""
+    cap = "" if machine.power_cap_w is None else f", {machine.power_cap_w:g} W"
+    return f"{number}{_named(machine.name, machine.setting)} {machine.precision.upper()}{cap}"
 
 
-def verdict(machine: Mapping[str, Any]) -> str:
+def _named(name: str, setting: str) -> str:
+    return name if setting == "fixed" else f"{name} {setting}"
+
+
+def verdict(machine: schema.Machine) -> str:
     """Whether racing to halt is right, and why."""
-    balance, half = plain(machine["time_balance"]), plain(machine["effective_energy_balance"])
-    if machine["race_to_halt"]:
+    balance, half = plain(machine.time_balance), plain(machine.effective_energy_balance)
+    if machine.race_to_halt:
         return (
             f"{label(machine)}: race to halt. From {half} flop/B on, half of the best flop/J is reached; that is not "
             f"above the time balance, {balance} flop/B, so what is fast enough is also efficient."
@@ -30,76 +36,99 @@ def verdict(machine: Mapping[str, Any]) -> str:
     )
 
 
-def match(one: Mapping[str, Any]) -> str:
-    """How many make up the other, and who is better where."""
-    other, first = _named(one["name"], one["setting"]), _named(one["reference"], one["reference_setting"])
+def match(equal: schema.EqualPower) -> str:
+    """How many of a machine draw as much power as the reference, and which of the two is better where."""
+    name, reference = _named(equal.name, equal.setting), _named(equal.reference, equal.reference_setting)
     return (
-        f"{one['number']:g} × {other} draw up to {quantity(one['peak_power_w'], 'W')}, {first} "
-        f"{quantity(one['reference_peak_power_w'], 'W')} (exactly equal: {one['number_exact']:.4g}). "
-        f"Faster: {regions(one['faster'])}. More flop/J: {regions(one['more_efficient'])}."
+        f"{equal.number:g} × {name} draw up to {quantity(equal.peak_power_w, 'W')}, {reference} "
+        f"{quantity(equal.reference_peak_power_w, 'W')} (exactly equal: {equal.number_exact:.4g}). "
+        f"Faster: {regions(equal.faster)}. More flop/J: {regions(equal.more_efficient)}."
     )
 
 
-def _named(name: str, setting: str) -> str:
-    return name if setting == "fixed" else f"{name} {setting}"
-
-
-def regions(found: Sequence[Mapping[str, Any]]) -> str:
+def regions(ranges: Sequence[schema.Region]) -> str:
     """Who is better where: "gtx680 below 3.76 flop/B (up to 1.07 times), jetson-tk1 from there on"."""
-    words = []
-    for one in found:
-        low, high = one["from"], one["to"]
-        where = "everywhere" if low is None and high is None else ""
-        if not where:
-            where = f"below {plain(high)}" if low is None else f"from {plain(low)}"
-            where += f" to {plain(high)} flop/B" if low is not None and high is not None else " flop/B"
-        size = "" if not one["winner"] else f" ({_times(one['least'], one['most'])} times)"
-        words.append(f"{one['winner'] or 'both the same'} {where}{size}")
-    return "; ".join(words)
+    return "; ".join(_region(region) for region in ranges)
+
+
+def _region(region: schema.Region) -> str:
+    times = f" ({_times(region.least, region.most)} times)" if region.winner else ""
+    return f"{region.winner or 'both the same'} {_where(region.low, region.high)}{times}"
+
+
+def _where(low: float | None, high: float | None) -> str:
+    if low is None:
+        return "everywhere" if high is None else f"below {plain(high)} flop/B"
+    to = "" if high is None else f" to {plain(high)}"
+    return f"from {plain(low)}{to} flop/B"
 
 
 def _times(least: float, most: float) -> str:
     """How many times: "up to 1.07", "1.08 to 1.30"; a single number where the two read the same."""
-    low, high = (f"{one:.2f}" if one < 10 else f"{one:.3g}" for one in (least, most))
-    return high if low == high else f"up to {high}" if low == "1.00" else f"{low} to {high}"
+    low, high = (f"{factor:.2f}" if factor < 10 else f"{factor:.3g}" for factor in (least, most))
+    if low == high:
+        return high
+    return f"up to {high}" if low == "1.00" else f"{low} to {high}"
 
 
-def headline(document: Mapping[str, Any]) -> str:
+def headline(document: schema.Roofline) -> str:
     """The one thing to know: of equal power, of the kernel with most energy, or of the first machine."""
-    if document["equal_power"]:
-        return match(document["equal_power"][0])
-    known = [one for one in document["kernels"] if one["speed_share"] is not None and one["energy_share"] is not None]
-    if not known:
-        return verdict(document["machines"][0])
-    one = known[0]
-    return (
-        f"{short(one['name'], 40)} takes most energy: {share_of(one, 'speed_share')} of the roofline's speed, "
-        f"{share_of(one, 'energy_share')} of the arch line's flop/J; {lever(one)}."
-    )
+    if document.equal_power:
+        return match(document.equal_power[0])
+    for dot in document.kernels:
+        speed, energy = reached(dot, "speed_share"), reached(dot, "energy_share")
+        if speed is not None and energy is not None:
+            return (
+                f"{short(dot.name, 40)} takes most energy: {speed} of the roofline's speed, "
+                f"{energy} of the arch line's flop/J; {lever(dot)}."
+            )
+    return verdict(document.machines[0])
 
 
-_Machine = Mapping[str, Any]
-ROWS: tuple[tuple[str, Callable[[_Machine], str]], ...] = (
-    ("peak", lambda m: quantity(m["peak_flop_per_s"], "flop/s")),
-    ("DRAM", lambda m: quantity(m["dram_byte_per_s"], "B/s")),
-    ("a flop costs", lambda m: f"{m['flop_pj']:.4g} pJ"),
-    ("a DRAM byte costs", lambda m: f"{m['dram_pj_per_byte']:.4g} pJ"),
-    ("constant power", lambda m: quantity(m["constant_power_w"], "W")),
-    ("time balance, flop/B", lambda m: plain(m["time_balance"])),
-    ("energy balance, flop/B", lambda m: plain(m["energy_balance"])),
-    ("balance gap", lambda m: plain(m["balance_gap"])),
-    ("effective energy balance", lambda m: plain(m["effective_energy_balance"])),
-    ("eta, flops without π0", lambda m: percent(m["flop_efficiency"])),
-    ("best speed", lambda m: quantity(m["best_flop_per_s"], "flop/s")),
-    ("best efficiency", lambda m: quantity(m["peak_flop_per_j"], "flop/J")),
-    ("highest power", lambda m: quantity(m["peak_power_w"], "W")),
-    ("race to halt", lambda m: "yes" if m["race_to_halt"] else "no"),
+_ROWS: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (
+    ("peak", lambda machine: quantity(machine.peak_flop_per_s, "flop/s")),
+    ("DRAM", lambda machine: quantity(machine.dram_byte_per_s, "B/s")),
+    ("a flop costs", lambda machine: f"{machine.flop_pj:.4g} pJ"),
+    ("a DRAM byte costs", lambda machine: f"{machine.dram_pj_per_byte:.4g} pJ"),
+    ("constant power", lambda machine: quantity(machine.constant_power_w, "W")),
+    ("time balance, flop/B", lambda machine: plain(machine.time_balance)),
+    ("energy balance, flop/B", lambda machine: plain(machine.energy_balance)),
+    ("balance gap", lambda machine: plain(machine.balance_gap)),
+    ("effective energy balance", lambda machine: plain(machine.effective_energy_balance)),
+    ("eta, flops without π0", lambda machine: percent(machine.flop_efficiency)),
+    ("best speed", lambda machine: quantity(machine.best_flop_per_s, "flop/s")),
+    ("best efficiency", lambda machine: quantity(machine.peak_flop_per_j, "flop/J")),
+    ("highest power", lambda machine: quantity(machine.peak_power_w, "W")),
+    ("race to halt", lambda machine: "yes" if machine.race_to_halt else "no"),
 )
 
 
-def capped(machine: Mapping[str, Any]) -> str:
+def machine_table(machines: Sequence[schema.Machine]) -> Table:
+    """The numbers behind the lines: a column a machine."""
+    rows = [Row([name, *(read(machine) for machine in machines)]) for name, read in _ROWS]
+    if any(machine.power_cap_w is not None for machine in machines):
+        rows.append(Row(["capped, flop/B", *map(_capped, machines)]))
+    return Table([Column("", "left"), *(Column(label(machine)) for machine in machines)], rows)
+
+
+def _capped(machine: schema.Machine) -> str:
     """From which to which flop/B the power cap limits speed."""
-    low, high = machine["capped_from"], machine["capped_to"]
-    if machine["power_cap_w"] is None or low == high:
+    low, high = machine.capped_from, machine.capped_to
+    if machine.power_cap_w is None or low is None or low == high:
         return "nowhere"
     return f"{plain(low)} to {'∞' if high is None else plain(high)}"
+
+
+def dot_table(document: schema.Roofline, limit: int | None, letters: str = "") -> Table:
+    """How far below the lines the kernels are. letters: what names them in the plots of a terminal."""
+    dots = document.kernels[:limit]
+    short = proper([dot.name for dot in dots])
+    texts = [f"{letter} {name}".lstrip() for letter, name in zip_longest(letters[: len(short)], short, fillvalue="")]
+    names = [Name(text, dot.name) for text, dot in zip(texts, dots, strict=True)]
+    rest = len(document.kernels) - len(dots)
+    return limit_table(zip(names, dots, strict=True), f"and {whole(rest)} more kernels" if rest else "")
+
+
+def notes(machines: Sequence[schema.Machine]) -> list[str]:
+    """The notes of the machines, once each."""
+    return list(dict.fromkeys(f"{machine.name}: {note}" for machine in machines for note in machine.notes))

@@ -1,33 +1,22 @@
 """The document `eprof.profile/1` as the sections read it: amounts with their marks, groups, kernels."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eprof.base.marks import from_names
-from eprof.base.vocabulary import COMPUTATION, COUNTS, DATA, GROUPS, stand_ins
-from eprof.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount
+from eprof.base.vocabulary import COMPUTATION, COUNTS, DATA, GROUPS, Count, stand_ins
+from eprof.profile import schema
+from eprof.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, ratio, total
 
-_COUNTING = ESTIMATED | SIMULATED | ASSUMED
-_ABOUT_TIME = MISSING | ESTIMATED | SIMULATED
+Entry = schema.Profile | schema.Kernel | schema.Group
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
 DRAM = ("dram_read", "dram_write", "dram")
-
-
-def number(value: Any) -> float | None:
-    """A finite number, or None."""
-    return float(value) if value is not None and math.isfinite(value) else None
-
-
-def marks_of(entry: Mapping[str, Any], key: str = "marks") -> int:
-    """The marks listed under `key`, as a number; remembered, because 5,000 kernels ask 100,000 times."""
-    words = entry.get(key)
-    return _bits(tuple(words)) if words else 0
+_COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
 @lru_cache
@@ -35,81 +24,55 @@ def _bits(words: tuple[str, ...]) -> int:
     return int(from_names(list(words)))
 
 
-def total(amounts: Iterable[Amount]) -> Amount:
-    """The sum of what is known, with all marks; MISSING if something is not known, None if nothing is."""
-    marks, value = 0, None
-    for amount in amounts:
-        marks |= amount.marks
-        if amount.value is None:
-            marks |= MISSING
-        else:
-            value = (value or 0.0) + amount.value
-    return Amount(value, marks)
+def bits(words: Iterable[str]) -> int:
+    """Marks as a number; remembered, because 5,000 kernels have 100,000 of them."""
+    return _bits(tuple(words)) if words else 0
 
 
-def _some(amount: Amount) -> Amount:
-    """At least 0 says nothing: such a sum is not known."""
+def marks_of(entry: Mapping[str, Any], key: str = "marks") -> int:
+    """The marks listed under `key` of plain data, as a number."""
+    return bits(entry.get(key) or ())
+
+
+def _more_than_nothing(amount: Amount) -> Amount:
+    """The amount, but not known where it is "at least 0", which says nothing."""
     return Amount(None, amount.marks) if amount.lower and not amount.value else amount
 
 
-def ratio(above: Amount, below: Amount) -> Amount:
-    """One amount over another, with the marks of both; None where either is not known or the lower one is 0."""
-    marks = above.marks | below.marks
-    known = above.value is not None and below.value
-    return Amount(above.value / below.value if known else None, marks)  # type: ignore[operator]
+def energy_of(entry: Entry, part: str) -> Amount:
+    """An energy of a kernel, of a group or of the whole: computation, data, constant, total."""
+    return Amount(getattr(entry.energy_j, part), bits(getattr(entry.energy_marks, part)))
 
 
-def energy_of(entry: Mapping[str, Any], part: str) -> Amount:
-    """An energy of a kernel or of the whole: computation, data, constant, total."""
-    joules, marks = entry.get("energy_j") or {}, entry.get("energy_marks") or {}
-    words = marks.get(part)
-    return Amount(number(joules.get(part)), _bits(tuple(words)) if words else 0)
+def time_of(entry: Entry) -> Amount:
+    """The time of a kernel, of a group or of the whole."""
+    return Amount(entry.time_s, bits(entry.time_marks))
 
 
-def above_constant(entry: Mapping[str, Any]) -> Amount:
-    """Computation and data movement of a kernel or of the whole; a part without any priced count adds nothing."""
-    parts = [energy_of(entry, part) for part in (COMPUTATION, DATA)]
-    return total(part for part in parts if part.value is not None or part.marks & MISSING)
-
-
-def time_of(entry: Mapping[str, Any]) -> Amount:
-    """The time of a kernel or of the whole. Without `time_marks`, the marks of the constant energy speak for it."""
-    value = number(entry.get("time_s"))
-    if "time_marks" in entry:
-        return Amount(value, marks_of(entry, "time_marks"))
-    constant = energy_of(entry, "constant")
-    return Amount(value, constant.marks & _ABOUT_TIME if constant.value is not None else 0)
-
-
-def power_of(entry: Mapping[str, Any]) -> Amount:
+def power_of(entry: Entry) -> Amount:
     """Mean power: all energy over the time."""
-    return Amount(number(entry.get("power_w")), energy_of(entry, "total").marks | time_of(entry).marks)
+    return Amount(entry.power_w, energy_of(entry, "total").marks | time_of(entry).marks)
 
 
-def cell_energy(cell: Mapping[str, Any]) -> Amount:
-    """The energy of one count."""
-    value, marks = number(cell.get("energy_j")), marks_of(cell)
-    if value is None and number(cell.get("value")) == 0:
-        return Amount(0.0)
-    return Amount(value, marks if value is None or value or marks & MISSING else 0)
+def energy_of_count(count: schema.Count) -> Amount:
+    """The energy of one count. The marks of a price do not matter where there is nothing to pay."""
+    marks = bits(count.marks)
+    if count.energy_j is None:
+        return Amount(0.0) if count.value == 0 else Amount(None, marks)
+    return Amount(count.energy_j, marks if count.energy_j or marks & MISSING else 0)
 
 
 @dataclass(frozen=True)
 class Word:
-    """One count of the whole program, as the document lists it."""
+    """One count of the whole program."""
 
-    name: str
-    label: str
-    group: str
-    family: str
-    unit: str
+    count: Count
     value: Amount
     energy: Amount
-    how: tuple[Mapping[str, Any], ...]
+    how: list[schema.Derivation]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One count of every kernel: values and joules (NaN: not known), marks (-1: neither counted nor missing)."""
 
     values: NDArray[np.float64]
@@ -117,120 +80,170 @@ class Column:
     marks: NDArray[np.int64]
 
 
-def _array(values: list[Any]) -> NDArray[np.float64]:
-    found = np.array(values, dtype=np.float64)
-    found[~np.isfinite(found)] = np.nan
-    return found
-
-
 class View:
     """A document with the questions that several sections ask of it."""
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self.document = document
-        self.kernels: list[Mapping[str, Any]] = list(document.get("kernels") or [])
-        self.costs: Mapping[str, Any] | None = document.get("costs")
-        self.charges: Mapping[str, Mapping[str, Any]] = (self.costs or {}).get("charges") or {}
+    def __init__(self, document: schema.Profile | Mapping[str, Any]) -> None:
+        self.document = schema.typed(document, schema.Profile)
+        self.kernels = self.document.kernels
+        self.costs = self.document.costs
+        self.charges = {} if self.costs is None else self.costs.charges
+        self.several_devices = len(self.document.devices) > 1
         self._columns: dict[str, Column] = {}
-        self.several_devices = len(document.get("devices") or []) > 1
+
+    # ------------------------------------------------------------------------------------------------ energy, time
 
     def energy(self, part: str) -> Amount:
         """An energy of the whole program."""
         return energy_of(self.document, part)
 
-    @property
-    def energy_measured(self) -> Any:
-        """What a meter saw, in J; None where there was none."""
-        return (self.document.get("energy_j") or {}).get("measured")
-
     @cached_property
     def above(self) -> Amount:
-        """All energy above constant power."""
-        return above_constant(self.document)
+        """All energy above constant power; a part without any priced count adds nothing."""
+        parts = [self.energy(part) for part in (COMPUTATION, DATA)]
+        return total(part for part in parts if part.value is not None or part.marks & MISSING)
 
     @cached_property
     def time(self) -> Amount:
-        """Time of all kernels; MISSING if one of them has none, and none is told of all together."""
-        found = time_of(self.document)
-        lost = "time_marks" not in self.document and any(kernel.get("time_s") is None for kernel in self.kernels)
-        return Amount(found.value, found.marks | (MISSING if lost else 0) if found.value is not None else 0)
-
-    @cached_property
-    def power(self) -> Amount:
-        """Mean power of the whole program."""
-        return power_of(self.document)
-
-    @cached_property
-    def words(self) -> dict[str, Word]:
-        """Every count of the document that the vocabulary knows, in its order."""
-        listed = self.document.get("counts") or {}
-        return {name: self._word(name, listed[name]) for name in COUNTS if name in listed}
-
-    def _word(self, name: str, cell: Mapping[str, Any]) -> Word:
-        count = COUNTS[name]
-        how = tuple(cell.get("how") or ())
-        return Word(
-            name,
-            count.label,
-            count.group,
-            count.family,
-            count.unit,
-            self._value(name, cell, how),
-            cell_energy(cell),
-            how,
-        )
-
-    def column(self, name: str) -> "Column":
-        """One count of every kernel."""
-        if name not in self._columns:
-            cells = [kernel["counts"].get(name) for kernel in self.kernels]
-            self._columns[name] = Column(
-                _array([cell["value"] if cell else None for cell in cells]),
-                _array([cell["energy_j"] if cell else None for cell in cells]),
-                np.array(
-                    [-1 if not cell else 0 if not cell["marks"] else marks_of(cell) for cell in cells], dtype=np.int64
-                ),
-            )
-        return self._columns[name]
-
-    def _value(self, name: str, cell: Mapping[str, Any], how: tuple[Mapping[str, Any], ...]) -> Amount:
-        """The count itself: without the marks of its price, MISSING only if a kernel lacks it."""
-        marks = marks_of(cell) & self.masks.get(name, _COUNTING)
-        lost = bool(cell.get("lower_bound")) or bool(np.isnan(self.column(name).values).any())
-        return Amount(number(cell.get("value")), marks | (MISSING if lost else 0))
-
-    @cached_property
-    def masks(self) -> dict[str, int]:
-        """The marks that a word's count can have: its price may be assumed, the count is not."""
-        found = {}
-        for name, cell in (self.document.get("counts") or {}).items():
-            from_price = marks_of(self.charges.get(name) or {})
-            for way in cell.get("how") or ():
-                from_price &= ~marks_of(way)
-            found[name] = _COUNTING & ~from_price
-        return found
-
-    @cached_property
-    def groups(self) -> dict[str, Amount]:
-        """Energy of each group that has any or lacks some, in stacking order, constant power first."""
-        return self.groups_of(self.document)
-
-    def groups_of(self, entry: Mapping[str, Any]) -> dict[str, Amount]:
-        """The same for one kernel."""
-        members: dict[str, list[Amount]] = {group: [] for group in GROUPS}
-        constant = energy_of(entry, "constant")
-        if self.costs:
-            members["constant"].append(constant)
-        for name, cell in (entry.get("counts") or {}).items():
-            if name in COUNTS and (self.costs or number(cell.get("energy_j")) is not None):
-                members[COUNTS[name].group].append(cell_energy(cell))
-        sums = {group: _some(total(amounts)) for group, amounts in members.items() if amounts}
-        return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
+        """Time of all kernels."""
+        time = time_of(self.document)
+        return time if time.value is not None else Amount(None)
 
     @cached_property
     def has_energy(self) -> bool:
         """Whether any energy is known."""
         return self.energy("total").value is not None
+
+    @cached_property
+    def groups(self) -> dict[str, Amount]:
+        """Energy of each group of counts that has any or lacks some, in stacking order, constant power first."""
+        return self.groups_of(self.document)
+
+    def groups_of(self, entry: Entry) -> dict[str, Amount]:
+        """The same for one kernel."""
+        members: dict[str, list[Amount]] = {group: [] for group in GROUPS}
+        if self.costs:
+            members["constant"].append(energy_of(entry, "constant"))
+            for name, count in entry.counts.items():
+                members[COUNTS[name].group].append(energy_of_count(count))
+        sums = {group: _more_than_nothing(total(amounts)) for group, amounts in members.items() if amounts}
+        return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
+
+    # ----------------------------------------------------------------------------------------------------- counts
+
+    @cached_property
+    def words(self) -> dict[str, Word]:
+        """Every count of the document, in the order of the vocabulary."""
+        listed = self.document.counts
+        return {
+            name: Word(COUNTS[name], self._counted(name), energy_of_count(listed[name]), listed[name].how)
+            for name in COUNTS
+            if name in listed
+        }
+
+    def _counted(self, name: str) -> Amount:
+        """A count of the whole: without the marks of its price, MISSING only if a kernel lacks it."""
+        count = self.document.counts[name]
+        is_lower = bool(count.lower_bound) or bool(np.isnan(self.column(name).values).any())
+        return Amount(count.value, bits(count.marks) & self.masks[name] | MISSING * is_lower)
+
+    @cached_property
+    def masks(self) -> dict[str, int]:
+        """The marks that a word's count can have: its price may be assumed, the count is not."""
+        masks = {}
+        for name, count in self.document.counts.items():
+            of_price = bits(self.charges[name].marks) if name in self.charges else 0
+            of_count = bits([mark for derivation in count.how for mark in derivation.marks])
+            masks[name] = _COUNTING & ~(of_price & ~of_count)
+        return masks
+
+    def column(self, name: str) -> Column:
+        """One count of every kernel."""
+        if name not in self._columns:
+            counts = [kernel.counts.get(name) for kernel in self.kernels]
+            self._columns[name] = Column(
+                np.array([count and count.value for count in counts], dtype=np.float64),
+                np.array([count and count.energy_j for count in counts], dtype=np.float64),
+                np.array([bits(count.marks) if count else -1 for count in counts], dtype=np.int64),
+            )
+        return self._columns[name]
+
+    @cached_property
+    def instruction_words(self) -> list[str]:
+        """The words that make up all instructions."""
+        return self._exclusive("instruction")
+
+    @cached_property
+    def byte_words(self) -> list[str]:
+        """The words that make up all bytes."""
+        return self._exclusive("byte")
+
+    def _exclusive(self, unit: str) -> list[str]:
+        """The words that make up all instructions or all bytes, none twice.
+
+        No requested bytes beside served ones, no warp instructions among threads'. A class total and its parts exclude
+        each other in every kernel.
+        """
+        names = [name for name, word in self.words.items() if word.count.unit == unit and word.value.value is not None]
+        threads = [name for name in names if name != "warp_issue"]
+        served = [name for name in threads if COUNTS[name].group != "requested"]
+        return served or threads or names
+
+    def instructions(self, entry: Entry) -> Amount:
+        """All thread-level instructions of a kernel or of the whole."""
+        return self.summed(entry, self.instruction_words)
+
+    def summed(self, entry: Entry, names: Iterable[str]) -> Amount:
+        """The sum of some counts; a word that is not there makes it a lower bound.
+
+        Unless another stands in for it: a total for its parts, or they for it.
+        """
+        counts = entry.counts
+        needed = [name for name in names if name in counts or not any(word in counts for word in stand_ins(name))]
+        return _more_than_nothing(total(self.amount(entry, name) for name in needed))
+
+    def amount(self, entry: Entry, name: str) -> Amount:
+        """A count of a kernel or of the whole, with the marks of the counting alone."""
+        if entry is self.document:
+            return self.words[name].value if name in self.words else Amount(None)
+        count = entry.counts.get(name)
+        if count is None:
+            return Amount(None, MISSING)
+        is_lower = count.value is None or bool(count.lower_bound)
+        return Amount(count.value, bits(count.marks) & self.masks[name] | MISSING * is_lower)
+
+    def flops(self, entry: Entry) -> Amount:
+        """Floating-point operations, two for a multiply-add; not known unless every class of them is."""
+        return self._all_flops if entry is self.document else self._flops(entry)
+
+    @cached_property
+    def _all_flops(self) -> Amount:
+        flops = total(self._flops(kernel) for kernel in self.kernels)
+        return Amount(None, MISSING) if flops.marks & MISSING else flops
+
+    def _flops(self, entry: Entry) -> Amount:
+        work, marks = 0.0, 0
+        for name, flops in FLOPS.items():
+            count = entry.counts.get(name)
+            if count is None or count.value is None:
+                return Amount(None, MISSING)
+            if count.value:
+                work += count.value * flops
+                marks |= bits(count.marks) & self.masks[name]
+        return Amount(work, marks)
+
+    def intensity(self, entry: Entry) -> Amount:
+        """Flops per DRAM byte."""
+        value = entry.intensity_flop_per_byte
+        if value is None:
+            return Amount(None)
+        return Amount(value, (self.flops(entry).marks | self.summed(entry, DRAM).marks) & ~MISSING)
+
+    def per_flop(self, entry: Entry) -> Amount:
+        """Energy for each flop; the price of everything the program does, constant power too."""
+        return ratio(energy_of(entry, "total"), self.flops(entry))
+
+    # ---------------------------------------------------------------------------------------------------- ranking
 
     @cached_property
     def measure(self) -> str:
@@ -239,107 +252,30 @@ class View:
             return "total"
         return "time" if self.time.value is not None else "instructions"
 
-    def counted(self, unit: str) -> list[str]:
-        """The words that make up all instructions or all bytes, none twice.
-
-        No requested bytes beside served ones, no warp instructions among threads'. A class total and its parts exclude
-        each other in every kernel.
-        """
-        names = [name for name, word in self.words.items() if word.unit == unit and word.value.value is not None]
-        plain = [name for name in names if name != "warp_issue"]
-        served = [name for name in plain if COUNTS[name].group != "requested"]
-        return served or plain or names
-
-    @cached_property
-    def instruction_words(self) -> list[str]:
-        """The words that make up all instructions."""
-        return self.counted("instruction")
-
-    @cached_property
-    def byte_words(self) -> list[str]:
-        """The words that make up all bytes."""
-        return self.counted("byte")
-
-    def instructions(self, entry: Mapping[str, Any]) -> Amount:
-        """All thread-level instructions of a kernel or of the whole."""
-        return self.summed(entry, self.instruction_words)
-
-    def summed(self, entry: Mapping[str, Any], names: Iterable[str]) -> Amount:
-        """The sum of some counts; a word that is not there makes it a lower bound.
-
-        Unless another stands in for it: a total for its parts, or they for it.
-        """
-        cells = self.words if entry is self.document else entry.get("counts") or {}
-        asked = [name for name in names if name in cells or not any(other in cells for other in stand_ins(name))]
-        found = total(self._amount(entry, name) for name in asked)
-        # "At least 0" says nothing: what the hardware lacks was counted, the rest was not.
-        return Amount(None, found.marks) if found.lower and not found.value else found
-
-    def _amount(self, entry: Mapping[str, Any], name: str) -> Amount:
-        """A count of a kernel, or of the whole."""
-        if entry is self.document:
-            return self.words[name].value if name in self.words else Amount(None)
-        return self.cell_value(name, (entry.get("counts") or {}).get(name) or {})
-
-    def cell_value(self, name: str, cell: Mapping[str, Any]) -> Amount:
-        """One kernel's count, with the marks of the counting alone."""
-        value = number(cell.get("value"))
-        marks = marks_of(cell) & self.masks.get(name, _COUNTING)
-        return Amount(value, marks | (MISSING if value is None or cell.get("lower_bound") else 0))
-
-    def flops(self, entry: Mapping[str, Any]) -> Amount:
-        """Floating-point operations, two for a multiply-add; not known unless every class of them is."""
-        if entry is not self.document:
-            return self._flops[id(entry)]
-        found = total(self._flops.values())
-        return Amount(None, MISSING) if found.marks & MISSING else found
-
-    @cached_property
-    def _flops(self) -> dict[int, Amount]:
-        """The flops of every kernel."""
-        work = np.zeros(len(self.kernels))
-        marks = np.zeros(len(self.kernels), dtype=np.int64)
-        for name, flops in FLOPS.items():
-            column = self.column(name)
-            work = work + column.values * flops
-            marks |= np.where(column.values != 0, column.marks & self.masks.get(name, _COUNTING), 0)
-        return {
-            id(kernel): Amount(None, MISSING) if math.isnan(flops) else Amount(flops, bits)
-            for kernel, flops, bits in zip(self.kernels, work.tolist(), marks.tolist(), strict=True)
-        }
-
-    def intensity(self, entry: Mapping[str, Any]) -> Amount:
-        """Flops per DRAM byte."""
-        value = number(entry.get("intensity_flop_per_byte"))
-        marks = self.flops(entry).marks | self.summed(entry, DRAM).marks if value is not None else 0
-        return Amount(value, marks & ~MISSING)
-
-    def per_flop(self, entry: Mapping[str, Any]) -> Amount:
-        """Energy for each flop; the price of everything the program does, constant power too."""
-        return ratio(energy_of(entry, "total"), self.flops(entry))
-
-    def ranked(self, entry: Mapping[str, Any]) -> Amount:
+    def ranked(self, entry: Entry) -> Amount:
         """A kernel's (or the whole's) amount of what kernels are ranked by."""
         if self.measure == "total":
             return energy_of(entry, "total")
-        if self.measure == "time":
-            return self.time if entry is self.document else time_of(entry)
-        return self.instructions(entry)
+        return time_of(entry) if self.measure == "time" else self.instructions(entry)
 
     @cached_property
     def order(self) -> list[int]:
         """Kernels, largest first: as the document has them, unless neither energy nor time is known."""
-        places = range(len(self.kernels))
-        if self.measure != "instructions":
-            return list(places)
-        return sorted(places, key=lambda at: -(self.instructions(self.kernels[at]).value or 0.0))
+        places = list(range(len(self.kernels)))
+        if self.measure == "instructions":
+            places.sort(key=lambda place: -(self.instructions(self.kernels[place]).value or 0.0))
+        return places
 
     @cached_property
     def marks(self) -> int:
         """Every mark that stands anywhere in the document."""
-        found = (marks_of(self.document) if self.costs else 0) | marks_of(self.costs or {}) | self.time.marks
+        marks = self.time.marks
         for word in self.words.values():
-            found |= word.value.marks | (word.energy.marks if self.costs else 0)
-        for entry in (*self.charges.values(), *(self.document.get("what_if") or ())):
-            found |= marks_of(entry)
-        return found
+            marks |= word.value.marks
+        if self.costs is not None:
+            marks |= bits(self.document.marks) | bits(self.costs.marks)
+            for word in self.words.values():
+                marks |= word.energy.marks
+        for entry in (*self.charges.values(), *(self.document.what_if or ())):
+            marks |= bits(entry.marks)
+        return marks

@@ -5,58 +5,59 @@ from collections.abc import Mapping
 from typing import Any
 
 from eprof.page.section import Section
-from eprof.words.modelled import clock_words, same
+from eprof.profile import schema
+from eprof.words.badges import UNKNOWN
+from eprof.words.modelled import clock_words, same_clocks
 from eprof.words.numbers import NARROW, quantity
 from eprof.words.view import View
 
 STEPS = 9
+_POWERS = {"fJ": -15, "pJ": -12, "nJ": -9, "µJ": -6, "mJ": -3, "J": 0, "kJ": 3, "MJ": 6}
 
 
 def section(view: View) -> Section | None:
     """The section, or None where the table knows one setting only."""
-    clocks = view.document.get("clocks")
+    clocks = view.document.clocks
     if not clocks:
         return None
-    cells = {(one["core_mhz"], one["memory_mhz"]): one for one in clocks["settings"]}
-    known = [one["energy_j"] for one in clocks["settings"] if one["energy_j"]]
-    scale = min(known), max(known)
-    memories = sorted({memory for _, memory in cells}, reverse=True)
-    cores = sorted({core for core, _ in cells})
+    cells = {(setting.core_mhz, setting.memory_mhz): setting for setting in clocks.settings if setting.energy_j}
+    cores = sorted({setting.core_mhz for setting in clocks.settings})
+    memories = sorted({setting.memory_mhz for setting in clocks.settings}, reverse=True)
+    known = [setting.energy_j for setting in clocks.settings if setting.energy_j]
+    low, high = min(known), max(known)
+    unit = quantity(low, "J").rpartition(NARROW)[2]
     content = {
-        "sentence": _sentence(clocks),
+        "sentence": _sentence(clocks, unit),
         "cores": [f"{core:g}" for core in cores],
         "rows": [
-            (f"{memory:g}", [_cell(cells.get((core, memory)), clocks, scale) for core in cores]) for memory in memories
+            (f"{memory:g}", [_cell(cells.get((core, memory)), clocks, low, high, unit) for core in cores])
+            for memory in memories
         ],
     }
     return Section("clocks", "Clocks", "Other clock settings", "clocks.html", content)
 
 
-def _cell(one: Mapping[str, Any] | None, clocks: Mapping[str, Any], scale: tuple[float, float]) -> dict[str, Any]:
-    if one is None or not one["energy_j"]:
-        return {"text": "–", "step": None, "this": False, "lowest": False}
-    low, high = scale
-    step = int(STEPS * math.log(one["energy_j"] / low) / math.log(high / low)) if high > low else 0
+def _cell(
+    setting: schema.AtClocks | None, clocks: schema.Clocks, low: float, high: float, unit: str
+) -> Mapping[str, Any]:
+    if setting is None or setting.energy_j is None:
+        return {"text": UNKNOWN, "step": None, "this": False, "lowest": False}
+    share = math.log(setting.energy_j / low) / math.log(high / low) if high > low else 0.0
     return {
-        "text": _scaled(one["energy_j"], low),
-        "step": min(STEPS - 1, step),
-        "this": one["this"],
-        "lowest": same(one, clocks["lowest"]),
+        "text": _scaled(setting.energy_j / 10.0 ** _POWERS.get(unit, 0)),
+        "step": min(STEPS - 1, int(STEPS * share)),
+        "this": setting.this,
+        "lowest": same_clocks(setting, clocks.lowest),
     }
 
 
-def _unit(low: float) -> str:
-    """The unit that all cells are written in: that of the lowest."""
-    return quantity(low, "J").rpartition(NARROW)[2]
+def _scaled(number: float) -> str:
+    """Three digits, whatever the power of ten: all cells are written in the unit of the lowest."""
+    if number >= 99.95:
+        return f"{number:.0f}"
+    return f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
 
 
-def _scaled(value: float, low: float) -> str:
-    power = {"fJ": -15, "pJ": -12, "nJ": -9, "µJ": -6, "mJ": -3, "J": 0, "kJ": 3, "MJ": 6}.get(_unit(low), 0)
-    number = value / 10.0**power
-    return f"{number:.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
-
-
-def _sentence(clocks: Mapping[str, Any]) -> str:
-    unit = _unit(min(one["energy_j"] for one in clocks["settings"] if one["energy_j"]))
-    here = " the outlined cell is this run," if any(one["this"] for one in clocks["settings"]) else ""
-    return f"{clock_words(clocks)} Cells show {unit};{here} ★ the lowest. Modelled: {clocks['assumes']}."
+def _sentence(clocks: schema.Clocks, unit: str) -> str:
+    here = " the outlined cell is this run," if any(setting.this for setting in clocks.settings) else ""
+    return f"{clock_words(clocks)} Cells show {unit};{here} ★ the lowest. Modelled: {clocks.assumes}."

@@ -6,14 +6,31 @@ from typing import Any
 
 from markupsafe import Markup
 
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, Count
 from eprof.page import svg
 from eprof.page.section import Section
-from eprof.words.badges import MISSING, Amount, written
+from eprof.profile import schema
+from eprof.words.badges import MISSING, Amount, quantity_of, ratio, written
 from eprof.words.numbers import percent, plain, quantity, whole
-from eprof.words.view import View, cell_energy, energy_of, power_of, ratio, time_of
+from eprof.words.view import View, energy_of, energy_of_count, power_of, time_of
 
-FAMILIES = (("computation", "Instructions", "instruction", "instructions"), ("data", "Bytes", "byte", "bytes"))
 GAP = 0.05
+
+
+@dataclass(frozen=True)
+class Family:
+    """Instructions or bytes: the energy that they take, and what they are called."""
+
+    part: str
+    title: str
+    unit: str
+    plural: str
+
+
+FAMILIES = (
+    Family(COMPUTATION, "Instructions", "instruction", "instructions"),
+    Family(DATA, "Bytes", "byte", "bytes"),
+)
 
 
 @dataclass(frozen=True)
@@ -31,13 +48,22 @@ class Meter:
 class Line:
     """The numbers behind a `Meter`, before they are written."""
 
-    label: str
-    group: str
-    unit: str
+    count: Count
     value: Amount
     energy: Amount
     of_count: float | None
     of_energy: float | None
+
+    @property
+    def written_value(self) -> str | None:
+        """The count with its unit."""
+        unit = "B" if self.count.unit == "byte" else ""
+        return None if self.value.value is None else quantity(self.value.value, unit)
+
+    @property
+    def gap(self) -> float:
+        """By how much its share of the energy is above its share of the count."""
+        return 0.0 if self.of_count is None else (self.of_energy or 0.0) - self.of_count
 
 
 def section(view: View) -> Section | None:
@@ -45,10 +71,10 @@ def section(view: View) -> Section | None:
     if not view.kernels:
         return None
     kernel = view.kernels[view.order[0]]
-    panels = [_panel(view, kernel, *family) for family in FAMILIES]
+    panels = [_panel(view, kernel, family) for family in FAMILIES]
     content = {
-        "name": kernel["name"],
-        "device": kernel.get("device") if view.several_devices else None,
+        "name": kernel.name,
+        "device": kernel.device if view.several_devices else None,
         "facts": _facts(view, kernel),
         "message": _message(view, kernel),
         "panels": [panel for panel in panels if panel["lines"] or panel["none"]],
@@ -63,111 +89,92 @@ def _explained(view: View) -> str:
     return "Bars are shares of the count; energies are not known."
 
 
-def _facts(view: View, kernel: Mapping[str, Any]) -> list[tuple[str, Markup]]:
+def _facts(view: View, kernel: schema.Kernel) -> list[tuple[str, Markup]]:
     """Label and number of each fact that is known of the kernel."""
-    total, constant, time = energy_of(kernel, "total"), energy_of(kernel, "constant"), time_of(kernel)
-    found = [
-        ("Energy", total, "J", True),
-        ("Constant power", ratio(constant, total), "%", False),
-        ("Time", time, "s", True),
-        ("Calls", Amount(kernel.get("launches")), "#", True),
-        ("Mean power", power_of(kernel), "W", True),
-        ("Energy per flop", view.per_flop(kernel), "J", True),
-        ("Flop per DRAM byte", view.intensity(kernel), "", False),
+    total, per_byte = energy_of(kernel, "total"), view.intensity(kernel)
+    constant = ratio(energy_of(kernel, CONSTANT), total)
+    facts = [
+        ("Energy", total, quantity_of(total, "J")),
+        ("Constant power", constant, written(percent(constant.value or 0), constant.marks, bound=False)),
+        ("Time", time_of(kernel), quantity_of(time_of(kernel), "s")),
+        ("Calls", Amount(kernel.launches), written(whole(kernel.launches))),
+        ("Mean power", power_of(kernel), quantity_of(power_of(kernel), "W")),
+        ("Energy per flop", view.per_flop(kernel), quantity_of(view.per_flop(kernel), "J")),
+        ("Flop per DRAM byte", per_byte, written(plain(per_byte.value or 0), per_byte.marks, bound=False)),
     ]
-    write = {"%": percent, "#": whole, "": plain}
-    return [
-        (
-            label,
-            written(
-                write[unit](amount.value) if unit in write else quantity(amount.value, unit), amount.marks, bound=bound
-            ),
-        )
-        for label, amount, unit, bound in found
-        if amount.value is not None
-    ]
+    return [(label, text) for label, amount, text in facts if amount.value is not None]
 
 
-def lines(view: View, kernel: Mapping[str, Any], family: str, unit: str) -> list[Line]:
+def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
     """The counts of one family that the kernel has or lacks, in the order of the vocabulary."""
-    cells = kernel["counts"]
-    counted = view.instruction_words if unit == "instruction" else view.byte_words
-    values = {name: view.cell_value(name, cells[name]) for name in view.words if name in cells}
-    whole_count = sum(values[name].value or 0.0 for name in counted if name in values)
-    whole_energy = energy_of(kernel, family).value
-    found = []
+    exclusive = view.instruction_words if family.unit == "instruction" else view.byte_words
+    values = {name: view.amount(kernel, name) for name in view.words if name in kernel.counts}
+    all_counts = sum(values[name].value or 0.0 for name in exclusive if name in values)
+    all_joules = energy_of(kernel, family.part).value
+    made = []
     for name, value in values.items():
-        word = view.words[name]
-        if word.family != family:
+        count = view.words[name].count
+        if count.family != family.part:
             continue
-        energy = cell_energy(cells[name])
-        part = value.value / whole_count if name in counted and value.value is not None and whole_count else None
-        share = energy.value / whole_energy if energy.value is not None and whole_energy else None
-        found.append(Line(word.label, word.group, word.unit, value, energy, part, share))
-    return found
+        energy = energy_of_count(kernel.counts[name])
+        of_count = value.value / all_counts if name in exclusive and value.value is not None and all_counts else None
+        of_energy = energy.value / all_joules if energy.value is not None and all_joules else None
+        made.append(Line(count, value, energy, of_count, of_energy))
+    return made
 
 
-def _panel(view: View, kernel: Mapping[str, Any], family: str, title: str, unit: str, plural: str) -> dict[str, Any]:
-    found = lines(view, kernel, family, unit)
-    shown = [line for line in found if line.value.value != 0 or line.energy.value]
+def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, Any]:
+    known = lines(view, kernel, family)
+    shown = [line for line in known if line.value.value != 0 or line.energy.value]
     scale = max([0.0001, *(max(line.of_count or 0, line.of_energy or 0) for line in shown)])
-    energy = energy_of(kernel, family)
+    energy = energy_of(kernel, family.part)
     write = _meter if view.has_energy else _count_meter
     return {
-        "title": title,
-        "energy": written(quantity(energy.value, "J"), energy.marks) if energy.value is not None else None,
-        "lines": [write(line, 100 / scale, plural, energy) for line in shown],
-        "none": ", ".join(line.label for line in found if line not in shown),
+        "title": family.title,
+        "energy": None if energy.value is None else quantity_of(energy, "J"),
+        "lines": [write(line, 100 / scale, family, energy) for line in shown],
+        "none": ", ".join(line.count.label for line in known if line not in shown),
     }
 
 
-def _meter(line: Line, by: float, plural: str, whole_energy: Amount) -> Meter:
+def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
     """Filled: share of the energy; outlined: share of the count. `by`: per cent of the width for a share of 1."""
-    share = percent(line.of_energy) if line.of_energy is not None else None
-    energy = quantity(line.energy.value, "J") if line.energy.value is not None else None
-    marks = line.energy.marks | (whole_energy.marks if share else 0)
-    spoken = f"{line.label}: {share or 'an unknown share'} of the energy, {percent(line.of_count or 0)} of the {plural}"
-    bar = svg.meter(line.group, by * (line.of_energy or 0), by * (line.of_count or 0), spoken)
-    return Meter(line.label, _detail(line), bar, written(energy, line.energy.marks), written(share, marks, bound=False))
+    of_energy, of_count = line.of_energy or 0, line.of_count or 0
+    share, marks = None, line.energy.marks
+    if line.of_energy is not None:
+        share, marks = percent(line.of_energy), marks | all_energy.marks
+    spoken = f"{share or 'an unknown share'} of the energy, {percent(of_count)} of the {family.plural}"
+    bar = svg.meter(line.count.group, by * of_energy, by * of_count, f"{line.count.label}: {spoken}")
+    energy = quantity_of(line.energy, "J")
+    return Meter(line.count.label, _detail(line), bar, energy, written(share, marks, bound=False))
 
 
-def _count_meter(line: Line, by: float, plural: str, _: Amount) -> Meter:
+def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
     """The same where no energy is known: the filled bar is the share of the count."""
-    marks = line.value.marks & ~MISSING
-    share = percent(line.of_count) if line.of_count is not None else None
-    bar = svg.meter(
-        line.group, by * (line.of_count or 0), None, f"{line.label}: {percent(line.of_count or 0)} of the {plural}"
-    )
+    marks, of_count = line.value.marks & ~MISSING, line.of_count or 0
+    share = None if line.of_count is None else percent(line.of_count)
+    spoken = f"{line.count.label}: {percent(of_count)} of the {family.plural}"
+    bar = svg.meter(line.count.group, by * of_count, None, spoken)
     lost = Markup("not counted") if line.value.value is None else Markup("")
-    return Meter(line.label, lost, bar, written(_amount(line), marks), written(share, marks, bound=False))
-
-
-def _amount(line: Line) -> str | None:
-    value = line.value.value
-    return None if value is None else quantity(value, "B" if line.unit == "byte" else "")
+    value = written(line.written_value, marks)
+    return Meter(line.count.label, lost, bar, value, written(share, marks, bound=False))
 
 
 def _detail(line: Line) -> Markup:
-    amount = _amount(line)
-    if amount is None:
+    if line.written_value is None:
         return Markup("not counted")
-    unpriced = line.energy.value is None and line.energy.marks & MISSING
-    of = "" if unpriced else " of the count"
-    share = f" · {percent(line.of_count)}{of}" if line.of_count is not None else ""
-    price = " · no price" if unpriced else ""
-    return Markup("{}{}{}").format(written(amount, line.value.marks), share, price)
+    has_price = line.energy.value is not None or not line.energy.marks & MISSING
+    of = " of the count" if has_price else ""
+    share = "" if line.of_count is None else f" · {percent(line.of_count)}{of}"
+    price = "" if has_price else " · no price"
+    return Markup("{}{}{}").format(written(line.written_value, line.value.marks), share, price)
 
 
-def _message(view: View, kernel: Mapping[str, Any]) -> str:
+def _message(view: View, kernel: schema.Kernel) -> str:
     """The count whose energy is furthest above its share: "DRAM read: 6 % of the bytes, 30 % of their energy."."""
-    found = [
-        ((line.of_energy or 0.0) - line.of_count, line, plural)
-        for family, _, unit, plural in FAMILIES
-        for line in lines(view, kernel, family, unit)
-        if line.of_count is not None
-    ]
-    gap, line, plural = max(found, key=lambda one: one[0], default=(0.0, None, ""))
-    if line is None or gap < GAP:
+    pairs = [(line, family) for family in FAMILIES for line in lines(view, kernel, family)]
+    line, family = max(pairs, key=lambda pair: pair[0].gap, default=(None, None))
+    if line is None or family is None or line.gap < GAP:
         return ""
     count, energy = percent(line.of_count or 0), percent(line.of_energy or 0)
-    return f"{line.label}: {count} of the {plural}, {energy} of their energy."
+    return f"{line.count.label}: {count} of the {family.plural}, {energy} of their energy."

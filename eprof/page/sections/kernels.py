@@ -1,46 +1,46 @@
 """Which kernels: stacked bars, the largest first; template instances of one name together when there are many."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
 
-from eprof.base.vocabulary import GROUPS
+from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.page import svg
 from eprof.page.section import Section
+from eprof.profile import schema
 from eprof.words import names
-from eprof.words.badges import MISSING, Amount, written
+from eprof.words.badges import MISSING, Amount, quantity_of, share_of, total, written
+from eprof.words.headline import at_least
 from eprof.words.numbers import percent, quantity, whole
-from eprof.words.view import View, energy_of, ratio, total
+from eprof.words.view import View, energy_of
 
 SHOWN = 20
 GROUP_ABOVE = 50
 MEMBERS = 3
 NAME_LENGTH = 34
-_UNITS = {"total": "J", "time": "s", "instructions": ""}
+UNITS = {"total": "J", "time": "s", "instructions": ""}
 _HEADINGS = {
     "total": "Which kernels take it",
     "time": "Which kernels take the time",
     "instructions": "Which kernels execute most",
 }
-_WHAT = {"total": "energy", "time": "time", "instructions": "the number of instructions"}
+_LENGTHS = {"total": "energy", "time": "time", "instructions": "the number of instructions"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One bar: a kernel, or several of one base name. `at` is the kernel's place in the document."""
+    """One bar: a kernel, by its place in the document, or several of one base name (`place` is None)."""
 
     name: str
     full: str
-    at: int | None
+    place: int | None
     bar: Markup
     amount: Markup
     share: Markup
-    members: Sequence["Row"] = field(default_factory=tuple)
+    members: Sequence["Row"] = ()
     more: str = ""
-    filter: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ class Bunch:
 
 def section(view: View) -> Section | None:
     """The section, or None if there is nothing to rank kernels by."""
-    whole_amount = view.ranked(view.document)
-    if not view.kernels or not whole_amount.value:
+    if not view.kernels or not view.ranked(view.document).value:
         return None
     bunches = _bunches(view)
     shown, rest = bunches[:SHOWN], bunches[SHOWN:]
@@ -65,47 +64,54 @@ def section(view: View) -> Section | None:
         "legend": _legend(view),
         "rows": [_row(view, bunch, scale) for bunch in shown],
         "rest": _rest(view, rest),
-        "open": any(_lost(view, bunch.amount) for bunch in shown),
+        "open": any(bunch.amount.marks & MISSING for bunch in shown),
     }
     return Section("kernels", "Kernels", _HEADINGS[view.measure], "kernels.html", content)
 
 
 def _bunches(view: View) -> list[Bunch]:
-    """One bunch a kernel, or one a base name where there are more than 50 kernels; largest first."""
-    places: dict[object, list[int]] = {}
-    many = len(view.kernels) > GROUP_ABOVE
-    for at in view.order:
-        places.setdefault(names.base(view.kernels[at]["name"]) if many else at, []).append(at)
+    """A bunch a kernel, or a base name where there are more than 50 kernels; largest first."""
+    members: dict[object, list[int]] = {}
+    is_grouped = len(view.kernels) > GROUP_ABOVE
+    for place in view.order:
+        key = names.base(view.kernels[place].name) if is_grouped else place
+        members.setdefault(key, []).append(place)
     bunches = [
-        Bunch(str(key), members, total(view.ranked(view.kernels[at]) for at in members))
-        for key, members in places.items()
+        Bunch(str(key), places, total(view.ranked(view.kernels[place]) for place in places))
+        for key, places in members.items()
     ]
     return sorted(bunches, key=lambda bunch: -(bunch.amount.value or 0.0))
 
 
 def _sentence(view: View, bunches: list[Bunch]) -> Markup:
     """The answer: how few kernels take most of it."""
-    all_of_it = view.ranked(view.document)
     if len(view.kernels) == 1:
-        return Markup("There is one kernel. Bar length is {}.").format(_WHAT[view.measure])
+        return Markup("There is one kernel. Bar length is {}.").format(_LENGTHS[view.measure])
+
+    all_kernels = view.ranked(view.document)
+    needed, sum_of_needed = _fewest(bunches, 0.8 * (all_kernels.value or 0.0))
+    share = written(percent(sum_of_needed / (all_kernels.value or 1.0)), all_kernels.marks, bound=False)
+    is_grouped = len(bunches) != len(view.kernels)
+    noun = "names" if is_grouped else "kernels"
+    subject = f"{whole(needed)} of {whole(len(bunches))} {noun} take"
+    if needed == 1:
+        subject = f"One of {whole(len(bunches))} {noun} takes"
+    known = " of what is known" if all_kernels.lower else ""
+    grouped = " Template instances of one name stand together; open a name to see them." if is_grouped else ""
+    return Markup("{} {}{}. Bar length is {}. Choose a kernel to see it below.{}").format(
+        subject, share, known, _LENGTHS[view.measure], grouped
+    )
+
+
+def _fewest(bunches: list[Bunch], goal: float) -> tuple[int, float]:
+    """How many of the largest reach the goal, and their sum."""
     running, needed = 0.0, 0
     for bunch in bunches:
         running += bunch.amount.value or 0.0
         needed += 1
-        if running >= 0.8 * (all_of_it.value or 0.0):
+        if running >= goal:
             break
-    share = written(percent(running / (all_of_it.value or 1.0)), all_of_it.marks, bound=False)
-    many = len(bunches) != len(view.kernels)
-    thing = "names" if many else "kernels"
-    who = (
-        f"{whole(needed)} of {whole(len(bunches))} {thing} take"
-        if needed > 1
-        else f"One of {whole(len(bunches))} {thing} takes"
-    )
-    known = " of what is known" if all_of_it.lower else ""
-    grouped = " Template instances of one name stand together; open a name to see them." if many else ""
-    chosen = f"Bar length is {_WHAT[view.measure]}. Choose a kernel to see it below.{grouped}"
-    return Markup("{} {}{}. {}").format(who, share, known, chosen)
+    return needed, running
 
 
 def _legend(view: View) -> list[tuple[str, str]]:
@@ -114,55 +120,38 @@ def _legend(view: View) -> list[tuple[str, str]]:
     return [(group, GROUPS[group]) for group, amount in view.groups.items() if amount.value]
 
 
-def _lost(view: View, amount: Amount) -> bool:
-    return bool(amount.marks & MISSING)
-
-
 def _row(view: View, bunch: Bunch, scale: float) -> Row:
     if len(bunch.places) == 1:
-        return _single(view, bunch.places[0], scale)
-    members = tuple(_single(view, at, scale) for at in bunch.places[:MEMBERS])
-    left = len(bunch.places) - len(members)
-    label = f"{names.cut(bunch.base, NAME_LENGTH - 6)} ×{whole(len(bunch.places))}"
-    amount, share = _numbers(view, bunch.amount)
-    parts = _added(view, bunch.places)
+        return _kernel_row(view, bunch.places[0], scale)
+    left = len(bunch.places) - MEMBERS
     return Row(
-        label,
+        f"{names.cut(bunch.base, NAME_LENGTH - 6)} ×{whole(len(bunch.places))}",
         bunch.base,
         None,
-        _bar(view, parts, bunch.amount, scale, bunch.base),
-        amount,
-        share,
-        members,
-        f"{whole(left)} more in the table" if left else "Show in the table",
-        bunch.base,
+        _bar(view, _added(view, bunch.places), bunch.amount, scale, bunch.base),
+        *_numbers(view, bunch.amount),
+        members=[_kernel_row(view, place, scale) for place in bunch.places[:MEMBERS]],
+        more=f"{whole(left)} more in the table" if left > 0 else "Show in the table",
     )
 
 
-def _single(view: View, at: int, scale: float) -> Row:
-    kernel = view.kernels[at]
+def _kernel_row(view: View, place: int, scale: float) -> Row:
+    kernel = view.kernels[place]
     amount = view.ranked(kernel)
-    name = kernel["name"]
-    start, end = names.core(name)
-    bar = _bar(view, _colours(view, kernel, amount), amount, scale, names.cut(name[start:end], 80))
-    label, full = names.cut(name[start:end], NAME_LENGTH), name
+    bar = _bar(view, _colours(view, kernel, amount), amount, scale, names.short(kernel.name, 80))
+    label, full = names.short(kernel.name, NAME_LENGTH), kernel.name
     if view.several_devices:
-        device = str(kernel.get("device") or "unnamed GPU")
-        label = f"{names.cut(name[start:end], NAME_LENGTH - 16)} · {names.cut(device, 14)}"
-        full = f"{name} on {device}"
-    return Row(label, full, at, bar, *_numbers(view, amount))
+        device = kernel.device or "unnamed GPU"
+        label = f"{names.short(kernel.name, NAME_LENGTH - 16)} · {names.cut(device, 14)}"
+        full = f"{kernel.name} on {device}"
+    return Row(label, full, place, bar, *_numbers(view, amount))
 
 
 def _numbers(view: View, amount: Amount) -> tuple[Markup, Markup]:
-    share = ratio(amount, view.ranked(view.document))
-    unit = _UNITS[view.measure]
-    return (
-        written(None if amount.value is None else quantity(amount.value, unit), amount.marks),
-        written(None if share.value is None else percent(share.value), share.marks, bound=False),
-    )
+    return quantity_of(amount, UNITS[view.measure]), share_of(amount, view.ranked(view.document))
 
 
-def _colours(view: View, kernel: Mapping[str, Any], amount: Amount) -> dict[str, float]:
+def _colours(view: View, kernel: schema.Kernel, amount: Amount) -> dict[str, float]:
     if view.measure != "total":
         return {"plain": amount.value or 0.0}
     return {group: part.value or 0.0 for group, part in view.groups_of(kernel).items()}
@@ -170,24 +159,22 @@ def _colours(view: View, kernel: Mapping[str, Any], amount: Amount) -> dict[str,
 
 def _added(view: View, places: list[int]) -> dict[str, float]:
     """The colours of a bunch. Columns, because there may be thousands of kernels in it."""
-    kernels = [view.kernels[at] for at in places]
+    kernels = [view.kernels[place] for place in places]
     if view.measure != "total":
         return {"plain": sum(view.ranked(kernel).value or 0.0 for kernel in kernels)}
-    sums: dict[str, float] = dict.fromkeys(GROUPS, 0.0)
-    sums["constant"] = sum(energy_of(kernel, "constant").value or 0.0 for kernel in kernels)
+    sums = dict.fromkeys(GROUPS, 0.0)
+    sums[CONSTANT] = sum(energy_of(kernel, CONSTANT).value or 0.0 for kernel in kernels)
     for name, word in view.words.items():
-        sums[word.group] += float(np.nansum(view.column(name).joules[places]))
+        sums[word.count.group] += float(np.nansum(view.column(name).joules[places]))
     return sums
 
 
-def _bar(view: View, parts: dict[str, float], amount: Amount, scale: float, name: str) -> Markup:
-    unit = _UNITS[view.measure]
-    segments = svg.laid(parts.items(), scale)
+def _bar(view: View, parts: Mapping[str, float], amount: Amount, scale: float, name: str) -> Markup:
     spoken = [f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in parts.items() if value and group in GROUPS]
-    value = "not known" if amount.value is None else quantity(amount.value, unit)
-    at_least = "at least " if amount.lower else ""
-    label = f"{name}: {at_least}{value}" + (f" ({', '.join(spoken)})" if spoken else "")
-    return svg.bar(segments, label, open_end=_lost(view, amount))
+    value = "not known" if amount.value is None else at_least(amount, UNITS[view.measure])
+    detail = f" ({', '.join(spoken)})" if spoken else ""
+    is_open = bool(amount.marks & MISSING)
+    return svg.bar(svg.laid(parts.items(), scale), f"{name}: {value}{detail}", open_end=is_open)
 
 
 def _rest(view: View, rest: list[Bunch]) -> tuple[str, Markup, Markup] | None:
@@ -195,5 +182,5 @@ def _rest(view: View, rest: list[Bunch]) -> tuple[str, Markup, Markup] | None:
     if not rest:
         return None
     count = sum(len(bunch.places) for bunch in rest)
-    amount, share = _numbers(view, total(bunch.amount for bunch in rest))
-    return f"{whole(count)} other {'kernel' if count == 1 else 'kernels'}, not drawn", amount, share
+    noun = "kernel" if count == 1 else "kernels"
+    return f"{whole(count)} other {noun}, not drawn", *_numbers(view, total(bunch.amount for bunch in rest))

@@ -6,30 +6,37 @@ from typing import Any
 
 from markupsafe import Markup
 
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.page.section import Section
-from eprof.words.badges import Amount, letters, written
-from eprof.words.numbers import NARROW, percent, plain, quantity, whole
-from eprof.words.view import View, marks_of, number, ratio
+from eprof.profile import schema
+from eprof.words.badges import Amount, letters, quantity_of, share_of
+from eprof.words.numbers import NARROW, plain, quantity, whole
+from eprof.words.view import View, bits
+
+_BOOKS = {
+    "served": "served: a byte is charged once, at the level that served it",
+    "accessed": "accessed: a byte is charged at every level that it passes",
+}
+Term = tuple[str, str, Markup, str, Markup, Markup]
 
 
 def section(view: View) -> Section:
     """The section; it is always there."""
-    document = view.document
+    document, total = view.document, view.energy("total")
     content = {
-        "terms": _terms(view),
-        "total": _total(view),
-        "costs": _costs(view),
+        "terms": _terms(view, total),
+        "total": None if total.value is None else quantity_of(total, "J"),
+        "costs": view.costs and _costs(view, view.costs),
         "counts": [_count(view, name) for name in view.words],
-        "definition": document.get("definition") or {},
-        "devices": [_device(device) for device in document.get("devices") or []],
-        "inputs": [_input(entry) for entry in document.get("inputs") or []],
-        "warnings": list(document.get("warnings") or []),
-        "time_from": document.get("time_from"),
-        "command": shlex.join(map(str, document.get("command_line") or [])),
-        "eprof": document.get("eprof"),
-        "schema": document.get("schema"),
-        "created": utc(document.get("created_utc")),
+        "definition": document.definition,
+        "devices": [_device(device) for device in document.devices],
+        "inputs": [_input(log) for log in document.inputs],
+        "warnings": document.warnings,
+        "time_from": document.time_from,
+        "command": shlex.join(document.command_line),
+        "eprof": document.eprof,
+        "schema": document.schema,
+        "created": utc(document.created_utc),
     }
     return Section("method", "Method", "Method and provenance", "method.html", content)
 
@@ -40,164 +47,122 @@ def utc(stamp: Any) -> str:
     return text.replace("T", " ").replace("Z", " UTC") if text else "time not known"
 
 
-def _price(picojoules: Any) -> str:
-    value = number(picojoules)
-    return "not known" if value is None else f"{plain(value)}{NARROW}pJ"
-
-
-def _terms(view: View) -> list[tuple[str, str, Markup, str, Markup, Markup]]:
+def _terms(view: View, total: Amount) -> list[Term]:
     """Group, name, count, price, energy and share of every term of the sum that is not 0."""
-    total = view.energy("total")
-    found = []
+    if view.costs is None:
+        return []
+    terms = []
     for name, word in view.words.items():
         charge = view.charges.get(name)
-        if not (charge and charge.get("pays")) or word.energy.value == 0:
+        if charge is None or not charge.pays or word.energy.value == 0:
             continue
-        unit = "B" if word.unit == "byte" else ""
-        count = written(None if word.value.value is None else quantity(word.value.value, unit), word.value.marks)
-        found.append(
-            (word.group, word.label, count, _price(charge.get("pj")), _joules(word.energy), _share(word.energy, total))
-        )
-    if view.costs:
-        found.append(_constant_term(view, total))
-    return found
+        count = quantity_of(word.value, _unit(name))
+        terms.append((word.count.group, word.count.label, count, _price(charge), *_energy(word.energy, total)))
+    power = quantity(view.costs.constant_power_w, "W")
+    time, constant = quantity_of(view.time, "s"), _energy(view.energy(CONSTANT), total)
+    return [*terms, (CONSTANT, "Constant power", time, power, *constant)]
 
 
-def _constant_term(view: View, total: Amount) -> tuple[str, str, Markup, str, Markup, Markup]:
-    time, constant = view.time, view.energy("constant")
-    power = number((view.costs or {}).get("constant_power_w"))
-    return (
-        "constant",
-        "Constant power",
-        written(None if time.value is None else quantity(time.value, "s"), time.marks),
-        "not known" if power is None else quantity(power, "W"),
-        _joules(constant),
-        _share(constant, total),
-    )
+def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
+    return quantity_of(amount, "J"), share_of(amount, total)
 
 
-def _joules(amount: Amount) -> Markup:
-    return written(None if amount.value is None else quantity(amount.value, "J"), amount.marks)
+def _unit(name: str) -> str:
+    return "B" if COUNTS[name].unit == "byte" else ""
 
 
-def _share(amount: Amount, total: Amount) -> Markup:
-    share = ratio(amount, total)
-    return written(None if share.value is None else percent(share.value), share.marks, bound=False)
+def _price(charge: schema.Charge) -> str:
+    return f"{plain(charge.pj)}{NARROW}pJ" if charge.pays else "pays nothing"
 
 
-def _total(view: View) -> Markup | None:
-    total = view.energy("total")
-    return _joules(total) if total.value is not None else None
-
-
-def _costs(view: View) -> dict[str, Any] | None:
-    if view.costs is None:
-        return None
-    costs = view.costs
-    power = number(costs.get("constant_power_w"))
+def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
     return {
-        "name": costs.get("name"),
-        "device": costs.get("device"),
-        "source": costs.get("source"),
-        "setting": setting(costs),
-        "setting_from": costs.get("setting_from"),
-        "books": _BOOKS.get(str(costs.get("books")), costs.get("books")),
-        "constant": "not known" if power is None else quantity(power, "W"),
-        "constant_why": costs.get("constant_why"),
-        "marks": marks_of(costs),
+        "name": costs.name,
+        "device": costs.device,
+        "source": costs.source,
+        "setting": setting(costs.setting),
+        "setting_from": costs.setting_from,
+        "books": _BOOKS.get(costs.books, costs.books),
+        "constant": quantity(costs.constant_power_w, "W"),
+        "constant_why": costs.constant_why,
+        "marks": bits(costs.marks),
         # A note that is among the warnings stands there.
-        "notes": [note for note in costs.get("notes") or [] if note not in (view.document.get("warnings") or [])],
-        "charges": _charges(view),
+        "notes": [note for note in costs.notes if note not in view.document.warnings],
+        "charges": _charges(costs),
     }
 
 
-_BOOKS = {
-    "served": "served: a byte is charged once, at the level that served it",
-    "accessed": "accessed: a byte is charged at every level that it passes",
-}
-
-
-def setting(costs: Mapping[str, Any]) -> str:
+def setting(values: Mapping[str, float | None]) -> str:
     """The clocks and voltages of a cost table: "core 852 MHz at 1.03 V, memory 924 MHz at 1.01 V".
 
     Voltages that a fit estimated are known only relative to those of its reference setting.
     """
-    found = []
-    given = costs.get("setting") or {}
-    for part in ("core", "memory"):
-        clock, volts, share = (number(given.get(f"{part}_{end}")) for end in ("mhz", "v", "v_rel"))
-        if clock is not None:
-            at = f" at {volts:g}{NARROW}V" if volts is not None else ""
-            at = f" at {share:.3g} of its reference voltage" if share is not None else at
-            found.append(f"{part} {clock:g}{NARROW}MHz{at}")
-    return ", ".join(found)
+    parts = []
+    for domain in ("core", "memory"):
+        clock, volts, share = (values.get(f"{domain}_{unit}") for unit in ("mhz", "v", "v_rel"))
+        if clock is None:
+            continue
+        voltage = ""
+        if share is not None:
+            voltage = f" at {share:.3g} of its reference voltage"
+        elif volts is not None:
+            voltage = f" at {volts:g}{NARROW}V"
+        parts.append(f"{domain} {clock:g}{NARROW}MHz{voltage}")
+    return ", ".join(parts)
 
 
-def _charges(view: View) -> list[dict[str, Any]]:
-    """What each word pays, those of one price for one reason together."""
-    found: dict[tuple[Any, ...], list[str]] = {}
-    for name, charge in view.charges.items():
-        count = COUNTS.get(name)
-        marks = marks_of(charge)
-        pays = bool(charge.get("pays"))
-        key = (_price(charge.get("pj")) if pays else "pays nothing", charge.get("formula"), charge.get("why"), marks)
-        found.setdefault(key, []).append(count.label if count else name)
+def _charges(costs: schema.Costs) -> list[Mapping[str, Any]]:
+    """What each count pays, those of one price for one reason together."""
+    labels: dict[tuple[Any, ...], list[str]] = {}
+    for name, charge in costs.charges.items():
+        key = (_price(charge), charge.formula, charge.why, bits(charge.marks))
+        labels.setdefault(key, []).append(COUNTS[name].label)
     return [
-        {
-            "labels": ", ".join(labels),
-            "price": Markup("{}{}").format(price, letters(marks)),
-            "formula": formula,
-            "why": why,
-        }
-        for (price, formula, why, marks), labels in found.items()
+        {"labels": ", ".join(names), "price": price + letters(marks), "formula": formula, "why": why}
+        for (price, formula, why, marks), names in labels.items()
     ]
 
 
-def _count(view: View, name: str) -> dict[str, Any]:
+def _count(view: View, name: str) -> Mapping[str, Any]:
     word = view.words[name]
-    unit = "B" if word.unit == "byte" else ""
-    value = word.value.value
     return {
         "name": name,
-        "label": word.label,
-        "value": written(None if value is None else quantity(value, unit), word.value.marks),
-        "missing": value is None,
-        "how": [_way(way, len(view.kernels)) for way in word.how],
+        "label": word.count.label,
+        "value": quantity_of(word.value, _unit(name)),
+        "missing": word.value.value is None,
+        "how": [_derivation(derivation, len(view.kernels)) for derivation in word.how],
     }
 
 
-def _way(way: Mapping[str, Any], all_kernels: int) -> dict[str, Any]:
+def _derivation(derivation: schema.Derivation, all_kernels: int) -> Mapping[str, Any]:
     """A formula with what it rests on; for how many kernels, if not for all."""
-    kernels = number(way.get("kernels"))
-    marks: int = marks_of(way)
+    kernels = derivation.kernels
+    noun = "kernel" if kernels == 1 else "kernels"
     return {
-        "formula": way.get("formula"),
-        "note": way.get("note"),
-        "marks": marks,
-        "kernels": ""
-        if kernels is None or kernels == all_kernels
-        else f"{whole(kernels)} {'kernel' if kernels == 1 else 'kernels'}",
+        "formula": derivation.formula,
+        "note": derivation.note,
+        "marks": bits(derivation.marks),
+        "kernels": "" if kernels == all_kernels else f"{whole(kernels)} {noun}",
     }
 
 
-def _device(device: Mapping[str, Any]) -> str:
-    name = device.get("name") or "The GPU is not named in the logs"
-    index = f" ({device['index']})" if device.get("index") is not None else ""
-    capability = device.get("capability")
-    known = f", compute capability {capability}" if capability else ", compute capability not known"
-    source = f" (from: {device['capability_from']})" if capability and device.get("capability_from") else ""
-    return f"{name}{index}{known}{source}"
+def _device(device: schema.Device) -> str:
+    name = device.name or "The GPU is not named in the logs"
+    index = "" if device.index is None else f" ({device.index})"
+    if not device.capability:
+        return f"{name}{index}, compute capability not known"
+    source = f" (from: {device.capability_from})" if device.capability_from else ""
+    return f"{name}{index}, compute capability {device.capability}{source}"
 
 
-def _input(entry: Mapping[str, Any]) -> dict[str, Any]:
-    size = number(entry.get("size_bytes"))
+def _input(log: schema.Input) -> Mapping[str, Any]:
     return {
-        "path": entry.get("path"),
-        "format": entry.get("format"),
-        "lines": whole(number(entry.get("lines")) or 0),
-        "skipped": whole(number(entry.get("skipped_lines")) or 0),
-        "size": quantity(size, "B") if size is not None else "",
-        "sha256": entry.get("sha256") or "not known",
-        "command": entry.get("command"),
-        "notes": list(entry.get("notes") or []),
+        "path": log.path,
+        "format": log.format,
+        "lines": whole(log.lines),
+        "skipped": whole(log.skipped_lines),
+        "size": "" if log.size_bytes is None else quantity(log.size_bytes, "B"),
+        "sha256": log.sha256 or "not known",
+        "command": log.command,
+        "notes": log.notes,
     }

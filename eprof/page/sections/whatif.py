@@ -3,75 +3,72 @@
 from collections.abc import Mapping
 from typing import Any
 
-from markupsafe import Markup
-
-from eprof.base.marks import from_names
+from eprof.base.vocabulary import CONSTANT
 from eprof.page import packed
 from eprof.page.section import Section
 from eprof.page.svg import laid, mini
-from eprof.words.badges import MISSING, Amount, written
-from eprof.words.numbers import percent, quantity
-from eprof.words.view import DRAM, View, cell_energy
+from eprof.profile import schema
+from eprof.words.badges import MISSING, UNKNOWN, Amount, quantity_of
+from eprof.words.modelled import is_same
+from eprof.words.numbers import percent
+from eprof.words.view import DRAM, View, bits, energy_of_count
 
 
 def section(view: View) -> Section | None:
-    """The section, or None if nothing was asked."""
-    answers = view.document.get("what_if")
-    before = view.energy("total")
+    """The section, or None if there is no answer."""
+    answers, before = view.document.what_if, view.energy("total")
     if not answers or not before.value:
         return None
-    scale = max([before.value, *(one["energy_j"]["total"] or 0.0 for one in answers)])
+    scale = max([before.value, *(answer.energy_j.total or 0.0 for answer in answers)])
     sliders = _sliders(view)
     content = {
         "sentence": _sentence(answers),
-        "rows": [_row(one, scale) for one in answers],
-        "before": _joules(before),
+        "rows": [_row(answer, scale) for answer in answers],
+        "before": quantity_of(before, "J"),
         "bar": mini(laid([("plain", before.value)], scale)),
         "sliders": bool(sliders),
     }
     return Section("whatif", "What if", "What if", "whatif.html", content, sliders)
 
 
-def _sentence(answers: list[Mapping[str, Any]]) -> str:
-    best = min(answers, key=lambda one: one["change_j"] or 0.0)
-    if not (best["change_j"] or 0.0) < 0 or best["change_share"] is None:
-        return "Nothing of this would take less energy. Every answer is modelled, none is measured."
-    return (
-        f"{best['says'][:1].upper()}{best['says'][1:]}: {percent(-best['change_share'])} less, the most of these. "
-        "Every answer is modelled, none is measured."
-    )
+def _sentence(answers: list[schema.Answer]) -> str:
+    best = min(answers, key=lambda answer: answer.change_j or 0.0)
+    modelled = "Every answer is modelled, none is measured."
+    if not (best.change_j or 0.0) < 0 or best.change_share is None:
+        return f"Nothing of this would take less energy. {modelled}"
+    return f"{_capital(best.says)}: {percent(-best.change_share)} less, the most of these. {modelled}"
 
 
-def _row(one: Mapping[str, Any], scale: float) -> dict[str, Any]:
-    value = one["energy_j"]["total"]
+def _row(answer: schema.Answer, scale: float) -> Mapping[str, Any]:
+    joules = answer.energy_j.total
     return {
-        "says": one["says"][:1].upper() + one["says"][1:],
-        "assumes": one["assumes"],
-        "bar": mini(laid([("plain", value or 0.0)], scale)),
-        "energy": _joules(Amount(value, int(from_names(list(one["marks"]))))),
-        "change": _change(one["change_share"]),
-        "time": _change(one["time_share"]),
+        "says": _capital(answer.says),
+        "assumes": answer.assumes,
+        "bar": mini(laid([("plain", joules or 0.0)], scale)),
+        "energy": quantity_of(Amount(joules, bits(answer.marks)), "J"),
+        "change": _change(answer.change_share),
+        "time": _change(answer.time_share),
     }
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _change(share: float | None) -> str:
     if share is None:
-        return "–"
-    if abs(share) < 5e-5:
+        return UNKNOWN
+    if is_same(share):
         return "the same"
     return f"{'▼' if share < 0 else '▲'} {percent(abs(share))}"
 
 
-def _joules(amount: Amount) -> Markup:
-    return written(None if amount.value is None else quantity(amount.value, "J"), amount.marks)
-
-
 def _sliders(view: View) -> dict[str, str]:
     """What the script needs: constant energy, DRAM's, all the rest, in J; nothing where one of them is not known."""
-    constant, total = view.energy("constant"), view.energy("total")
-    cells = view.document.get("counts") or {}
-    dram = sum(cell_energy(cells[name]).value or 0.0 for name in DRAM if name in cells)
+    constant, total = view.energy(CONSTANT), view.energy("total")
     if not constant.value or total.value is None or constant.marks & MISSING:
         return {}
+    counts = view.document.counts
+    dram = sum(energy_of_count(counts[name]).value or 0.0 for name in DRAM if name in counts)
     parts = {"constant": constant.value, "dram": dram, "other": total.value - constant.value - dram}
     return {"what": packed.text({**parts, "marks": total.marks})}

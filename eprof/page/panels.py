@@ -1,0 +1,99 @@
+"""The three panels of a roofline: speed, energy efficiency and power against intensity, with lines and kernels."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from eprof.page import plot
+from eprof.words import names
+from eprof.words.numbers import plain, quantity
+
+NAMED = 12
+_PANELS = (
+    ("Speed", "flop/s", "flop_per_s"),
+    ("Energy efficiency", "flop/J", "flop_per_j"),
+    ("Power", "W", "power_w"),
+)
+_POINTS = 193
+
+Lines = Callable[[float], tuple[float, float, float]]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A machine: its time balance in flop/B, and flop/s, flop/J and W at an intensity."""
+
+    balance: float
+    lines: Lines
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A kernel: its flop per DRAM byte and its height in each panel. place: where it is in the document."""
+
+    name: str
+    intensity: float | None
+    heights: Mapping[str, float | None]
+    energy_j: float
+    place: int | None = None
+
+    @property
+    def is_drawable(self) -> bool:
+        """Whether the kernel has a place in all three panels."""
+        return bool(self.intensity) and all(self.heights.values())
+
+
+def drawn(
+    machines: Sequence[Curves], dots: Sequence[Dot], named: int = NAMED, span: tuple[float, float] | None = None
+) -> list[Markup]:
+    """The three panels with one x axis. span: from which to which flop/B the lines are known."""
+    balances = [machine.balance for machine in machines]
+    x = plot.Axis(*span) if span else _axis(balances, dots)
+    grid = _grid(x, balances)
+    curves = [[(intensity, *machine.lines(intensity)) for intensity in grid] for machine in machines]
+    tags = [_tag(dot.name) if place < named else "" for place, dot in enumerate(dots)]
+    largest = max((dot.energy_j for dot in dots), default=1.0) or 1.0
+    made = []
+    for place, (title, unit, key) in enumerate(_PANELS):
+        lines = [
+            plot.Line([(point[0], point[place + 1]) for point in points], kind % 6)
+            for kind, points in enumerate(curves)
+        ]
+        circles = [
+            plot.Dot(
+                dot.intensity or 0.0,
+                dot.heights[key] or 0.0,
+                dot.energy_j / largest,
+                tag,
+                _title(dot, key, unit),
+                dot.place,
+            )
+            for dot, tag in zip(dots, tags, strict=True)
+        ]
+        heights = [y for line in lines for _, y in line.points] + [circle.y for circle in circles]
+        panel = plot.Panel(title, unit, key, x, plot.axis(heights), lines, circles, balances)
+        spoken = f"{title} in {unit} against flop per DRAM byte, with {len(lines)} lines and {len(dots)} kernels"
+        made.append(plot.drawn(panel, spoken, named=len(dots) <= named))
+    return made
+
+
+def _axis(balances: Sequence[float], dots: Sequence[Dot]) -> plot.Axis:
+    intensities = [dot.intensity for dot in dots if dot.intensity]
+    return plot.axis([0.5, *balances, *(4 * balance for balance in balances), *intensities], 2)
+
+
+def _grid(x: plot.Axis, balances: Sequence[float]) -> list[float]:
+    """Where lines are evaluated. The bend of a roof lies between two points of the grid: it is drawn sharp."""
+    steps = {x.low * (x.high / x.low) ** (step / (_POINTS - 1)) for step in range(_POINTS)}
+    return sorted(steps.union(balance for balance in balances if x.low < balance < x.high))
+
+
+def _title(dot: Dot, key: str, unit: str) -> str:
+    height, intensity = quantity(dot.heights[key] or 0.0, unit), plain(dot.intensity or 0.0)
+    return f"{names.short(dot.name, 60)}: {height} at {intensity} flop/B"
+
+
+def _tag(name: str) -> str:
+    """A name of a few letters, for inside a plot."""
+    return names.cut(names.base(name).rpartition("::")[2].partition(" (")[0], 12)

@@ -1,0 +1,388 @@
+"""The types of `eprof.profile/1` and `eprof.roofline/1`: what is saved, and what every report reads.
+
+Each structure is its JSON (docs/profile-json.md): a field is always written, unless it may be UNSET and is. SI units,
+prices in pJ; None is a number that is not known. `marks` are words, in the order of `base/marks.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from msgspec import UNSET, Struct, UnsetType, convert, field
+
+PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"
+Marks = list[str]
+Range = list[float | None]
+T = TypeVar("T", bound=Struct)
+
+
+def typed(document: Mapping[str, Any] | Struct, kind: type[T]) -> T:
+    """A document as its structure; JSON that was read, or `Energy.document()`, is plain data."""
+    return document if isinstance(document, kind) else convert(document, kind)
+
+
+class Device(Struct):
+    """A profiled GPU, and how its compute capability is known."""
+
+    name: str | None
+    index: int | None
+    capability: str | None
+    capability_from: str
+
+
+class Input(Struct):
+    """A log as it was read."""
+
+    path: str
+    format: str
+    lines: int
+    skipped_lines: int
+    sha256: str | None
+    size_bytes: int | None
+    command: str | None
+    notes: list[str]
+
+
+class Definition(Struct):
+    """Which counter definition made the counts."""
+
+    name: str
+    source: str
+
+
+class Charge(Struct):
+    """What one instruction or byte of a count pays."""
+
+    pays: bool
+    pj: float
+    formula: str | None
+    why: str | None
+    marks: Marks
+
+
+class Costs(Struct, kw_only=True):
+    """The cost table in force at one setting. fit: what a fitted table says of its fit (docs/costs.md)."""
+
+    name: str
+    device: str
+    source: str
+    books: str
+    setting: dict[str, float | None]
+    setting_from: str
+    constant_power_w: float
+    constant_why: str | None
+    charges: dict[str, Charge]
+    marks: Marks
+    notes: list[str]
+    fit: dict[str, Any] | UnsetType = UNSET
+
+
+class Joules(Struct):
+    """Energy by family. measured: what a meter saw, of the whole run only."""
+
+    computation: float | None
+    data: float | None
+    constant: float | None
+    total: float | None
+    measured: float | UnsetType | None = UNSET
+
+
+class JouleMarks(Struct):
+    """The marks of `Joules`."""
+
+    computation: Marks
+    data: Marks
+    constant: Marks
+    total: Marks
+
+
+class Count(Struct, kw_only=True, gc=False):
+    """A count of a kernel or of a group: instructions or bytes. lower_bound: known, but not all of it."""
+
+    value: float | None
+    unit: str
+    energy_j: float | None
+    marks: Marks
+    lower_bound: bool | UnsetType = UNSET
+
+
+class Derivation(Struct):
+    """The formula of counters that a count was made with, and for how many kernels."""
+
+    formula: str | None
+    note: str | None
+    marks: Marks
+    kernels: int
+
+
+class TotalCount(Count, kw_only=True):
+    """A count of the whole program, and how it was made."""
+
+    how: list[Derivation]
+
+
+class Kernel(Struct, kw_only=True):
+    """One kernel on one device."""
+
+    name: str
+    device: str | None
+    launches: int
+    time_s: float | None
+    time_marks: Marks
+    power_w: float | None
+    counts: dict[str, Count]
+    energy_j: Joules
+    energy_marks: JouleMarks
+    intensity_flop_per_byte: float | None
+    marks: Marks
+
+
+class Group(Struct, kw_only=True):
+    """Kernels that belong together, by their places in the document. stands_for: of many small groups, how many."""
+
+    name: str
+    kernels: list[int]
+    launches: int
+    time_s: float | None
+    time_marks: Marks
+    power_w: float | None
+    counts: dict[str, Count]
+    energy_j: Joules
+    energy_marks: JouleMarks
+    intensity_flop_per_byte: float | None
+    marks: Marks
+    stands_for: int | UnsetType = UNSET
+
+
+class Spread(Struct):
+    """Smallest, median and largest of some ranks."""
+
+    min: float | None
+    median: float | None
+    max: float | None
+
+
+class Ranks(Struct):
+    """How MPI ranks differ. imbalance: the largest time over the mean, less 1."""
+
+    number: int
+    time_s: Spread
+    energy_j: Spread
+    launches: Spread
+    imbalance: float | None
+    slowest: str | None
+    time_marks: Marks
+    energy_marks: Marks
+
+
+class Level(Struct):
+    """A memory level of a machine."""
+
+    name: str
+    pj_per_byte: float
+    energy_balance: float
+
+
+class Point(Struct):
+    """Roofline, arch line and power line at one intensity."""
+
+    intensity_flop_per_byte: float
+    flop_per_s: float
+    flop_per_j: float
+    power_w: float
+
+
+class Machine(Struct, kw_only=True):
+    """A GPU at one setting and precision, as its lines are drawn: rooflines/machine.py says what each number is."""
+
+    name: str
+    device: str
+    setting: str
+    precision: str
+    number: float
+    peak_flop_per_s: float
+    dram_byte_per_s: float
+    flop_pj: float
+    dram_pj_per_byte: float
+    constant_power_w: float
+    power_cap_w: float | None
+    time_balance: float
+    energy_balance: float
+    balance_gap: float
+    flop_efficiency: float
+    effective_energy_balance: float
+    race_to_halt: bool
+    capped_from: float | None
+    capped_to: float | None
+    best_flop_per_s: float
+    peak_power_w: float
+    peak_flop_per_j: float
+    levels: list[Level]
+    marks: Marks
+    notes: list[str]
+    lines: list[Point] | UnsetType = UNSET
+
+
+class Intensities(Struct):
+    """Flop per byte of each memory level."""
+
+    shared: float | None
+    l1: float | None
+    l2: float | None
+    dram: float | None
+
+
+class Limit(Struct, kw_only=True):
+    """How far a kernel is from its limits. at_most: of which numbers only an upper bound is known."""
+
+    work_flop: float | None
+    flop_per_s: float | None
+    flop_per_j: float | None
+    roofline_time_s: float | None
+    speed_share: float | None
+    energy_share: float | None
+    intensity_flop_per_byte: Intensities
+    parts_j: dict[str, float | None]
+    lever: str | None
+    at_most: list[str] | UnsetType = UNSET
+
+
+class Limits(Struct):
+    """The machines of the precisions that the costs know, and the limits of each kernel, in the kernels' order."""
+
+    machines: list[Machine]
+    kernels: list[Limit]
+
+
+class Interval(Struct):
+    """The range that holds `share` of what the replicas of a fit make of the counts, in J."""
+
+    share: float
+    replicas: int
+    computation: Range | None = None
+    data: Range | None = None
+    constant: Range | None = None
+    total: Range | None = None
+
+
+class AtClocks(Struct, kw_only=True):
+    """Modelled energy and time at one pair of clocks. this: those of the run."""
+
+    core_mhz: float
+    memory_mhz: float
+    energy_j: float | None
+    time_s: float | None
+    this: bool
+    energy_range_j: Range | UnsetType = UNSET
+
+
+class Clocks(Struct):
+    """Energy and time at every pair of clocks that the table knows."""
+
+    modelled: bool
+    assumes: str
+    marks: Marks
+    settings: list[AtClocks]
+    lowest: AtClocks
+    fastest: AtClocks
+
+
+class Answer(Struct):
+    """A what-if answer. asked: by the user, and not one of those that every report has."""
+
+    question: str
+    says: str
+    assumes: str
+    modelled: bool
+    energy_j: Joules
+    time_s: float | None
+    change_j: float | None
+    change_share: float | None
+    time_share: float | None
+    marks: Marks
+    asked: bool
+
+
+class Profile(Struct, kw_only=True):
+    """A priced profile: `eprof.profile/1`."""
+
+    schema: str = PROFILE
+    eprof: str
+    title: str
+    created_utc: str
+    command_line: list[str]
+    inputs: list[Input]
+    device: Device
+    devices: list[Device]
+    definition: Definition
+    costs: Costs | None
+    time_s: float | None
+    time_marks: Marks
+    time_from: str | None
+    power_w: float | None
+    launches: int
+    energy_j: Joules
+    energy_marks: JouleMarks
+    counts: dict[str, TotalCount]
+    intensity_flop_per_byte: float | None
+    marks: Marks
+    grouped: str | UnsetType = UNSET
+    groups: list[Group] | UnsetType = UNSET
+    ranks: Ranks | UnsetType = UNSET
+    limits: Limits | UnsetType = UNSET
+    interval_j: Interval | UnsetType = UNSET
+    clocks: Clocks | UnsetType = UNSET
+    what_if: list[Answer] | UnsetType = UNSET
+    warnings: list[str]
+    kernels: list[Kernel]
+
+
+class Dot(Limit, kw_only=True):
+    """A kernel below the lines of a roofline."""
+
+    name: str
+    device: str | None
+    launches: int
+    time_s: float | None
+    energy_j: float | None
+    power_w: float | None
+    marks: Marks
+
+
+class Region(Struct):
+    """Flop/B from where to where (None: open) a machine is better, and how many times; no winner: both are the same."""
+
+    low: float | None = field(name="from")
+    high: float | None = field(name="to")
+    winner: str
+    least: float
+    most: float
+
+
+class EqualPower(Struct):
+    """How many of a machine draw as much as the reference, and which of the two is better where."""
+
+    name: str
+    setting: str
+    reference: str
+    reference_setting: str
+    number: float
+    number_exact: float
+    peak_power_w: float
+    reference_peak_power_w: float
+    faster: list[Region]
+    more_efficient: list[Region]
+
+
+class Roofline(Struct, kw_only=True):
+    """Machines with their lines, and kernels below those of the first: `eprof.roofline/1`."""
+
+    schema: str = ROOFLINE
+    eprof: str
+    title: str | None
+    created_utc: str
+    command_line: list[str]
+    machines: list[Machine]
+    equal_power: list[EqualPower]
+    inputs: list[Input]
+    kernels: list[Dot]
+    warnings: list[str]

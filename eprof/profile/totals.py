@@ -1,0 +1,87 @@
+"""Energy, time and flop/B of all kernels of a priced profile together."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eprof.base.arrays import Floats
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
+from eprof.rooflines import flops_of, traffic_of
+
+if TYPE_CHECKING:
+    from eprof.profile.profile import Energy
+
+TOTAL = "total"
+ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
+
+
+def joules_of(energy: "Energy") -> dict[str, float | None]:
+    """Energy of the whole run by family, in J; None: not known."""
+    split = energy.split
+    if split is None:
+        return dict.fromkeys(ENERGIES)
+
+    computation, data = known_sum(split.computation_j), known_sum(split.data_j)
+    if energy.total_s is None or energy.costs is None:
+        constant, total = known_sum(split.constant_j), known_sum(split.total_j)
+    else:
+        constant = energy.total_s * energy.costs.constant_power_w
+        total = math.fsum(joules for joules in (computation, data, constant) if joules is not None)
+    return {COMPUTATION: computation, DATA: data, CONSTANT: constant, TOTAL: total}
+
+
+def joule_marks_of(energy: "Energy") -> dict[str, int]:
+    """The marks on each of `joules_of`."""
+    marks = kernel_marks_of(energy)
+    if energy.total_s is not None and energy.costs is not None:
+        marks[CONSTANT] = int(energy.costs.constant_marks)
+        marks[TOTAL] = marks[COMPUTATION] | marks[DATA] | marks[CONSTANT]
+    return marks
+
+
+def kernel_marks_of(energy: "Energy") -> dict[str, int]:
+    """The marks on the energies of the kernels, of all kernels together."""
+    if energy.split is None:
+        return dict.fromkeys(ENERGIES, int(Mark.MISSING))
+    joined = np.bitwise_or.reduce(energy.split.family_marks.values, axis=0).tolist()
+    return dict(zip(ENERGIES, joined, strict=True))
+
+
+def time_of(energy: "Energy") -> float | None:
+    """The time of all kernels in s: of them together where only that is known, else the sum of what is known."""
+    return known_sum(energy.counts.rows.time_s) if energy.total_s is None else energy.total_s
+
+
+def time_marks_of(energy: "Energy") -> int:
+    """The marks on `time_of`."""
+    return 0 if energy.total_s is not None else int(np.bitwise_or.reduce(kernel_time_marks(energy)))
+
+
+def kernel_time_marks(energy: "Energy") -> Ints:
+    """The marks of each kernel's time; MISSING where it is not known."""
+    rows = energy.counts.rows
+    return rows.time_marks | np.where(np.isnan(rows.time_s), int(Mark.MISSING), 0)
+
+
+def intensity_of(energy: "Energy") -> float | None:
+    """Flops per DRAM byte of all kernels; None where either is not known of some kernel."""
+    counts = energy.counts.whole
+    work, moved = flops_of(counts), traffic_of(counts)
+    if np.isnan(work).any() or np.isnan(moved).any():
+        return None
+    return ratio(float(work.sum()), float(moved.sum()))
+
+
+def known_sum(values: Floats) -> float | None:
+    """The sum of what is known; None if nothing is."""
+    numbers = np.asarray(values, dtype=np.float64)
+    known = numbers[~np.isnan(numbers)]
+    total = float(known.sum())
+    return total if known.size and math.isfinite(total) else None
+
+
+def ratio(above: float | None, below: float | None) -> float | None:
+    """One number over the other; None where either is not known or the lower one is 0."""
+    return above / below if above is not None and below else None

@@ -1,0 +1,152 @@
+"""What a report shows in every medium, as tables: the split of the energy, kernels, groups, counts."""
+
+from collections.abc import Sequence
+
+from eprof.base.marks import names
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
+from eprof.profile import schema
+from eprof.words.badges import Amount, ratio
+from eprof.words.blocks import Column, Medium, Row, Table
+from eprof.words.cells import Cell, Name, Quantity, Share, Stack
+from eprof.words.names import proper
+from eprof.words.numbers import plain, whole
+from eprof.words.view import Entry, View, energy_of, time_of
+
+_PARTS = (COMPUTATION, DATA, CONSTANT)
+_WIDE = 90  # columns of a terminal
+_TEXT = Medium.TERMINAL | Medium.MARKDOWN
+
+
+def split_table(view: View) -> Table:
+    """The three parts of the energy, their sum, and what a meter saw."""
+    total = view.energy("total")
+    share = "of what is known" if total.lower else "share"
+    columns = [
+        Column("part", "left"),
+        Column("energy"),
+        Column(share, media=Medium.TERMINAL),
+        Column("marks", "left", Medium.MARKDOWN),
+    ]
+    rows = []
+    for part in (*_PARTS, "total"):
+        energy = view.energy(part)
+        cells = [part, _quantity(energy, "J"), _share(energy, total), ", ".join(names(energy.marks))]
+        rows.append(Row(cells, total=part == "total"))
+    measured = view.document.energy_j.measured
+    if measured is not None:
+        rows.append(Row(["measured", Quantity(measured, "J"), "by the meter, per run", ""]))
+    return Table(columns, rows)
+
+
+def kernel_table(view: View, limit: int | None) -> Table:
+    """The kernels, largest first, each with how its known energy splits into the three parts."""
+    columns = [
+        Column("kernel", "left"),
+        *([Column("device", "left")] if view.several_devices else []),
+        Column("launches"),
+        Column("time"),
+        *_energy_columns(view, Medium.TERMINAL),
+        *(Column(part, media=Medium.MARKDOWN) for part in _PARTS),
+        Column("flop/B", media=Medium.TERMINAL, from_width=_WIDE),
+        Column("marks", "left", Medium.MARKDOWN),
+    ]
+    shown = view.kernels[:limit]
+    short = proper([kernel.name for kernel in shown])
+    rows = [_kernel_row(view, kernel, name) for kernel, name in zip(shown, short, strict=True)]
+    rest = len(view.kernels) - len(shown)
+    return Table(columns, rows, left_out=f"and {whole(rest)} more kernels" if rest else "")
+
+
+def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
+    intensity = kernel.intensity_flop_per_byte
+    cells = [
+        Name(name, kernel.name),
+        *([kernel.device or "–"] if view.several_devices else []),
+        str(kernel.launches),
+        _quantity(time_of(kernel), "s"),
+        *_energy_cells(view, kernel),
+        *(_quantity(energy_of(kernel, part), "J") for part in _PARTS),
+        "" if intensity is None else plain(intensity),
+        ", ".join(kernel.marks),
+    ]
+    return Row(cells)
+
+
+def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
+    """Phases: each group with the same split as the whole."""
+    largest = max(energy_of(group, "total").value or 0.0 for group in groups)
+    columns = [
+        Column("group", "left"),
+        Column("", "left", Medium.PAGE if largest else Medium(0)),
+        Column("kernels", media=Medium.PAGE),
+        Column("launches"),
+        Column("time"),
+        *_energy_columns(view, Medium.ALL),
+        Column("of all", media=Medium.PAGE if view.has_energy else Medium(0)),
+        Column("flop/B", media=Medium.PAGE),
+    ]
+    rest = len(view.document.groups or ()) - len(groups)
+    left_out = f"and {whole(rest)} more groups" if rest else ""
+    return Table(columns, [_group_row(view, group, largest) for group in groups], left_out=left_out)
+
+
+def _group_row(view: View, group: schema.Group, largest: float) -> Row:
+    intensity = group.intensity_flop_per_byte
+    parts = {name: amount.value or 0.0 for name, amount in view.groups_of(group).items()}
+    cells = [
+        Name(group.name, group.name),
+        Stack(group.name, parts, largest),
+        whole(len(group.kernels)),
+        whole(group.launches),
+        _quantity(time_of(group), "s"),
+        *_energy_cells(view, group),
+        _share(energy_of(group, "total"), view.energy("total")),
+        "–" if intensity is None else plain(intensity),
+    ]
+    return Row(cells)
+
+
+def _energy_columns(view: View, shares: Medium) -> list[Column]:
+    """The energy, and in some media the shares of its parts; nothing where no energy is known."""
+    if not view.has_energy:
+        return []
+    return [Column("energy"), *(Column(label, media=shares) for label in ("comp.", "data", "const."))]
+
+
+def _energy_cells(view: View, entry: Entry) -> list[Cell]:
+    if not view.has_energy:
+        return []
+    total = energy_of(entry, "total")
+    return [_quantity(total, "J"), *(_share(energy_of(entry, part), total) for part in _PARTS)]
+
+
+def count_table(view: View, verbose: bool) -> Table:
+    """What was counted, and what each costs; zeros and what could not be counted only if `verbose`."""
+    priced = Medium.ALL if view.costs else Medium(0)
+    columns = [Column("count", "left"), Column("number"), Column("energy", media=priced), Column("each", media=priced)]
+    rows = []
+    for name, word in view.words.items():
+        if word.value.value or verbose:
+            unit = "B" if word.count.unit == "byte" else ""
+            cells = [word.count.label, _quantity(word.value, unit), *_paid(view, name, word.energy)]
+            rows.append(Row(cells))
+    return Table(columns, rows)
+
+
+def _paid(view: View, name: str, energy: Amount) -> list[Cell]:
+    """The energy of a count and the price of one."""
+    charge = view.charges.get(name)
+    if charge is None:
+        return ["", "no price"]
+    if not charge.pays:
+        return ["", "pays nothing"]
+    return [_quantity(energy, "J"), f"{charge.pj:.4g} pJ"]
+
+
+def _quantity(amount: Amount, unit: str) -> Quantity:
+    return Quantity(amount.value, unit, amount.marks)
+
+
+def _share(part: Amount, whole_amount: Amount) -> Share:
+    share = ratio(part, whole_amount)
+    return Share(share.value, marks=share.marks)
