@@ -44,7 +44,6 @@ ROOMS = [
 BACKWARDS = {
     ("collect/collector.py", "profilers/__init__.py"): "finds the profilers by their folders, when it is asked which there are",
     ("profile/profile.py", "profile/document.py"): "`Energy.document()`: for users, it is a method",
-    ("profile/whatif.py", "profile/document.py"): "an answer is a document of the same form",
 }  # fmt: skip
 
 

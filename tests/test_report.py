@@ -15,11 +15,9 @@ import report_support as support
 
 from eprof.base.marks import Mark
 from eprof.base.text import visible
-from eprof.files import export
 from eprof.page import html, packed
 from eprof.page.shell import asset
-from eprof.terminal import report as console
-from eprof.words import badges, names
+from eprof.words import badges, cells, names
 from eprof.words.badges import AT_LEAST
 from eprof.words.headline import headline
 from eprof.words.numbers import percent, plain, quantity, signed_percent, whole
@@ -265,7 +263,7 @@ def test_long_names_are_cut_in_the_middle():
     ],
 )
 def test_headline(case, starts, contains):
-    sentence = headline(View(support.CASES[case]())).sentence.replace(N, " ")
+    sentence = headline(View(support.CASES[case]())).text.replace(N, " ")
     assert sentence.startswith(starts)
     assert contains in sentence
     assert sentence.endswith(".")
@@ -423,9 +421,10 @@ def test_every_energy_carries_its_marks(pages):
 
 
 def test_page_and_terminal_use_one_alphabet():
-    for word, sign in export.SIGNS.items():
-        assert badges.LETTERS[int(Mark[word.upper()])] == sign
-        assert any(line.startswith(f"{sign} ") for line in console._LEGEND.values())
+    for mark in (Mark.ESTIMATED, Mark.ASSUMED, Mark.SIMULATED):
+        sign = badges.LETTERS[int(mark)]
+        assert cells.signs(int(mark)) == sign
+        assert cells.legend(int(mark)).startswith(f"{sign} ")
 
 
 def test_no_marks_no_legend():

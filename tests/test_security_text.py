@@ -115,7 +115,7 @@ def test_a_file_name_that_is_taken_for_an_option_is_quoted_too(capsys):
 def test_markdown_says_names_and_does_nothing(documents, name):  # noqa: F811
     text = MARKDOWN[name](poisoned(documents[name])).decode()
     prose = re.sub("`[^`\n]*`", "", text.replace("<!-- -->", "").replace("<details>", "").replace("</details>", ""))
-    prose = re.sub(r"<summary>\d+ notes</summary>", "", prose)
+    prose = re.sub(r"<summary>\d+ (?:note|warning)s?</summary>", "", prose)
     assert RAW.findall(text) == [] and "<" not in prose
     assert not re.search(r"(?<!\\)\]\(", prose)  # a link
     assert not re.search(r"https?://|@\w", re.sub("`[^`\n]*`", "", text))

@@ -11,6 +11,7 @@ import pytest
 from frames_support import columns, counts_with
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 import eprof
 from eprof import costs
@@ -19,7 +20,7 @@ from eprof.base.marks import Mark
 from eprof.energy.attribution import attribute
 from eprof.energy.simulated import roofline_s
 from eprof.profile import whatif
-from eprof.profile.document import energies, time_of
+from eprof.profile.totals import joules_of, time_of
 from eprof.tuning import build
 
 ROOT = Path(__file__).parents[1]
@@ -275,7 +276,7 @@ def test_fewer_of_anything_never_takes_more_energy_or_time(table, rows, what, on
 @every
 def test_racing_raises_nothing_and_gives_no_kernel_a_time(table, rows):
     energy = of_kernels(table, rows)
-    joules, time_s, answer = energies(energy)[0]["total"], time_of(energy), energy.what_if("race")
+    joules, time_s, answer = joules_of(energy)["total"], time_of(energy), energy.what_if("race")
     assert less_or_same(answer.energy_j["total"], joules)
     assert (answer.time_s is None) == (time_s is None) and less_or_same(answer.time_s, time_s)
 
@@ -289,7 +290,7 @@ def test_what_changes_nothing_gives_the_same_digits(table, rows, question):
     energy = of_kernels(table, rows)
     label = energy.costs.setting.label
     for asked in (",".join(question), *([f"setting={label}", f"costs={table}"] if "/" in label else [])):
-        answer, joules = energy.what_if(asked), energies(energy)[0]
+        answer, joules = energy.what_if(asked), joules_of(energy)
         assert [answer.energy_j[part] for part in PARTS] == [joules[part] for part in PARTS]
         assert answer.time_s == time_of(energy) and answer.change_j in (0, None)
 
@@ -415,25 +416,25 @@ def test_power_over_a_time_that_is_a_lower_bound_is_not_known(energy):
 
 def test_every_clock_is_the_answer_to_its_question(energy):
     grid = whatif.clocks(energy)
-    assert len(grid["settings"]) == 28
-    for row in grid["settings"]:
-        answer = energy.what_if(f"setting={row['core_mhz']:g}/{row['memory_mhz']:g}")
-        assert row["energy_j"] == pytest.approx(answer.energy_j["total"])
-    mine = [row for row in grid["settings"] if row["this"]]
-    assert len(mine) == 1 and mine[0]["energy_j"] == pytest.approx(energy.document()["energy_j"]["total"])
-    assert grid["lowest"]["energy_j"] == min(row["energy_j"] for row in grid["settings"])
-    assert grid["fastest"]["time_s"] == min(row["time_s"] for row in grid["settings"])
+    assert len(grid.settings) == 28
+    for row in grid.settings:
+        answer = energy.what_if(f"setting={row.core_mhz:g}/{row.memory_mhz:g}")
+        assert row.energy_j == pytest.approx(answer.energy_j["total"])
+    mine = [row for row in grid.settings if row.this]
+    assert len(mine) == 1 and mine[0].energy_j == pytest.approx(energy.document()["energy_j"]["total"])
+    assert grid.lowest.energy_j == min(row.energy_j for row in grid.settings)
+    assert grid.fastest.time_s == min(row.time_s for row in grid.settings)
     # The fastest is not the best: a lower memory clock takes 2 % more time, at less constant power.
-    assert (grid["lowest"]["core_mhz"], grid["lowest"]["memory_mhz"]) == (852, 528)
-    assert (grid["fastest"]["core_mhz"], grid["fastest"]["memory_mhz"]) == (852, 924)
+    assert (grid.lowest.core_mhz, grid.lowest.memory_mhz) == (852, 528)
+    assert (grid.fastest.core_mhz, grid.fastest.memory_mhz) == (852, 924)
 
 
 def test_the_lowest_prediction_of_what_is_not_whole_is_at_least_that(profile):
     from eprof.words.modelled import clock_words
 
     grid = whatif.clocks(profile.energy("jetson-tk1"))
-    assert "at least" in clock_words({**grid, "marks": ["missing"]})
-    assert "at least" not in clock_words({**grid, "marks": []})
+    assert "at least" in clock_words(structs.replace(grid, marks=["missing"]))
+    assert "at least" not in clock_words(structs.replace(grid, marks=[]))
 
 
 @pytest.mark.parametrize("setting", [None, "396/204"])
@@ -443,12 +444,12 @@ def test_report_and_tune_name_the_same_energies_and_times(profile, what, setting
     if what == "simulated":
         profile = eprof.load(SIMULATED)
     energy = profile.energy("jetson-tk1", setting=setting)
-    grid = {f"{row['core_mhz']:g}/{row['memory_mhz']:g}": row for row in whatif.clocks(energy)["settings"]}
+    grid = {f"{row.core_mhz:g}/{row.memory_mhz:g}": row for row in whatif.clocks(energy).settings}
     tuned = build.from_profile(energy, costs.load("jetson-tk1"))
     for at, point in enumerate(tuned.points):
         joules, seconds = (sum(getattr(one, name)[at] for one in tuned.grids) for name in ("energy_j", "time_s"))
-        assert grid[point.label]["energy_j"] == pytest.approx(joules, rel=1e-12)
-        assert grid[point.label]["time_s"] == pytest.approx(seconds, rel=1e-12)
+        assert grid[point.label].energy_j == pytest.approx(joules, rel=1e-12)
+        assert grid[point.label].time_s == pytest.approx(seconds, rel=1e-12)
         if what == "simulated":
             there = profile.energy("jetson-tk1", setting=point.label).document()
             assert there["energy_j"]["total"] == pytest.approx(joules, rel=1e-12)
@@ -457,21 +458,19 @@ def test_report_and_tune_name_the_same_energies_and_times(profile, what, setting
 
 def test_the_range_of_the_lowest_says_what_rests_on_the_times(profile):
     grid = whatif.clocks(profile.energy("jetson-tk1", setting="396/204"))
-    low, high = grid["lowest"]["energy_range_j"]
-    assert low <= grid["lowest"]["energy_j"] <= high and low < high
+    low, high = grid.lowest.energy_range_j
+    assert low <= grid.lowest.energy_j <= high and low < high
 
 
 def test_the_range_reads_times_by_either_clock(profile):
     """From 396/204 the lowest doubles the core clock and more than doubles the memory clock: each alone is a bound."""
     energy = profile.energy("jetson-tk1", setting="396/204")
-    lowest = whatif.clocks(energy)["lowest"]
-    there = costs.load("jetson-tk1").at(f"{lowest['core_mhz']:g}/{lowest['memory_mhz']:g}")
-    ratios = [396 / lowest["core_mhz"], 204 / lowest["memory_mhz"]]
+    lowest = whatif.clocks(energy).lowest
+    there = costs.load("jetson-tk1").at(f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}")
+    ratios = [396 / lowest.core_mhz, 204 / lowest.memory_mhz]
     by_clock = [again(energy, there, times(energy) * ratio) for ratio in ratios]
-    assert lowest["energy_range_j"] == pytest.approx(
-        [min(lowest["energy_j"], *by_clock), max(lowest["energy_j"], *by_clock)]
-    )
-    assert ratios[1] < ratios[0] and min(by_clock) < lowest["energy_j"], "the memory clock decides"
+    assert lowest.energy_range_j == pytest.approx([min(lowest.energy_j, *by_clock), max(lowest.energy_j, *by_clock)])
+    assert ratios[1] < ratios[0] and min(by_clock) < lowest.energy_j, "the memory clock decides"
 
 
 def test_one_setting_has_no_grid(profile):
@@ -490,9 +489,9 @@ def test_the_interval_is_that_of_the_replicas(profile):
     energy = complete(profile.energy("v100"))
     found = whatif.interval(energy)
     totals = [again_with(energy, one) for one in costs.load("v100").replicas()]
-    assert found["replicas"] == len(totals) >= 10
-    assert found["total"] == pytest.approx(np.percentile(totals, [5, 95]).tolist())
-    assert found["total"][0] < energy.document()["energy_j"]["total"] < found["total"][1]
+    assert found.replicas == len(totals) >= 10
+    assert found.total == pytest.approx(np.percentile(totals, [5, 95]).tolist())
+    assert found.total[0] < energy.document()["energy_j"]["total"] < found.total[1]
     assert "replicas" not in energy.document()["costs"]["fit"]
 
 
@@ -502,7 +501,7 @@ def test_a_lower_bound_has_no_upper_end(profile):
     lost["dram_read"] = int(Mark.MISSING)
     energy = replace(counted, split=replace(counted.split, joule_marks=columns(lost)))
     found = whatif.interval(energy)
-    assert found["total"] is None and found["data"] is None and found["computation"] is not None
+    assert found.total is None and found.data is None and found.computation is not None
 
 
 def again_with(energy, priced):

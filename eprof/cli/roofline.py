@@ -222,7 +222,7 @@ def _matches(machines: list["Machine"]) -> list["Match"]:
     return [equal_power(machines[0], other) for other in machines[1:]]
 
 
-def _render(kind: str, made: dict[str, Any], verbose: bool) -> bytes:
+def _render(kind: str, made: Any, verbose: bool) -> bytes:
     if kind == "html":
         from eprof.page.roofline import html
 

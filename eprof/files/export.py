@@ -24,13 +24,15 @@ _FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "|", "%
 _encoder = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # numbers of NumPy
 
 
-def to_json(document: schema.Profile | Mapping[str, Any]) -> bytes:
-    """The document as JSON, UTF-8, one line a kernel so that text tools and diffs stay usable."""
-    document = schema.typed(document, schema.Profile)
-    head = dumped(msgspec.structs.replace(document, kernels=[]), indent=2)
-    if not document.kernels:
+def to_json(document: Any) -> bytes:
+    """A document as JSON, UTF-8, one line a kernel so that text tools and diffs stay usable."""
+    if isinstance(document, Mapping):
+        kernels, head = document["kernels"], dumped({**document, "kernels": []}, indent=2)
+    else:
+        kernels, head = document.kernels, dumped(msgspec.structs.replace(document, kernels=[]), indent=2)
+    if not kernels:
         return head + b"\n"
-    rows = b",\n    ".join(map(dumped, document.kernels))
+    rows = b",\n    ".join(map(dumped, kernels))
     return head.removesuffix(b'"kernels": []\n}') + b'"kernels": [\n    ' + rows + b"\n  ]\n}\n"
 
 

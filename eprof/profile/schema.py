@@ -77,13 +77,18 @@ class Costs(Struct, kw_only=True):
 
 
 class Joules(Struct):
-    """Energy by family. measured: what a meter saw, of the whole run only."""
+    """Energy by family."""
 
     computation: float | None
     data: float | None
     constant: float | None
     total: float | None
-    measured: float | UnsetType | None = UNSET
+
+
+class RunJoules(Joules):
+    """The same of what ran. measured: what a meter saw, of the whole run only."""
+
+    measured: float | None = None
 
 
 class JouleMarks(Struct):
@@ -130,7 +135,7 @@ class Kernel(Struct, kw_only=True):
     time_marks: Marks
     power_w: float | None
     counts: dict[str, Count]
-    energy_j: Joules
+    energy_j: RunJoules
     energy_marks: JouleMarks
     intensity_flop_per_byte: float | None
     marks: Marks
@@ -146,7 +151,7 @@ class Group(Struct, kw_only=True):
     time_marks: Marks
     power_w: float | None
     counts: dict[str, Count]
-    energy_j: Joules
+    energy_j: RunJoules
     energy_marks: JouleMarks
     intensity_flop_per_byte: float | None
     marks: Marks
@@ -320,7 +325,7 @@ class Profile(Struct, kw_only=True):
     time_from: str | None
     power_w: float | None
     launches: int
-    energy_j: Joules
+    energy_j: RunJoules
     energy_marks: JouleMarks
     counts: dict[str, TotalCount]
     intensity_flop_per_byte: float | None

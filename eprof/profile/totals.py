@@ -4,8 +4,8 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from eprof.base.arrays import Floats
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.rooflines import flops_of, traffic_of
@@ -74,7 +74,7 @@ def intensity_of(energy: "Energy") -> float | None:
     return ratio(float(work.sum()), float(moved.sum()))
 
 
-def known_sum(values: Floats) -> float | None:
+def known_sum(values: npt.ArrayLike) -> float | None:
     """The sum of what is known; None if nothing is."""
     numbers = np.asarray(values, dtype=np.float64)
     known = numbers[~np.isnan(numbers)]

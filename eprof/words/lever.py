@@ -9,8 +9,8 @@ from eprof.words.cells import Name
 from eprof.words.numbers import percent, plain, quantity
 
 EXPLAINED = (
-    "Modelled. Waiting: constant power while slower than the roofline. Constant power: what is left at the roofline's time. "
-    "Nearer bytes: of caches and shared memory."
+    "Modelled. Waiting: constant power while slower than the roofline. Constant power: what is left at the roofline's "
+    "time. Nearer bytes: of caches and shared memory."
 )
 _PARTS = {
     "flops": ("flops", "fewer or narrower ones"),

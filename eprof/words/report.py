@@ -30,7 +30,7 @@ def split_table(view: View) -> Table:
     rows = []
     for part in (*_PARTS, "total"):
         energy = view.energy(part)
-        cells = [part, _quantity(energy, "J"), _share(energy, total), ", ".join(names(energy.marks))]
+        cells: list[Cell] = [part, _quantity(energy, "J"), _share(energy, total), ", ".join(names(energy.marks))]
         rows.append(Row(cells, total=part == "total"))
     measured = view.document.energy_j.measured
     if measured is not None:
