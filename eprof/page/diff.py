@@ -126,7 +126,7 @@ def _facts(side: Side) -> Iterator[tuple[str, str]]:
     if side.costs is None:
         yield "Costs", "none"
     else:
-        yield "Costs", f"{side.costs.name}, {setting({'setting': side.costs.setting})}"
+        yield "Costs", f"{side.costs.name}, {setting(side.costs.setting)}"
     if side.time_from:
         yield "Time", side.time_from
     if side.repeats > 1:

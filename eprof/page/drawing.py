@@ -2,7 +2,8 @@
 
 from markupsafe import Markup, escape
 
-from eprof.page.svg import pct
+from eprof.base.vocabulary import GROUPS
+from eprof.page import svg
 from eprof.words.badges import AT_LEAST, MISSING, letters, pills, written
 from eprof.words.blocks import Block, Medium, Table
 from eprof.words.cells import (
@@ -13,6 +14,7 @@ from eprof.words.cells import (
     Name,
     Quantity,
     Share,
+    Stack,
     Tag,
     Written,
     plain_text,
@@ -34,13 +36,27 @@ def cell(content: Cell) -> Markup:
             return change(content)
         case Bar():
             return _bar(content.value)
+        case Stack():
+            return _stack(content)
+        case Share() if content.marks and content.value is not None:
+            return written(plain_text(content), content.marks, bound=False)
         case Tag():
             return Markup('<span class="pill">{}</span>').format(content.text)
         case Name():
-            note = content.note.replace("`", "")
-            below = Markup('<small title="{}">{}</small>').format(note, cut(note, _NOTE)) if note else ""
-            return escape(cut(content.text, _NAME)) + below
+            return _name(content)
     return escape(plain_text(content))
+
+
+def _name(name: Name) -> Markup:
+    """A name, a button where the page can show more of its kernel; a remark below."""
+    text = escape(cut(name.text, _NAME))
+    if name.place is not None:
+        text = Markup('<button type="button" class="name" data-kernel="{}" title="{}">{}</button>').format(
+            name.place, name.full, text
+        )
+    note = name.note.replace("`", "")
+    below = Markup('<small title="{}">{}</small>').format(note, cut(note, _NOTE)) if note else ""
+    return text + below
 
 
 def change(content: Change) -> Markup:
@@ -67,7 +83,15 @@ def _bar(share: float) -> Markup:
         '<svg class="mini" width="80" height="10" aria-hidden="true">'
         '<line class="w-join" x1="50%" x2="50%" y1="0" y2="10"/>'
         '<rect class="w-{}" x="{}" y="1" width="{}" height="8"/></svg>'
-    ).format("less" if share < 0 else "more", pct(left), pct(width))
+    ).format("less" if share < 0 else "more", svg.pct(left), svg.pct(width))
+
+
+def _stack(stack: Stack) -> Markup:
+    """Groups of counts one beside the other; the label says their joules."""
+    if not stack.scale:
+        return Markup("")
+    spoken = ", ".join(f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in stack.joules.items() if value)
+    return svg.bar(svg.laid(stack.joules.items(), stack.scale), f"{stack.name}: {spoken}")
 
 
 def sort_value(content: Cell) -> str:
@@ -83,8 +107,8 @@ def on_page(table: Table) -> Table:
 
 
 def heading(label: str) -> str:
-    """The label of a column as a page writes it."""
-    return label[:1].upper() + label[1:]
+    """The label of a column as a page writes it; a unit stays as it is."""
+    return label if "/" in label else label[:1].upper() + label[1:]
 
 
 def kind(block: Block | Cell | Markup) -> str:

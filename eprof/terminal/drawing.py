@@ -56,7 +56,7 @@ def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable
         case Verdict():
             return [Text(printable(block.text), style="green" if block.passed else "red")]
         case Table():
-            return _table(block.on(Medium.TERMINAL), width)
+            return _table(block, width)
         case Legend():
             return [Text(legend(block.marks), style="dim")] if block.marks else []
         case Notes():
@@ -80,6 +80,8 @@ def _notes(notes: Notes, verbose: bool) -> Iterator[Text]:
 
 
 def _table(table: Table, width: int) -> Iterator[RenderableType]:
+    from_width = max(column.from_width for column in table.columns)
+    table = table.on(Medium.TERMINAL, width)
     drawn = RichTable(
         box=SIMPLE_HEAD,
         pad_edge=False,
@@ -92,7 +94,8 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
     widths = [_width(column.label, [row[place] for row in rows]) for place, column in enumerate(table.columns[1:])]
     drawn.add_column(table.columns[0].label, overflow="ellipsis", no_wrap=True, min_width=_NARROWEST)
     for column, wide in zip(table.columns[1:], widths, strict=True):
-        drawn.add_column(column.label, justify=column.align, no_wrap=True, min_width=wide)
+        is_text = column.align == "left"
+        drawn.add_column(column.label, justify=column.align, no_wrap=not is_text, min_width=0 if is_text else wide)
 
     # A column takes two spaces and its divider beside what is in it.
     room = max(_NARROWEST, min(_WIDEST, width - sum(wide + 3 for wide in widths)))
@@ -103,6 +106,8 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
         yield Text(printable(table.note), style="dim")
     if table.left_out:
         yield Text(printable(f"{table.left_out} (-v shows them)"), style="dim")
+    if width < from_width:
+        yield Text(f"more columns are shown from a width of {from_width} on", style="dim")
 
 
 def _width(label: str, cells: Sequence[Text]) -> int:

@@ -58,11 +58,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table."""
+    """A column of a table. from_width: a terminal of fewer columns leaves it out."""
 
     label: str
     align: Literal["left", "right", "center"] = "right"
     media: Medium = Medium.ALL
+    from_width: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,13 @@ class Table:
     left_out: str = ""
     browsable: bool = False
 
-    def on(self, medium: Medium) -> "Table":
-        """The table with the columns of one medium."""
-        places = [place for place, column in enumerate(self.columns) if medium in column.media]
+    def on(self, medium: Medium, width: int | None = None) -> "Table":
+        """The table with the columns of one medium; width: of the terminal."""
+        places = [
+            place
+            for place, column in enumerate(self.columns)
+            if medium in column.media and (width is None or width >= column.from_width)
+        ]
         rows = [replace(row, cells=[row.cells[place] for place in places]) for row in self.rows]
         return replace(self, columns=[self.columns[place] for place in places], rows=rows)
 

@@ -3,6 +3,7 @@
 `plain_text` writes a cell for the media that have text alone: the terminal (which adds colours) and Markdown.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -43,6 +44,7 @@ class Share:
 
     value: float | None
     signed: bool = False
+    marks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,15 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Stack:
+    """A bar of the joules of each group of counts, as long as `scale` at most; only a page draws it."""
+
+    name: str
+    joules: Mapping[str, float]
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
 class Tag:
     """A word about a row, such as "new"."""
 
@@ -76,14 +87,18 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """The name of a kernel, without what says little; its full name; a remark, in which `names` are in back ticks."""
+    """The name of a kernel, without what says little; its full name; a remark, in which `names` are in back ticks.
+
+    place: where the kernel is in the document, if the page can show more of it.
+    """
 
     text: str
     full: str
     note: str = ""
+    place: int | None = None
 
 
-Cell: TypeAlias = str | Quantity | Change | Share | Factor | Written | Bar | Tag | Name
+Cell: TypeAlias = str | Quantity | Change | Share | Factor | Written | Bar | Stack | Tag | Name
 
 
 def plain_text(cell: Cell) -> str:
@@ -101,7 +116,7 @@ def plain_text(cell: Cell) -> str:
             return "" if cell.value is None else plain(cell.value)
         case Written() | Tag() | Name():
             return cell.text
-        case Bar():
+        case Bar() | Stack():
             return ""
 
 

@@ -29,11 +29,6 @@ def bits(words: Iterable[str]) -> int:
     return _bits(tuple(words)) if words else 0
 
 
-def marks_of(entry: Mapping[str, Any], key: str = "marks") -> int:
-    """The marks listed under `key` of plain data, as a number."""
-    return bits(entry.get(key) or ())
-
-
 def _more_than_nothing(amount: Amount) -> Amount:
     """The amount, but not known where it is "at least 0", which says nothing."""
     return Amount(None, amount.marks) if amount.lower and not amount.value else amount
