@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
@@ -46,7 +45,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """OLD or NEW. kernels: device, kernel, launches, place (0 to 1, in the order of the log); mean: over the repeats.
+    """OLD or NEW. named: the kernels as `matching` wants them; mean: over the repeats.
 
     A kernel that some repeats did not launch counts 0 there. price: J an instruction or byte, W for constant power;
     NaN = no price.
@@ -54,7 +53,7 @@ class Side:
 
     label: str
     energies: tuple[Energy, ...]
-    kernels: pd.DataFrame
+    named: list[Kernel]
     repeats: tuple[Grid, ...]
     mean: Grid
     price: Floats
@@ -68,14 +67,6 @@ class Side:
     def costs(self) -> Costs | None:
         """The prices of all repeats."""
         return self.first.costs
-
-    @cached_property
-    def named(self) -> list[Kernel]:
-        """The kernels as `matching` wants them."""
-        columns = [self.kernels[name].tolist() for name in ("kernel", "device", "launches", "place")]
-        return [
-            Kernel(str(name), device, launches, place) for name, device, launches, place in zip(*columns, strict=True)
-        ]
 
     @cached_property
     def inputs(self) -> list[str]:
@@ -95,8 +86,8 @@ class Side:
         """The same side with some of its kernels only."""
         rows = list(places)
         grids = [grid.taken(rows) for grid in (self.mean, *self.repeats)]
-        kernels = self.kernels.iloc[rows].reset_index(drop=True)
-        return replace(self, kernels=kernels, mean=grids[0], repeats=tuple(grids[1:]))
+        named = [self.named[row] for row in rows]
+        return replace(self, named=named, mean=grids[0], repeats=tuple(grids[1:]))
 
 
 def side(label: str, energies: Sequence[Energy]) -> Side:
@@ -129,21 +120,17 @@ def _places(energy: Energy) -> dict[Key, float]:
     return {key: place / last for place, key in enumerate(zip(rows.device, rows.kernel, strict=True))}
 
 
-def _kernels(energies: Sequence[Energy], keys: Sequence[Key]) -> pd.DataFrame:
+def _kernels(energies: Sequence[Energy], keys: Sequence[Key]) -> list[Kernel]:
     launches = np.zeros(len(keys))
     places: dict[Key, float] = {}
     for energy in energies:
         number = dict(zip(_keys(energy), energy.counts.rows.launches.astype(float), strict=True))
         launches += np.array([number.get(key, 0.0) for key in keys]) / len(energies)
         places = {**_places(energy), **places}
-    return pd.DataFrame(
-        {
-            "device": pd.Series([device for device, _ in keys], dtype=object),
-            "kernel": pd.Series([kernel for _, kernel in keys], dtype=object),
-            "launches": launches,
-            "place": [places.get(key, 0.0) for key in keys],
-        }
-    )
+    return [
+        Kernel(name, device, number, places.get((device, name), 0.0))
+        for (device, name), number in zip(keys, launches.tolist(), strict=True)
+    ]
 
 
 def _grid(energy: Energy, keys: Sequence[Key]) -> Grid:
