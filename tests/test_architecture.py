@@ -42,7 +42,6 @@ ROOMS = [
 ]
 # Imports that close a circle of rooms, or of files and folders inside one, each with its reason.
 BACKWARDS = {
-    ("collect/collector.py", "profilers/__init__.py"): "finds the profilers by their folders, when it is asked which there are",
     ("profile/profile.py", "profile/document.py"): "`Energy.document()`: for users, it is a method",
 }  # fmt: skip
 

@@ -27,6 +27,7 @@ from logs_support import (
 )
 
 from eprof.base.errors import LogError
+from eprof.collect.messages import PERMISSION_REMEDY
 from eprof.logs import read_columns
 
 SUMMARY = profiled(7, "==7== Metric result:", METRICS, metric("inst_integer", 10), metric("ipc", "1.500000"))
@@ -248,8 +249,7 @@ SAID = [
     (
         "==1== Warning: ERR_NVGPUCTRPERM - The user does not have permission to profile on the target device.",
         "nvprof had no permission to read the GPU's counters (line 4 says: Warning: ERR_NVGPUCTRPERM - The user does not have "
-        "permission to profile on the target device.); load the NVIDIA kernel module with "
-        "NVreg_RestrictProfilingToAdminUsers=0, or run nvprof as root",
+        "permission to profile on the target device.); " + PERMISSION_REMEDY,
     ),
     (
         "======== Error: Application received signal 11",
@@ -279,14 +279,14 @@ SAID = [
     (
         "======== Warning: nvprof is not supported on devices with compute capability 8.0 and higher.",
         "nvprof does not support GPUs of compute capability 8.0 and higher (line 4 says: Warning: nvprof is not supported on "
-        "devices with compute capability 8.0 and higher.); profile with Nsight Compute (ncu) there",
+        "devices with compute capability 8.0 and higher.); use ncu (Nsight Compute) there",
     ),
     (
         "==1== Warning: Skipping profiling on device 0 since profiling is not supported on devices with compute capability 7.5"
         " and higher",
         "nvprof collects no counters on GPUs of this compute capability (line 4 says: Warning: Skipping profiling on device 0 "
-        "since profiling is not supported on devices with compute capability 7.5 and higher); profile with Nsight Compute "
-        "(ncu) there",
+        "since profiling is not supported on devices with compute capability 7.5 and higher); use ncu (Nsight "
+        "Compute) there",
     ),
     (
         "Internal profiler error 4:999",

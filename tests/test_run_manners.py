@@ -276,16 +276,6 @@ def test_python_can_run_programs_too(simulated):
     assert done.stdout == "out\n./program jetson-tk1\n", done.stderr
 
 
-def test_the_words_that_take_values_are_those_of_the_parser():
-    from eprof.cli import commands
-    from eprof.cli import run as cli_run
-
-    taking = {
-        name for one in commands._parser("run")[1]["run"]._actions if one.nargs != 0 for name in one.option_strings
-    }
-    assert taking == cli_run.VALUED
-
-
 def test_a_full_standard_output_is_one_sentence(simulated):
     program = simulated.script(emit(block()))
     with Path("/dev/full").open("w") as full:

@@ -122,7 +122,7 @@ def test_energy_is_measured_in_a_run_of_its_own(kepler):
         ("permission", 1, "NVreg_RestrictProfilingToAdminUsers=0"),
         ("cc80", 1, "use ncu"),
         ("silent", 1, "nvprof wrote no log"),
-        ("no-driver", 1, "found no NVIDIA driver (libcuda.so.1): install one"),
+        ("no-driver", 1, "found no NVIDIA driver (libcuda.so.1)"),
         ("no-device", 1, "see whether nvidia-smi works here"),
         ("overflow", 0, "overflowed"),
     ],

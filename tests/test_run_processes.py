@@ -14,6 +14,7 @@ from eprof import api
 from eprof.base.errors import LogError
 from eprof.collect import process
 from eprof.collect.signals import held
+from eprof.profilers.ncu.collector import COLLECTOR
 
 # Two processes that write their blocks in small pieces, taking turns in the middle of lines.
 TURNS = f"""
@@ -162,7 +163,7 @@ def test_a_profiler_of_several_processes_is_spared(tmp_path):
     wrapper.write_text(f"#!/bin/sh\n{home}/ncu -c 'sleep 30; echo $? > {log}'\n:\n")
     wrapper.chmod(0o755)
     with held() as signals:
-        ended = process.run([str(wrapper)], signals, timeout_s=0.3, wrapped=True)
+        ended = process.run([str(wrapper)], signals, timeout_s=0.3, profiler=COLLECTOR.processes)
     assert ended.timed_out
     assert ended.seconds < 5
     assert log.read_text() == "143\n"
@@ -178,7 +179,7 @@ def test_a_profiler_outlives_a_program_that_must_be_killed(tmp_path, monkeypatch
     )
     wrapper.chmod(0o755)
     with held() as signals:
-        ended = process.run([str(wrapper)], signals, timeout_s=0.3, wrapped=True)
+        ended = process.run([str(wrapper)], signals, timeout_s=0.3, profiler=COLLECTOR.processes)
     assert log.read_text() == "137\n"
     assert (ended.timed_out, ended.signal) == (True, signal.SIGKILL)  # it had its time, and hung itself
     assert ended.seconds < 5

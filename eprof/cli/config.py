@@ -14,23 +14,22 @@ Actions = dict[str, argparse.Action]
 
 def options_of(parser: argparse.ArgumentParser) -> Actions:
     """The options that a configuration file may hold, by its key: `kernel_name` for `--kernel-name`."""
-    found = (one for one in parser._actions if one.option_strings and one.dest not in _NO_KEYS)
-    return {one.dest: one for one in found}
+    return {option.dest: option for option in parser._actions if option.option_strings and option.dest not in _NO_KEYS}
 
 
-def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, all_of_them: Actions) -> None:
-    """Set the options of which the command line gives none to what the file says.
+def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, known: Actions) -> None:
+    """Set the options that the command line does not give to what the file says.
 
-    given: what the command line gives; own: the command's options. all_of_them: those of every command, so that one
-    file serves all: what only others have is checked too, and left out.
+    given: the options that the command line gives; own: the command's options. known: those of every command, so that
+    one file serves all: what only others have is checked too, and left out.
     Raises DefinitionError with the line for an option that does not exist, or a value that it cannot have.
     """
     from eprof.base.toml import Document
 
     taken = set(given)
     options.configured = set()
-    for key, node in Document.read(Path(options.config)).root.table(all_of_them).items():
-        value = _value(own.get(key, all_of_them[key]), node)
+    for key, node in Document.read(Path(options.config)).root.table(known).items():
+        value = _value(own.get(key, known[key]), node)
         if key in own and key not in taken:
             setattr(options, key, value)
             options.configured.add(key)

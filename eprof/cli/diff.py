@@ -1,79 +1,62 @@
-"""The door to `eprof diff`: its options, its output, its exit code 3. `commands` calls it."""
+"""`eprof diff`: two variants of a program, what changed and why; exit code 3 if a gate failed."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
-from eprof.base.text import printable
-from eprof.cli.options import add_output, add_pricing
-from eprof.cli.output import Result, deliver, planned
+from eprof.cli.options import SETTING, TABLE, Commands, add_columns, add_output, add_pricing, command, repeatable
+from eprof.cli.output import deliver, drawn, planned, say
 
 if TYPE_CHECKING:
     from eprof.compare import Difference
     from eprof.compare.schema import Document
 
-_Commands = Any  # argparse does not name the type of its subparsers in public
+_TIME = "[KERNEL=]SECONDS"
 
 
-def add_diff(commands: _Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """The options of `eprof diff`."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = command(
+        commands,
         "diff",
-        help="two variants: what changed in energy, time and counts, and why",
-        description="Compare two variants of a program from their logs or run directories; needs no GPU. The change in "
-        "energy is split into changed counts, changed time and changed prices, and the parts add up.",
-        epilog="Examples:\n  eprof diff old.eprof new.eprof -o diff.html\n"
-        "  eprof diff old.csv+trace-old.csv new.csv+trace-new.csv --costs gtx680\n"
-        "  eprof diff 'old-*.eprof' 'new-*.eprof'        repeats of each: intervals and a test\n"
-        "  eprof diff release.txt now.txt --costs jetson-tk1 --fail-above 2% --format md",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "two variants: what changed in energy, time and counts, and why",
+        "Compare two variants of a program from their logs or run directories; needs no GPU. The change in energy is "
+        "split into changed counts, changed time and changed prices, and the parts add up.",
+        "eprof diff old.eprof new.eprof -o diff.html",
+        "eprof diff old.csv+trace-old.csv new.csv+trace-new.csv --costs gtx680",
+        "eprof diff 'old-*.eprof' 'new-*.eprof'        repeats of each: intervals and a test",
+        "eprof diff release.txt now.txt --costs jetson-tk1 --fail-above 2% --format md",
     )
-    what = "a log, files of one run as A+B, a directory, or a 'pattern' of repeats"
-    parser.add_argument("old", metavar="OLD", help=what)
+    inputs = "a log, files of one run as A+B, a directory, or a 'pattern' of repeats"
+    parser.add_argument("old", metavar="OLD", help=inputs)
     parser.add_argument("new", metavar="NEW", help="the same, of the new variant")
-    for side in ("old", "new"):
-        parser.add_argument(
-            f"--{side}",
-            dest=f"more_{side}",
-            action="append",
-            default=[],
-            metavar="INPUT",
-            help=f"one more repeat of {side.upper()}",
-        )
     add_pricing(parser, "the one made for the GPU of each log")
     for side in ("old", "new"):
-        parser.add_argument(f"--{side}-costs", metavar="NAME|FILE", help=f"cost table of {side.upper()} alone")
-        parser.add_argument(f"--{side}-setting", metavar="CORE/MEMORY", help=f"DVFS setting of {side.upper()} alone")
+        _add_side(parser, side)
     _add_comparing(parser)
-    add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
+    add_output(parser)
     return parser
 
 
+def _add_side(parser: argparse.ArgumentParser, side: str) -> None:
+    """The options of OLD or NEW alone."""
+    name = side.upper()
+    repeatable(parser, f"--{side}", dest=f"more_{side}", metavar="INPUT", help=f"one more repeat of {name}")
+    parser.add_argument(f"--{side}-costs", metavar=TABLE, help=f"cost table of {name} alone")
+    parser.add_argument(f"--{side}-setting", metavar=SETTING, help=f"DVFS setting of {name} alone")
+    repeatable(parser, f"--{side}-time", metavar=_TIME, help=f"time for logs without, of {name} alone")
+
+
 def _add_comparing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--match", action="append", default=[], metavar="OLD=NEW", help="these two are the same kernel (repeatable)"
-    )
+    repeatable(parser, "--match", metavar="OLD=NEW", help="these two are the same kernel (repeatable)")
     parser.add_argument("--no-similar", action="store_true", help="match kernels by their full names only")
-    parser.add_argument(
+    repeatable(
+        parser,
         "--fail-above",
-        action="append",
-        default=[],
         metavar="[KERNEL:][WHAT=]P%",
         help="exit code 3 if more energy is used: 2%%, dram_read=5%%, time=5%%, my_kernel:2%%, '*:10%%' (repeatable)",
     )
-    parser.add_argument(
-        "--time", action="append", default=[], metavar="[KERNEL=]SECONDS", help="time for logs without, of both sides"
-    )
-    for side in ("old", "new"):
-        parser.add_argument(
-            f"--{side}-time",
-            action="append",
-            default=[],
-            metavar="[KERNEL=]SECONDS",
-            help=f"the same, of {side.upper()} alone",
-        )
-    parser.add_argument("--columns", metavar="FILE", help="column names (one CSV line) of headerless rows")
+    repeatable(parser, "--time", metavar=_TIME, help="time for logs without, of both sides")
+    add_columns(parser)
 
 
 def diff(options: argparse.Namespace) -> int:
@@ -83,15 +66,10 @@ def diff(options: argparse.Namespace) -> int:
     difference = _compare(options)
     document = difference.typed
 
-    def render(kind: str) -> bytes:
-        return _render(kind, difference, document, options.verbose)
+    def files(kind: str) -> bytes:
+        return _file(kind, difference, document)
 
-    def show() -> None:
-        from eprof.terminal import diff as console_diff
-
-        console_diff.show(document, verbose=options.verbose)
-
-    deliver(Result(render, show), outputs, options)
+    deliver(drawn(document, _page, _terminal, files, options.verbose), outputs, options)
     return _verdict(document)
 
 
@@ -117,24 +95,26 @@ def _compare(options: argparse.Namespace) -> "Difference":
     )
 
 
-def _render(kind: str, difference: "Difference", document: "Document", verbose: bool) -> bytes:
-    """The result in one format; the rooms that make the others are not even loaded."""
-    if kind == "html":
-        from eprof.page.diff import html
+def _page() -> Any:
+    from eprof.page import diff
 
-        return html(document).encode("utf-8", "backslashreplace")
-    if kind == "txt":
-        from eprof.terminal import diff as console_diff
+    return diff
 
-        return console_diff.text(document, verbose=verbose).encode("utf-8", "backslashreplace")
-    from eprof.files import diff as diff_tables
-    from eprof.files import export
+
+def _terminal() -> Any:
+    from eprof.terminal import diff
+
+    return diff
+
+
+def _file(kind: str, difference: "Difference", document: "Document") -> bytes:
+    from eprof.files import diff, export
 
     match kind:
         case "json":
-            return diff_tables.to_json(document)
+            return diff.to_json(document)
         case "md":
-            return diff_tables.to_markdown(document)
+            return diff.to_markdown(document)
         case "csv":
             return export.to_csv(difference.to_frame())
     return export.to_parquet(difference.to_frame())
@@ -146,7 +126,7 @@ def _verdict(document: "Document") -> int:
 
     not_passed = [gate for gate in document.gates if gate.failed is not False]
     for gate in not_passed:
-        print(f"eprof: {printable(diff_words.gate_words(gate))}", file=sys.stderr)
+        say(diff_words.gate_words(gate))
     if any(gate.failed for gate in not_passed):
         return 3
     return 1 if not_passed else 0

@@ -1,15 +1,18 @@
 """`eprof fit`: a cost table from measured power."""
 
 import argparse
+import re
 import shlex
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.base.text import few, printable
-from eprof.cli.options import matching
+from eprof.base.text import few
+from eprof.cli import progress
+from eprof.cli.options import SETTING, TABLE, Commands, command, matching, repeatable
+from eprof.cli.output import Output, planned, print_bytes, say
+from eprof.cli.writing import write
 
 if TYPE_CHECKING:
     from eprof.fitting import Fit, Form
@@ -22,19 +25,18 @@ _NAMED = 4  # of the inputs, in the table's source; [fit] has all
 _PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle")
 
 
-def add_fit(commands: Any) -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """The options of `eprof fit`."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = command(
+        commands,
         "fit",
-        help="a cost table from measured counts, time and power",
-        description="Fit energies, constant power and voltages to measured power, say how well they are known and how "
-        "far off kernels and settings are that were left out, and write a cost table.",
-        epilog="Examples:\n  eprof fit measured.csv --device 'GeForce GTX 980' -o gtx980.toml\n"
-        "  eprof fit measured.csv --loss l2 --ridge 0 --format json\n"
-        "  eprof fit my-columns.csv --mapping my-columns.toml --reference 1000/2600 -o mine.toml\n"
-        "  eprof fit runs/*.eprof -o mine.toml",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "a cost table from measured counts, time and power",
+        "Fit energies, constant power and voltages to measured power, say how well they are known and how far off "
+        "kernels and settings are that were left out, and write a cost table.",
+        "eprof fit measured.csv --device 'GeForce GTX 980' -o gtx980.toml",
+        "eprof fit measured.csv --loss l2 --ridge 0 --format json",
+        "eprof fit my-columns.csv --mapping my-columns.toml --reference 1000/2600 -o mine.toml",
+        "eprof fit runs/*.eprof -o mine.toml",
     )
     parser.add_argument(
         "inputs",
@@ -43,7 +45,7 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
         help="CSV or Parquet, a row a kernel and setting, or run directories with measured energy, a row each "
         "(docs/fit.md)",
     )
-    parser.add_argument("-o", "--output", action="append", default=[], metavar="PATH", help="write .toml .json or .txt")
+    repeatable(parser, "-o", "--output", metavar="PATH", help="write .toml .json or .txt")
     parser.add_argument("--format", choices=("toml", "json", "txt"), help="of --output, or of standard output")
     parser.add_argument("-f", "--force", action="store_true", help="overwrite existing files")
     _add_data(parser)
@@ -54,13 +56,11 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what the columns are")
+    group.add_argument("--mapping", metavar=TABLE, help="column mapping (default: the one that suits the columns)")
     group.add_argument(
-        "--mapping", metavar="NAME|FILE", help="column mapping (default: the one that suits the columns)"
+        "--reference", metavar=SETTING, help="MHz at which relative voltages are 1 (default: the highest clocks)"
     )
-    group.add_argument(
-        "--reference", metavar="CORE/MEMORY", help="MHz at which relative voltages are 1 (default: the highest clocks)"
-    )
-    group.add_argument("--without", action="append", default=[], metavar="TERM", help="leave a term out (repeatable)")
+    repeatable(group, "--without", metavar="TERM", help="leave a term out (repeatable)")
 
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
@@ -88,25 +88,21 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
 def _add_head(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what the table says of itself")
     group.add_argument("--name", metavar="NAME", help="of the table (default: of the file that -o names)")
-    group.add_argument(
-        "--device", action="append", default=[], metavar="NAME", help="the GPU as logs name it (repeatable)"
-    )
+    repeatable(group, "--device", metavar="NAME", help="the GPU as logs name it (repeatable)")
     group.add_argument("--title", metavar="TEXT", help="the GPU for people (default: the first --device)")
     group.add_argument(
-        "--default", metavar="CORE/MEMORY", help="its default setting, of those measured (default: the highest clocks)"
+        "--default", metavar=SETTING, help="its default setting, of those measured (default: the highest clocks)"
     )
     group.add_argument("--source", metavar="TEXT", help="where the measurements come from (default: the files)")
     group.add_argument("--year", type=int, metavar="YEAR", help="of the source")
-    group.add_argument("--note", action="append", default=[], metavar="TEXT", help="to stand in reports (repeatable)")
-    group.add_argument(
-        "--peak", action="append", default=[], metavar="KEY=NUMBER", help=f"for rooflines: {', '.join(_PEAKS)}"
-    )
+    repeatable(group, "--note", metavar="TEXT", help="to stand in reports (repeatable)")
+    repeatable(group, "--peak", metavar="KEY=NUMBER", help=f"for rooflines: {', '.join(_PEAKS)}")
 
 
 def fit(options: argparse.Namespace) -> int:
     """`eprof fit`."""
     options.inputs = matching(options.inputs)
-    outputs = _outputs(options)
+    outputs = planned(options, _SUFFIXES)
     _peaks(options.peak)
     if options.replicas < 0:
         raise UsageError(f"--replicas {options.replicas}: must not be negative; 0 is none.")
@@ -117,13 +113,17 @@ def fit(options: argparse.Namespace) -> int:
 
     measurements = _read(options)
     form = _form(options, measurements)
-    measurements = _doubted(measurements, form, options)
+    measurements = _noted(measurements, form, options)
     _enough(measurements, form)
     fitted = solve(measurements, form, options.seed)
     protocols = () if options.no_validate else ("setting", "benchmark")
     quality = examine(measurements, fitted, options.replicas, protocols, options.seed, _progress(options))
-    found = document(measurements, fitted, quality)
-    _deliver(options, outputs, measurements, fitted, quality, found)
+    made = document(measurements, fitted, quality)
+
+    def table(path: Path | None) -> bytes:
+        return _table(measurements, fitted, quality, _head(options, path)).encode()
+
+    _deliver(options, outputs, made, table)
     return 0
 
 
@@ -134,41 +134,26 @@ def _needs_scipy() -> None:
         raise EprofError("Fitting needs scipy; install it with: pip install 'eprof[fit]'.") from err
 
 
-def _outputs(options: argparse.Namespace) -> list[tuple[Path, str]]:
-    from eprof.cli.writing import refuse_existing
-
-    found = []
-    for name in options.output:
-        path = Path(name)
-        kind = options.format or _SUFFIXES.get(path.suffix.lower())
-        if kind is None:
-            raise UsageError(f"-o {name}: cannot tell the format from the suffix; use {' '.join(_SUFFIXES)}.")
-        refuse_existing(path, options.force)
-        if any(Path(one).exists() and path.exists() and path.samefile(one) for one in options.inputs):
-            raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
-        found.append((path, kind))
-    return found
-
-
 def _read(options: argparse.Namespace) -> "Measurements":
     from eprof.logs import runs
     from eprof.measurements import read
     from eprof.measurements.reading import joined
 
     reference = _clocks(options.reference, "--reference") if options.reference else None
-    homes = [one for one in options.inputs if runs.is_run(Path(one))]
-    files = [one for one in options.inputs if one not in homes]
+    homes = [name for name in options.inputs if runs.is_run(Path(name))]
+    files = [name for name in options.inputs if name not in homes]
     parts = [read(files, options.mapping, reference, options.without)] if files else []
     if homes:
         measured, device = _of_runs(homes, reference)
         parts.append(measured)
         # The logs name the GPU: whose table it becomes, and whose own energies the prior leaves out.
-        options.device = options.device or ([device] if device else [])
+        if device and not options.device:
+            options.device = [device]
     measurements = joined(parts, reference)
-    there = (*measurements.terms, *measurements.untaken)
-    unknown = [term for term in options.without if term not in there]
-    if unknown:
-        raise UsageError(f"--without {unknown[0]}: there is no such term; there are {', '.join(there)}.")
+    known = (*measurements.terms, *measurements.untaken)
+    for term in options.without:
+        if term not in known:
+            raise UsageError(f"--without {term}: there is no such term; there are {', '.join(known)}.")
     return measurements.only([term for term in measurements.terms if term not in options.without])
 
 
@@ -178,7 +163,7 @@ def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[
     from eprof.measurements.programs import from_profiles
 
     profiles, lost = [], []
-    for home in {Path(one).resolve(): one for one in homes}.values():
+    for home in {Path(name).resolve(): name for name in homes}.values():
         try:
             profiles.append((home, api.load(home)))
         except EprofError as err:
@@ -186,21 +171,25 @@ def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[
     return from_profiles(profiles, reference, lost)
 
 
-def _doubted(measurements: "Measurements", form: "Form", options: argparse.Namespace) -> "Measurements":
+def _noted(measurements: "Measurements", form: "Form", options: argparse.Namespace) -> "Measurements":
     """The measurements with a first note if the prior may have seen them."""
     from dataclasses import replace
 
     from eprof.fitting.defaults import prior_may_have_seen
 
-    note = (
-        prior_may_have_seen(form, options.device[0] if options.device else None) if options.prior == "pooled" else None
-    )
+    if options.prior != "pooled":
+        return measurements
+    note = prior_may_have_seen(form, _device(options))
     return replace(measurements, notes=(note, *measurements.notes)) if note else measurements
+
+
+def _device(options: argparse.Namespace) -> str | None:
+    return options.device[0] if options.device else None
 
 
 def _clocks(text: str, option: str) -> tuple[float, float]:
     try:
-        core, memory = (float(one) for one in text.split("/"))
+        core, memory = map(float, text.split("/"))
     except ValueError as err:
         raise UsageError(f"{option} {text}: write core and memory clock in MHz, such as 1000/3505.") from err
     return core, memory
@@ -210,19 +199,30 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     from eprof.fitting import Form
     from eprof.fitting.defaults import RIDGE, form_for, form_without_prior
 
-    default = form_for(measurements, options.device[0] if options.device else None)
-    prior = default.prior if options.prior == "pooled" else None
-    if options.prior not in ("pooled", "none"):
-        prior = _prior(options.prior, measurements)
-    ridge = options.ridge if options.ridge is not None else RIDGE if prior or measurements.own else 0.0
+    match options.prior:
+        case "pooled":
+            prior = form_for(measurements, _device(options)).prior
+        case "none":
+            prior = None
+        case _:
+            prior = _prior(options.prior, measurements)
+    ridge = options.ridge
+    if ridge is None:
+        ridge = RIDGE if prior or measurements.own else 0.0
     if ridge < 0:
         raise UsageError(f"--ridge {ridge:g}: must not be negative.")
-    known = measurements.rows[["core_v", "memory_v"]].notna().all(axis=None)
+    loss = options.loss
+    if loss is None:
+        loss = "l1" if prior else form_without_prior(measurements).loss
+    voltages = options.voltages
+    if voltages is None:
+        known = measurements.rows[["core_v", "memory_v"]].notna().all(axis=None)
+        voltages = "given" if known else "estimated"
     return Form(
-        voltages=options.voltages or ("given" if known else "estimated"),
+        voltages=voltages,
         clock_tree=not options.no_clock_tree,
         weights=options.weights,
-        loss=options.loss or ("l1" if prior else form_without_prior(measurements).loss),
+        loss=loss,
         ridge=ridge,
         prior=prior,
     )
@@ -233,10 +233,10 @@ def _prior(name: str, measurements: "Measurements") -> Mapping[str, float]:
     from eprof import costs
 
     prices = costs.load(name).at().prices
-    found = {term: prices[term].pj for term in measurements.terms if term in prices and prices[term].pj > 0}
-    if not found:
+    energies = {term: prices[term].pj for term in measurements.terms if term in prices and prices[term].pj > 0}
+    if not energies:
         raise UsageError(f"--prior {name}: has none of the prices {', '.join(measurements.terms)}.")
-    return found
+    return energies
 
 
 def _enough(measurements: "Measurements", form: "Form") -> None:
@@ -251,47 +251,37 @@ def _enough(measurements: "Measurements", form: "Form") -> None:
 
 
 def _progress(options: argparse.Namespace) -> Any:
-    if options.quiet or not sys.stderr.isatty():
+    if not progress.wanted(options.quiet):
         return None
 
-    def tell(what: str, done: int, total: int) -> None:
-        line = "" if done == total else f"{what}: {done} of {total}"
-        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+    def update(work: str, done: int, total: int) -> None:
+        progress.show("" if done == total else f"{work}: {done} of {total}")
 
-    return tell
+    return update
 
 
 def _deliver(
-    options: argparse.Namespace,
-    outputs: list[tuple[Path, str]],
-    measurements: "Measurements",
-    fitted: "Fit",
-    quality: "Quality",
-    found: dict[str, Any],
+    options: argparse.Namespace, outputs: list[Output], made: dict[str, Any], table: Callable[[Path | None], bytes]
 ) -> None:
-    from eprof.cli.writing import write
+    """Write the files and the result on standard output; a table is named after its file."""
+    from eprof.terminal import fit
 
-    def render(kind: str, path: Path | None) -> bytes:
+    def render(kind: str, path: Path | None = None) -> bytes:
         if kind == "json":
             from eprof.files.export import dumped
 
-            return dumped(found, indent=2) + b"\n"
+            return dumped(made, indent=2) + b"\n"
         if kind == "txt":
-            from eprof.terminal import fit as console_fit
-
-            return console_fit.text(found, options.verbose).encode("utf-8", "backslashreplace")
-        return _table(measurements, fitted, quality, _head(options, path)).encode()
+            return fit.text(made, options.verbose).encode("utf-8", "backslashreplace")
+        return table(path)
 
     for path, kind in outputs:
         write(path, render(kind, path), options.force)
-        print(f"eprof: wrote {printable(str(path))}", file=sys.stderr)
+        say(f"wrote {path}")
     if options.format and not outputs:
-        sys.stdout.buffer.write(render(options.format, None))
-        sys.stdout.buffer.flush()
+        print_bytes(render(options.format), options.format)
     elif not options.quiet:
-        from eprof.terminal import fit as console_fit
-
-        console_fit.show(found, options.verbose)
+        fit.show(made, options.verbose)
 
 
 def _table(measurements: "Measurements", fitted: "Fit", quality: "Quality", head: "Head") -> str:
@@ -300,25 +290,23 @@ def _table(measurements: "Measurements", fitted: "Fit", quality: "Quality", head
     from eprof.costs.file import read
     from eprof.fitting.table_text import text
 
-    found = text(measurements, fitted, quality, head)
-    _, errors = read(Document.parse(found, f"{head.name}.toml"))
+    written = text(measurements, fitted, quality, head)
+    _, errors = read(Document.parse(written, f"{head.name}.toml"))
     if errors:
         raise AssertionError(f"eprof wrote a table that it does not read: {errors[0]}")
-    return found
+    return written
 
 
 def _head(options: argparse.Namespace, path: Path | None) -> "Head":
-    import re
-
     from eprof.fitting.table_text import Head
 
-    name = options.name or (path.stem if path else Path(options.inputs[0]).stem)
+    first = Path(options.inputs[0])
+    name = options.name or (path or first).stem
     name = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.") or "table"
-    title = options.title or (options.device[0] if options.device else f"the GPU of {Path(options.inputs[0]).name}")
-    files = few([Path(path).name for path in options.inputs], _NAMED)
+    files = few([Path(file).name for file in options.inputs], _NAMED)
     return Head(
         name=name,
-        device=title,
+        device=options.title or _device(options) or f"the GPU of {first.name}",
         devices=tuple(options.device),
         source=options.source or f"measurements in {files}",
         year=options.year,
@@ -329,21 +317,21 @@ def _head(options: argparse.Namespace, path: Path | None) -> "Head":
     )
 
 
-def _peaks(given: list[str]) -> dict[str, float]:
-    found = {}
-    for one in given:
-        key, _, value = one.partition("=")
+def _peaks(texts: list[str]) -> dict[str, float]:
+    peaks = {}
+    for text in texts:
+        key, _, value = text.partition("=")
         try:
-            found[key] = float(value)
+            peaks[key] = float(value)
         except ValueError as err:
-            raise UsageError(f"--peak {one}: write KEY=NUMBER.") from err
-        if key not in _PEAKS or not found[key] > 0:
-            raise UsageError(f"--peak {one}: the keys are {', '.join(_PEAKS)}, the numbers above 0.")
-    return found
+            raise UsageError(f"--peak {text}: write KEY=NUMBER.") from err
+        if key not in _PEAKS or not peaks[key] > 0:
+            raise UsageError(f"--peak {text}: the keys are {', '.join(_PEAKS)}, the numbers above 0.")
+    return peaks
 
 
 def _command(options: argparse.Namespace) -> str:
     """The command line for the file's header, with bare names of files: nobody else has these directories."""
-    words = [str(one) for one in options.command_line]
+    words = [str(word) for word in options.command_line]
     bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
     return shlex.join(bare)

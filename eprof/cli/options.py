@@ -3,6 +3,7 @@
 import argparse
 import glob
 import os
+from typing import Any
 
 from eprof.base.errors import EprofError
 
@@ -17,12 +18,46 @@ SUFFIXES = {
 }
 
 
+TABLE = "NAME|FILE"
+SETTING = "CORE/MEMORY"
+WRITTEN = "write .html .json .csv .parquet .md or .txt"
+Commands = Any  # argparse does not name the type of its subparsers in public
+
+
+def command(commands: Commands, name: str, summary: str, description: str, *examples: str) -> argparse.ArgumentParser:
+    """The parser of a command, with its help."""
+    epilog = "\n  ".join(["Examples:", *examples]) if examples else None
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=epilog,
+        formatter_class=_Help,
+        allow_abbrev=False,
+    )
+    return parser
+
+
+class _Help(argparse.HelpFormatter):
+    """Descriptions in paragraphs, examples as they stand."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("Examples:"):
+            return text
+        return super()._fill_text(text, width, indent)
+
+
+def repeatable(parser: argparse._ActionsContainer, *names: str, **more: Any) -> None:
+    """An option that may be given several times; its value is a list."""
+    parser.add_argument(*names, action="append", default=[], **more)
+
+
 def add_pricing(parser: argparse.ArgumentParser, default_costs: str) -> None:
     """`--costs`, `--setting`, `--efficiency`, `--capability`: what a count pays, and on which GPU."""
-    parser.add_argument("--costs", metavar="NAME|FILE", help=f"cost table (default: {default_costs})")
+    parser.add_argument("--costs", metavar=TABLE, help=f"cost table (default: {default_costs})")
     parser.add_argument(
         "--setting",
-        metavar="CORE/MEMORY",
+        metavar=SETTING,
         help="DVFS setting in MHz, e.g. 852/924 (default: nearest to the run's clocks, else the table's)",
     )
     parser.add_argument(
@@ -31,46 +66,46 @@ def add_pricing(parser: argparse.ArgumentParser, default_costs: str) -> None:
         metavar="FRACTION",
         help="of its peak that a simulated device reaches, for the modelled time (default 0.25)",
     )
+    add_capability(parser)
+
+
+def add_capability(parser: argparse.ArgumentParser) -> None:
+    """`--capability`."""
     parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """`--strict`, `--scheduler`, `--no-cache`: how many logs are read, and where."""
-    parser.add_argument(
-        "--strict", action="store_true", help="stop at a log that cannot be read (default: report on the others)"
-    )
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="read on a Dask cluster: tcp://HOST:PORT, or local (pip install eprof[dask])",
-    )
-    parser.add_argument("--no-cache", action="store_true", help="read large logs anew, and keep nothing of them")
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """`--columns`."""
+    parser.add_argument("--columns", metavar="FILE", help="column names (one CSV line) of headerless rows")
 
 
-def add_output(parser: argparse.ArgumentParser, what: str, replaced: str) -> None:
+def add_listing(parser: argparse.ArgumentParser) -> None:
+    """`--format` of commands that list and show."""
+    parser.add_argument("--format", choices=("txt", "json"), default="txt", help="of standard output")
+
+
+def add_output(parser: argparse.ArgumentParser, purpose: str = WRITTEN, replaced: str = "output files") -> None:
     """`-k`, `-o`, `--format`, `-f`, `--open`: which kernels, and where the result goes."""
-    kernels = "only these kernels (repeatable)"
-    parser.add_argument("-k", "--kernel-name", action="append", default=[], metavar="NAME|regex:...", help=kernels)
-    parser.add_argument("-o", "--output", action="append", default=[], metavar="PATH", help=f"{what} (repeatable)")
-    parser.add_argument(
-        "--format", choices=sorted(set(SUFFIXES.values())), help="format of --output, or of standard output"
-    )
+    repeatable(parser, "-k", "--kernel-name", metavar="NAME|regex:...", help="only these kernels (repeatable)")
+    repeatable(parser, "-o", "--output", metavar="PATH", help=f"{purpose} (repeatable)")
+    formats = sorted(set(SUFFIXES.values()))
+    parser.add_argument("--format", choices=formats, help="format of --output, or of standard output")
     parser.add_argument("-f", "--force", action="store_true", help=f"overwrite existing {replaced}")
     parser.add_argument("--open", action="store_true", help="open the HTML report in a browser")
 
 
 def matching(names: list[str]) -> list[str]:
     """Names of files, with the files that match in place of patterns. Raises EprofError for a pattern without any."""
-    found: list[str] = []
+    files: list[str] = []
     for name in names:
         if os.path.lexists(name) or not glob.has_magic(name):
-            found.append(name)
+            files.append(name)
             continue
         matches = sorted(glob.glob(name, recursive=True))
         if not matches:
             raise EprofError(f"{name}: no file matches this pattern.")
-        found += matches
-    return found
+        files += matches
+    return files
 
 
 def positive(text: str) -> int:
@@ -91,9 +126,9 @@ def whole(text: str) -> int:
 def seconds(text: str) -> float:
     """A time in seconds, above 0, for argparse."""
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = 0.0
-    if not 0 < found < float("inf"):
+        number = 0.0
+    if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return found
+    return number

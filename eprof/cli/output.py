@@ -5,13 +5,14 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import printable
 from eprof.cli.options import SUFFIXES
+from eprof.cli.writing import refuse_existing, write
 
 Output = tuple[Path, str]
 _closed: set[int] = set()  # standard streams that our caller had closed
@@ -26,6 +27,28 @@ class Result(NamedTuple):
 
     render: Callable[[str], bytes]
     show: Callable[[], None]
+
+
+def drawn(
+    document: Any, page: Callable[[], Any], terminal: Callable[[], Any], files: Callable[[str], bytes], verbose: bool
+) -> Result:
+    """The forms of a document. page, terminal: give the modules that draw it; files: makes the formats for programs."""
+
+    def render(kind: str) -> bytes:
+        if kind == "html":
+            return _encoded(page().html(document))
+        if kind == "txt":
+            return _encoded(terminal().text(document, verbose=verbose))
+        return files(kind)
+
+    def show() -> None:
+        terminal().show(document, verbose=verbose)
+
+    return Result(render, show)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
 
 
 def of_document(document: Any, room: Callable[[str], Any], verbose: bool) -> Result:
@@ -46,12 +69,10 @@ def of_document(document: Any, room: Callable[[str], Any], verbose: bool) -> Res
 
                 return markdown.markdown(room("words").TITLE, room("words").blocks(document, True))
             case "html":
-                text: str = room("page").html(document)
-            case _:
-                from eprof.terminal import drawing
+                return _encoded(room("page").html(document))
+        from eprof.terminal import drawing
 
-                text = drawing.text(room("terminal").blocks(document, True), verbose=True)
-        return text.encode("utf-8", "backslashreplace")
+        return _encoded(drawing.text(room("terminal").blocks(document, True), verbose=True))
 
     def show() -> None:
         from eprof.terminal import drawing
@@ -61,34 +82,35 @@ def of_document(document: Any, room: Callable[[str], Any], verbose: bool) -> Res
     return Result(render, show)
 
 
-def planned(options: argparse.Namespace) -> list[Output]:
+def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES) -> list[Output]:
     """The files to write with their formats; checked before any log is read: no long work for nothing.
 
     Raises UsageError, EprofError: a format that the suffix does not tell, a file that may not be replaced.
     """
-    from eprof.cli.writing import refuse_existing
-
-    found: list[Output] = []
+    outputs: list[Output] = []
     for name in options.output:
-        if name == "-":
-            raise UsageError("-o -: name a file; without -o, --format writes to standard output.")
-        path = Path(name)
-        kind = options.format or SUFFIXES.get(path.suffix.lower())
-        if kind is None:
-            raise UsageError(
-                f"-o {name}: cannot tell the format from the suffix; use {' '.join(SUFFIXES)} or --format."
-            )
-        refuse_existing(path, options.force)
-        if path.exists() and any(Path(one).exists() and path.samefile(one) for one in getattr(options, "inputs", ())):
-            raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
-        if any(path.absolute() == other.absolute() for other, _ in found):
+        path, kind = _planned(name, options, suffixes)
+        if any(path.absolute() == planned.absolute() for planned, _ in outputs):
             raise UsageError(f"-o {name}: is named twice.")
-        found.append((path, kind))
-    if options.open and not any(kind == "html" for _, kind in found):
+        outputs.append((path, kind))
+    if getattr(options, "open", False) and not any(kind == "html" for _, kind in outputs):
         path = Path(Path(options.inputs[0]).stem + ".html")
         refuse_existing(path, options.force)
-        found.append((path, "html"))
-    return found
+        outputs.append((path, "html"))
+    return outputs
+
+
+def _planned(name: str, options: argparse.Namespace, suffixes: Mapping[str, str]) -> Output:
+    if name == "-":
+        raise UsageError("-o -: name a file; without -o, --format writes to standard output.")
+    path = Path(name)
+    kind = options.format or suffixes.get(path.suffix.lower())
+    if kind is None:
+        raise UsageError(f"-o {name}: cannot tell the format from the suffix; use {' '.join(suffixes)} or --format.")
+    refuse_existing(path, options.force)
+    if path.exists() and any(Path(log).exists() and path.samefile(log) for log in getattr(options, "inputs", ())):
+        raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
+    return path, kind
 
 
 def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, page: Path | None = None) -> None:
@@ -96,22 +118,25 @@ def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, 
 
     page: an HTML report to write in any case, in place of an older one.
     """
-    from eprof.cli.writing import write
-
     if page is not None:
         write(page, result.render("html"), True)
-        print(f"eprof: wrote {printable(str(page))}", file=sys.stderr)
+        say(f"wrote {page}")
     for path, kind in outputs:
         write(path, result.render(kind), options.force)
-        print(f"eprof: wrote {printable(str(path))}", file=sys.stderr)
+        say(f"wrote {path}")
     if 1 in _closed and page is None and not outputs:
         raise EprofError("standard output is closed, so nobody would see the result; name a file with -o.")
     if options.format and not outputs:
-        _print_bytes(result.render(options.format), options.format)
+        print_bytes(result.render(options.format), options.format)
     elif not options.quiet:
         result.show()
     if options.open:
         _open(page or next(path for path, kind in outputs if kind == "html"))
+
+
+def say(sentence: str) -> None:
+    """A message for the user, on standard error."""
+    print(printable(f"eprof: {sentence}"), file=sys.stderr)
 
 
 def open_closed_streams() -> None:
@@ -172,7 +197,8 @@ def give_up_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _print_bytes(content: bytes, kind: str) -> None:
+def print_bytes(content: bytes, kind: str) -> None:
+    """A result on standard output."""
     if kind == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is not for a terminal; name a file with -o, or redirect.")
     sys.stdout.buffer.write(content)
@@ -183,4 +209,4 @@ def _open(path: Path) -> None:
     import webbrowser
 
     if not webbrowser.open(path.resolve().as_uri()):
-        print(f"eprof: no browser could be started; open {printable(str(path))} yourself.", file=sys.stderr)
+        say(f"no browser could be started; open {path} yourself.")

@@ -1,35 +1,47 @@
-"""A line on the terminal while logs are read: how far, and how long to go."""
+"""A line on the terminal while something runs: how far it is, and how long it still takes."""
 
+import os
 import sys
 import time
 from collections.abc import Callable
 
+from eprof.base.text import printable
+
 _WAIT_S, _EVERY_S = 1.0, 0.1
 
 
+def wanted(quiet: bool) -> bool:
+    """Whether anybody looks."""
+    return not quiet and sys.stderr.isatty()
+
+
+def show(line: str) -> None:
+    """Write a line over the one before; an empty one wipes it."""
+    # A line that wraps could not be wiped.
+    width = os.get_terminal_size(2).columns or 80
+    print(f"\r\x1b[K{printable(line)[: width - 1]}", end="", file=sys.stderr, flush=True)
+
+
 def reading(quiet: bool) -> Callable[[int, int], None] | None:
-    """What to tell how many bytes of how many were read; None where nobody looks (no terminal, --quiet)."""
-    return None if quiet or not sys.stderr.isatty() else _Line().tell
+    """What takes how many bytes of how many were read; None where nobody looks (no terminal, --quiet)."""
+    return _Reading().update if wanted(quiet) else None
 
 
-class _Line:
-    """One line that is written over itself, not before the work has taken a second, and wiped at its end."""
+class _Reading:
+    """A line that does not appear before the work has taken a second, and is wiped at its end."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
         self._next = self._start + _WAIT_S
 
-    def tell(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int) -> None:
         now = time.monotonic()
         if done >= total:
-            self._write("" if now > self._start + _WAIT_S else None)
+            if now > self._start + _WAIT_S:
+                show("")
         elif now >= self._next:
             self._next = now + _EVERY_S
-            self._write(_words(done, total, now - self._start))
-
-    def _write(self, line: str | None) -> None:
-        if line is not None:
-            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+            show(_words(done, total, now - self._start))
 
 
 def _words(done: int, total: int, seconds: float) -> str:

@@ -1,13 +1,12 @@
 """`eprof roofline`: roofline, arch line and power line of cost tables, with kernels below them."""
 
 import argparse
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import CostError, UsageError
 from eprof.cli.config import asked
-from eprof.cli.options import add_output
-from eprof.cli.output import Result, deliver, planned
+from eprof.cli.options import SETTING, Commands, add_capability, add_output, command, repeatable
+from eprof.cli.output import deliver, drawn, planned
 
 if TYPE_CHECKING:
     from eprof.costs import Costs
@@ -15,43 +14,39 @@ if TYPE_CHECKING:
     from eprof.rooflines import Machine, Match
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """The options of `eprof roofline`."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = command(
+        commands,
         "roofline",
-        help="roofline, arch line and power line of cost tables, kernels below them",
-        description="What a GPU can do at best at each arithmetic intensity: in flop/s (roofline), in flop/J (arch "
-        "line), and the power that takes (power line). With logs: how far below the lines their kernels are, and what "
-        "would lift them.",
-        epilog="Examples:\n  eprof roofline --costs gtx580 --costs i7-950 --precision fp64\n"
-        "  eprof roofline metrics.csv trace.csv --costs jetson-tk1 -o roofline.html\n"
-        "  eprof roofline --costs gtx680 --costs jetson-tk1@852/924 --equal-power\n"
-        "  eprof roofline --costs gtx580 --power-cap 244",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "roofline, arch line and power line of cost tables, kernels below them",
+        "What a GPU can do at best at each arithmetic intensity: in flop/s (roofline), in flop/J (arch line), and the "
+        "power that takes (power line). With logs: how far below the lines their kernels are, and what would lift "
+        "them.",
+        "eprof roofline --costs gtx580 --costs i7-950 --precision fp64",
+        "eprof roofline metrics.csv trace.csv --costs jetson-tk1 -o roofline.html",
+        "eprof roofline --costs gtx680 --costs jetson-tk1@852/924 --equal-power",
+        "eprof roofline --costs gtx580 --power-cap 244",
     )
     parser.add_argument("inputs", nargs="*", metavar="INPUT", help="logs or run directories, as for eprof report")
-    parser.add_argument(
+    repeatable(
+        parser,
         "--costs",
-        action="append",
-        default=[],
         metavar="NAME|FILE[@CORE/MEMORY]",
         help="cost table, at one of its settings (repeatable; the first prices the kernels)",
     )
-    parser.add_argument(
+    repeatable(
+        parser,
         "--setting",
-        action="append",
-        default=[],
-        metavar="CORE/MEMORY",
+        metavar=SETTING,
         help="DVFS setting in MHz of every table that has several (repeatable)",
     )
     parser.add_argument(
         "--precision", choices=("fp32", "fp64", "all"), help="of the flops (default: the kernels', else FP32)"
     )
-    parser.add_argument(
+    repeatable(
+        parser,
         "--power-cap",
-        action="append",
-        default=[],
         metavar="[NAME=]WATTS",
         help="power limit of the platform, constant power included (repeatable)",
     )
@@ -59,39 +54,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "--equal-power", action="store_true", help="as many of each further table as draw the power of the first"
     )
     parser.add_argument("--efficiency", type=float, metavar="FRACTION", help="as for eprof report")
-    parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
-    add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
+    add_capability(parser)
+    add_output(parser)
     return parser
-
-
-def add_questions(parser: argparse.ArgumentParser) -> None:
-    """`--what-if` and `--group` of `eprof report`."""
-    parser.add_argument(
-        "--what-if",
-        action="append",
-        default=[],
-        metavar="CHANGES",
-        help="modelled answer to e.g. pi0=0.5, dram=-20%%, setting=612/924, costs=gtx680, cap=10W, integer=free, race; "
-        "several joined by commas are one question (repeatable)",
-    )
-    parser.add_argument(
-        "--group",
-        action="append",
-        default=[],
-        metavar="REGEX=NAME",
-        help="kernels whose name matches are one group, e.g. a phase (repeatable; the first match counts); or "
-        "`device`, `rank`, `stream`, `nvtx`",
-    )
-    parser.add_argument(
-        "--rank",
-        metavar="REGEX",
-        help=r"with --group rank: where logs' paths tell it, e.g. 'rank(\d+)' (default: the one number that differs)",
-    )
-
-
-def parts(groups: Sequence[str]) -> str | None:
-    """What `--group` tells the rows of a kernel apart by: "rank", "stream" or "nvtx", else None."""
-    return next((one for one in groups if one in ("rank", "stream", "nvtx")), None)
 
 
 def roofline(options: argparse.Namespace) -> int:
@@ -102,22 +67,35 @@ def roofline(options: argparse.Namespace) -> int:
     matches = _matches(machines) if options.equal_power else []
     from eprof.profile.roofline_document import document
 
-    drawn = [machines[0], *(one.machine for one in matches)] if matches else machines
-    made = document(drawn, matches, energy, options.command_line, warnings)
+    if matches:
+        machines = [machines[0], *(match.machine for match in matches)]
+    made = document(machines, matches, energy, options.command_line, warnings)
 
-    def show() -> None:
-        from eprof.terminal import roofline as console_roofline
+    def files(kind: str) -> bytes:
+        from eprof.files import roofline
 
-        console_roofline.show(made, verbose=options.verbose)
+        return roofline.render(kind, made)
 
-    deliver(Result(lambda kind: _render(kind, made, options.verbose), show), outputs, options)
+    deliver(drawn(made, _page, _terminal, files, options.verbose), outputs, options)
     return 0
+
+
+def _page() -> Any:
+    from eprof.page import roofline
+
+    return roofline
+
+
+def _terminal() -> Any:
+    from eprof.terminal import roofline
+
+    return roofline
 
 
 def _energy(options: argparse.Namespace) -> "Energy | None":
     """The kernels of the logs, priced with the first table at its first setting; None without logs."""
     if not options.inputs:
-        if any(asked(options, one) for one in ("kernel_name", "efficiency", "capability")):
+        if any(asked(options, key) for key in ("kernel_name", "efficiency", "capability")):
             raise UsageError("-k, --efficiency and --capability are about logs, and none is given.")
         return None
     from eprof import api
@@ -128,7 +106,9 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
         kernels=options.kernel_name,
         command_line=options.command_line,
     )
-    name, setting = _at(options.costs[0]) if options.costs else (None, None)
+    name = setting = None
+    if options.costs:
+        name, setting = _table_and_setting(options.costs[0])
     if setting is None and options.setting and (name is None or _has_settings(name)):
         setting = options.setting[0]
     energy = profile.energy(name, setting=setting, efficiency=options.efficiency)
@@ -137,10 +117,10 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
     return energy
 
 
-def _at(text: str) -> tuple[str, str | None]:
+def _table_and_setting(text: str) -> tuple[str, str | None]:
     """The table and the setting of "jetson-tk1@852/924"."""
-    name, found, setting = text.rpartition("@")
-    return (name, setting) if found and name else (text, None)
+    name, _, setting = text.rpartition("@")
+    return (name, setting) if name else (text, None)
 
 
 def _has_settings(name: str) -> bool:
@@ -151,67 +131,82 @@ def _has_settings(name: str) -> bool:
 
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
     """The machine of every table at every setting asked for, the kernels' first; and what is left out."""
-    from eprof import costs as tables
-    from eprof.rooflines import machine, main_precision
+    from eprof.rooflines import main_precision
 
     if not options.costs and energy is None:
         raise UsageError("Name cost tables (--costs NAME, repeatable), or give logs; `eprof costs` lists the tables.")
-    priced: list[Costs] = [energy.costs] if energy is not None and energy.costs is not None else []
-    for text in options.costs:
-        name, setting = _at(text)
-        table = tables.load(name)
-        several = options.setting if setting is None and len(table.settings) > 1 else []
-        priced += [table.at(one) for one in ([setting] if setting else several or [None])]
-    if energy is not None and options.setting and not options.costs and energy.table is not None:
-        priced += [energy.table.at(one) for one in options.setting]
-    if len(priced) > 1 and energy is not None:
-        own = priced[0]
-        priced[1:] = [one for one in priced[1:] if (one.name, one.setting) != (own.name, own.setting)]
-    caps = _caps(options.power_cap, {one.name for one in priced})
-    wanted = _precisions(options.precision, main_precision(energy.counts.amounts) if energy is not None else None)
-    found: list[Machine] = []
+    priced = _priced(options, energy)
+    caps = _caps(options.power_cap, {costs.name for costs in priced})
+    main = main_precision(energy.counts.amounts) if energy is not None else None
+    precisions = _precisions(options.precision, main)
+    machines: list[Machine] = []
     warnings: list[str] = []
-    for one in priced:
-        made = [made for precision in wanted if (made := _try(machine, one, precision, caps, warnings)) is not None]
-        found += made if options.precision == "all" else made[:1]
-    if not found:
+    for costs in priced:
+        made = [_machine(costs, precision, caps, warnings) for precision in precisions]
+        known = [machine for machine in made if machine is not None]
+        machines += known if options.precision == "all" else known[:1]
+    if not machines:
         raise CostError(" ".join(dict.fromkeys(warnings)))
-    return found, list(dict.fromkeys(warnings)) if options.precision else []
+    if not options.precision:
+        warnings.clear()
+    return machines, list(dict.fromkeys(warnings))
 
 
-def _precisions(asked: str | None, main: str | None) -> list[str]:
-    """The widths to try, the wanted one first; without a wish, the other one stands in where a table lacks it."""
-    if asked not in (None, "all"):
-        return [str(asked)]
+def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs"]:
+    """Every table at every setting that is asked for; that of the kernels first, and once."""
+    from eprof import costs as tables
+
+    priced: list[Costs] = []
+    for text in options.costs:
+        name, setting = _table_and_setting(text)
+        table = tables.load(name)
+        settings = [setting]
+        if setting is None and options.setting and len(table.settings) > 1:
+            settings = options.setting
+        priced += [table.at(chosen) for chosen in settings]
+    if energy is None or energy.costs is None:
+        return priced
+    if options.setting and not options.costs and energy.table is not None:
+        priced += [energy.table.at(setting) for setting in options.setting]
+    own = energy.costs
+    return [own, *(costs for costs in priced if (costs.name, costs.setting) != (own.name, own.setting))]
+
+
+def _precisions(wanted: str | None, main: str | None) -> list[str]:
+    """The widths to try, the wanted one first; without a wish, the other stands in where a table lacks it."""
+    if wanted not in (None, "all"):
+        return [str(wanted)]
     return ["fp64", "fp32"] if main == "fp64" else ["fp32", "fp64"]
 
 
-def _try(make: Any, costs: "Costs", precision: str, caps: dict[str, float], warnings: list[str]) -> "Machine | None":
+def _machine(costs: "Costs", precision: str, caps: dict[str, float], warnings: list[str]) -> "Machine | None":
+    """The machine; None, with a warning, where the table cannot say. Raises CostError for a cap that it cannot keep."""
+    from eprof.rooflines import machine
+
     cap = caps.get(costs.name, caps.get(""))
-    if cap is not None and cap <= costs.constant_power_w:
-        make(costs, precision, cap)  # says why
     try:
-        found: Machine = make(costs, precision, cap)
+        return machine(costs, precision, cap)
     except CostError as err:
+        if cap is not None and cap <= costs.constant_power_w:
+            raise
         warnings.append(str(err))
         return None
-    return found
 
 
 def _caps(texts: list[str], names: set[str]) -> dict[str, float]:
     """Table name (or "" for all) -> its power cap in W. Raises UsageError."""
-    found = {}
+    caps = {}
     for text in texts:
         name, _, watts = text.rpartition("=")
         try:
-            found[name] = float(watts.strip().removesuffix("W"))
+            caps[name] = float(watts.strip().removesuffix("W"))
         except ValueError:
             raise UsageError(f"--power-cap {text}: say watts, such as 244, or NAME=244.") from None
         if name and name not in names:
             raise UsageError(f"--power-cap {text}: no table {name} is drawn; there are {', '.join(sorted(names))}.")
-        if not found[name] > 0:
+        if not caps[name] > 0:
             raise UsageError(f"--power-cap {text}: say more than 0 W.")
-    return found
+    return caps
 
 
 def _matches(machines: list["Machine"]) -> list["Match"]:
@@ -219,18 +214,4 @@ def _matches(machines: list["Machine"]) -> list["Match"]:
 
     if len(machines) < 2:
         raise UsageError("--equal-power compares two tables or more: name each with --costs, the largest first.")
-    return [equal_power(machines[0], other) for other in machines[1:]]
-
-
-def _render(kind: str, made: Any, verbose: bool) -> bytes:
-    if kind == "html":
-        from eprof.page.roofline import html
-
-        return html(made).encode("utf-8", "backslashreplace")
-    if kind == "txt":
-        from eprof.terminal import roofline as console_roofline
-
-        return console_roofline.text(made, verbose=verbose).encode("utf-8", "backslashreplace")
-    from eprof.files import roofline as export_roofline
-
-    return export_roofline.render(kind, made)
+    return [equal_power(machines[0], machine) for machine in machines[1:]]

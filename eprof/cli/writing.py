@@ -1,7 +1,6 @@
 """Writing results: atomically, and never over somebody's file unless told to."""
 
 import os
-import tempfile
 from pathlib import Path
 
 from eprof.base.errors import EprofError
@@ -21,6 +20,9 @@ def refuse_existing(path: Path, force: bool) -> None:
 
 def write(path: Path, content: bytes, force: bool) -> None:
     """Write `content` to `path` in one step: a reader sees the whole file or none. Raises EprofError."""
+    # Takes as long to import as all of the command line.
+    import tempfile
+
     refuse_existing(path, force)
     beside: Path | None = None
     try:

@@ -1,14 +1,14 @@
-"""What a profiler is to eprof: `Collector`. A new one is a folder in `profilers/` and a definition in `counters/`."""
+"""What a profiler is to `eprof run`: a `Collector`. A new one is a folder in `profilers/` and files in `counters/`."""
 
-import importlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from eprof.base.errors import CollectError
 from eprof.collect.process import Ended
+from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, executable, gpu, has_gpu
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 # The program alone, before everything else, where all of the others come with some profiler's own output.
@@ -17,7 +17,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Tool(NamedTuple):
-    """A profiler as found here. why: what it is good for, or why it cannot be used. remedy: what mends that."""
+    """A profiler on this machine. why: what it is good for, or why it cannot be used. remedy: what mends that."""
 
     name: str
     usable: bool
@@ -30,7 +30,7 @@ class Tool(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What the user asked of a measurement, beside the program itself."""
+    """What to measure: the program, and which of its launches."""
 
     program: tuple[str, ...]
     kernels: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Request(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """The counters that a profiler offers: the device's name as it prints it, and the counters' names."""
+    """The counters that a profiler offers, by name, on the device that it names."""
 
     device: str | None
     names: frozenset[str]
@@ -54,9 +54,9 @@ class Place(NamedTuple):
     directory: Path
     number: int = 1
 
-    def log(self, what: str, suffix: str) -> Path:
-        """The file or pattern for the logs of `what`: "logs/counters-1-%p.csv"."""
-        return self.directory / "logs" / f"{what}-{self.number}{suffix}"
+    def log(self, kind: str, suffix: str) -> Path:
+        """The file or pattern for the logs of a kind of measurement: "logs/counters-1-%p.csv"."""
+        return self.directory / "logs" / f"{kind}-{self.number}{suffix}"
 
 
 class Then(NamedTuple):
@@ -119,14 +119,21 @@ class Verdict(NamedTuple):
 
 
 class Collector(ABC):
-    """A profiler: is it here, what can it count, how is it called, and what do its logs say about the run."""
+    """A profiler: is it here, what can it count, how is it called, and what do its logs say about the run.
+
+    rank: the lower, the more it is preferred. capabilities: the first compute capability that it counts on, and the
+    first that it does not. processes: a pattern for the paths of its own programs, which a time limit spares so that
+    they can write their logs.
+    """
 
     name: str
     rank: int
     kinds: tuple[str, ...] = (TIME, ENERGY, COUNTERS)
     simulated = False
-    # The first compute capability that it counts on, and the first that it does not; anything, for a simulated device.
     capabilities: tuple[float, float] = (0.0, float("inf"))
+    chooses_launches = False
+    locks_clocks = False
+    processes: str | None = None
 
     def fits(self, capability: str | None) -> bool:
         """Whether it counts on GPUs of a capability; True where that is not known."""
@@ -173,38 +180,33 @@ class Collector(ABC):
         return None
 
 
-def collectors() -> list[Collector]:
-    """Every collector that comes with eprof, the preferred ones first."""
-    from eprof import profilers as home
+class GpuCollector(Collector):
+    """A profiler of NVIDIA GPUs, which is a command.
 
-    found: list[Collector] = []
-    for file in sorted(Path(home.__path__[0]).glob("*/collector.py")):
-        found.append(importlib.import_module(f"{home.__name__}.{file.parent.name}.collector").COLLECTOR)
-    return sorted(found, key=lambda one: one.rank)
-
-
-def choose(wanted: str, program: str = "") -> tuple[Collector, Tool, list[Tool]]:
-    """The collector to use, what was found of it, and all that was looked at. `auto`: the first that is usable here.
-
-    Raises CollectError, saying why each one cannot be used and what mends it.
+    commands: its names. places: folders where it may be, beside PATH. version: a pattern for what `--version` prints.
+    good_for: what it does on GPUs that it `fits`; unfit, instead: why it cannot on others, and what to use there.
     """
-    known = collectors()
-    if wanted != "auto":
-        known = [one for one in known if one.name == wanted]
-    looked: list[Tool] = []
-    for one in known:
-        tool = one.find(program)
-        looked.append(tool)
-        if tool.usable:
-            return one, tool, looked
-    alike = dict.fromkeys((tool.why, tool.remedy) for tool in looked)
-    reasons = " ".join(
-        f"{', '.join(tool.name for tool in looked if (tool.why, tool.remedy) == (why, remedy))}: {why}{_mend(remedy)}"
-        for why, remedy in alike
-    )
-    which = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
-    raise CollectError(f"{which} {reasons}")
 
+    commands: tuple[str, ...]
+    places: tuple[str, ...]
+    version: str
+    install: str
+    good_for: str
+    unfit: str
+    instead: str
 
-def _mend(remedy: str | None) -> str:
-    return f" ({remedy})." if remedy else "."
+    def find(self, program: str = "") -> Tool:
+        """Look for the command, and for a GPU that it knows."""
+        path = executable(self.commands, self.places)
+        if path is None:
+            return Tool(self.name, False, f"{self.name} is not installed", remedy=self.install)
+        version = re.search(self.version, ask([path, "--version"]))
+        tool = Tool(self.name, False, NO_GPU, path, version and version[1], GIVE_GPU)
+        if not has_gpu():
+            return tool
+        device, capability = gpu()
+        tool = tool._replace(device=device, capability=capability)
+        if not self.fits(capability):
+            why = self.unfit.format(device=device, capability=capability)
+            return tool._replace(why=why, remedy=self.instead)
+        return tool._replace(usable=True, why=self.good_for, remedy=None)

@@ -3,22 +3,24 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from eprof.collect import machine
-from eprof.collect.collector import Collector, Tool, collectors
+from eprof.collect.collector import Collector, Tool
 from eprof.collect.messages import PERMISSION_REMEDY
 from eprof.collect.meters import jetson, meter
 from eprof.collect.tools import clocks, gpu
 
 _SIGNS = {True: "ok   ", False: "NO   ", None: "-    "}
-_NOT_ASKED = "no NVIDIA GPU here"
+_NO_GPU = "no NVIDIA GPU here"
+_LOCKABLE = 7.0  # the first capability whose clocks can be locked; those before it take application clocks
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at. ok: True, False (to be mended), None (not there, or not told). remedy: what mends it."""
+    """What was looked at. ok: True, False (to be mended), None (not there, or not told). remedy: what mends it."""
 
     name: str
     ok: bool | None
@@ -34,78 +36,87 @@ class Check:
         return f"{_SIGNS[self.ok]} {self.name}: {self.detail}"
 
 
-def examine(root: Path = machine.ROOT) -> list[Check]:
+def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check]:
     """Every check, in the order in which a user would mend things. root: where /proc, /sys and /dev stand."""
-    known = collectors()
-    tools = [one.find() for one in known]
+    tools = [collector.find() for collector in known]
     has_gpu = machine.has_nvidia_device(root) or gpu()[0] is not None
+    profilers = [_profilers(collector, tool, has_gpu) for collector, tool in zip(known, tools, strict=True)]
     return [
         _driver(root, has_gpu),
         _device(has_gpu),
         _library(has_gpu),
-        *(check for one, tool in zip(known, tools, strict=True) for check in _with_helpers(one, tool, has_gpu)),
+        *chain.from_iterable(profilers),
         _permission(root, has_gpu),
-        _meter(has_gpu),
+        _meter(),
         _clocks(root, has_gpu),
-        _best(tools),
+        _best(known, tools),
     ]
 
 
 def can_run(checks: Sequence[Check]) -> bool:
     """Whether `eprof run` has a profiler to work with."""
-    return any(one.name == "eprof run" and one.ok for one in checks)
+    return any(check.name == "eprof run" and check.ok for check in checks)
+
+
+def _profilers(collector: Collector, tool: Tool, has_gpu: bool) -> list[Check]:
+    """A profiler, and the tools that make its results better."""
+    return [_profiler(collector, tool, has_gpu), *(_timer(collector, tool, timer) for timer in collector.helpers())]
 
 
 def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
-    name = f"simulated device ({tool.name})" if collector.simulated else f"profiler {tool.name}"
-    where = ", ".join(word for word in (tool.version, tool.path) if word)
+    kind = "simulated device ({})" if collector.simulated else "profiler {}"
+    name = kind.format(tool.name)
     device, capability = gpu()
     needed = collector.simulated or (has_gpu and collector.fits(capability))
-    detail = f"{tool.why} ({where})" if where else tool.why
-    if has_gpu and not needed and tool.path is None:
+    detail = _described(tool)
+    if tool.usable:
+        return Check(name, True, detail)
+    if needed:
+        return Check(name, False, detail, tool.remedy)
+    if has_gpu and tool.path is None:
         detail += f", and not needed: it does not count on {device} (capability {capability})"
-    problem = not tool.usable and needed
-    return Check(name, True if tool.usable else False if problem else None, detail, tool.remedy if problem else None)
+    return Check(name, None, detail)
 
 
-def _with_helpers(collector: Collector, tool: Tool, has_gpu: bool) -> list[Check]:
-    checks = [_profiler(collector, tool, has_gpu)]
-    for one in collector.helpers():
-        where = ", ".join(word for word in (one.version, one.path) if word)
-        detail = f"{one.why} ({where})" if where and one.usable else one.why
-        problem = not one.usable and tool.usable
-        if problem:
-            detail += f"; without it {collector.name} times kernels that it replays, so times are estimated"
-        checks.append(
-            Check(
-                f"timer {one.name}", one.usable or (False if problem else None), detail, one.remedy if problem else None
-            )
-        )
-    return checks
+def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:
+    name = f"timer {timer.name}"
+    if timer.usable:
+        return Check(name, True, _described(timer))
+    if not tool.usable:
+        return Check(name, None, timer.why)
+    detail = f"{timer.why}; without it {collector.name} times kernels that it replays, so times are estimated"
+    return Check(name, False, detail, timer.remedy)
+
+
+def _described(tool: Tool) -> str:
+    """What a tool is good for, its version and its path."""
+    where = ", ".join(word for word in (tool.version, tool.path) if word)
+    return f"{tool.why} ({where})" if where else tool.why
 
 
 def _driver(root: Path, has_gpu: bool) -> Check:
     version = machine.driver_version(root)
     if version is not None:
         return Check("driver", True, version)
+    detail = "no NVIDIA driver is loaded"
     if has_gpu:
-        return Check(
-            "driver", None, "there is a GPU, but /proc/driver/nvidia tells no version (so on a Jetson, and behind WSL)"
-        )
-    return Check("driver", None, "no NVIDIA driver is loaded", None)
+        detail = "there is a GPU, but /proc/driver/nvidia tells no version (so on a Jetson, and behind WSL)"
+    return Check("driver", None, detail)
 
 
 def _device(has_gpu: bool) -> Check:
     name, capability = gpu()
+    if name is None and has_gpu:
+        return Check("GPU", None, "there is one, but nvidia-smi does not name it")
     if name is None:
-        return Check("GPU", None, "there is one, but nvidia-smi does not name it" if has_gpu else "no NVIDIA GPU here")
+        return Check("GPU", None, _NO_GPU)
     return Check("GPU", True, f"{name} (capability {capability or 'not told; say it with --capability'})")
 
 
 def _library(has_gpu: bool) -> Check:
     """Nvidia-smi works without it: containers get it only with the capability `compute`."""
     if not has_gpu:
-        return Check("CUDA library", None, _NOT_ASKED)
+        return Check("CUDA library", None, _NO_GPU)
     from eprof.collect.cuda.driver import installed
 
     if installed():
@@ -120,63 +131,55 @@ def _library(has_gpu: bool) -> Check:
 
 
 def _permission(root: Path, has_gpu: bool) -> Check:
+    name = "counter permission"
     restricted = machine.counters_restricted(root)
     if not has_gpu:
-        return Check("counter permission", None, _NOT_ASKED)
+        return Check(name, None, _NO_GPU)
     if restricted is None:
-        return Check(
-            "counter permission",
-            None,
-            "the driver does not tell (no RmProfilingAdminOnly in /proc/driver/nvidia/params)",
-        )
+        return Check(name, None, "the driver does not tell (no RmProfilingAdminOnly in /proc/driver/nvidia/params)")
     if not restricted:
-        return Check("counter permission", True, "everyone may read GPU counters (RmProfilingAdminOnly: 0)")
+        return Check(name, True, "everyone may read GPU counters (RmProfilingAdminOnly: 0)")
     if os.geteuid() == 0:
-        return Check("counter permission", True, "only administrators may read GPU counters, and this is root")
+        return Check(name, True, "only administrators may read GPU counters, and this is root")
     detail = (
         "only administrators may read GPU counters (RmProfilingAdminOnly: 1), so profilers end with ERR_NVGPUCTRPERM; "
         "it is a switch of the NVIDIA driver module, set by whoever administers the machine"
     )
-    return Check("counter permission", False, detail, PERMISSION_REMEDY)
+    return Check(name, False, detail, PERMISSION_REMEDY)
 
 
-def _meter(has_gpu: bool) -> Check:
-    found, reasons = meter.find()
-    if found is None:
-        remedy = next((one.partition("(")[2].rstrip(")") for one in reasons if "pip install" in one), None)
-        return Check("power meter", False if remedy else None, "; ".join(reasons), remedy)
-    about = found.describe()
+def _meter() -> Check:
+    best, reasons = meter.find()
+    if best is None:
+        remedies = [reason.partition("(")[2].rstrip(")") for reason in reasons if "pip install" in reason]
+        return Check("power meter", False if remedies else None, "; ".join(reasons), *remedies[:1])
+    about = best.describe()
     return Check("power meter", True, f"{about['name']}: {about['method']}, covers {about['covers']}")
 
 
 def _clocks(root: Path, has_gpu: bool) -> Check:
     if any(jetson.rails(root)):
-        return Check(
-            "clocks",
-            None,
-            "a Jetson board; clocks are below /sys/kernel/debug, readable by root only",
-            "sudo jetson_clocks",
-        )
+        detail = "a Jetson board; clocks are below /sys/kernel/debug, readable by root only"
+        return Check("clocks", None, detail, "sudo jetson_clocks")
     if not has_gpu:
-        return Check("clocks", None, _NOT_ASKED)
+        return Check("clocks", None, _NO_GPU)
     now = clocks()
     if now is None:
         return Check("clocks", None, "nvidia-smi does not tell them")
     core, memory, most, most_memory = now
-    old = float(gpu()[1] or 7.0) < 7.0
-    lock = f"-ac {memory:.0f},{most:.0f}" if old else f"-lgc {most:.0f} && sudo nvidia-smi -lmc {most_memory:.0f}"
-    return Check(
-        "clocks",
-        None,
+    lock = f"-lgc {most:.0f} && sudo nvidia-smi -lmc {most_memory:.0f}"
+    if float(gpu()[1] or _LOCKABLE) < _LOCKABLE:
+        lock = f"-ac {memory:.0f},{most:.0f}"
+    detail = (
         f"core {core:.0f} MHz of at most {most:.0f}, memory {memory:.0f} of {most_memory:.0f}; eprof leaves "
-        "them alone, and runs compare best with locked ones",
-        f"sudo nvidia-smi -pm 1 && sudo nvidia-smi {lock}",
+        "them alone, and runs compare best with locked ones"
     )
+    return Check("clocks", None, detail, f"sudo nvidia-smi -pm 1 && sudo nvidia-smi {lock}")
 
 
-def _best(tools: Sequence[Tool]) -> Check:
-    usable = next((one for one in tools if one.usable), None)
-    if usable is None:
-        remedy = next((one.remedy for one in tools if one.name == "oclgrind"), None)
-        return Check("eprof run", False, "no profiler can be used here", remedy)
-    return Check("eprof run", True, f"uses {usable.name}: {usable.why}")
+def _best(known: Sequence[Collector], tools: Sequence[Tool]) -> Check:
+    for tool in tools:
+        if tool.usable:
+            return Check("eprof run", True, f"uses {tool.name}: {tool.why}")
+    simulated = [tool.remedy for collector, tool in zip(known, tools, strict=True) if collector.simulated]
+    return Check("eprof run", False, "no profiler can be used here", *simulated[:1])

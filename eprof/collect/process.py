@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import shutil
 import signal
 import time
@@ -17,8 +18,6 @@ _IDLE_S = 0.5
 _TICK_S = 0.02
 _GRACE_S = 5.0
 _SPARED = 2
-_PROFILERS = ("ncu", "nsys", "nvprof")
-_PROFILER_FOLDERS = ("nsight-compute", "nsight_compute", "nsight-systems", "nsight_systems")
 # Python ignores these in itself; a program must not inherit that.
 _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -49,18 +48,17 @@ def resolve(program: str) -> str:
     """The path behind a command's name, as a shell finds it. Raises CollectError: 127 not found, 126 not executable."""
     if not program:
         raise CollectError("The program's name is empty.", 127)
-    found = program if "/" in program else shutil.which(program)
-    if found is None:
+    path = program if "/" in program else shutil.which(program)
+    if path is None:
         here = f" There is one in this directory: use ./{program}." if Path(program).is_file() else ""
         raise CollectError(f"{program}: program not found in PATH.{here}", 127)
-    path = Path(found)
-    if not path.exists():
+    if not Path(path).exists():
         raise CollectError(f"{program}: there is no such program.", 127)
-    if path.is_dir():
+    if Path(path).is_dir():
         raise CollectError(f"{program}: is a directory, not a program.", 126)
     if not os.access(path, os.X_OK):
         raise CollectError(f"{program}: is not executable; `chmod +x {program}`, or name its interpreter first.", 126)
-    return found
+    return path
 
 
 def run(
@@ -71,13 +69,13 @@ def run(
     streams: Streams | None = None,
     timeout_s: float | None = None,
     tick: Callable[[], None] | None = None,
-    wrapped: bool = False,
+    profiler: str | None = None,
 ) -> Ended:
     """Run `command` to its end and send signals on to it. `tick` is called some 50 times a second meanwhile.
 
-    A process that outlives `timeout_s` gets SIGTERM, 5 s later SIGKILL, with all that it started. wrapped: it is a
-    profiler around the program, which is spared both so that it can still write its log, for 5 s more: nsys, killed,
-    would leave its agent behind.
+    A process that outlives `timeout_s` gets SIGTERM, 5 s later SIGKILL, with all that it started. profiler: a pattern
+    for the paths of a profiler around the program, which is spared both so that it can still write its log, for 5 s
+    more.
     Raises CollectError if it cannot be started (126, 127).
     """
     began = time.monotonic()
@@ -88,8 +86,10 @@ def run(
         if tick is not None:
             tick()
         if deadline is not None and time.monotonic() >= deadline:
-            _stop(pid, signal.SIGKILL if stops else signal.SIGTERM, spared=wrapped and stops < _SPARED)
-            deadline, stops = time.monotonic() + _GRACE_S, stops + 1
+            number = signal.SIGKILL if stops else signal.SIGTERM
+            _stop(pid, number, profiler if stops < _SPARED else None)
+            deadline = time.monotonic() + _GRACE_S
+            stops += 1
         got = signals.wait(_pause(tick is not None, deadline))
         if got is not None and got[1]:
             _send(pid, got[0], group=signals.own_group)
@@ -97,12 +97,16 @@ def run(
     if tick is not None:
         tick()
     code = os.waitstatus_to_exitcode(status)
-    return Ended(code if code >= 0 else None, -code if code < 0 else None, seconds, stops > 0)
+    if code < 0:
+        return Ended(None, -code, seconds, stops > 0)
+    return Ended(code, None, seconds, stops > 0)
 
 
 def _pause(ticking: bool, deadline: float | None) -> float:
     pause = _TICK_S if ticking else _IDLE_S
-    return pause if deadline is None else min(pause, max(deadline - time.monotonic(), 0.0))
+    if deadline is None:
+        return pause
+    return min(pause, max(deadline - time.monotonic(), 0.0))
 
 
 def _start(command: Sequence[str], signals: Signals, environment: dict[str, str], streams: Streams) -> int:
@@ -130,17 +134,15 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
 
 
 def _start_error(program: str, err: OSError) -> CollectError:
-    if err.errno == errno.ENOENT and Path(program).exists():
-        return CollectError(f"{program}: the interpreter named in its first line does not exist.", 126)
-    if err.errno == errno.ENOENT:
+    if err.errno == errno.ENOENT and not Path(program).exists():
         return CollectError(f"{program}: there is no such program.", 127)
-    if err.errno == errno.ENOEXEC:
-        return CollectError(
-            f"{program}: is no program for this machine, nor a script whose first line names one (#!/bin/sh).", 126
-        )
-    if err.errno == errno.E2BIG:
-        return CollectError(f"{program}: the arguments and the environment are too long for this system.", 126)
-    return CollectError(f"{program}: cannot be run ({err.strerror or err}).", 126)
+    reasons = {
+        errno.ENOENT: "the interpreter named in its first line does not exist",
+        errno.ENOEXEC: "is no program for this machine, nor a script whose first line names one (#!/bin/sh)",
+        errno.E2BIG: "the arguments and the environment are too long for this system",
+    }
+    reason = reasons.get(err.errno or 0, f"cannot be run ({err.strerror or err})")
+    return CollectError(f"{program}: {reason}.", 126)
 
 
 def _reaped(pid: int) -> int | None:
@@ -154,20 +156,21 @@ def _send(pid: int, number: int, group: bool) -> None:
         os.killpg(pid, number) if group else os.kill(pid, number)
 
 
-def _stop(pid: int, number: int, spared: bool) -> None:
-    """Signal all below a process, and itself; if it is `spared`, the profiler's other processes below it are too."""
-    below = [one for one in reversed(descendants(pid)) if not (spared and _of_a_profiler(one))]
-    for one in [*below, *([] if spared else [pid])]:
-        _send(one, number, group=False)
+def _stop(pid: int, number: int, profiler: str | None) -> None:
+    """Signal a process and all below it; where it is a profiler's, only those that are not."""
+    for process in reversed(descendants(pid)):
+        if profiler is None or not re.search(profiler, _executable(process)):
+            _send(process, number, group=False)
+    if profiler is None:
+        _send(pid, number, group=False)
 
 
-def _of_a_profiler(pid: int) -> bool:
-    """Whether a process is a part of NVIDIA's profilers: `ncu` is a shell script around three programs in a row."""
+def _executable(pid: int) -> str:
+    """The path of a process's program, in lower case; "" if it is not told."""
     try:
-        path = (Path("/proc") / str(pid) / "exe").readlink()
+        return str((Path("/proc") / str(pid) / "exe").readlink()).lower()
     except OSError:
-        return False
-    return path.name in _PROFILERS or any(part.lower().startswith(_PROFILER_FOLDERS) for part in path.parts)
+        return ""
 
 
 def descendants(pid: int) -> list[int]:
@@ -177,10 +180,7 @@ def descendants(pid: int) -> list[int]:
         with contextlib.suppress(OSError, ValueError, IndexError):
             parent = int(entry.read_text().rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(int(entry.parent.name))
-    found: list[int] = []
-    waiting = [pid]
-    while waiting:
-        below = children.get(waiting.pop(0), [])
-        found += below
-        waiting += below
-    return found
+    below = list(children.get(pid, []))
+    for process in below:
+        below += children.get(process, [])
+    return below

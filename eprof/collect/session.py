@@ -36,18 +36,8 @@ if TYPE_CHECKING:
 
 # Variables that change what a GPU program does or where it runs; no others are written down, they may hold secrets.
 _TELLING = (
-    "CUDA_",
-    "NVIDIA_",
-    "OCL_",
-    "OCLGRIND_",
-    "OMP_",
-    "SLURM_PROCID",
-    "SLURM_NTASKS",
-    "OMPI_COMM_WORLD_",
-    "PMI_",
-    "LD_PRELOAD",
-    "LANG",
-    "LC_ALL",
+    *("CUDA_", "NVIDIA_", "OCL_", "OCLGRIND_", "OMP_", "OMPI_COMM_WORLD_", "PMI_"),
+    *("SLURM_PROCID", "SLURM_NTASKS", "LD_PRELOAD", "LANG", "LC_ALL"),
 )
 _SHOW_EVERY_S = 0.5
 # For the program that makes a log of a trace; traces of gigabytes take minutes.
@@ -108,12 +98,16 @@ class Session:
     @property
     def has_kernels(self) -> bool:
         """Whether there is anything to report on: logs that are not known to be without kernels."""
-        return any(one["logs"] and one["kernels"] != 0 for one in self.measurements)
+        return any(entry["logs"] and entry["kernels"] != 0 for entry in self.measurements)
 
     def _todo(self) -> list[tuple[str, int]]:
         """The measurements in order: time first (it disturbs least), then energy, then counters."""
         repeated = (TIME, ENERGY) if TIME in self.kinds else self.kinds
-        return [(what, n) for what in self.kinds for n in range(1, (self.repeat if what in repeated else 1) + 1)]
+        todo = []
+        for kind in self.kinds:
+            repeats = self.repeat if kind in repeated else 1
+            todo += [(kind, number) for number in range(1, repeats + 1)]
+        return todo
 
     def _measure_all(self, todo: Sequence[tuple[str, int]], signals: Signals) -> bool:
         source = Input(len(todo))
@@ -139,7 +133,9 @@ class Session:
         """Note what ended the run; what was measured before it is kept. Raises CollectError if nothing was."""
         if isinstance(err, CollectError) and not self.measurements:
             raise err
-        reason = str(err) if isinstance(err, EprofError) else f"{err.filename or 'The run'}: {err.strerror or err}."
+        reason = str(err)
+        if isinstance(err, OSError):
+            reason = f"{err.filename or 'The run'}: {err.strerror or err}."
         self.warnings.append(f"No {what} measurement: {reason}")
         self.status = self.status or 1
 
@@ -179,21 +175,23 @@ class Session:
 
     def _measure(self, step: Step, number: int, signals: Signals, source: Input, outputs: tuple[int, int]) -> bool:
         """Run one step, judge it, write it down. Returns whether the next one is worth while."""
-        began, heard = _now(), _end(outputs[1]) if outputs[0] != self.stdout else None
-        metered = self.meter is not None and step.what == ENERGY
-        if metered:
-            assert self.meter is not None
-            ended, runs = self._metered(self.meter, step, signals, source, outputs)
+        began = _now()
+        is_kept = outputs[0] != self.stdout
+        start = os.lseek(outputs[1], 0, os.SEEK_END) if is_kept else 0
+        meter = self.meter if step.what == ENERGY else None
+        runs = 1
+        if meter is not None:
+            ended, runs = self._metered(meter, step, signals, source, outputs)
         else:
-            ended, runs = self._once(step, signals, source, outputs), 1
+            ended = self._once(step, signals, source, outputs)
         if step.then is not None:
             self._convert(step.then, signals)
         logs = self._logs(step)
-        errors = "" if heard is None else _read(self._kept(step.what, number, "err"), heard)
+        errors = _read(self._kept(step.what, number, "err"), start) if is_kept else ""
         verdict = self.collector.judge(step, ended, logs, errors)
         entry = _entry(step, number, began, ended, runs, logs, verdict)
-        if metered and self.meter is not None:
-            entry["energy"] = self.meter.result()
+        if meter is not None:
+            entry["energy"] = meter.result()
         self.measurements.append(entry)
         good = self._settle(step, ended, verdict)
         self._save(PARTIAL)
@@ -203,32 +201,35 @@ class Session:
         """Make the log of what the measurement left. It has its name only when it is whole."""
         if not then.source.is_file():
             return
-        part, said = (then.log.with_name(f"{then.log.name}.{one}") for one in ("part", "err"))
-        with part.open("wb") as out, said.open("wb") as err, Path(os.devnull).open("rb") as nothing:
+        part = then.log.with_name(f"{then.log.name}.part")
+        errors = then.log.with_name(f"{then.log.name}.err")
+        with part.open("wb") as out, errors.open("wb") as err, Path(os.devnull).open("rb") as nothing:
             streams = Streams(nothing.fileno(), out.fileno(), err.fileno())
             try:
                 ended = process.run(then.command, signals, streams=streams, timeout_s=_PATIENCE_S)
             finally:
-                for one in then.beside:
-                    one.unlink(missing_ok=True)
+                for by_product in then.beside:
+                    by_product.unlink(missing_ok=True)
         if ended.status == 0:
             part.replace(then.log)
         else:
             part.unlink()
-        if not said.stat().st_size:
-            said.unlink()
+        if not errors.stat().st_size:
+            errors.unlink()
 
     def _metered(
         self, meter: "Meter", step: Step, signals: Signals, source: Input, outputs: tuple[int, int]
     ) -> tuple[Ended, int]:
         """Run the program often enough to fill the meter's window."""
-        runs, total = 0, 0.0
+        runs = 0
+        total_s = 0.0
         with meter.sampling(self.directory.path / "power.csv"):
             while True:
                 ended = self._once(step, signals, source, outputs)
-                runs, total = runs + 1, total + ended.seconds
+                runs += 1
+                total_s += ended.seconds
                 meter.mark(runs)
-                done = total >= meter.window_s or runs >= meter.most_runs
+                done = total_s >= meter.window_s or runs >= meter.most_runs
                 if done or ended.status or ended.timed_out or signals.stopped_by is not None:
                     return ended, runs
 
@@ -237,15 +238,16 @@ class Session:
             streams = Streams(stdin, *outputs)
             if step.in_stdout is None or step.strip is None:
                 # The first run's output is the user's: a line of progress in the middle of it would spoil it.
-                quiet = outputs[0] == self.stdout
-                return self._spawn(step, signals, streams, None if quiet else self._ticker(step))
+                ticker = self._ticker(step) if outputs[0] != self.stdout else None
+                return self._spawn(step, signals, streams, ticker)
             return self._stripped(step, signals, streams, self.directory.logs / step.in_stdout, step.strip)
 
     def _stripped(
         self, step: Step, signals: Signals, streams: Streams, stem: Path, strip: Callable[[], Strip]
     ) -> Ended:
         """Run with standard output into a log for each process, and pass on what is the program's own."""
-        splitter, show = Splitter(stem, strip, streams.stdout, self._wipe), self._ticker(step)
+        splitter = Splitter(stem, strip, streams.stdout, self._wipe)
+        show = self._ticker(step)
 
         def tick() -> None:
             splitter.started()
@@ -263,16 +265,16 @@ class Session:
                 self.warnings.append(f"Some of the {step.what} log could not be written and is lost ({reason}).")
 
     def _spawn(self, step: Step, signals: Signals, streams: Streams, tick: Callable[[], Any] | None) -> Ended:
-        environment = {**os.environ, **step.environment}
+        profiler = self.collector.processes if step.command != self.request.program else None
         try:
             return process.run(
                 step.command,
                 signals,
-                environment=environment,
+                environment={**os.environ, **step.environment},
                 streams=streams,
                 timeout_s=self.timeout_s,
                 tick=tick,
-                wrapped=step.command != self.request.program,
+                profiler=profiler,
             )
         finally:
             self._wipe()
@@ -298,11 +300,10 @@ class Session:
 
     def _progress(self, step: Step, seconds: float) -> str:
         done = self.collector.progress(self._logs(step))
-        which = "" if self.runs_planned == 1 else f" (run {self.run_now} of {self.runs_planned})"
-        words = [f"eprof: {step.what} with {self.collector.name}{which}", f"{seconds:.0f} s"]
+        run = f" (run {self.run_now} of {self.runs_planned})" if self.runs_planned > 1 else ""
+        words = [f"eprof: {step.what} with {self.collector.name}{run}", f"{seconds:.0f} s"]
         if done is not None:
-            of = f" of {self.launches:,}" if self.launches else ""
-            words.append(f"{done:,}{of} kernel launch{'' if f'{done}{of}' == '1' else 'es'}")
+            words.append(_launches(done, self.launches))
         if done and self.launches and done < self.launches:
             words.append(f"about {seconds * (self.launches - done) / done:.0f} s left")
         if step.passes != "1":
@@ -310,33 +311,45 @@ class Session:
         return " · ".join(words)
 
     def _logs(self, step: Step) -> list[Path]:
-        found = {path for pattern in step.logs for path in self.directory.logs.glob(pattern)}
-        return sorted(path for path in found if self.collector.is_log(path))
+        paths = {path for pattern in step.logs for path in self.directory.logs.glob(pattern)}
+        return sorted(path for path in paths if self.collector.is_log(path))
 
     def _settle(self, step: Step, ended: Ended, verdict: Verdict) -> bool:
-        """Take over what a step told: status, warnings, number of launches. Returns whether to go on."""
-        for message in verdict.messages:
-            self.warnings.append(message)
-        status = ended.status if verdict.program_status is None else verdict.program_status
-        if not verdict.tells_status and not ended.timed_out:
-            status = self.status or 0
+        """Take over what a step tells: status, warnings, number of launches. Returns whether to go on."""
+        self.warnings += verdict.messages
+        status = self._status(ended, verdict)
+        self._compare_status(step, ended, status)
         name = self.request.program[0]
-        if self.status is None:
-            self.status = (status or 1) if ended.timed_out else status
-        elif status != self.status and not ended.timed_out:
-            self.warnings.append(
-                f"{name} ended with {status} in the {step.what} run, but with {self.status} in the first run."
-            )
         if ended.timed_out:
             self.warnings.append(f"{name} was still running after {self.timeout_s:g} s (--timeout) and was stopped.")
         elif status > 128 and ended.signal is not None and verdict.tells_status:
             self.warnings.append(f"{name} died of {_signal_name(ended.signal)} in the {step.what} run.")
-        if verdict.kernels is not None and self.launches is None and not (verdict.goes_on and not verdict.kernels):
+        no_kernels = verdict.kernels == 0 and not verdict.goes_on
+        if self.launches is None and (verdict.kernels or no_kernels):
             self.launches = verdict.kernels
         failed = verdict.failed or self._lost
         if failed and not self.status:
-            self.status, self._is_ours = 1, True
-        return not (failed or ended.timed_out or status > 128 or (verdict.kernels == 0 and not verdict.goes_on))
+            self.status = 1
+            self._is_ours = True
+        return not (failed or ended.timed_out or status > 128 or no_kernels)
+
+    def _status(self, ended: Ended, verdict: Verdict) -> int:
+        """The program's exit status in a step, as far as it is told."""
+        if not verdict.tells_status and not ended.timed_out:
+            return self.status or 0
+        return ended.status if verdict.program_status is None else verdict.program_status
+
+    def _compare_status(self, step: Step, ended: Ended, status: int) -> None:
+        """The first run's status is the program's; a warning where another run ends otherwise."""
+        if self.status is None:
+            self.status = status
+            if ended.timed_out:
+                self.status = status or 1
+        elif status != self.status and not ended.timed_out:
+            self.warnings.append(
+                f"{self.request.program[0]} ended with {status} in the {step.what} run, but with {self.status} in the "
+                "first run."
+            )
 
     def _save(self, status: str) -> None:
         self.directory.save(self._record(status), last=status == COMPLETE)
@@ -377,7 +390,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
 def _entry(
     step: Step, number: int, began: str, ended: Ended, runs: int, logs: Sequence[Path], verdict: Verdict
 ) -> dict[str, Any]:
-    return {
+    entry: dict[str, Any] = {
         "what": step.what,
         "number": number,
         "command": list(step.command),
@@ -389,7 +402,6 @@ def _entry(
         "seconds": round(ended.seconds, 6),
         "runs": runs,
         "passes": step.passes,
-        **({"then": list(step.then.command)} if step.then is not None else {}),
         "exit_status": ended.status,
         "program_status": verdict.program_status,
         "signal": ended.signal,
@@ -397,10 +409,15 @@ def _entry(
         "kernels": verdict.kernels,
         "failed": verdict.failed,
     }
+    if step.then is not None:
+        entry["then"] = list(step.then.command)
+    return entry
 
 
-def _end(descriptor: int) -> int:
-    return os.lseek(descriptor, 0, os.SEEK_END)
+def _launches(done: int, total: int | None) -> str:
+    if total:
+        return f"{done:,} of {total:,} kernel launches"
+    return "1 kernel launch" if done == 1 else f"{done:,} kernel launches"
 
 
 def _read(path: Path, start: int) -> str:

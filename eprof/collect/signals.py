@@ -23,7 +23,9 @@ class Signals:
     """The signals that eprof holds back and hands on. `old_mask` is what the program starts with."""
 
     def __init__(self, waited: frozenset[signal.Signals], old_mask: set[signal.Signals], own_group: bool) -> None:
-        self.waited, self.old_mask, self.own_group = waited, old_mask, own_group
+        self.waited = waited
+        self.old_mask = old_mask
+        self.own_group = own_group
         self.stopped_by: signal.Signals | None = None
         self.between = False  # whether that came while no program was running, so that none could answer it
 
@@ -49,8 +51,8 @@ class Signals:
 @contextmanager
 def held() -> Iterator[Signals]:
     """Hold signals back inside the block; those that eprof was told to ignore (nohup) stay ignored."""
-    waited = frozenset(one for one in _FORWARDED if signal.getsignal(one) is not signal.SIG_IGN)
-    old = {signal.Signals(one) for one in signal.pthread_sigmask(signal.SIG_BLOCK, waited | {signal.SIGCHLD})}
+    waited = frozenset(number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN)
+    old = {signal.Signals(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, waited | {signal.SIGCHLD})}
     signals = Signals(waited, old, own_group=not _in_foreground())
     try:
         yield signals

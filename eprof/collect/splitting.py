@@ -55,7 +55,10 @@ class Splitter:
     def __init__(
         self, stem: Path, strip: Callable[[], Strip], target: int | None, before: Callable[[], None] | None = None
     ) -> None:
-        self._stem, self._strip, self._target, self._before = stem, strip, target, before
+        self._stem = stem
+        self._strip = strip
+        self._target = target
+        self._before = before
         self._writers: dict[int, _Writer] = {}
         self.failed: OSError | None = None
         ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
@@ -65,11 +68,13 @@ class Splitter:
         orders, self._orders = os.pipe()
         parent = os.fork()
         if not parent:
-            # Of age at once: the program stays the only child, and nobody waits for the helper.
-            _serve(ours, orders, journal, stem) if not os.fork() else os._exit(0)
+            # A child of the child: the program stays our only child, and nobody waits for the helper.
+            if os.fork():
+                os._exit(0)
+            _serve(ours, orders, journal, stem)
         os.waitpid(parent, 0)
-        for one in (journal, orders):
-            os.close(one)
+        os.close(journal)
+        os.close(orders)
         ours.close()
         os.set_blocking(self._journal, False)
         self._theirs: socket | None = theirs
@@ -109,9 +114,9 @@ class Splitter:
         while not self.tick():
             pass
         os.close(self._journal)
-        for one in self._writers.values():
-            self._pass(one.strip.feed(b"", final=True))
-            one.file.close()
+        for writer in self._writers.values():
+            self._pass(writer.strip.feed(b"", final=True))
+            writer.file.close()
 
     def _take(self, pid: int, size: int) -> None:
         if pid not in self._writers:
@@ -144,8 +149,8 @@ def _serve(ours: socket, orders: int, journal: int, stem: Path) -> None:
     try:
         os.setsid()  # a terminal's Ctrl-C is not for it
         quiet = os.open(os.devnull, os.O_RDWR)
-        for one in (0, 1, 2):
-            os.dup2(quiet, one)
+        for number in (0, 1, 2):
+            os.dup2(quiet, number)
         _keep_only({ours.fileno(), orders, journal}, stem)
         _Helper(ours, orders, journal, stem).run()
         code = 0
@@ -155,11 +160,11 @@ def _serve(ours: socket, orders: int, journal: int, stem: Path) -> None:
 
 def _keep_only(needed: set[int], stem: Path) -> None:
     """Close what was inherited, or pipes of ours would stay open as long as the helper lives; but keep the lock."""
-    for one in list(Path("/proc/self/fd").iterdir()):
-        number = int(one.name)
+    for link in list(Path("/proc/self/fd").iterdir()):
+        number = int(link.name)
         if number > 2 and number not in needed:
             with contextlib.suppress(OSError):
-                if one.readlink() != stem.parent.parent:
+                if link.readlink() != stem.parent.parent:
                     os.close(number)
 
 

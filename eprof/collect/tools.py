@@ -1,6 +1,7 @@
 """Asking the vendor's small tools: versions, and which GPU there is."""
 
 import functools
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -10,6 +11,16 @@ from eprof.collect.machine import has_nvidia_device
 NO_GPU = "this machine has no NVIDIA GPU"
 GIVE_GPU = "on a cluster run it in a job with a GPU, start a container with --gpus all, or use --profiler oclgrind"
 _PATIENCE_S = 60.0
+
+
+def executable(names: Sequence[str], places: Sequence[str]) -> str | None:
+    """The path of a tool by one of its names, in PATH or in the folders where it usually is."""
+    usual = os.pathsep.join(places)
+    for name in names:
+        path = shutil.which(name) or shutil.which(name, path=usual)
+        if path is not None:
+            return path
+    return None
 
 
 def ask(command: Sequence[str]) -> str:
@@ -36,14 +47,15 @@ def gpu() -> tuple[str | None, str | None]:
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return None, None
-    parts = [
-        part.strip() for part in _first_line([smi, "--query-gpu=name,compute_cap", "--format=csv,noheader"]).split(",")
-    ]
-    if len(parts) == 2 and re.fullmatch(r"\d+\.\d+", parts[1]):
-        return parts[0], parts[1]
+    line = _first_line([smi, "--query-gpu=name,compute_cap", "--format=csv,noheader"])
+    both = re.fullmatch(r"([^,]*?) *, *(\d+\.\d+)", line)
+    if both is not None:
+        return both[1], both[2]
     # Drivers before 2021 do not know `compute_cap`.
     name = _first_line([smi, "--query-gpu=name", "--format=csv,noheader"])
-    return (None, None) if not name or "failed" in name or "No devices" in name or "rror" in name else (name, None)
+    if not name or re.search("failed|No devices|rror", name):
+        return None, None
+    return name, None
 
 
 @functools.cache
@@ -52,11 +64,10 @@ def clocks() -> tuple[float, float, float, float] | None:
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return None
-    asked = "--query-gpu=clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem"
+    query = "--query-gpu=clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem"
+    line = _first_line([smi, query, "--format=csv,noheader,nounits"])
     try:
-        core, memory, most, most_memory = map(
-            float, _first_line([smi, asked, "--format=csv,noheader,nounits"]).split(",")
-        )
+        core, memory, most, most_memory = map(float, line.split(","))
     except ValueError:
         return None
     return core, memory, most, most_memory

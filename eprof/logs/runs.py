@@ -1,30 +1,44 @@
 """Reading run directories: which logs belong together, medians over repetitions, spread over processes, measured J."""
 
+import contextlib
+import math
 import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eprof import logs
+from eprof import logs, profilers
 from eprof.base.errors import LogError
 from eprof.base.text import few
 from eprof.logs.join import spelling
 from eprof.profilers.ncu.notes import SLOWED
-from eprof.profilers.oclgrind import reader as oclgrind
 from eprof.rows.log import Launches, Log, Names
 from eprof.rundir import directory
 
+if TYPE_CHECKING:
+    from eprof.collect.collector import Collector
+
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
-_ASIDE = (".out", ".err", ".icd", ".nsys-rep", ".sqlite", ".part")
+_BY_PRODUCTS = (".out", ".err", ".icd", ".nsys-rep", ".sqlite", ".part")
 _EXAMPLES = 3
 _FIRST_DEVICE = re.compile(r"ncu device 0\b")
 _SAME_LAUNCHES = 0.001
 _NOTEWORTHY_SPREAD = 0.05
 Reader = Callable[[Path], Log]
+# A log's measurement and repetition: "counters-1-4711.csv".
+_LOG_NAME = re.compile(rf"({TIME}|{ENERGY}|{COUNTERS})-([0-9]+)")
+
+
+class Key(NamedTuple):
+    """A kernel, or a part of it, on a device."""
+
+    device: object
+    kernel: object
+    part: object
 
 
 @dataclass(frozen=True)
@@ -81,51 +95,67 @@ class Run:
 
     def pricing(self, key: str) -> Any:
         """`costs`, `setting` or `efficiency` as they were given to the run; None if they were not."""
-        told = None if self.manifest is None else (self.manifest.get("pricing") or {}).get(key)
-        if key == "costs" and told and set("/\\") & set(str(told)) and not str(told).endswith(".toml"):
+        value = self.section("pricing").get(key)
+        if key == "costs" and value and set("/\\") & set(str(value)) and not str(value).endswith(".toml"):
             # Somebody else may have written it, and whatever it names would be opened.
-            raise LogError(f"{self.path}: run.json names a file as its costs that is no .toml file ({told}).")
-        return told
+            raise LogError(f"{self.path}: run.json names a file as its costs that is no .toml file ({value}).")
+        return value
+
+    def section(self, key: str) -> Mapping[str, Any]:
+        """A table of `run.json`; empty if there is none."""
+        return (self.manifest or {}).get(key) or {}
+
+    @property
+    def metered(self) -> list[Mapping[str, Any]]:
+        """What the meter saw, a measurement each."""
+        measurements = (self.manifest or {}).get("measurements", [])
+        return [measurement["energy"] for measurement in measurements if measurement.get("energy")]
 
     def main_logs(self) -> list[Path]:
         """The logs that are joined: the counters, and the times, of the first repetition."""
-        first = [self.files[what][min(self.files[what])] for what in (COUNTERS, TIME) if self.files.get(what)]
-        return [path for paths in first for path in paths]
+        paths: list[Path] = []
+        for kind in (COUNTERS, TIME):
+            repeats = self.files.get(kind)
+            if repeats:
+                paths += repeats[min(repeats)]
+        return paths
 
     def notes(self) -> list[str]:
         """What the user should know of the run itself."""
-        found = [str(one) for one in (self.manifest or {}).get("warnings", [])]
+        notes = []
         if self.is_partial:
-            what = "has no run.json" if self.manifest is None else "was not finished"
-            found.insert(0, f"{self.path.name} {what}: this is a partial run, and only what was collected is shown.")
+            state = "has no run.json" if self.manifest is None else "was not finished"
+            notes.append(f"{self.path.name} {state}: this is a partial run, and only what was collected is shown.")
+        notes += _warnings(self.manifest)
         if self.strange:
-            found.append(_not_read(self.strange))
-        return found
+            notes.append(_not_read(self.strange))
+        return notes
 
     def measured(self) -> Measured | None:
         """What the meter saw; None where none was read, or saw too little, or where some kernels are left out."""
-        if not self.whole:
+        results = [energy for energy in self.metered if energy.get("joules")]
+        if not results or not self.whole:
             return None
-        results = [
-            one["energy"]
-            for one in (self.manifest or {}).get("measurements", [])
-            if one.get("energy") and one["energy"].get("joules")
-        ]
-        if not results:
-            return None
-        joules = [float(one["joules"]) for one in results]
-        seconds = [float(one["window_s"]) / max(int(one.get("runs", 1)), 1) for one in results if one.get("window_s")]
+        joules = [float(energy["joules"]) for energy in results]
+        windows = [(energy.get("window_s"), max(int(energy.get("runs", 1)), 1)) for energy in results]
+        seconds = [float(window) / runs for window, runs in windows if window]
+        first = results[0]
+        duration_s = statistics.median(seconds) if len(seconds) == len(results) else None
         return Measured(
             statistics.median(joules),
-            str(results[0].get("method")),
-            str(((self.manifest or {}).get("meter") or {}).get("covers", "the meter's domain")),
-            sum(int(one.get("runs", 1)) for one in results),
+            str(first.get("method")),
+            str(self.section("meter").get("covers", "the meter's domain")),
+            sum(int(energy.get("runs", 1)) for energy in results),
             spread=spread(joules) if len(joules) > 1 else None,
-            core_mhz=results[0].get("core_mhz"),
-            memory_mhz=results[0].get("memory_mhz"),
-            slowed_by=tuple(sorted({str(why) for one in results for why in one.get("slowed_by", [])})),
-            seconds=statistics.median(seconds) if len(seconds) == len(results) else None,
+            core_mhz=first.get("core_mhz"),
+            memory_mhz=first.get("memory_mhz"),
+            slowed_by=tuple(sorted({str(why) for energy in results for why in energy.get("slowed_by", [])})),
+            seconds=duration_s,
         )
+
+
+def _warnings(manifest: Mapping[str, Any] | None) -> list[str]:
+    return [str(warning) for warning in (manifest or {}).get("warnings", [])]
 
 
 def spread(values: Sequence[float]) -> float:
@@ -144,25 +174,22 @@ def open_run(path: Path) -> Run:
     manifest = directory.manifest(path)
     files: dict[str, dict[int, tuple[Path, ...]]] = {}
     strange = []
-    home = path.resolve()
-    for file in sorted((path / "logs").glob("*")) if (path / "logs").is_dir() else ():
-        if not (file.is_file() and file.resolve().is_relative_to(home)):
+    collectors = profilers.collectors()
+    for file in sorted((path / "logs").glob("*")):
+        if not (file.is_file() and file.resolve().is_relative_to(path.resolve())):
             strange.append(f"logs/{file.name}")
             continue
-        what, _, rest = file.name.partition("-")
-        digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
-        if what in (TIME, ENERGY, COUNTERS) and digits and _is_log(file):
-            repeats = files.setdefault(what, {})
-            repeats[int(digits)] = (*repeats.get(int(digits), ()), file)
+        name = _LOG_NAME.match(file.name)
+        if name and _is_log(file, collectors):
+            kind, number = name[1], int(name[2])
+            repeats = files.setdefault(kind, {})
+            repeats[number] = (*repeats.get(number, ()), file)
     run = Run(path, manifest, files, strange=tuple(strange))
     if not run.main_logs():
-        why = (
-            " ".join(str(one) for one in (manifest or {}).get("warnings", []))
-            or "The run ended before a profiler wrote anything."
-        )
+        reasons = _warnings(manifest) or ["The run ended before a profiler wrote anything."]
         if strange:
-            why += f" {_not_read(strange)}"
-        raise LogError(f"{path}: holds nothing to report on. {why}")
+            reasons.append(_not_read(strange))
+        raise LogError(f"{path}: holds nothing to report on. {' '.join(reasons)}")
     return run
 
 
@@ -171,32 +198,32 @@ def open_all(paths: Sequence[Path], alone: bool) -> tuple[list[Run], list[str]]:
 
     Raises LogError if the only one holds nothing, or none does; CollectError if a `run.json` is damaged.
     """
-    found: list[Run] = []
-    empty: list[str] = []
+    opened: list[Run] = []
+    errors: list[LogError] = []
     for path in paths:
         try:
-            found.append(open_run(path))
+            opened.append(open_run(path))
         except LogError as err:
-            if len(paths) == 1 and alone:
-                raise
-            empty.append(f"Left out: {err}")
-    if alone and not found and empty:
-        raise LogError(f"None of the {len(paths)} runs can be reported on. The first: {empty[0][10:]}")
-    return found, empty
+            errors.append(err)
+    if alone and errors and len(paths) == 1:
+        raise errors[0]
+    if alone and errors and not opened:
+        raise LogError(f"None of the {len(paths)} runs can be reported on. The first: {errors[0]}")
+    return opened, [f"Left out: {err}" for err in errors]
 
 
 def _not_read(names: Sequence[str]) -> str:
     return (
-        f"Not read, for they are no plain files of the run directory, or links that lead out of it: "
+        "Not read, for they are no plain files of the run directory, or links that lead out of it: "
         f"{few(names, _EXAMPLES)}."
     )
 
 
-def _is_log(file: Path) -> bool:
-    """Whether a file is worth reading: of standard outputs (.txt), only those of processes that ran kernels."""
-    if file.suffix in _ASIDE or not file.stat().st_size:
+def _is_log(file: Path, collectors: "Sequence[Collector]") -> bool:
+    """Whether a file is worth reading: of standard outputs, only those of processes that ran kernels."""
+    if file.suffix in _BY_PRODUCTS or not file.stat().st_size:
         return False
-    return file.suffix != ".txt" or oclgrind.is_in(str(file))
+    return all(collector.is_log(file) for collector in collectors)
 
 
 def titled(run: Run, log: Log) -> Log:
@@ -205,12 +232,14 @@ def titled(run: Run, log: Log) -> Log:
     if log.format.startswith("ncu") and run.files.get(TIME):
         # Said where ncu's own times are all there is; here kernels were traced.
         log = replace(log, notes=tuple(note for note in log.notes if note != SLOWED))
-    return log if log.command or run.command is None else replace(log, command=run.command)
+    if run.command is not None and not log.command:
+        log = replace(log, command=run.command)
+    return log
 
 
 def _named(run: Run, log: Log) -> Log:
     """The log of ncu tells the number of a GPU at best; the first one's name was noted when the run was made."""
-    name = ((run.manifest or {}).get("device") or {}).get("name")
+    name = run.section("device").get("name")
     if not name or not log.format.startswith("ncu"):
         return log
     tables = []
@@ -225,72 +254,85 @@ def _named(run: Run, log: Log) -> Log:
 def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[str]]:
     """Times as medians over the repetitions, and sentences on spreads, on other work each time, and on processes."""
     notes: list[str] = []
-    for what in (COUNTERS, TIME):
-        repeats = [paths for _, paths in sorted(run.files.get(what, {}).items())]
+    for kind in (COUNTERS, TIME):
+        repeats = [paths for _, paths in sorted(run.files.get(kind, {}).items())]
         if repeats:
-            notes += _spread_notes(f"processes ({what} runs)", [[path] for path in repeats[0]], read)
+            notes += _spread_notes(f"processes ({kind} runs)", [[path] for path in repeats[0]], read)
         if len(repeats) > 1:
-            several = [logs.combine([read(path) for path in paths]) for paths in repeats]
-            notes += _work_notes(what, several)
-            if what == TIME:
-                launches, more = _median_times(launches, several)
-                notes += more
+            repetitions = [logs.combine([read(path) for path in paths]) for paths in repeats]
+            notes += _work_notes(kind, repetitions)
+            if kind == TIME:
+                launches = _median_times(launches, repetitions)
+                notes.append(_times_note(repetitions))
     return launches, notes
 
 
-def _median_times(launches: Launches, several: Sequence[Launches]) -> tuple[Launches, list[str]]:
+def _median_times(launches: Launches, repetitions: Sequence[Launches]) -> Launches:
     """Each kernel's time as the median over repetitions that timed it."""
-    found: dict[tuple[object, ...], list[float]] = {}
-    for one in several:
-        for *key, seconds in _timed(one):
-            if not np.isnan(seconds):
-                found.setdefault(tuple(key), []).append(seconds)
-    rows = launches.rows
+    times: dict[Key, list[float]] = {}
+    for repetition in repetitions:
+        for key, seconds in _timed(repetition):
+            if not math.isnan(seconds):
+                times.setdefault(key, []).append(seconds)
     # nsys tells no device, and may spell names otherwise than the log of counters.
-    names, _ = spelling.match({str(kernel) for _, kernel, _ in found}, set(rows.kernel))
-    found |= {(one[0], names[str(one[1])], one[2]): times for one, times in found.items() if str(one[1]) in names}
-    known = [
-        next((found[one] for one in [(device, *rest), (None, *rest), (None, rest[0], None)] if one in found), None)
-        for device, *rest, _ in _timed(launches)
-    ]
-    time_s = [
-        statistics.median(times) if times and not np.isnan(now) else now
-        for times, now in zip(known, rows.time_s, strict=True)
-    ]
-    totals = [float(np.nansum(one.rows.time_s)) for one in several]
-    note = (
-        f"Times are medians over {len(several)} repetitions; kernel time {min(totals):.6g} to {max(totals):.6g} s "
-        f"(spread {100 * spread(totals):.2g} %)."
-    )
-    return replace(launches, rows=replace(rows, time_s=np.array(time_s))), [note]
+    spellings, _ = spelling.match({str(key.kernel) for key in times}, set(launches.rows.kernel))
+    for key in list(times):
+        if str(key.kernel) in spellings:
+            times[key._replace(kernel=spellings[str(key.kernel)])] = times[key]
+    medians = [_median(key, seconds, times) for key, seconds in _timed(launches)]
+    return replace(launches, rows=replace(launches.rows, time_s=np.array(medians)))
 
 
-def _timed(launches: Launches) -> Iterator[tuple[object, object, object, float]]:
-    """Device, kernel, part (None without parts) and time in s (NaN = not known) of every row."""
+def _median(key: Key, seconds: float, times: Mapping[Key, list[float]]) -> float:
+    """The median time of a kernel; the time that it has where no repetition timed it."""
+    if math.isnan(seconds):
+        return seconds
+    for known in (key, key._replace(device=None), Key(None, key.kernel, None)):
+        if known in times:
+            return statistics.median(times[known])
+    return seconds
+
+
+def _times_note(repetitions: Sequence[Launches]) -> str:
+    totals = [float(np.nansum(repetition.rows.time_s)) for repetition in repetitions]
+    return f"Times are medians over {len(repetitions)} repetitions; {_kernel_time(totals)}."
+
+
+def _kernel_time(totals: Sequence[float]) -> str:
+    return f"kernel time {min(totals):.6g} to {max(totals):.6g} s (spread {100 * spread(totals):.2g} %)"
+
+
+def _timed(launches: Launches) -> Iterator[tuple[Key, float]]:
+    """Every row's kernel and its time in s (NaN = not known)."""
     rows = launches.rows
     parts = [None] * len(rows) if rows.part is None else rows.part
-    yield from zip(rows.device, rows.kernel, parts, rows.time_s.tolist(), strict=True)
+    keys = map(Key, rows.device, rows.kernel, parts)
+    yield from zip(keys, rows.time_s.tolist(), strict=True)
 
 
-def _work_notes(what: str, several: Sequence[Launches]) -> list[str]:
+def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:
     """Whether the repetitions did the same work: launches by kernel, and counters in total."""
     notes = []
-    totals = [int(one.rows.launches.sum()) for one in several]
+    runs = f"{len(repetitions)} {kind} runs"
+    totals = [int(repetition.rows.launches.sum()) for repetition in repetitions]
     if len(set(totals)) > 1:
+        notes.append(f"The program does other work each time: {min(totals):,} to {max(totals):,} launches in {runs}.")
+    sums = [_sums(repetition) for repetition in repetitions]
+    names = [name for name in sums[0] if all(name in counted for counted in sums)]
+    values = {name: [counted[name] for counted in sums] for name in names}
+    worst = max(names, key=lambda name: (spread(values[name]), name), default=None)
+    if worst is not None and spread(values[worst]) > _SAME_LAUNCHES:
         notes.append(
-            f"The program does other work each time: {min(totals):,} to {max(totals):,} launches in {len(several)} "
-            f"{what} runs."
-        )
-    sums = [dict(zip(one.counters.names, np.nansum(one.counters.values, axis=0), strict=True)) for one in several]
-    names = [name for name in sums[0] if all(name in one for one in sums)]
-    worst = max(((spread([float(one[name]) for one in sums]), name) for name in names), default=(0.0, ""))
-    if worst[0] > _SAME_LAUNCHES:
-        values = [float(one[worst[1]]) for one in sums]
-        notes.append(
-            f"The program does other work each time: `{worst[1]}` was {min(values):,.0f} to {max(values):,.0f} in "
-            f"{len(several)} {what} runs ({100 * worst[0]:.2g} %)."
+            f"The program does other work each time: `{worst}` was {min(values[worst]):,.0f} to "
+            f"{max(values[worst]):,.0f} in {runs} ({100 * spread(values[worst]):.2g} %)."
         )
     return notes
+
+
+def _sums(launches: Launches) -> dict[str, float]:
+    """Each counter, added up over all launches."""
+    sums = np.nansum(launches.counters.values, axis=0).tolist()
+    return dict(zip(launches.counters.names, sums, strict=True))
 
 
 def between(several: Sequence[Run], read: Reader) -> list[str]:
@@ -298,30 +340,28 @@ def between(several: Sequence[Run], read: Reader) -> list[str]:
     return _spread_notes("runs", [run.main_logs() for run in several], read)
 
 
-def _spread_notes(what: str, groups: Sequence[Sequence[Path]], read: Reader) -> list[str]:
+def _spread_notes(noun: str, groups: Sequence[Sequence[Path]], read: Reader) -> list[str]:
     """One sentence on the spread over processes or runs, each with its logs."""
     if len(groups) < 2:
         return []
     parts = []
     for paths in groups:
-        try:
+        with contextlib.suppress(LogError):
             parts.append(logs.combine([read(path) for path in paths]))
-        except LogError:
-            continue
-    launches = [float(one.rows.launches.sum()) for one in parts]
-    times = [float(np.nansum(one.rows.time_s)) for one in parts if not np.isnan(one.rows.time_s).all()]
-    if not launches:
+    if not parts:
         return []
-    words = f"{len(groups)} {what}: {min(launches):,.0f} to {max(launches):,.0f} launches each"
+    launches = [float(part.rows.launches.sum()) for part in parts]
+    times = [float(np.nansum(part.rows.time_s)) for part in parts if not np.isnan(part.rows.time_s).all()]
+    words = f"{len(groups)} {noun}: {min(launches):,.0f} to {max(launches):,.0f} launches each"
     if times:
-        words += f", kernel time {min(times):.6g} to {max(times):.6g} s (spread {100 * spread(times):.2g} %)"
-    return [words + "; their counts and times are added up."]
+        words += f", {_kernel_time(times)}"
+    return [f"{words}; their counts and times are added up."]
 
 
 def clock_note(run: Run) -> str | None:
     """A sentence if the GPU's clock moved while energy was measured."""
-    for one in (run.manifest or {}).get("measurements", []):
-        moved = (one.get("energy") or {}).get("core_mhz_spread")
+    for energy in run.metered:
+        moved = energy.get("core_mhz_spread")
         if moved and moved > _NOTEWORTHY_SPREAD:
             return (
                 f"The GPU's core clock moved by {100 * moved:.2g} % while energy was measured; lock it "

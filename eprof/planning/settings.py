@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eprof import profilers
 from eprof.base.errors import UsageError
-from eprof.collect import collector as collectors
 from eprof.collect import process
 from eprof.collect.collector import COUNTERS, ENERGY, PLAIN, TIME, Collector, Place, Request, Step, Tool
 from eprof.collect.session import Session
@@ -96,14 +96,19 @@ def prepare(settings: Settings) -> Setup:
     """
     table = _table(settings)
     path = process.resolve(settings.program[0])
-    collector, tool, looked = collectors.choose(settings.profiler, path)
+    collector, tool, looked = profilers.choose(settings.profiler, path)
     _check_pricing(settings, collector, tool)
     if settings.time_only and TIME not in collector.kinds:
         raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
-    if collector.name != "ncu" and settings.lock_clocks:
-        raise UsageError(f"--lock-clocks is done by ncu; {collector.name} cannot.")
-    if collector.name != "ncu" and (settings.launch_skip or settings.launch_count or settings.nvtx):
-        raise UsageError(f"--launch-skip, --launch-count and --nvtx need ncu; {collector.name} cannot choose launches.")
+    if settings.lock_clocks and not collector.locks_clocks:
+        able = [known.name for known in profilers.collectors() if known.locks_clocks]
+        raise UsageError(f"--lock-clocks is done by {' or '.join(able)}; {collector.name} cannot.")
+    if (settings.launch_skip or settings.launch_count or settings.nvtx) and not collector.chooses_launches:
+        able = [known.name for known in profilers.collectors() if known.chooses_launches]
+        raise UsageError(
+            f"--launch-skip, --launch-count and --nvtx need {' or '.join(able)}; {collector.name} cannot choose "
+            "launches."
+        )
     return Setup(settings, collector, tool, looked, table)
 
 

@@ -1,1 +1,48 @@
-"""The profilers, a folder each, which holds all that knows it. `collector.py` of a folder ends in `COLLECTOR`."""
+"""The profilers, a folder each: how it is started (`collector.py`), its messages, its readers.
+
+They are found by their folders: a new profiler is a new folder here, and its files in `counters/`.
+"""
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eprof.base.errors import CollectError
+
+if TYPE_CHECKING:
+    from eprof.collect.collector import Collector, Tool
+
+
+def names() -> list[str]:
+    """The profilers that `eprof run` can use."""
+    return sorted(file.parent.name for file in Path(__path__[0]).glob("*/collector.py"))
+
+
+def collectors() -> "list[Collector]":
+    """Every collector that comes with eprof, the preferred ones first."""
+    known: list[Collector] = [importlib.import_module(f"{__name__}.{name}.collector").COLLECTOR for name in names()]
+    return sorted(known, key=lambda collector: collector.rank)
+
+
+def choose(wanted: str, program: str = "") -> "tuple[Collector, Tool, list[Tool]]":
+    """The collector to use, what was found of it, and all that was looked at. `auto`: the first that is usable here.
+
+    Raises CollectError, saying why each one cannot be used and what mends it.
+    """
+    tools: list[Tool] = []
+    for collector in collectors():
+        if wanted in ("auto", collector.name):
+            tools.append(collector.find(program))
+            if tools[-1].usable:
+                return collector, tools[-1], tools
+    which = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
+    raise CollectError(f"{which} {_reasons(tools)}")
+
+
+def _reasons(tools: "list[Tool]") -> str:
+    """Why none can be used; those with the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for tool in tools:
+        remedy = f" ({tool.remedy})" if tool.remedy else ""
+        reasons.setdefault(f"{tool.why}{remedy}.", []).append(tool.name)
+    return " ".join(f"{', '.join(same)}: {reason}" for reason, same in reasons.items())

@@ -176,16 +176,16 @@ def manifest(path: Path) -> dict[str, Any] | None:
     if (path / MANIFEST).exists() and not (path / MANIFEST).is_file():
         raise CollectError(f"{path / MANIFEST}: is not a plain file; move it away to report on the logs alone.")
     try:
-        found = record.told(record.parse(content(path / MANIFEST, _MOST_BYTES).decode()))
+        data = record.without_nulls(record.parse(content(path / MANIFEST, _MOST_BYTES).decode()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as err:
-        why = (err.strerror if isinstance(err, OSError) else None) or err
+        why = getattr(err, "strerror", None) or err
         raise CollectError(
             f"{path / MANIFEST}: cannot be read ({why}); move it away to report on the logs alone."
         ) from err
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise CollectError(f"{path / MANIFEST}: is not a run of {SCHEMA}; made by another version of eprof?")
-    if wrong := record.misfit(found):
+    if wrong := record.misfit(data):
         raise CollectError(f"{path / MANIFEST}: is damaged ({wrong}); move it away to report on the logs alone.")
-    return found
+    return data

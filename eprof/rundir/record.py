@@ -1,10 +1,11 @@
 """The form of `run.json`, as far as eprof uses it: a damaged or foreign one is told before anything is made of it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _LARGEST = 1e15  # J, s, MHz, or processes
+_KINDS: Mapping[Any, str] = {str: "text", list: "list"}
 _ENERGY = {
     "joules": float,
     "window_s": float,
@@ -36,26 +37,32 @@ def parse(text: str) -> Any:
         raise ValueError("it is nested too deeply") from err
 
 
-def told(value: Any) -> Any:
-    """The same without what is nothing (null), which says as much as what is not there."""
+def without_nulls(value: Any) -> Any:
+    """The same without what is null, which says as much as what is not there."""
     if isinstance(value, dict):
-        return {key: told(one) for key, one in value.items() if one is not None}
-    return [told(one) for one in value if one is not None] if isinstance(value, list) else value
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value if item is not None]
+    return value
 
 
 def misfit(value: Any, form: Any = FORM, where: str = "run.json") -> str | None:
-    """What is not as it should be, half a sentence; None if all is well. value: as `told`."""
+    """What is not as it should be, half a sentence; None if all is well. value: as `without_nulls`."""
     if isinstance(form, Mapping):
         if not isinstance(value, dict):
             return f"{where} is no table of keys and values"
-        parts = [misfit(value[key], form[key], f"`{key}`") for key in form if key in value]
-    elif isinstance(form, list):
+        return _first(misfit(value[key], form[key], f"`{key}`") for key in form if key in value)
+    if isinstance(form, list):
         if not isinstance(value, list):
             return f"{where} is no list"
-        parts = [misfit(one, form[0], f"an entry of {where}") for one in value]
-    elif form in (float, int):
-        number = isinstance(value, int | form) and not isinstance(value, bool)
-        parts = [None if number and 0 <= value < _LARGEST else f"{where} is no number for it"]
-    else:
-        parts = [None if isinstance(value, form) else f"{where} is no {'text' if form is str else 'list'}"]
-    return next((one for one in parts if one), None)
+        return _first(misfit(item, form[0], f"an entry of {where}") for item in value)
+    if form in (float, int):
+        is_number = isinstance(value, int | form) and not isinstance(value, bool)
+        return None if is_number and 0 <= value < _LARGEST else f"{where} is no number for it"
+    if isinstance(value, form):
+        return None
+    return f"{where} is no {_KINDS[form]}"
+
+
+def _first(misfits: Iterable[str | None]) -> str | None:
+    return next(filter(None, misfits), None)

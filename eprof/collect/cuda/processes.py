@@ -18,13 +18,13 @@ _WORKER = (sys.executable, "-m", "eprof.collect.cuda.worker")
 
 def probe(device: int) -> dict[str, Any]:
     """What the GPU is, asked in a process of its own. Raises CollectError with the driver's reason."""
-    told = [f"{key}={value}" for key, value in _additions().items()]
-    said = ask(["env", *told, *_WORKER, "probe", str(device)])
-    for line in said.splitlines():
+    variables = [f"{key}={value}" for key, value in _additions().items()]
+    lines = ask(["env", *variables, *_WORKER, "probe", str(device)]).strip().splitlines()
+    for line in lines:
         if line.startswith("{"):
-            found: dict[str, Any] = json.loads(line)
-            return found
-    reason = said.strip().splitlines()[-1] if said.strip() else "The process that looks at the GPU died."
+            description: dict[str, Any] = json.loads(line)
+            return description
+    reason = lines[-1] if lines else "The process that looks at the GPU died."
     raise CollectError(f"There is no GPU to calibrate. {reason}")
 
 
@@ -53,10 +53,10 @@ def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None
         return f"it was still running after {timeout_s:.0f} s and was stopped"
     if ended.code == 0:
         return None
-    last = log.read_text(errors="replace").strip().splitlines()
-    return (
-        f"it died of signal {ended.signal}" if ended.signal else (last[-1] if last else f"it ended with {ended.code}")
-    )
+    if ended.signal:
+        return f"it died of signal {ended.signal}"
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"it ended with {ended.code}"
 
 
 def _environment() -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""The power rails of a Jetson board: INA3221 sensors below /sys (counters.md 5.4), chosen by their labels."""
+"""The power rails of a Jetson board: INA3221 sensors below /sys, chosen by their labels."""
 
 import os
 import re
@@ -54,8 +54,11 @@ class Jetson(Source):
 
     def read(self, time_s: float) -> Sample:
         """Read the rail and, where they can be read, the clocks."""
-        core, memory = (None, None) if self._clocks is None else (_number(one) / 1e6 for one in self._clocks)
-        return Sample(time_s, power_w=self._rail.watts(), core_mhz=core, memory_mhz=memory)
+        sample = Sample(time_s, power_w=self._rail.watts())
+        if self._clocks is None:
+            return sample
+        core, memory = self._clocks
+        return sample._replace(core_mhz=_number(core) / 1e6, memory_mhz=_number(memory) / 1e6)
 
     def describe(self) -> dict[str, Any]:
         """The rail, and whether clocks are known."""
@@ -82,23 +85,16 @@ def _label(path: Path) -> str:
 def find(root: Path = Path("/")) -> tuple[Source | None, str]:
     """The rail to measure, or why there is none. `root`: where /sys stands."""
     try:
-        found = [one for one in rails(root) if one.label]
+        labelled = [rail for rail in rails(root) if rail.label]
     except OSError as err:
         return None, f"Jetson rails: cannot be read ({err.strerror})"
-    chosen = next((one for one in found if _TOTAL.search(one.label)), None)
-    chosen = chosen or next((one for one in found if _GPU.search(one.label)), None)
-    if chosen is None:
-        labels = ", ".join(one.label for one in found)
-        return (
-            None,
-            f"Jetson rails: none measures the board or the GPU (seen: {labels})"
-            if found
-            else "Jetson rails: none here",
-        )
+    if not labelled:
+        return None, "Jetson rails: none here"
+    boards = [rail for rail in labelled if _TOTAL.search(rail.label)]
+    gpus = [rail for rail in labelled if _GPU.search(rail.label)]
+    if not boards and not gpus:
+        labels = ", ".join(rail.label for rail in labelled)
+        return None, f"Jetson rails: none measures the board or the GPU (seen: {labels})"
     pairs = [(root / core, root / memory) for core, memory in _CLOCKS]
-    clocks = next((pair for pair in pairs if all(_readable(one) for one in pair)), None)
-    return Jetson(chosen, clocks), ""
-
-
-def _readable(path: Path) -> bool:
-    return os.access(path, os.R_OK)
+    clocks = next((pair for pair in pairs if all(os.access(path, os.R_OK) for path in pair)), None)
+    return Jetson([*boards, *gpus][0], clocks), ""

@@ -12,16 +12,18 @@ from typing import Any
 from eprof.collect.meters.source import Sample, Source
 
 COLUMNS = ("time_s", "power_w", "energy_j", "core_mhz", "memory_mhz", "temperature_c")
-# Energy counters and averaged power step about every 0.1 s: 5 s hold 50 steps (counters.md 5.3).
+# Energy counters and averaged power step about every 0.1 s: 5 s hold 50 steps.
 _WINDOW_S = 5.0
 _MOST_RUNS = 1000
 
 
 class Meter:
-    """Reads a source while `sampling`; `result` says what it measured in the runs that `mark` told it of."""
+    """Reads a source while `sampling`; `result` says what it measured until the last `mark`."""
 
     def __init__(self, source: Source, window_s: float = _WINDOW_S, most_runs: int = _MOST_RUNS) -> None:
-        self.source, self.window_s, self.most_runs = source, window_s, most_runs
+        self.source = source
+        self.window_s = window_s
+        self.most_runs = most_runs
         self.samples: list[Sample] = []
         self.lost = 0
         self.ends: list[float] = []
@@ -30,7 +32,9 @@ class Meter:
     @contextmanager
     def sampling(self, path: Path) -> Iterator[None]:
         """Sample inside the block; every sample goes to `path` at once, as CSV, below those of earlier repetitions."""
-        self.samples, self.ends, self.lost = [], [], 0
+        self.samples = []
+        self.ends = []
+        self.lost = 0
         self._began = time.monotonic()
         stop = threading.Event()
         fresh = not path.exists()
@@ -51,14 +55,7 @@ class Meter:
             with contextlib.suppress(OSError, RuntimeError):
                 sample = self.source.read(time.monotonic() - self._began)
                 self.samples.append(sample)
-                rows.writerow(
-                    ""
-                    if (value := getattr(sample, name)) is None
-                    else f"{value:.6g}"
-                    if name != "energy_j"
-                    else f"{value:.3f}"
-                    for name in COLUMNS
-                )
+                rows.writerow(_cell(name, getattr(sample, name)) for name in COLUMNS)
                 self.lost -= 1
             self.lost += 1
             if stop.wait(self.source.period_s):
@@ -77,9 +74,13 @@ class Meter:
         """Joules a run, with what they rest on; `joules` is None where too little was seen to say."""
         end = self.ends[-1] if self.ends else 0.0
         runs = max(len(self.ends), 1)
-        counted = [one for one in self.samples if one.energy_j is not None]
-        method = "energy counter" if counted else "sampled power"
-        joules = counted_energy(counted, end) if counted else integrated(self.samples, end)
+        counted = [sample for sample in self.samples if sample.energy_j is not None]
+        if counted:
+            method = "energy counter"
+            joules = counted_energy(counted, end)
+        else:
+            method = "sampled power"
+            joules = integrated(self.samples, end)
         return {
             "joules": None if joules is None else joules / runs,
             "method": method,
@@ -87,12 +88,18 @@ class Meter:
             "window_s": end,
             "samples": len(self.samples),
             "lost_samples": self.lost,
-            "core_mhz": _middle([one.core_mhz for one in self.samples]),
-            "core_mhz_spread": _spread([one.core_mhz for one in self.samples]),
-            "memory_mhz": _middle([one.memory_mhz for one in self.samples]),
-            "temperature_c": _middle([one.temperature_c for one in self.samples]),
-            "slowed_by": sorted({reason for one in self.samples for reason in one.slowed_by}),
+            "core_mhz": _middle([sample.core_mhz for sample in self.samples]),
+            "core_mhz_spread": _spread([sample.core_mhz for sample in self.samples]),
+            "memory_mhz": _middle([sample.memory_mhz for sample in self.samples]),
+            "temperature_c": _middle([sample.temperature_c for sample in self.samples]),
+            "slowed_by": sorted({reason for sample in self.samples for reason in sample.slowed_by}),
         }
+
+
+def _cell(column: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if column == "energy_j" else f"{value:.6g}"
 
 
 def counted_energy(samples: Sequence[Sample], end_s: float) -> float | None:
@@ -105,7 +112,7 @@ def counted_energy(samples: Sequence[Sample], end_s: float) -> float | None:
         for before, now in zip(samples, samples[1:], strict=False)
         if now.energy_j != before.energy_j
     ]
-    inside = [one for one in steps if one[0] <= end_s]
+    inside = [step for step in steps if step[0] <= end_s]
     if len(inside) < 2:
         return None
     (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
@@ -114,7 +121,8 @@ def counted_energy(samples: Sequence[Sample], end_s: float) -> float | None:
 
 def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
     """Joules from time 0 to `end_s` by the trapezoid rule over sampled power; None for less than two samples."""
-    points = [(one.time_s, one.power_w) for one in samples if one.power_w is not None and one.time_s <= end_s]
+    inside = [sample for sample in samples if sample.time_s <= end_s]
+    points = [(sample.time_s, sample.power_w) for sample in inside if sample.power_w is not None]
     if len(points) < 2 or points[-1][0] <= points[0][0]:
         return None
     area = sum((t1 - t0) * (p0 + p1) / 2 for (t0, p0), (t1, p1) in zip(points, points[1:], strict=False))

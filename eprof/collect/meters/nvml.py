@@ -8,7 +8,7 @@ from eprof.collect.meters.visible import visible
 from eprof.collect.tools import has_gpu
 
 INSTALL = "pip install nvidia-ml-py"
-# Reasons for which a GPU runs slower than asked, so that its energy is not that of the setting (counters.md 5.1).
+# Reasons for which a GPU runs slower than asked, so that its energy is not that of the setting.
 _SLOWED = {
     0x4: "software power cap",
     0x8: "hardware slowdown",
@@ -26,10 +26,12 @@ class Nvml(Source):
     def __init__(self, nvml: Any, handles: list[Any], note: str = "") -> None:
         self._nvml = nvml
         self._handles = handles
-        several = f"{len(handles)} GPU boards with their memory, those that idle too"
-        self.covers = "the GPU board with its memory" if len(handles) == 1 else several
-        self.covers += f" ({note})" if note else ""
-        self._counts = all(self._try(nvml.nvmlDeviceGetTotalEnergyConsumption, one) is not None for one in handles)
+        self.covers = "the GPU board with its memory"
+        if len(handles) > 1:
+            self.covers = f"{len(handles)} GPU boards with their memory, those that idle too"
+        if note:
+            self.covers += f" ({note})"
+        self._counts = None not in self._of_all(nvml.nvmlDeviceGetTotalEnergyConsumption)
 
     def _try(self, call: Any, *arguments: Any) -> Any:
         try:
@@ -37,11 +39,17 @@ class Nvml(Source):
         except self._nvml.NVMLError:
             return None
 
+    def _of_all(self, call: Any) -> list[Any]:
+        return [self._try(call, handle) for handle in self._handles]
+
+    def _sum(self, call: Any) -> float | None:
+        """The sum over all boards, from thousandths; None where a board does not tell."""
+        values = self._of_all(call)
+        return None if None in values else sum(values) / 1e3
+
     def read(self, time_s: float) -> Sample:
         """Read power, energy, clocks, temperature and the reasons for a slow-down."""
         nvml, first = self._nvml, self._handles[0]
-        milliwatts = [self._try(nvml.nvmlDeviceGetPowerUsage, one) for one in self._handles]
-        millijoules = [self._try(nvml.nvmlDeviceGetTotalEnergyConsumption, one) for one in self._handles]
         reasons = (
             getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
             or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
@@ -49,8 +57,8 @@ class Nvml(Source):
         bits = self._try(reasons, first) or 0
         return Sample(
             time_s,
-            power_w=None if None in milliwatts else sum(milliwatts) / 1e3,
-            energy_j=sum(millijoules) / 1e3 if self._counts and None not in millijoules else None,
+            power_w=self._sum(nvml.nvmlDeviceGetPowerUsage),
+            energy_j=self._sum(nvml.nvmlDeviceGetTotalEnergyConsumption) if self._counts else None,
             core_mhz=self._try(nvml.nvmlDeviceGetClockInfo, first, nvml.NVML_CLOCK_SM),
             memory_mhz=self._try(nvml.nvmlDeviceGetClockInfo, first, nvml.NVML_CLOCK_MEM),
             temperature_c=self._try(nvml.nvmlDeviceGetTemperature, first, nvml.NVML_TEMPERATURE_GPU),
@@ -59,7 +67,7 @@ class Nvml(Source):
 
     def describe(self) -> dict[str, Any]:
         """The GPUs, the driver, and how energy is read."""
-        names = [_text(self._try(self._nvml.nvmlDeviceGetName, one)) for one in self._handles]
+        names = [_text(name) for name in self._of_all(self._nvml.nvmlDeviceGetName)]
         return {
             **super().describe(),
             "devices": names,
@@ -81,9 +89,8 @@ def find() -> tuple[Source | None, str]:
         handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
     except nvml.NVMLError as err:
         return None, f"NVML: the GPUs cannot be listed ({err})"
-    uuids, names = (
-        [_told(nvml, ask, one) for one in handles] for ask in (nvml.nvmlDeviceGetUUID, nvml.nvmlDeviceGetName)
-    )
+    uuids = [_answer(nvml, nvml.nvmlDeviceGetUUID, handle) for handle in handles]
+    names = [_answer(nvml, nvml.nvmlDeviceGetName, handle) for handle in handles]
     places, note = visible(os.environ, uuids, names)
     with_power = [handles[i] for i in places if _has_power(nvml, handles[i])]
     if not with_power:
@@ -91,17 +98,17 @@ def find() -> tuple[Source | None, str]:
     return Nvml(nvml, with_power, note), ""
 
 
-def _told(nvml: Any, ask: Any, one: Any) -> str:
-    """What a board says of itself; nothing where it does not, which keeps nobody from reading its power."""
+def _answer(nvml: Any, ask: Any, handle: Any) -> str:
+    """What a board says of itself; "" where it does not, which keeps nobody from reading its power."""
     try:
-        return str(_text(ask(one)))
+        return str(_text(ask(handle)))
     except nvml.NVMLError:
         return ""
 
 
-def _has_power(nvml: Any, one: Any) -> bool:
+def _has_power(nvml: Any, handle: Any) -> bool:
     try:
-        nvml.nvmlDeviceGetPowerUsage(one)
+        nvml.nvmlDeviceGetPowerUsage(handle)
     except nvml.NVMLError:
         return False
     return True

@@ -16,8 +16,8 @@ class Rapl(Source):
 
     def __init__(self, packages: list[Path]) -> None:
         self._packages = packages
-        self._ranges = [int((one / "max_energy_range_uj").read_text()) for one in packages]
-        self._last = [self._count(one) for one in packages]
+        self._ranges = [int((package / "max_energy_range_uj").read_text()) for package in packages]
+        self._last = [self._count(package) for package in packages]
         self._total = 0.0
 
     @staticmethod
@@ -29,7 +29,9 @@ class Rapl(Source):
         for i, package in enumerate(self._packages):
             now = self._count(package)
             step = now - self._last[i]
-            self._total += (step if step >= 0 else step + self._ranges[i]) / 1e6
+            if step < 0:
+                step += self._ranges[i]
+            self._total += step / 1e6
             self._last[i] = now
         return Sample(time_s, energy_j=self._total)
 
@@ -40,7 +42,7 @@ class Rapl(Source):
 
 def find(root: Path = Path("/")) -> tuple[Source | None, str]:
     """The packages of this machine, or why they cannot be read."""
-    packages = sorted(one for one in (root / _FOLDER).glob("intel-rapl:*") if one.name.count(":") == 1)
+    packages = sorted(path for path in (root / _FOLDER).glob("intel-rapl:*") if path.name.count(":") == 1)
     if not packages:
         return None, "RAPL: none here"
     try:

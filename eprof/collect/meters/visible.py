@@ -12,29 +12,32 @@ def visible(environment: Mapping[str, str], uuids: Sequence[str], names: Sequenc
 
     uuids, names: of all boards, in the order of the PCI bus.
     """
-    asked = environment.get("CUDA_VISIBLE_DEVICES")
+    wanted = environment.get("CUDA_VISIBLE_DEVICES")
     every = list(range(len(uuids)))
-    if asked is None or not every:
+    if wanted is None or not every:
         return every, ""
-    if "GPU-" in asked and not all(uuids):
+    if "GPU-" in wanted and not all(uuids):
         return (
             every,
-            f"CUDA_VISIBLE_DEVICES={asked} names boards by UUIDs, which not all boards tell, so all are measured",
+            f"CUDA_VISIBLE_DEVICES={wanted} names boards by UUIDs, which not all boards tell, so all are measured",
         )
-    found: list[int] = []
-    for word in map(str.strip, asked.split(",")):
+    boards: list[int] = []
+    for word in map(str.strip, wanted.split(",")):
         if word.startswith("MIG-"):
-            return every, f"CUDA_VISIBLE_DEVICES={asked} names a part of a board, but power is measured of whole boards"
+            return (
+                every,
+                f"CUDA_VISIBLE_DEVICES={wanted} names a part of a board, but power is measured of whole boards",
+            )
         mine = [i for i, uuid in enumerate(uuids) if word.startswith("GPU-") and uuid.startswith(word)]
         if word.isdecimal() and int(word) in every:
             mine = [int(word)]
-        if len(mine) != 1 or mine[0] in found:
+        if len(mine) != 1 or mine[0] in boards:
             break
-        found += mine
-    by_place = any(word.strip().isdecimal() for word in asked.split(","))
+        boards += mine
+    by_place = any(word.strip().isdecimal() for word in wanted.split(","))
     if by_place and len(set(names)) > 1 and environment.get("CUDA_DEVICE_ORDER") != _ORDER:
         return every, (
-            f"which boards CUDA_VISIBLE_DEVICES={asked} means depends on how fast they are, so all are measured; set "
+            f"which boards CUDA_VISIBLE_DEVICES={wanted} means depends on how fast they are, so all are measured; set "
             f"CUDA_DEVICE_ORDER={_ORDER}"
         )
-    return found, "" if found else f"CUDA_VISIBLE_DEVICES={asked} leaves no board visible"
+    return boards, "" if boards else f"CUDA_VISIBLE_DEVICES={wanted} leaves no board visible"

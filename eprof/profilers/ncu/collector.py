@@ -1,21 +1,18 @@
 """ncu, Nsight Compute: for NVIDIA GPUs from Volta on. What to collect is told by `counters/ncu`."""
 
 import functools
-import os
 import re
-import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from eprof.base.kernels import expression
-from eprof.collect import messages
-from eprof.collect.collector import ENERGY, PLAIN, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect.collector import ENERGY, PLAIN, TIME, GpuCollector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect.messages import beginnings, no_log, understand
 from eprof.collect.process import Ended
-from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, gpu, has_gpu
+from eprof.collect.tools import ask
+from eprof.profilers.ncu.messages import CATALOGUE
 from eprof.profilers.nsys import timing as nsys
 
-_INSTALL = "sudo apt install nsight-compute (Debian, Ubuntu), or install the CUDA toolkit of the driver's version"
-_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute", "/usr/lib/nsight-compute")
 _SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 _CHIPS = {
     "7.0": "gv100", "7.2": "gv11b", "7.5": "tu102", "8.0": "ga100", "8.6": "ga102", "8.7": "ga10b",
@@ -31,32 +28,26 @@ _COMPLAINT = r"(?m)^==ERROR== .*"
 _INSTANCES = "--print-metric-instances"
 _DETAILS = rf"{_INSTANCES}(?:(?!\n  --)[\s\S])*?\n +details\n"
 _PER_OPCODE = "_per_opcode"
+_NO_KERNEL = "No kernel ran on the GPU, or ncu saw none. Does the program use CUDA?"
 
 
-class Ncu(Collector):
+class Ncu(GpuCollector):
     """NVIDIA's profiler of today."""
 
     name = "ncu"
     rank = 20
     capabilities = (7.0, float("inf"))
-
-    def find(self, program: str = "") -> Tool:
-        """Look for ncu (or nv-nsight-cu-cli, its old name) and a GPU that it knows."""
-        places = os.pathsep.join(_PLACES)
-        names = ("ncu", "nv-nsight-cu-cli")
-        path = next((found for name in names if (found := shutil.which(name) or shutil.which(name, path=places))), None)
-        if path is None:
-            return Tool(self.name, False, "ncu is not installed", remedy=_INSTALL)
-        version = _version(path)
-        if not has_gpu():
-            return Tool(self.name, False, NO_GPU, path, version, GIVE_GPU)
-        device, capability = gpu()
-        if not self.fits(capability):
-            why = f"it does not know {device} (capability {capability}; 7.0 is its first)"
-            return Tool(self.name, False, why, path, version, "use nvprof", device, capability)
-        return Tool(
-            self.name, True, "counts on NVIDIA GPUs from capability 7.0 on", path, version, None, device, capability
-        )
+    chooses_launches = True
+    locks_clocks = True
+    # `ncu` is a shell script around three programs in a row; nsys, killed, would leave its agent behind.
+    processes = "/(?:ncu|nsys)$|/nsight[-_](?:compute|systems)"
+    commands = ("ncu", "nv-nsight-cu-cli")
+    places = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute", "/usr/lib/nsight-compute")
+    version = r"Version (\d+\.\d+\.\d+)"
+    install = "sudo apt install nsight-compute (Debian, Ubuntu), or install the CUDA toolkit of the driver's version"
+    good_for = "counts on NVIDIA GPUs from capability 7.0 on"
+    unfit = "it does not know {device} (capability {capability}; 7.0 is its first)"
+    instead = "use nvprof"
 
     def order(self, request: Request) -> tuple[str, ...]:
         """The program alone first where nsys takes the times: nsys writes into standard output."""
@@ -137,30 +128,29 @@ class Ncu(Collector):
             return nsys.judge(step.then, ended, errors)
         if step.what in (PLAIN, TIME, ENERGY):
             return Verdict((f"Time: {step.why}.",) if step.what == TIME else ())
-        said = messages.understand([*messages.texts(logs), *re.findall(_COMPLAINT, errors)])
-        sentences = list(said.sentences)
-        if said.unstarted:
-            return Verdict(said.sentences, failed=True, kernels=0, tells_status=False)
+        outcome = understand(self.name, CATALOGUE, [*beginnings(logs), "\n".join(re.findall(_COMPLAINT, errors))])
+        if not outcome.started:
+            return Verdict(outcome.sentences, failed=True, kernels=0, tells_status=False)
         rows = self.progress(logs) or 0
-        failed = said.fatal or (ended.code == 1 and not rows and said.status is None)
-        if said.no_kernels or (logs and not rows and not failed):
-            sentences.append("No kernel ran on the GPU, or ncu saw none. Does the program use CUDA?")
+        failed = outcome.failed or (ended.code == 1 and not rows and outcome.status is None)
+        status = outcome.status
+        if status is None and failed:
+            status = 0
         if not logs:
-            sentences.append(messages.no_log(self.name, ended.code, errors))
-        status = said.status if said.status is not None else (0 if failed else None)
-        return Verdict(tuple(sentences), status, failed or not logs, rows if logs else None)
+            return Verdict((*outcome.sentences, no_log(self.name, ended.code, errors)), status, True)
+        sentences = outcome.sentences
+        if outcome.no_kernels or not (rows or failed):
+            sentences += (_NO_KERNEL,)
+        return Verdict(sentences, status, failed, rows)
 
     def progress(self, logs: Sequence[Path]) -> int | None:
         """Launches that ncu has begun or written; nsys writes at the end only."""
-        texts = messages.texts(logs)
-        return (
-            None
-            if not texts
-            else max(
-                sum(text.count(_PROFILING) for text in texts),
-                len({pair for text in texts for pair in re.findall(_ROW, text)}),
-            )
-        )
+        texts = beginnings(logs)
+        if not texts:
+            return None
+        begun = sum(text.count(_PROFILING) for text in texts)
+        written = {row for text in texts for row in re.findall(_ROW, text)}
+        return max(begun, len(written))
 
 
 def _alone(what: str, request: Request) -> str:
@@ -197,11 +187,6 @@ def _pattern(kernels: Sequence[str]) -> str:
     if len(kernels) == 1:
         return kernels[0]
     return "regex:" + "|".join(expression(kernel) or f"^{re.escape(kernel)}$" for kernel in kernels)
-
-
-def _version(path: str) -> str | None:
-    found = re.search(r"Version (\d+\.\d+\.\d+)", ask([path, "--version"]))
-    return found[1] if found else None
 
 
 COLLECTOR = Ncu()

@@ -2,16 +2,14 @@
 
 import functools
 import glob
-import os
 import re
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from eprof.collect import messages
 from eprof.collect.collector import Place, Request, Step, Then, Tool, Verdict
+from eprof.collect.messages import beginnings
 from eprof.collect.process import Ended
-from eprof.collect.tools import ask
+from eprof.collect.tools import ask, executable
 
 NAME = "nsys"
 _INSTALL = "sudo apt install nsight-systems (Debian, Ubuntu), or install the CUDA toolkit of the driver's version"
@@ -38,8 +36,8 @@ class _Abilities(NamedTuple):
 @functools.cache
 def find() -> Tool:
     """Look for nsys in PATH and in the usual places; `usable` says nothing of a GPU."""
-    places = os.pathsep.join(place for pattern in _PLACES for place in sorted(glob.glob(pattern), reverse=True))
-    path = shutil.which(NAME) or shutil.which(NAME, path=places)
+    places = [place for pattern in _PLACES for place in sorted(glob.glob(pattern), reverse=True)]
+    path = executable([NAME], places)
     if path is None:
         return Tool(NAME, False, "nsys is not installed", remedy=_INSTALL)
     told = re.search(r"version (\d+)\.(\d+)\S*", ask([path, "--version"]))
@@ -102,7 +100,7 @@ def step(what: str, request: Request, place: Place) -> Step:
 
 def launches(path: Path) -> int:
     """The kernel launches that a table of nsys tells of; 0 where it tells of none."""
-    (text,) = messages.texts([path])
+    (text,) = beginnings([path])
     header = re.search(_HEADER, text)
     return sum(int(one) for one in re.findall(_ROW, text[header.end() :])) if header else 0
 

@@ -1,19 +1,16 @@
 """nvprof, for NVIDIA GPUs from Fermi to Volta (counters) and Turing (traces); it is part of CUDA up to 12."""
 
-import os
 import re
-import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from eprof.base.kernels import expression
-from eprof.collect import messages
-from eprof.collect.collector import ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect.collector import ENERGY, TIME, GpuCollector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect.messages import Outcome, beginnings, no_log, understand
 from eprof.collect.process import Ended
-from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, gpu, has_gpu
+from eprof.collect.tools import ask
+from eprof.profilers.nvprof.messages import CATALOGUE
 
-_INSTALL = "sudo apt install nvidia-profiler (Debian, Ubuntu), or install a CUDA toolkit up to 12"
-_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 # Patterns are texts: compiled when first used, and the start of `eprof run` uses none.
 _EVENT = (
     r"subp\d|^(l1_(global|local|shared)_|fb|tex\d|elapsed|active|thread_inst|not_predicated|g(ld|st)_(inst_|request$)|"
@@ -21,30 +18,26 @@ _EVENT = (
 )
 _ROW = r'(?m)^(?!=)(?!.*\[CUDA mem).*\(\d+\)"?,.*'
 _REPLAYED = r'(?m)^==\d+== Replaying kernel ".*" \(done\)'
+# nvprof's own exit codes: it failed; and it lost that of the program, which ended by itself or by a signal.
+_FAILURES = (4, 5, 11, 23, 24)
+_OF_THE_PROGRAM = (9, 15)
+_NO_KERNEL = "No kernel ran on the GPU, or nvprof lost them all. Does the program use CUDA, and end by itself?"
 
 
-class Nvprof(Collector):
+class Nvprof(GpuCollector):
     """NVIDIA's old profiler."""
 
     name = "nvprof"
     rank = 10
     capabilities = (2.0, 7.5)
-
-    def find(self, program: str = "") -> Tool:
-        """Look for nvprof in PATH and in CUDA's usual places, and for a GPU."""
-        path = shutil.which("nvprof") or shutil.which("nvprof", path=os.pathsep.join(_PLACES))
-        if path is None:
-            return Tool(self.name, False, "nvprof is not installed", remedy=_INSTALL)
-        version = _version(path)
-        if not has_gpu():
-            return Tool(self.name, False, NO_GPU, path, version, GIVE_GPU)
-        device, capability = gpu()
-        if not self.fits(capability):
-            why = f"it does not count on {device} (capability {capability}; 7.2 is its last)"
-            return Tool(self.name, False, why, path, version, "use ncu", device, capability)
-        return Tool(
-            self.name, True, "counts on NVIDIA GPUs up to capability 7.2", path, version, None, device, capability
-        )
+    processes = "/nvprof$"
+    commands = ("nvprof",)
+    places = ("/usr/local/cuda/bin", "/opt/cuda/bin")
+    version = r"Release version (\S+)"
+    install = "sudo apt install nvidia-profiler (Debian, Ubuntu), or install a CUDA toolkit up to 12"
+    good_for = "counts on NVIDIA GPUs up to capability 7.2"
+    unfit = "it does not count on {device} (capability {capability}; 7.2 is its last)"
+    instead = "use ncu"
 
     def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
         """The events and metrics that nvprof lists for the first device."""
@@ -88,25 +81,30 @@ class Nvprof(Collector):
         """The exit code of the program is lost in nvprof's own (9, 15); its log tells it."""
         if step.what == ENERGY:
             return Verdict()
-        said = messages.understand(messages.texts(logs))
-        sentences = list(said.sentences)
-        rows = sum(len(re.findall(_ROW, text)) for text in messages.texts(logs))
-        failed = said.fatal or (ended.code in (4, 5, 11, 23, 24) and not rows)
-        status = said.status
-        if status is None and ended.code is not None:
-            status = 0 if ended.code in (9, 15) or failed else ended.code
+        texts = beginnings(logs)
+        outcome = understand(self.name, CATALOGUE, texts)
         if not logs:
-            sentences.append(messages.no_log(self.name, ended.code, errors))
-            return Verdict(tuple(sentences), status, True, None, tells_status=False)
-        if not rows and not said.fatal:
-            sentences.append(
-                "No kernel ran on the GPU, or nvprof lost them all. Does the program use CUDA, and end by itself?"
-            )
-        return Verdict(tuple(sentences), status, failed, rows)
+            sentences = (*outcome.sentences, no_log(self.name, ended.code, errors))
+            return Verdict(sentences, _status(outcome, ended, failed=ended.code in _FAILURES), True, tells_status=False)
+        rows = sum(len(re.findall(_ROW, text)) for text in texts)
+        failed = outcome.failed or (ended.code in _FAILURES and not rows)
+        sentences = outcome.sentences
+        if not rows and not outcome.failed:
+            sentences += (_NO_KERNEL,)
+        return Verdict(sentences, _status(outcome, ended, failed), failed, rows)
 
     def progress(self, logs: Sequence[Path]) -> int | None:
         """Replayed launches, which newer versions tell as they go; tables are written at the end."""
-        return sum(len(re.findall(_REPLAYED, text)) for text in messages.texts(logs)) or None
+        return sum(len(re.findall(_REPLAYED, text)) for text in beginnings(logs)) or None
+
+
+def _status(outcome: Outcome, ended: Ended, failed: bool) -> int | None:
+    """The program's own status, as far as nvprof's log or exit code tell it."""
+    if outcome.status is not None or ended.code is None:
+        return outcome.status
+    if failed or ended.code in _OF_THE_PROGRAM:
+        return 0
+    return ended.code
 
 
 def _percent(path: Path) -> str:
@@ -118,11 +116,6 @@ def _pattern(kernel: str) -> str:
     """A pattern for nvprof, in which a colon ends the pattern of a context, a stream or a kernel."""
     pattern = expression(kernel) or re.escape(kernel)
     return pattern.replace("(?:", "(").replace(":", ".")
-
-
-def _version(path: str) -> str | None:
-    found = re.search(r"Release version (\S+)", ask([path, "--version"]))
-    return found[1] if found else None
 
 
 def _device(text: str) -> str | None:

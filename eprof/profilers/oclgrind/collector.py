@@ -92,7 +92,7 @@ class Oclgrind(Collector):
 
     def is_log(self, path: Path) -> bool:
         """Whether a process ran kernels; others, a shell for example, only wrote text."""
-        return _marks(path, most=1) > 0
+        return path.suffix != ".txt" or _marks(path, most=1) > 0
 
     def progress(self, logs: Sequence[Path]) -> int:
         """Launches that are counted or being counted."""

@@ -1,0 +1,161 @@
+"""`eprof report`: where the energy went, from saved profiler logs."""
+
+import argparse
+import gc
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eprof.cli import progress
+from eprof.cli.options import Commands, add_columns, add_output, add_pricing, command, repeatable
+from eprof.cli.output import Output, deliver, drawn, planned, say
+
+if TYPE_CHECKING:
+    from eprof.profile.profile import Energy
+
+_LEFT_OUT = "Left out: "
+_SHOWN = 3  # of logs that were left out, on standard error
+_PARTS = ("rank", "stream", "nvtx")
+
+
+def add(commands: Commands) -> argparse.ArgumentParser:
+    """The options of `eprof report`."""
+    parser = command(
+        commands,
+        "report",
+        "energy report from saved profiler logs; needs no GPU",
+        "Read what a profiler wrote, count instructions by class and bytes by memory level, price them with a cost "
+        "table, and show where the energy went. Logs of one run are joined by device and kernel.",
+        "eprof report metrics.csv --costs gtx680 -o report.html",
+        "eprof report metrics.csv trace.csv.gz --costs jetson-tk1 --setting 852/924",
+        "eprof report 'logs/*.csv' --costs my-gpu.toml --format json > energy.json",
+    )
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="INPUT",
+        help="logs of nvprof (CSV, text, .nvvp), ncu (CSV, text, .ncu-rep) or nsys (CSV, text, JSON, .sqlite), packed "
+        "with gzip or zstd or not; run directories of `eprof run`, or 'patterns'; several are joined",
+    )
+    add_pricing(parser, "the one made for this GPU; see `eprof costs`")
+    repeatable(
+        parser,
+        "--time",
+        metavar="[KERNEL=]SECONDS",
+        help="time without counters, for logs that have none; total, or of one kernel (repeatable)",
+    )
+    add_columns(parser)
+    _add_questions(parser)
+    _add_reading(parser)
+    add_output(parser)
+    return parser
+
+
+def _add_questions(parser: argparse.ArgumentParser) -> None:
+    repeatable(
+        parser,
+        "--what-if",
+        metavar="CHANGES",
+        help="modelled answer to e.g. pi0=0.5, dram=-20%%, setting=612/924, costs=gtx680, cap=10W, integer=free, race; "
+        "several joined by commas are one question (repeatable)",
+    )
+    repeatable(
+        parser,
+        "--group",
+        metavar="REGEX=NAME",
+        help="kernels whose name matches are one group, e.g. a phase (repeatable; the first match counts); or "
+        "`device`, `rank`, `stream`, `nvtx`",
+    )
+    parser.add_argument(
+        "--rank",
+        metavar="REGEX",
+        help=r"with --group rank: where logs' paths tell it, e.g. 'rank(\d+)' (default: the one number that differs)",
+    )
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--strict", action="store_true", help="stop at a log that cannot be read (default: report on the others)"
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="read on a Dask cluster: tcp://HOST:PORT, or local (pip install eprof[dask])",
+    )
+    parser.add_argument("--no-cache", action="store_true", help="read large logs anew, and keep nothing of them")
+
+
+def report(options: argparse.Namespace) -> int:
+    """Run the command."""
+    outputs = planned(options)
+    # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
+    gc.disable()
+    from eprof import api
+    from eprof.rows.threads import cores
+
+    profile = api.load(
+        *options.inputs,
+        capability=options.capability,
+        columns=options.columns,
+        time=options.time,
+        kernels=options.kernel_name,
+        command_line=options.command_line,
+        strict=options.strict,
+        scheduler=options.scheduler,
+        cache=not options.no_cache,
+        workers=cores(),
+        progress=progress.reading(options.quiet),
+        parts=next((group for group in options.group if group in _PARTS), None),
+        rank=options.rank,
+    )
+    energy = profile.energy(options.costs, setting=options.setting, efficiency=options.efficiency)
+    deliver_energy(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
+    return 0
+
+
+def deliver_energy(
+    energy: "Energy", outputs: list[Output], options: argparse.Namespace, page: Path | None = None
+) -> None:
+    """Write the files and the result on standard output; `page`: an HTML report to write in any case."""
+    document = energy.document()
+
+    def files(kind: str) -> bytes:
+        return _file(kind, energy, document)
+
+    deliver(drawn(document, _page, _terminal, files, options.verbose), outputs, options, page)
+    if options.quiet or options.format and not outputs:
+        _say_left_out(document["warnings"])
+
+
+def _page() -> Any:
+    from eprof import page
+
+    return page
+
+
+def _terminal() -> Any:
+    from eprof.terminal import report
+
+    return report
+
+
+def _file(kind: str, energy: "Energy", document: dict[str, Any]) -> bytes:
+    from eprof.files import export
+
+    match kind:
+        case "json":
+            return export.to_json(document)
+        case "md":
+            return export.to_markdown(document)
+        case "csv":
+            return export.to_csv(energy.to_frame())
+    return export.to_parquet(energy.to_frame())
+
+
+def _say_left_out(warnings: Sequence[str]) -> None:
+    """That logs are missing from the result, where no summary says so."""
+    left_out = [warning for warning in warnings if warning.startswith(_LEFT_OUT)]
+    for warning in left_out[:_SHOWN]:
+        say(warning)
+    if len(left_out) > _SHOWN:
+        say(f"{len(left_out) - _SHOWN} more logs are left out; the warnings in the document name them.")
