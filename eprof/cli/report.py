@@ -12,6 +12,7 @@ from eprof.cli.output import Output, deliver, drawn, planned, say
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
+    from eprof.profile.schema import Profile
 
 _LEFT_OUT = "Left out: "
 _SHOWN = 3  # of logs that were left out, on standard error
@@ -117,14 +118,16 @@ def deliver_energy(
     energy: "Energy", outputs: list[Output], options: argparse.Namespace, page: Path | None = None
 ) -> None:
     """Write the files and the result on standard output; `page`: an HTML report to write in any case."""
-    document = energy.document()
+    from eprof.profile.document import document as described
+
+    document = described(energy)
 
     def files(kind: str) -> bytes:
         return _file(kind, energy, document)
 
     deliver(drawn(document, _page, _terminal, files, options.verbose), outputs, options, page)
     if options.quiet or options.format and not outputs:
-        _say_left_out(document["warnings"])
+        _say_left_out(document.warnings)
 
 
 def _page() -> Any:
@@ -139,7 +142,7 @@ def _terminal() -> Any:
     return report
 
 
-def _file(kind: str, energy: "Energy", document: dict[str, Any]) -> bytes:
+def _file(kind: str, energy: "Energy", document: "Profile") -> bytes:
     from eprof.files import export
 
     match kind:

@@ -107,8 +107,9 @@ def on_page(table: Table) -> Table:
 
 
 def heading(label: str) -> str:
-    """The label of a column as a page writes it; a unit stays as it is."""
-    return label if "/" in label else label[:1].upper() + label[1:]
+    """The label of a column as a page writes it; units and names of machines stay as they are."""
+    is_name = "/" in label or any(letter.isdigit() for letter in label)
+    return label if is_name else label[:1].upper() + label[1:]
 
 
 def kind(block: Block | Cell | Markup) -> str:

@@ -64,11 +64,13 @@ def limit_table(kernels: Iterable[tuple[Name, schema.Limit]], left_out: str = ""
 def _row(name: Name, limit: schema.Limit) -> Row:
     intensity = limit.intensity_flop_per_byte
     levels = (intensity.dram, intensity.l2, intensity.l1, intensity.shared)
+    intensities = [UNKNOWN if value is None else plain(value) for value in levels]
+    rates = [UNKNOWN if value is None else quantity(value, "") for value in (limit.flop_per_s, limit.flop_per_j)]
     return Row(
         [
             name,
-            *(UNKNOWN if value is None else plain(value) for value in levels),
-            *(UNKNOWN if value is None else quantity(value, "") for value in (limit.flop_per_s, limit.flop_per_j)),
+            *intensities,
+            *rates,
             *(reached(limit, key) or UNKNOWN for key in ("speed_share", "energy_share")),
             lever(limit),
         ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from eprof.base.marks import names
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.profile import schema
-from eprof.words.badges import Amount, ratio
+from eprof.words.badges import UNKNOWN, Amount, ratio
 from eprof.words.blocks import Column, Medium, Row, Table
 from eprof.words.cells import Cell, Name, Quantity, Share, Stack
 from eprof.words.names import proper
@@ -14,7 +14,7 @@ from eprof.words.view import Entry, View, energy_of, time_of
 
 _PARTS = (COMPUTATION, DATA, CONSTANT)
 _WIDE = 90  # columns of a terminal
-_TEXT = Medium.TERMINAL | Medium.MARKDOWN
+_NOWHERE = Medium(0)
 
 
 def split_table(view: View) -> Table:
@@ -42,7 +42,7 @@ def kernel_table(view: View, limit: int | None) -> Table:
     """The kernels, largest first, each with how its known energy splits into the three parts."""
     columns = [
         Column("kernel", "left"),
-        *([Column("device", "left")] if view.several_devices else []),
+        Column("device", "left", Medium.ALL if view.several_devices else _NOWHERE),
         Column("launches"),
         Column("time"),
         *_energy_columns(view, Medium.TERMINAL),
@@ -58,15 +58,14 @@ def kernel_table(view: View, limit: int | None) -> Table:
 
 
 def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
-    intensity = kernel.intensity_flop_per_byte
     cells = [
         Name(name, kernel.name),
-        *([kernel.device or "–"] if view.several_devices else []),
+        kernel.device or UNKNOWN,
         str(kernel.launches),
         _quantity(time_of(kernel), "s"),
         *_energy_cells(view, kernel),
         *(_quantity(energy_of(kernel, part), "J") for part in _PARTS),
-        "" if intensity is None else plain(intensity),
+        _plain(kernel.intensity_flop_per_byte, ""),
         ", ".join(kernel.marks),
     ]
     return Row(cells)
@@ -75,14 +74,15 @@ def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
 def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
     """Phases: each group with the same split as the whole."""
     largest = max(energy_of(group, "total").value or 0.0 for group in groups)
+    on_page = Medium.PAGE if largest else _NOWHERE
     columns = [
         Column("group", "left"),
-        Column("", "left", Medium.PAGE if largest else Medium(0)),
+        Column("", "left", on_page),
         Column("kernels", media=Medium.PAGE),
         Column("launches"),
         Column("time"),
         *_energy_columns(view, Medium.ALL),
-        Column("of all", media=Medium.PAGE if view.has_energy else Medium(0)),
+        Column("of all", media=on_page),
         Column("flop/B", media=Medium.PAGE),
     ]
     rest = len(view.document.groups or ()) - len(groups)
@@ -91,7 +91,6 @@ def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
 
 
 def _group_row(view: View, group: schema.Group, largest: float) -> Row:
-    intensity = group.intensity_flop_per_byte
     parts = {name: amount.value or 0.0 for name, amount in view.groups_of(group).items()}
     cells = [
         Name(group.name, group.name),
@@ -101,7 +100,7 @@ def _group_row(view: View, group: schema.Group, largest: float) -> Row:
         _quantity(time_of(group), "s"),
         *_energy_cells(view, group),
         _share(energy_of(group, "total"), view.energy("total")),
-        "–" if intensity is None else plain(intensity),
+        _plain(group.intensity_flop_per_byte, UNKNOWN),
     ]
     return Row(cells)
 
@@ -122,7 +121,7 @@ def _energy_cells(view: View, entry: Entry) -> list[Cell]:
 
 def count_table(view: View, verbose: bool) -> Table:
     """What was counted, and what each costs; zeros and what could not be counted only if `verbose`."""
-    priced = Medium.ALL if view.costs else Medium(0)
+    priced = Medium.ALL if view.costs else _NOWHERE
     columns = [Column("count", "left"), Column("number"), Column("energy", media=priced), Column("each", media=priced)]
     rows = []
     for name, word in view.words.items():
@@ -141,6 +140,10 @@ def _paid(view: View, name: str, energy: Amount) -> list[Cell]:
     if not charge.pays:
         return ["", "pays nothing"]
     return [_quantity(energy, "J"), f"{charge.pj:.4g} pJ"]
+
+
+def _plain(value: float | None, unknown: str) -> str:
+    return unknown if value is None else plain(value)
 
 
 def _quantity(amount: Amount, unit: str) -> Quantity:

@@ -22,10 +22,12 @@ def section(view: View) -> Section | None:
     if not total.value:
         return None
     known = {group: amount for group, amount in view.groups.items() if amount.value}
+    everything = _all(total, known) if CONSTANT in known else None
+    above = _above(view, known) if view.above.value else None
     content = {
         "sentence": _sentence(view),
-        "all": _all(total, known) if CONSTANT in known else None,
-        "above": _above(view, known) if view.above.value else None,
+        "all": everything,
+        "above": above,
         "parts": [
             (group, GROUPS[group], quantity_of(amount, "J"), share_of(amount, total))
             for group, amount in view.groups.items()
