@@ -14,7 +14,7 @@ from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.logs import read
 from eprof.logs.reading import read_tuned
-from eprof.profilers.ncu.reader import capability_of_label
+from eprof.profilers.ncu.signs import capability_of_label
 from eprof.profilers.ncu.units import unit_of
 from eprof.rows import sections
 from eprof.rows.sections import Section

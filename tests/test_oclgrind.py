@@ -18,6 +18,7 @@ from eprof import api, logs
 from eprof.base.errors import LogError, UsageError
 from eprof.counting import counters
 from eprof.profilers.oclgrind import reader as reader
+from eprof.profilers.oclgrind import signs
 from eprof.profilers.oclgrind.collector import BlockStrip
 from eprof.profilers.oclgrind.mangled import called
 
@@ -176,12 +177,12 @@ def test_blocks_of_two_processes_at_once_are_noticed(tmp_path):
 
 @pytest.mark.parametrize("before", range(0, 140, 7))
 def test_the_first_block_is_found_wherever_pieces_of_the_file_end(tmp_path, monkeypatch, before):
-    monkeypatch.setattr(reader, "_PIECE", 64)
+    monkeypatch.setattr(signs, "_PIECE", 64)
     path = tmp_path / "out"
     path.write_text("x" * before + "\n" + block())
-    assert reader.is_in(str(path))
+    assert signs.is_in(str(path))
     path.write_text("x" * before + "\n" + block().replace("kernel", "kernels"))
-    assert not reader.is_in(str(path))
+    assert not signs.is_in(str(path))
 
 
 def test_copies_of_unknown_size_make_bytes_unknown(tmp_path):

@@ -1,7 +1,7 @@
-"""From a file to a `Log`, or to one sentence on why there is none."""
+"""From a file to a `Log`, or to one sentence on why there is none. A reader is imported when a log needs it."""
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BufferedReader, BytesIO
 from itertools import chain, islice
@@ -10,19 +10,13 @@ from pathlib import Path
 from eprof.base.errors import LogError
 from eprof.base.resources import content
 from eprof.logs.sniff import SQLITE, refuse_foreign
-from eprof.profilers.ncu import reader as ncu
-from eprof.profilers.ncu import report as ncu_report
-from eprof.profilers.nsys import json as nsys_json
-from eprof.profilers.nvprof.lines import Block, Outcome, Walk
-from eprof.profilers.nvprof.sqlite import read_sqlite
-from eprof.profilers.nvprof.store import Store
-from eprof.profilers.oclgrind import reader as oclgrind
+from eprof.profilers.ncu import signs as ncu_signs
+from eprof.profilers.nsys import signs as nsys_signs
+from eprof.profilers.oclgrind import signs as oclgrind_signs
 from eprof.rows import header as headers
 from eprof.rows import packing
-from eprof.rows.header import Header
 from eprof.rows.log import Log
 from eprof.rows.stream import Source, Tuning, blocks, open_source
-from eprof.rows.threads import ahead, is_memory_scarce
 
 Reader = Callable[[Source, Iterator[bytes], Container[str] | None, str | None, int], Log]
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
@@ -77,36 +71,37 @@ def _read(
     """As `read`, from an open file."""
     head = _unpacked_head(source)
     if head.startswith(SQLITE):
+        from eprof.profilers.nvprof.sqlite import read_sqlite
+
         return read_sqlite(source, keep, parts)
-    if head.startswith(ncu_report.MAGIC):
+    if head.startswith(ncu_signs.REPORT):
+        from eprof.profilers.ncu import report as ncu_report
+
         return ncu_report.read(source, keep)
     if columns is None and (reader := _other_reader(head)) is not None:
         return reader(source, blocks(source, tuning), keep, parts, tuning.fold_rows)
     size = os.fstat(source.handle.fileno()).st_size
-    if oclgrind.MARK.encode() in source.head or size > len(source.head) and oclgrind.is_in(source.path):
+    if oclgrind_signs.MARK.encode() in source.head or size > len(source.head) and oclgrind_signs.is_in(source.path):
+        from eprof.profilers.oclgrind import reader as oclgrind
+
         return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), keep)
     refuse_foreign(source.path, head)
     pieces = blocks(source, tuning)
     first = next(pieces, b"")
     if columns is None and (reader := _other_reader(first)) is not None:
         return reader(source, chain([first], pieces), keep, parts, tuning.fold_rows)
-    store = Store(names, keep, parts)
-    walk = Walk(store, min(_STRETCH_BYTES, tuning.fast_from), _given(columns))
-    is_long = _likely_bytes(size, source) >= tuning.fast_from and not is_memory_scarce()
-    marked = (Block(block, is_long) for block in chain([first], pieces))
-    for block in ahead(marked) if is_long else marked:
-        walk.feed(block)
-    walk.close(source.ends_with_newline)
-    if columns is None and not store.pieces:
-        late: Reader | None = ncu.read if walk.seen.foreign else None
-        if late is None and not walk.seen.messages.profiled:
-            late = _late_reader(source.path, tuning)
+    from eprof.profilers.nvprof import reader as nvprof
+
+    size_bytes = _likely_bytes(size, source)
+    walked = nvprof.walk(source, chain([first], pieces), tuning, columns, names, keep, parts, size_bytes)
+    if columns is None and not walked.has_tables:
+        late = _late_reader(source.path, tuning, walked.is_foreign, walked.is_profiled)
         if late is not None:
             with (again := open_source(source.path)).handle:
                 log = late(again, blocks(again, tuning), keep, parts, tuning.fold_rows)
             source.lacks_bytes |= again.lacks_bytes
             return log
-    return _log(source, store, walk.seen, columns is not None)
+    return walked.log(columns is not None)
 
 
 def _likely_bytes(size: int, source: Source) -> int:
@@ -116,13 +111,27 @@ def _likely_bytes(size: int, source: Source) -> int:
 
 def _other_reader(block: bytes) -> Reader | None:
     """Who reads a log with such a block, if it is not of nvprof."""
-    if ncu.is_in(block):
-        return ncu.read
-    return nsys_json.read if nsys_json.is_in(block) else None
+    if ncu_signs.is_in(block):
+        return _ncu_reader()
+    if nsys_signs.is_in(block):
+        from eprof.profilers.nsys import json as nsys_json
+
+        return nsys_json.read
+    return None
 
 
-def _late_reader(path: str | Path, tuning: Tuning) -> Reader | None:
+def _ncu_reader() -> Reader:
+    from eprof.profilers.ncu import reader as ncu
+
+    return ncu.read
+
+
+def _late_reader(path: str | Path, tuning: Tuning, is_foreign: bool, is_profiled: bool) -> Reader | None:
     """The same for a log without any table of nvprof, which may have others behind much other text."""
+    if is_foreign:
+        return _ncu_reader()
+    if is_profiled:
+        return None
     with (source := open_source(path)).handle:
         return next(filter(None, map(_other_reader, blocks(source, tuning))), None)
 
@@ -142,22 +151,6 @@ def _unpacked_head(source: Source) -> bytes:
     return head
 
 
-def _given(columns: Sequence[str] | None) -> list[Header]:
-    """The headers that a list of columns may stand for: with the columns of a script in front, and without.
-
-    Raises LogError if these are not the columns of a table.
-    """
-    if columns is None:
-        return []
-    found = headers.of_fields(list(columns))
-    if found is None or found.kind in (headers.FOREIGN_NCU, headers.FOREIGN_NSYS, headers.IGNORED):
-        raise LogError(
-            "the list of columns does not name those of an nvprof table; it needs at least Device, Context, Stream, "
-            "Kernel and the counters in the order of the log"
-        )
-    return [found, *([Header(found.kind, found.columns)] if found.prefix else [])]
-
-
 def read_columns(path: str | Path) -> list[str]:
     """The column names in a file of one CSV line, for rows without header. Raises LogError if there is no such line."""
     try:
@@ -172,115 +165,6 @@ def read_columns(path: str | Path) -> list[str]:
     return names
 
 
-def _log(source: Source, store: Store, seen: Outcome, has_columns: bool) -> Log:
-    tables = store.tables()
-    if not tables:
-        damaged = f" ({source.notes[0]})" if source.notes and not seen.lines else ""
-        raise LogError(f"{source.path}: {_why_nothing(seen, store, has_columns)}{damaged}")
-    notes = [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)]
-    log = Log(
-        path=source.path,
-        format="+".join(dict.fromkeys(table.kind for table in tables)),
-        lines=seen.lines,
-        skipped_lines=seen.skipped_lines,
-        sha256=source.sha256,
-        size_bytes=source.size_bytes,
-        tables=tables,
-        notes=tuple(notes),
-        command=seen.messages.command,
-        example_skipped=seen.example_skipped,
-        processes=max(1, len(seen.pids)),
-        device=next(iter(seen.devices)) if len(seen.devices) == 1 else None,
-    )
-    return _lacking_rows(log) if seen.lacks_rows else log
-
-
 def _lacking_rows(log: Log) -> Log:
     """The log, all of whose sums are lower bounds."""
     return replace(log, tables=tuple(replace(table, lacks_rows=True) for table in log.tables))
-
-
-def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
-    """Sentences on lines that were not read."""
-    if seen.skipped_lines:
-        what = "1 line is" if seen.skipped_lines == 1 else f"{seen.skipped_lines} lines are"
-        yield f"{what} no part of a table and skipped, for example: {seen.example_skipped}"
-    if seen.unquoted:
-        yield (
-            f"{_lost_quotes(seen.unquoted)}, so rows with commas in a name were not read and totals are lower bounds; "
-            "give the log as nvprof wrote it"
-        )
-    if seen.broken_rows:
-        what = "1 of them looks like a row" if seen.broken_rows == 1 else f"{seen.broken_rows} of them look like rows"
-        yield f"{what} that something happened to, so totals are lower bounds"
-    if seen.lost_rows:
-        number = len(seen.lost_rows)
-        yield (
-            f"{number} of them look{'s' if number == 1 else ''} like rows of a table that an empty line or a `==` line "
-            f"had ended (the first is line {seen.lost_rows[0]}); they were not read"
-        )
-    if seen.cut_off:
-        yield (
-            f"the log looks cut off: its last line ({seen.lines}) is no whole row, so totals are lower bounds; "
-            "collect the log again"
-        )
-    elif not source.ends_with_newline and seen.ends_in_row:
-        yield (
-            f"the last row (line {seen.lines}) has no line end; if the log was cut off, its last field is not whole, "
-            "so totals are taken for lower bounds"
-        )
-    if seen.foreign:
-        yield f"a table of another profiler (line {seen.foreign[1]}) was not read"
-
-
-def _lost_quotes(unquoted: tuple[int, int]) -> str:
-    return f"the log has lost its quotes (a row has {unquoted[0]} fields and its header {unquoted[1]})"
-
-
-def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
-    """What happened and what to do, for a log without kernels."""
-    said = seen.messages.why_no_table()
-    if said:
-        return said
-    if seen.headerless and not has_columns:
-        return (
-            f"the rows have no header line (line {seen.headerless[0]} says: {seen.headerless[1]}); pass --columns FILE "
-            "with one line of column names"
-        )
-    if has_columns and not seen.tables:
-        return "no row has as many fields as the list of columns; give the list that belongs to this log"
-    return _why_no_kernels(seen, store)
-
-
-def _why_no_kernels(seen: Outcome, store: Store) -> str:
-    if store.ranges:
-        return (
-            "the log holds only tables by NVTX range, and ranges may overlap; give the whole log, with the table below "
-            "`Profiling result:`"
-        )
-    if store.others:
-        return (
-            f"the log holds copies and memsets ({', '.join(list(store.others)[:3])}) but no kernels; see that the "
-            "program launches kernels on the GPU"
-        )
-    if seen.tables and seen.rows:
-        return (
-            "the log's tables hold no kernels, only such things as API calls; profile with --metrics, --events or a "
-            "GPU trace"
-        )
-    if seen.unquoted:
-        return f"{_lost_quotes(seen.unquoted)}, so fields cannot be told apart; give the log as nvprof wrote it"
-    if seen.tables:
-        return (
-            f"a table begins but has no rows (the log has {seen.lines} lines); the log looks cut off, so profile again"
-        )
-    if seen.messages.profiled:
-        return (
-            f"nvprof started but wrote no result (the log ends at line {seen.lines}); see that the program ends by "
-            "itself, and profile again"
-        )
-    example = f" (one says: {seen.example_skipped})" if seen.example_skipped else ""
-    return (
-        f"no table of nvprof, ncu or nsys was found in {seen.lines} lines{example}; give the log as the profiler wrote "
-        "it"
-    )

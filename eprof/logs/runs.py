@@ -15,7 +15,7 @@ from eprof import logs, profilers
 from eprof.base.errors import LogError
 from eprof.base.text import few
 from eprof.logs.join import spelling
-from eprof.profilers.ncu.notes import SLOWED
+from eprof.profilers.ncu.signs import SLOWED
 from eprof.rows.log import Launches, Log, Names
 from eprof.rundir import directory
 

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from eprof.base.resources import folder
+from eprof.logs import cache
 from eprof.page import drawing
+
+_TEMPLATES = "templates"
 
 
 def filled(template: str, styles: Sequence[str], scripts: Sequence[str], **content: Any) -> str:
@@ -67,6 +70,24 @@ def templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_compiled(),
     )
     environment.globals.update(drawing.FUNCTIONS)
     return environment
+
+
+def _compiled() -> FileSystemBytecodeCache | None:
+    """Where compiled templates are kept, as compiling them takes half of a report; None: nowhere.
+
+    What lies there is run, so the folder must be this user's alone.
+    """
+    place = cache.place()
+    if place is None:
+        return None
+    place = place / _TEMPLATES
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_mine = cache.refusal(place.parent) is None and cache.refusal(place) is None
+    except OSError:
+        return None
+    return FileSystemBytecodeCache(str(place)) if is_mine else None

@@ -26,8 +26,8 @@ from eprof.energy.simulated import model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.runs import Measured, Run
 from eprof.profile.grouping import Grouping, merged, parse
-from eprof.profilers.ncu import reader as ncu
-from eprof.profilers.oclgrind import reader as oclgrind
+from eprof.profilers.ncu.signs import capability_of_label
+from eprof.profilers.oclgrind import signs as oclgrind
 from eprof.rooflines.work import intensity_of
 from eprof.rows.log import KernelRows, Launches, Log
 
@@ -252,7 +252,9 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     profiler = profiler or counters.profiler_of(names)
     if label == oclgrind.DEVICE:
         device, profiler = Device(label, label, None, counters.SIMULATED, "simulated device"), "oclgrind"
-        marks = oclgrind.lower_bounds(launches)
+        from eprof.profilers.oclgrind.reader import lower_bounds
+
+        marks = lower_bounds(launches)
         launches = replace(launches, marks=Columns(marks.names, marks.values | np.int8(Mark.SIMULATED)))
     else:
         device = identify(label, capability, names)
@@ -270,7 +272,7 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     name, index = _split_label(label)
     if capability is not None:
         return Device(label, name, index, capability, _by_user(name, capability))
-    told = ncu.capability_of_label(label or "")
+    told = capability_of_label(label or "")
     if told is not None:
         return Device(label, name, index, told, "the log's CC column")
     by_name = counters.capability_of(name) if name else ()
@@ -295,7 +297,7 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
 
 def may_be(label: str | None) -> tuple[str | None, ...]:
     """The compute capabilities that the device of a label may have, as far as its name tells; (None,): any."""
-    told = ncu.capability_of_label(label or "")
+    told = capability_of_label(label or "")
     name, _ = _split_label(label)
     by_name = counters.capability_of(name) if name else ()
     return (told,) if told else by_name or (None,)

@@ -13,7 +13,7 @@ import numpy as np
 
 from eprof.base.arrays import numbered
 from eprof.logs.join.sums import blocks
-from eprof.profilers.oclgrind.reader import KIND as SIMULATED
+from eprof.profilers.oclgrind.signs import KIND as SIMULATED
 from eprof.rows.log import COUNT, Log, Table
 
 Array = np.ndarray[Any, Any]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from eprof.profilers.nsys.summary import KIND
+from eprof.profilers.nsys.signs import KIND
 from eprof.rows.log import Log, Table
 
 _COUNTED = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary")

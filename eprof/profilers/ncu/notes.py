@@ -11,14 +11,11 @@ from eprof.base.text import few
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.headers import SUMMARY
 from eprof.profilers.ncu.sheet import Part, Remarks
+from eprof.profilers.ncu.signs import SLOWED
 from eprof.profilers.ncu.tables import ASIDE, counting
 
 _RATE = re.compile(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
 _SHOWN, _FEW = 12, 6
-SLOWED = (
-    "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
-    "with `nsys stats`, or --time"
-)
 
 
 def of_parts(parts: Sequence[Part], keep: Container[str] | None) -> Iterator[str]:

@@ -15,7 +15,7 @@ from eprof.base.arrays import Array
 from eprof.base.errors import LogError
 from eprof.profilers.ncu import derived, instances, notes, report_blocks
 from eprof.profilers.ncu.messages import IMPORT
-from eprof.profilers.ncu.report_blocks import MAGIC, Shape
+from eprof.profilers.ncu.report_blocks import Shape
 from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, part_of
 from eprof.profilers.ncu.tables import tables_of
 from eprof.profilers.ncu.units import Unit, unit_of
@@ -24,7 +24,6 @@ from eprof.rows.cells import is_wrong
 from eprof.rows.log import Log
 from eprof.rows.stream import Source, unpacked
 
-__all__ = ["MAGIC", "read"]
 KIND = "ncu-report"
 _CHUNK = 8 << 20
 _DEVICE = "launch__device_id"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from eprof.base.errors import LogError
+from eprof.profilers.ncu.signs import REPORT
 
-MAGIC = b"NVR\0"
 _VERSION = 1
 _SOURCES, _RESULTS, _SESSION, _PAYLOAD, _PROCESS, _RANGES = 1, 2, 3, 5, 6, 7
 _PID, _PROGRAM = 1, 3
@@ -52,7 +52,7 @@ def shape(path: str, handle: IO[bytes]) -> Shape:
     handle.seek(0, 2)
     size = handle.tell()
     handle.seek(0)
-    if handle.read(4) != MAGIC:
+    if handle.read(4) != REPORT:
         raise LogError(f"{path}: this is no report file of Nsight Compute (it does not begin with NVR)")
     report = Shape()
     try:

@@ -6,20 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from eprof.base.errors import LogError
-from eprof.profilers.nsys.summary import COMMAND, KIND, Nsys, Shape, shape_of
+from eprof.profilers.nsys.signs import KIND
+from eprof.profilers.nsys.summary import COMMAND, Nsys, Shape, shape_of
 from eprof.rows.log import Log
 from eprof.rows.stream import Source
 
 # The first columns of the tables that tell times of kernels, and of those that come before them in a log.
-_SIGN = re.compile(rb'[{,]\s*"(?:Time ?\(%\)|Total Time ?\(\w+\)|Duration ?\(\w+\)|QCount|KAvg ?\(\w+\))"\s*:')
 _OBJECT = re.compile(r'\{\s*"')  # never inside of a string: quotes are escaped there
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
-
-
-def is_in(block: bytes) -> bool:
-    """Whether a block holds a row of nsys as JSON."""
-    return _SIGN.search(block) is not None
 
 
 def read(source: Source, blocks: Iterator[bytes], *_: object) -> Log:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eprof.base.errors import LogError
-from eprof.profilers.nsys.summary import DATABASE, KIND, Timed, table_of
+from eprof.profilers.nsys.signs import KIND
+from eprof.profilers.nsys.summary import DATABASE, Timed, table_of
 from eprof.rows.log import Log
 from eprof.rows.stream import Source
 

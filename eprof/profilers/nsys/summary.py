@@ -14,10 +14,10 @@ import numpy as np
 
 from eprof.base.arrays import Columns
 from eprof.profilers.nsys.numbers import Numbers
+from eprof.profilers.nsys.signs import KIND
 from eprof.rows.header import split
 from eprof.rows.log import Names, Table, TableRows
 
-KIND = "nsys-summary"
 OF_LAUNCHES = "nsys-trace"
 DATABASE = "nsys-sqlite"
 COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 
@@ -24,11 +23,9 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.profilers.oclgrind.mangled import Called, called
+from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK
 from eprof.rows.log import COUNT, Launches, Log, Names, Table, TableRows
 
-KIND = "oclgrind-inst-counts"
-DEVICE = "Oclgrind Simulator"
-MARK = "Instructions executed for kernel '"
 UNTYPED = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp")
 TYPES = ("f16", "f32", "f64")
 _BYTES = {"f16": 2, "f32": 4, "f64": 8}
@@ -39,7 +36,6 @@ _WHOLE = ("load ", "store ")  # counted in bytes too, which are right for vector
 _VECTORS = ("insertelement", "extractelement", "shufflevector")
 _OWN = re.compile(r"(load|store|vload|vstore|atomic|call) .+|[a-z]+( f(16|32|64)( assumed)?)?")
 _GUESS = "f32"
-_PIECE, _LOOK_PIECES = 1 << 16, 1 << 10  # bytes; pieces of a program's own output before its first kernel
 
 
 @dataclass
@@ -171,22 +167,6 @@ def _sizes(kernel: Kernel) -> list[float]:
 def _may_hold(mean: float, size: int) -> bool:
     """Whether accesses of `mean` bytes may be of values of `size` bytes, mixed with indices of 4."""
     return min(size, 4) <= mean <= max(size, 4) and (size <= 4 or mean > 4) and (size >= 4 or mean < 4)
-
-
-def is_in(path: str) -> bool:
-    """Whether a file holds a block of Oclgrind's counts; a program may have written much before the first."""
-    mark, kept = MARK.encode(), 0
-    buffer = bytearray(len(mark) + _PIECE)  # used again and again: new ones would take as long as looking
-    with Path(path).open("rb") as file:
-        for _ in range(_LOOK_PIECES):
-            end = kept + file.readinto(memoryview(buffer)[kept : kept + _PIECE])
-            if buffer.find(mark, 0, end) >= 0:
-                return True
-            if end == kept:
-                return False
-            kept = min(len(mark), end)
-            buffer[:kept] = buffer[end - kept : end]
-    return False
 
 
 def read(path: str, pieces: Iterator[bytes], keep: Container[str] | None) -> Log:

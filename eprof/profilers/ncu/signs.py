@@ -1,0 +1,36 @@
+"""How logs of ncu are recognised. It imports nothing of their readers, so that other logs need not wait for these."""
+
+import re
+
+REPORT = b"NVR\0"  # a report file begins so
+SLOWED = (
+    "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
+    "with `nsys stats`, or --time"
+)
+
+# Starts of lines that ncu or nsys write, beside the header lines of their tables.
+_SIGN = re.compile(
+    rb'(?:^|\n)(?:[^\n]*Process ID"?[,;\t] ?"?(?:Process|Kernel) Name'
+    rb'|[^\n]{0,300}Kernel Name"?[,;\t][^\n]{0,300}Metric Name'
+    rb'|(?:[#/*>]+ *)?==(?:PROF|ERROR|WARNING)== |"?Time ?\(%\)"?,"?Total Time \('
+    rb'|"?Start ?\(\w+\)"?,"?Duration ?\(\w+\)"?,"?CorrId"?,|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,'
+    rb"|[ \t]*(?:Time ?\(%\) +Total Time \(|Start \(\w+\) +Duration \(\w+\) +CorrId )"
+    rb"|[ \t]*(?:PID +TID +DevId +)?Count +QCount "
+    rb"|unrecognised option '|the argument for option '|Invalid option --|[ \t]*Note: The shown averages are calc"
+    rb'|"?(?:Address|Line No)"?(?:,| {2,})"?Source"?[, \r\n]|"?Launch Attribute"?(?:,| +)"?Value'
+    rb"|[^\n]*, Context \d+, Stream \d+|[#/*> \t]* +Metric Name +Metric Unit +(?:Metric Value|Minimum))"
+)
+_NVPROF = re.compile(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
+_LABEL = re.compile(r"ncu device \d+ \(CC (\d+\.\d+)\)")
+
+
+def capability_of_label(label: str) -> str | None:
+    """The compute capability in a device's label ("ncu device 0 (CC 8.0)"), else None."""
+    match = _LABEL.fullmatch(label)
+    return match[1] if match else None
+
+
+def is_in(block: bytes) -> bool:
+    """Whether the first block of a log has a sign of ncu or nsys before any of nvprof."""
+    sign = _SIGN.search(block)
+    return sign is not None and _NVPROF.search(block, 0, sign.start()) is None
