@@ -155,9 +155,10 @@ for path, log in logs.items():
         left[str(path)] = str(log)
         continue
     for table in log.tables:
-        for label in [*table.counters, "time_s", "launches"]:
-            values = (table.counters if label in table.counters else table.rows)[label].to_numpy()
-            for device, kernel, value in zip(table.rows["device"], table.rows["kernel"], values):
+        rows, counters = table.rows.frame(), table.counters.frame()
+        for label in [*counters, "time_s", "launches"]:
+            values = (counters if label in counters else rows)[label].to_numpy()
+            for device, kernel, value in zip(rows["device"], rows["kernel"], values):
                 if value == value:
                     key = json.dumps([table.kind, device if device == device else None, kernel, label])
                     sums[key] = sums.get(key, 0) + float(value)

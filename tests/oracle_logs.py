@@ -76,7 +76,9 @@ def both(run):
     """Events and metrics of one run, two tables of the same launches; `inst_executed` stands in both."""
     events = summary(run, TOTALS, ("inst_executed",), marks=False)
     metrics = summary(run, METRICS, ADDED, marks=False)
-    return profiled(run.process, f"=={run.process}== Event result:", events, "", "==1== Metric result:", metrics)
+    return profiled(
+        run.process, f"=={run.process}== Event result:", events, "", f"=={run.process}== Metric result:", metrics
+    )
 
 
 def wide(run, holes=frozenset(), cell='"<OVERFLOW>"'):

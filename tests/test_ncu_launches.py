@@ -7,6 +7,7 @@ from frames_support import combine
 from test_ncu_logs import FFMA, NEW, SUMMARY, TIME, log_of, row, wide
 
 import eprof
+from eprof import logs
 from eprof.base.marks import Mark
 from eprof.counting import checks, counters, counts
 from eprof.logs import cache, read
@@ -23,7 +24,7 @@ ESTIMATED, MISSING = int(Mark.ESTIMATED), int(Mark.MISSING)
 
 
 def counted(log, capability="8.0"):
-    return counts.count(combine([log]), counters.find("ncu", capability))
+    return counts.count(logs.combine([log]), counters.find("ncu", capability))
 
 
 def unlike_rows(*more):
@@ -64,7 +65,7 @@ def test_counters_of_unlike_launches_do_not_contradict_each_other(tmp_path):
     units = ("inst", *["inst/cycle"] * 6, "cycle", "ns")
     log = log_of(tmp_path, wide(*rows, names=(*names, CYCLES, TIME), units=units), keep=IN_USE)
     assert combine([log]).counters[f"{RATE}[total]"].tolist() == [TRUTH]
-    assert checks.check(combine([log]), counters.find("ncu", "9.0")) == []
+    assert checks.check(logs.combine([log]), counters.find("ncu", "9.0")) == []
 
 
 def test_a_launch_without_its_cycles_leaves_a_lower_bound(tmp_path):

@@ -11,13 +11,13 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import eprof
 from eprof.base.marks import Mark
+from eprof.counting.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.simulated import DEFAULT_EFFICIENCY, model_time
 
@@ -118,11 +118,10 @@ def priced(law: Law, name: str, folder: Path) -> list[Row]:
         head = {"case": f"{name} {setting}", "input": name, "N": n, "Q": q, "setting": setting, "mhz": clocks}
         head["voltages"] = "interpolated" if energy.costs.constant_marks & Mark.ESTIMATED else "listed"
         found.append({**head, "caches": NONE, **sums(energy.counts, energy.split)})
-        cached = replace(
-            energy.counts, table=cases.ideal_caches(energy.counts.table, energy.counts.kernels["kernel"], plan)
-        )
-        untimed = replace(cached, kernels=cached.kernels.assign(time_s=float("nan")))
-        timed, _, _ = model_time(untimed, energy.costs)
+        counts = energy.counts
+        cached = cases.ideal_caches(counts.table, counts.kernels["kernel"], plan)
+        untimed = counts.kernels.assign(time_s=float("nan"))
+        timed, _, _ = model_time(Counts.of_frames(untimed, cached, counts.marks, counts.how, counts.books), energy.costs)
         split = attribute(timed, energy.costs)
         found.append({**head, "caches": IDEAL, **sums(timed, split)})
     return found
