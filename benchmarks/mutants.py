@@ -277,7 +277,8 @@ def _sound(tree: Path, name: str, seconds: float) -> bool:
 
 def _tested(tree: Path, name: str, seconds: float) -> int | None:
     """The exit code of pytest on a file; None if it took too long. With it end the processes that it started."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"tests/test_{name}.py"]
+    (file,) = (tree / "tests").rglob(f"test_{name}.py")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(file)]
     # CI: hypothesis draws the same examples each time, so that a mutant's fate does not change.
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
     process = subprocess.Popen(

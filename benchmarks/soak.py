@@ -11,7 +11,7 @@ Makes the logs in FOLDER (a temporary one, if none is named), then checks, each 
 - a Python process that calls `eprof.load` again and again keeps its memory, threads and descriptors;
 - no temporary file, process or hidden file is left.
 
-Exits with 1 if any of this does not hold. `tests/test_soak.py` runs a small one.
+Exits with 1 if any of this does not hold. `tests/whole/test_soak.py` runs a small one.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "support")]
 from logs_support import EVENTS, METRICS, TRACE, TRACE_UNITS, USAGE, event, launch, metric, profiled  # noqa: E402
 
 # Most that memory may grow by, in kB: for each further log of the same kernels; and from few large logs to many.

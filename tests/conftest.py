@@ -34,7 +34,7 @@ def pytest_sessionstart(session):
     if worker is None or config.args != config.getini("testpaths"):
         return
     sys.dont_write_bytecode = False  # else nothing is to be found; it is in __pycache__, which git ignores
-    files = sorted(Path(__file__).parent.glob("test_*.py"))
+    files = sorted(Path(__file__).parent.rglob("test_*.py"))
     for file in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
         with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting it will tell
             importlib.import_module(file.stem)

@@ -19,7 +19,7 @@ from pathlib import Path
 import atheris
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parents[1])]
 with atheris.instrument_imports(include=["eprof"]):
     from run import Run, add_totals, prepare
     from targets import TARGETS

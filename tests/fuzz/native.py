@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parents[1])]
 BATCH = 20
 PATIENCE_S = 60.0  # for one input
 _START = 64  # bytes of the file header, which the container's own walk (`check_container`) sees to

@@ -3,7 +3,7 @@
     python tests/fuzz/run.py TARGET...|all [--inputs N] [--seconds S] [--totals FILE] [--random N] [--share K/N]
 
 TARGET is a name of `targets.py`. What breaks an invariant of `check.py` in a new place is written to
-tests/fuzz/findings/TARGET/, and is then a case of tests/test_fuzz.py; the exit code is then 1. With --totals, counts are
+tests/fuzz/findings/TARGET/, and is then a case of tests/whole/test_fuzz.py; the exit code is then 1. With --totals, counts are
 added to those in a file of JSON, and inputs go on from the number where they ended there: none is drawn twice. With
 --share 1/2 and --share 2/2, two processes divide the targets among them.
 `guided.py` does the same guided by coverage.
@@ -23,7 +23,7 @@ import traceback
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parents[1])]
 from targets import TARGETS, Target
 
 SLICE_S = 3.0

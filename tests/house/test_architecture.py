@@ -1,0 +1,305 @@
+"""The house rules of docs/architecture.md, checked on the code itself."""
+
+import ast
+import re
+import subprocess
+import sys
+from functools import cache
+from os.path import commonprefix
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "eprof"
+
+# Rooms, a folder each, in the direction that data flows: a room imports rooms before it, and never one behind it.
+ROOMS = [
+    "base",
+    "rundir",
+    "collect",
+    "rows",
+    "profilers",
+    "logs",
+    "counting",
+    "costs",
+    "energy",
+    "planning",
+    "rooflines",
+    "profile",
+    "compare",
+    "api",
+    "measurements",
+    "fitting",
+    "validation",
+    "tuning",
+    "calibration",
+    "words",
+    "files",
+    "page",
+    "terminal",
+    "cli",
+]
+# Imports that close a circle of rooms, or of files and folders inside one, each with its reason.
+BACKWARDS = {
+    ("profile/profile.py", "profile/document.py"): "`Energy.document()`: for users, it is a method",
+}  # fmt: skip
+
+
+@cache
+def modules():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@cache
+def nodes(path):
+    """What a file is made of; not to be changed."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+def name_of(path):
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@cache
+def files():
+    return {name_of(path) for path in modules()}
+
+
+def file_of(module):
+    """The file of a module below eprof, "logs.many" or "logs" or ""; None if there is none."""
+    place = module.replace(".", "/")
+    return next((file for file in (f"{place}.py", f"{place}/__init__.py".lstrip("/")) if file in files()), None)
+
+
+@cache
+def imports(path, types=True):
+    """The files of eprof that a file imports, at its top or in a function. types: those also that only name types."""
+    for_types = set()
+    for node in nodes(path):
+        if not types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for_types.update(ast.walk(node))
+    imported = set()
+    for node in nodes(path):
+        if node in for_types:
+            continue
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute, so that they can be read"
+            home, _, inside = (node.module or "").partition(".")
+            if home == "eprof":
+                imported |= {file_of(f"{inside}.{alias.name}".strip(".")) or file_of(inside) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            imported |= {
+                file_of(alias.name.partition(".")[2]) for alias in node.names if alias.name.startswith("eprof")
+            }
+    return imported - {name_of(path), "__init__.py"}
+
+
+def room_of(path):
+    return path.relative_to(PACKAGE).parts[0]
+
+
+def test_eprof_itself_holds_rooms_only():
+    here = {path.name for path in PACKAGE.iterdir() if path.is_file() or any(path.rglob("*.py"))}
+    assert here == {"__init__.py", "__main__.py", *ROOMS}
+    folders = {path.parent for path in modules()}
+    assert all((folder / "__init__.py").exists() for folder in folders)
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_a_room_imports_only_rooms_before_it(path):
+    here = room_of(path)
+    if here == "__init__.py":
+        assert {file.split("/")[0] for file in imports(path)} == {"api", "base", "profile"}
+    elif here == "__main__.py":
+        assert imports(path) == {"cli/__init__.py"}
+    else:
+        allowed = ROOMS[: ROOMS.index(here) + 1]
+        mine = name_of(path)
+        behind = {file for file in imports(path) if file.split("/")[0] not in allowed and (mine, file) not in BACKWARDS}
+        assert behind == set()
+
+
+def arrows(without=()):
+    """(folder, what in it imports, what in it is imported), as files import each other; not what only names types."""
+    for path in modules():
+        mine = name_of(path)
+        for file in imports(path, types=False):
+            if (mine, file) not in without:
+                here, there = mine.split("/"), file.split("/")
+                depth = len(commonprefix([here, there]))
+                yield "/".join(here[:depth]), here[depth], there[depth]
+
+
+def circles(pairs):
+    """What is left of the arrows when all that begin where none ends, and that end where none begins, are taken away."""
+    left = set(pairs)
+    while True:
+        starts, ends = {start for _, start, _ in left}, {end for _, _, end in left}
+        inner = {arrow for arrow in left if arrow[1] in ends and arrow[2] in starts}
+        if inner == left:
+            return left
+        left = inner
+
+
+def all_circles(without=()):
+    found = set(arrows(without))
+    folders = {folder for folder, _, _ in found}
+    return {arrow for folder in folders for arrow in circles(arrow for arrow in found if arrow[0] == folder)}
+
+
+def test_no_two_files_or_folders_of_a_folder_form_a_circle():
+    assert all_circles(without=BACKWARDS) == set()
+
+
+@pytest.mark.parametrize("arrow", BACKWARDS)
+def test_every_exception_is_needed(arrow):
+    """Without it there is a circle; if not, take it out."""
+    assert all_circles(without=[other for other in BACKWARDS if other != arrow])
+
+
+def test_circles_are_seen():
+    line = {("", "a", "b"), ("", "b", "c"), ("", "a", "c")}
+    ring = {("", "b", "d"), ("", "d", "b")}
+    assert circles(line) == set() and circles(line | ring) == ring
+
+
+def test_no_prefix_stands_for_a_folder():
+    """`cli_run.py` is `cli/run.py`; `ncu_long.py` is `profilers/ncu/long.py`."""
+    folders = {f"{path.parent.name}_" for path in modules()}
+    assert [file for file in files() if Path(file).stem.startswith(tuple(folders))] == []
+
+
+# ---- who prints, who exits, who starts processes
+
+PRINTS = r"print|pprint\..*|rich\.print|sys\.(__)?std(out|err)(__)?(\..*)?|os\.write|.*\.print"
+EXITS = r"exit|quit|sys\.exit|os\._exit|os\.abort|SystemExit"
+RUNS_TEXT = r"eval|exec"
+STARTS = (
+    r"(subprocess|_posixsubprocess|multiprocessing|pty|webbrowser|distributed|dask\.distributed)(\..*)?"
+    r"|os\.(fork|forkpty|system|popen|startfile|posix_spawnp?|(spawn|exec)[lv]p?e?)"
+    r"|concurrent\.futures\.(ProcessPoolExecutor|process(\..*)?)"
+    r"|(asyncio\..*|.*\.)?(create_subprocess_(exec|shell)|subprocess_(exec|shell))"
+)
+# Who may do what: commands and what they draw on the terminal print, commands exit, `collect` starts processes.
+MAY = {"prints": {"cli", "terminal"}, "exits": {"cli"}, "starts processes": {"collect"}, "runs text": set()}
+# What is at odds with that, each with its reason.
+EXCEPTIONS = {
+    ("prints", "collect/streams.py"): "hands on what the profiled program prints",
+    ("prints", "collect/splitting.py"): "writes into pipes of its own",
+    ("prints", "collect/cuda/worker.py"): "is a program of its own, which collect starts and reads",
+    ("exits", "collect/cuda/worker.py"): "is a program of its own, which collect starts",
+    ("exits", "collect/splitting.py"): "the end of a process that collect forked",
+    ("starts processes", "logs/workers.py"): "reads many logs at once, on all cores",
+    ("starts processes", "logs/many.py"): "reads many logs on a Dask cluster, where a user asks for one",
+    ("starts processes", "cli/output.py"): "opens the report in the user's browser (--open)",
+}
+
+
+def names_used(tree):
+    """Every name that a module uses, as "module.attribute" where it was imported: `Popen` is `subprocess.Popen`.
+
+    A method of something unknown is ".method". Modules imported by their name as text count too.
+    """
+    imported = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                imported[alias.asname or alias.name.partition(".")[0]] = alias.name if alias.asname else None
+                yield alias.name
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                imported[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                yield f"{node.module}.{alias.name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+            yield dotted(node, imported)
+        if isinstance(node, ast.Call) and dotted(node.func, imported).endswith(("import_module", "__import__")):
+            yield from (one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str))
+
+
+def dotted(node, imported):
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value, imported)}.{node.attr}"
+    if isinstance(node, ast.Name):
+        return imported.get(node.id) or node.id
+    return ""
+
+
+def does(tree):
+    """What of the things that few may do a module does: "prints", "exits", "starts processes", "runs text"."""
+    rules = {"prints": PRINTS, "exits": EXITS, "starts processes": STARTS, "runs text": RUNS_TEXT}
+    used = set(names_used(tree))
+    return {what for what, pattern in rules.items() if any(re.fullmatch(pattern, name) for name in used)}
+
+
+def test_only_commands_print_and_exit_and_only_collect_starts_processes():
+    found = {
+        (what, name_of(path))
+        for path in modules()
+        for what in does(ast.parse(path.read_text()))
+        if room_of(path) not in MAY[what]
+    }
+    assert found - set(EXCEPTIONS) == set(), "against the rules of docs/architecture.md"
+    assert set(EXCEPTIONS) - found == set(), "exceptions that nothing needs any more; take them out"
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        ("prints", "print('x')"),
+        ("prints", "from rich import print as show; show('x')"),
+        ("prints", "def show(console):\n    console.print('x')"),
+        ("prints", "from rich.console import Console\nConsole().print('x')"),
+        ("prints", "import sys\nsys.stdout.buffer.write(b'x')"),
+        ("prints", "from sys import stderr\nstderr.write('x')"),
+        ("exits", "raise SystemExit(2)"),
+        ("exits", "import os as system\nsystem._exit(1)"),
+        ("runs text", "eval('1')"),
+        ("starts processes", "import subprocess"),
+        ("starts processes", "from subprocess import run"),
+        ("starts processes", "import os\nos.fork()"),
+        ("starts processes", "from os import execvpe as go\ngo('x', [], {})"),
+        ("starts processes", "import os\nos.spawnlp(os.P_WAIT, 'x', 'x')"),
+        ("starts processes", "import os\nos.posix_spawn('x', ['x'], {})"),
+        ("starts processes", "import os\nos.system('x')"),
+        ("starts processes", "from multiprocessing import get_context"),
+        ("starts processes", "from concurrent.futures import ProcessPoolExecutor"),
+        ("starts processes", "import concurrent.futures as pools\npools.ProcessPoolExecutor()"),
+        ("starts processes", "import asyncio\nasyncio.create_subprocess_exec('x')"),
+        ("starts processes", "async def go(loop):\n    await loop.subprocess_shell(None, 'x')"),
+        ("starts processes", "import pty\npty.spawn('x')"),
+        ("starts processes", "import importlib\nimportlib.import_module('subprocess')"),
+        ("starts processes", "from dask.distributed import Client"),
+        ("starts processes", "import webbrowser"),
+    ],
+)
+def test_the_rule_sees_every_way_to_do_it(what, code):
+    assert does(ast.parse(code)) == {what}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from concurrent.futures import ThreadPoolExecutor",
+        "import os\nos.getpid()",
+        "text = 'print(1)'",
+        "import sys\nsys.argv",
+    ],
+)
+def test_the_rule_sees_nothing_where_nothing_is(code):
+    assert does(ast.parse(code)) == set()
+
+
+def test_the_house_is_drawn_with_every_room():
+    drawing = (ROOT / "docs" / "architecture.md").read_text()
+    places = [drawing.find(f"\n| `{room}/` |") for room in ROOMS]
+    assert -1 not in places and places == sorted(places), "the table has a row a room, in the order of ROOMS"
+    for folder in {path.parent for path in modules()} - {PACKAGE}:
+        assert f"`{folder.name}/`" in drawing, f"docs/architecture.md does not mention {folder}"
+
+
+def test_importing_eprof_is_light():
+    code = "import sys, eprof, eprof.cli; print([m for m in ('pandas','numpy','pyarrow','rich','jinja2') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert out.stdout.strip() == "[]"

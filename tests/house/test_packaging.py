@@ -1,0 +1,73 @@
+"""eprof must find its data in a wheel, in an editable install and in a bare checkout alike."""
+
+import json
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ASK = "import eprof.costs as c, eprof.counting.counters as k; print(len(c.tables()), len(k.definitions()))"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel of this checkout, built by its own build backend, without network."""
+    out = tmp_path_factory.mktemp("wheel")
+    build = f"import hatchling.build as b; print(b.build_wheel({str(out)!r}))"
+    done = subprocess.run([sys.executable, "-c", build], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return next(out.glob("*.whl"))
+
+
+def tracked(*folders):
+    done = subprocess.run(["git", "ls-files", "-z", *folders], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip("not a git checkout")
+    return {name for name in done.stdout.split("\0") if name and (ROOT / name).exists()}
+
+
+def test_the_wheel_holds_exactly_the_tracked_files(wheel):
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    wanted = {
+        name if name.startswith("eprof/") else f"eprof/data/{name}"
+        for name in tracked("eprof", "calibration", "counters", "costs", "reports")
+    }
+    assert names == wanted
+
+
+def counts(python, **more):
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | more.pop("env", {})
+    done = subprocess.run([python, "-c", ASK], capture_output=True, text=True, env=environment, **more)
+    assert done.returncode == 0, done.stderr
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_wheel_editable_and_checkout_see_the_same_data(wheel, tmp_path):
+    in_checkout = counts(sys.executable, cwd=ROOT)
+    assert min(in_checkout) >= 5
+
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    assert counts(sys.executable, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "installed")}) == in_checkout
+
+    venv.create(tmp_path / "venv", system_site_packages=False, with_pip=False)
+    python = tmp_path / "venv" / "bin" / "python"
+    site = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
+    paths = [path for path in sys.path if path.endswith("site-packages")]
+    # An editable install by hatchling is a .pth file that names the checkout.
+    (site / "eprof.pth").write_text("\n".join([str(ROOT), *paths]) + "\n")
+    assert counts(str(python), cwd=tmp_path) == in_checkout
+
+
+def test_the_version_is_said_once():
+    done = subprocess.run(
+        [sys.executable, "-m", "eprof", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    import eprof
+
+    assert done.stdout == f"eprof {eprof.__version__}\n"
+    assert json.dumps(eprof.__version__) not in (ROOT / "pyproject.toml").read_text()

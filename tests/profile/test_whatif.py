@@ -1,0 +1,545 @@
+"""What-if: every answer against the same thing priced anew, and questions that cannot be asked."""
+
+import json
+import math
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from frames_support import columns, counts_with
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+import eprof
+from eprof import costs
+from eprof.base.errors import CostError, UsageError
+from eprof.base.marks import Mark
+from eprof.energy.attribution import attribute
+from eprof.energy.simulated import roofline_s
+from eprof.profile import whatif
+from eprof.profile.totals import joules_of, time_of
+from eprof.tuning import build
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "samples" / "logs" / "invented"
+SIMULATED = sorted((ROOT / "samples" / "logs" / "simulated").glob("*.txt*"))[0]
+SHARED = ROOT.parent / "shared" / "data"
+K20C = SHARED / "nvprof" / "k20c-metrics-summary.csv"
+TITAN = SHARED / "nvprof" / "titan-wide-trace-events-and-metrics.csv"
+UNTIMED = SHARED / "repro" / "power-of-untimed.csv"
+
+
+@pytest.fixture(scope="module")
+def profile():
+    """Six kernels of the FMM, with times: invented numbers in nvprof's format."""
+    return eprof.load(SAMPLE / "tk1-fmm-counters.csv", SAMPLE / "tk1-fmm-times.csv")
+
+
+@pytest.fixture(scope="module")
+def energy(profile):
+    return profile.energy("jetson-tk1")
+
+
+def whole(split):
+    return float(split.total_j.sum())
+
+
+def again(energy, priced, time_s=None, table=None):
+    """The total of a profile priced anew, the long way."""
+    kernels = None if time_s is None else energy.counts.kernels.assign(time_s=time_s)
+    return whole(attribute(counts_with(energy.counts, kernels=kernels, table=table), priced))
+
+
+def roof(energy, priced, table=None):
+    return roofline_s(energy.counts.amounts if table is None else columns(table), priced)
+
+
+def times(energy):
+    return energy.counts.kernels["time_s"].to_numpy()
+
+
+# ---- answers
+
+
+@pytest.mark.parametrize("table", ["jetson-tk1", "gtx680", "gtx580", "fermi-keckler", "i7-950"])
+def test_changing_nothing_changes_nothing(profile, table):
+    """The quick way to price a whole profile gives what attribution gives, marks and all."""
+    energy = profile.energy(table)
+    document, answer = energy.document(), energy.what_if("pi0=1")
+    for part, joules in answer.energy_j.items():
+        assert joules == pytest.approx(document["energy_j"][part], rel=1e-12), part
+    assert answer.change_j == 0 and answer.time_share == 0
+    assert answer.marks == Mark.ESTIMATED | sum(Mark[word.upper()] for word in document["marks"])
+
+
+@pytest.mark.skipif(not K20C.exists(), reason="needs ../shared/data")
+def test_a_real_log_whose_time_is_recovered():
+    energy = eprof.load(K20C, capability="3.5").energy("jetson-tk1")
+    assert energy.what_if("pi0=1").energy_j["total"] == pytest.approx(energy.document()["energy_j"]["total"])
+    assert "estimated" in energy.what_if("race").data()["marks"]
+
+
+def test_less_constant_power(energy):
+    document = energy.document()["energy_j"]
+    for question in ("pi0=0.5", "pi0=-50%", "pi0=50%"):
+        assert energy.what_if(question).change_j == pytest.approx(-document["constant"] / 2)
+    assert energy.what_if("pi0=3W").energy_j["constant"] == pytest.approx(3 * times(energy).sum())
+
+
+def test_a_class_for_free_and_fewer_of_it(energy):
+    counts = energy.document()["counts"]
+    free = energy.what_if("integer=free")
+    assert free.change_j == pytest.approx(-counts["integer"]["energy_j"]) and free.time_share == 0
+    assert energy.what_if("data=free").energy_j["data"] == 0
+    table = energy.counts.table.copy()
+    table[["dram_read", "dram_write"]] *= 0.8
+    slower = times(energy) + roof(energy, energy.costs, table) - roof(energy, energy.costs)
+    assert energy.what_if("dram=-20%").energy_j["total"] == pytest.approx(again(energy, energy.costs, slower, table))
+    assert energy.what_if("dram=-20%").time_share < 0  # v_list is memory bound
+    assert energy.what_if("fp64=2").time_share > 0
+
+
+def test_another_setting(energy, profile):
+    priced = costs.load("jetson-tk1").at("396/528")
+    # docs/tune.md: what DRAM moves at 85 % of its peak goes with the memory clock, the rest with the core clock.
+    table = energy.counts.table
+    memory = (table["dram_read"] + table["dram_write"]).to_numpy() / (0.85 * energy.costs.peaks.dram_gb_per_s * 1e9)
+    core = times(energy) ** 3 - memory**3
+    slower = (core * (852 / 396) ** 3 + memory**3 * (924 / 528) ** 3) ** (1 / 3)
+    answer = energy.what_if("setting=396/528")
+    assert answer.energy_j["total"] == pytest.approx(again(energy, priced, slower))
+    assert answer.time_s == pytest.approx(slower.sum())
+    both = energy.what_if("setting=396/528, pi0=0.5")
+    assert both.energy_j["constant"] == pytest.approx(answer.energy_j["constant"] / 2)
+
+
+def test_another_table(energy):
+    priced = costs.load("gtx680").at()
+    faster = times(energy) * roof(energy, priced) / roof(energy, energy.costs)
+    answer = energy.what_if("costs=gtx680")
+    assert answer.energy_j["total"] == pytest.approx(again(energy, priced, faster))
+    assert answer.marks & Mark.MISSING  # integers have no price there
+    assert "as if on that platform" in answer.says
+
+
+def test_a_table_with_other_books(energy, tmp_path):
+    text = (ROOT / "costs" / "gtx680.toml").read_text()
+    text = text.replace('books = "served"', 'books = "accessed"').replace('name = "gtx680"', 'name = "mine"')
+    (tmp_path / "mine.toml").write_text(text)
+    table = costs.load(str(tmp_path / "mine.toml"))
+    counts = energy.profile.counts("accessed")
+    expected = attribute(counts, table.at()).data_j.sum()
+    assert energy.what_if(f"costs={tmp_path / 'mine.toml'}").energy_j["data"] == pytest.approx(float(expected))
+
+
+def test_racing_to_finish(energy):
+    at_roof = np.minimum(times(energy), roof(energy, energy.costs))
+    answer = energy.what_if("race")
+    assert answer.time_s == pytest.approx(at_roof.sum())
+    assert answer.change_j == pytest.approx((at_roof.sum() - times(energy).sum()) * energy.costs.constant_power_w)
+
+
+@pytest.mark.parametrize("cap_w", [7.0, 7.5, 8.0, 9.0, 100.0])
+def test_a_power_cap_holds_for_every_kernel(energy, cap_w):
+    answer = energy.what_if(f"cap={cap_w}W")
+    split = energy.split
+    above = split.total_j - split.constant_j
+    slowed = np.maximum(times(energy), above / (cap_w - energy.costs.constant_power_w))
+    assert answer.time_s == pytest.approx(slowed.sum())
+    assert answer.energy_j["total"] <= cap_w * slowed.sum() * (1 + 1e-12)
+    assert answer.change_j >= 0
+
+
+def test_what_is_missing_stays_missing(profile):
+    bare = eprof.load(SAMPLE / "tk1-fmm-counters.csv").energy("jetson-tk1")
+    answer = bare.what_if("dram=-20%")
+    assert answer.energy_j["constant"] is None and answer.time_s is None and answer.time_share is None
+    assert answer.marks & Mark.MISSING and answer.marks & Mark.ESTIMATED
+    assert answer.change_j < 0
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("", "write setting="),
+        ("nonsense=1", "write setting="),
+        ("dram", "write setting="),
+        ("dram=lots", "say a factor"),
+        ("dram=-120%", "0 or more"),
+        ("dram=-1", "0 or more"),
+        ("cap=5W", "constant power alone"),
+        ("cap=0", "nothing to compute with"),
+        ("cap=-100%", "nothing to compute with"),
+        ("counts=0.5", "write setting="),
+        ("race=1", "write setting="),
+        ("setting=fast", "not a setting"),
+        ("setting=9999/924", "has no setting"),
+        ("costs=nothing", "no cost table"),
+    ],
+)
+def test_questions_that_cannot_be_answered(energy, question, says):
+    with pytest.raises((UsageError, CostError), match=says):
+        energy.what_if(question)
+
+
+def test_without_costs_there_is_nothing_to_ask(profile):
+    bare = replace(profile.energy("jetson-tk1"), costs=None, split=None, table=None)
+    with pytest.raises(UsageError, match="--costs"):
+        bare.what_if("race")
+
+
+def test_a_table_with_one_setting_has_no_other(profile):
+    with pytest.raises(CostError, match="one setting only"):
+        profile.energy("gtx680").what_if("setting=852/924")
+
+
+# ---- what holds for every answer
+
+PARTS = ("computation", "data", "constant", "total")
+TABLES = ("jetson-tk1", "gtx680", "gtx580", "fermi-keckler", "i7-950")
+WORDS = ("fp64_fma", "fp32_fma", "fp32_add", "integer", "l2_read", "dram_read", "dram_write")
+amounts = st.one_of(st.just(0.0), st.just(math.nan), st.floats(1.0, 1e12))
+# From far below the roofline of these tables to far above it, and not known.
+moments = st.one_of(st.just(math.nan), st.just(0.0), st.floats(1e-9, 1e3))
+kernels = st.lists(st.tuples(moments, *[amounts] * len(WORDS)), min_size=1, max_size=6)
+factors = st.floats(0, 1).map(lambda factor: f"{factor:.6f}")
+counted = st.sampled_from(["dram", "fp64", "fp32", "integer", "data", "computation", "l2_read", "dram_write"])
+changes = st.one_of(
+    st.just("race"),
+    st.tuples(counted, factors).map("=".join),
+    st.tuples(st.sampled_from(["pi0", "time"]), factors).map("=".join),
+    st.tuples(counted, st.just("free")).map("=".join),
+    st.sampled_from(["cap=130W", "cap=800W", "dram=3", "time=2", "costs=gtx680", "setting=396/204", "setting=612/924"]),
+)
+every = settings(deadline=None, max_examples=40)
+
+
+@lru_cache
+def invented(table):
+    """The six kernels priced with a table."""
+    return eprof.load(SAMPLE / "tk1-fmm-counters.csv", SAMPLE / "tk1-fmm-times.csv").energy(table)
+
+
+def priced(like, rows, total_s=None):
+    """A priced profile of kernels with these times and counts, NaN = not known, at the costs of `like`."""
+    table = like.counts.table.iloc[[0] * len(rows)].reset_index(drop=True) * math.nan
+    marks = like.counts.marks.iloc[[0] * len(rows)].reset_index(drop=True) * 0
+    table[list(WORDS)] = [row[1:] for row in rows]
+    marks[list(WORDS)] = np.where(np.isnan(table[list(WORDS)]), int(Mark.MISSING), 0)
+    frame = like.counts.kernels.iloc[[0] * len(rows)].reset_index(drop=True)
+    frame = frame.assign(kernel=[f"k{at}" for at in range(len(rows))], time_s=[row[0] for row in rows], time_marks=0)
+    counts = counts_with(like.counts, kernels=frame, table=table, marks=marks)
+    return replace(like, counts=counts, split=attribute(counts, like.costs), total_s=total_s)
+
+
+def of_kernels(table, rows):
+    """As `priced`; in turns with the time of each kernel, or with one of all together."""
+    known = sum(row[0] for row in rows if not math.isnan(row[0]))
+    together = len(rows) % 2 and any(math.isnan(row[0]) for row in rows)
+    return priced(invented(table), rows, known + 0.5 if together else None)
+
+
+def answered(energy, question):
+    try:
+        return energy.what_if(question)
+    except (UsageError, CostError):
+        return None
+
+
+def less_or_same(after, before):
+    return after is None or before is None or after <= before * (1 + 1e-9) + 1e-300
+
+
+@given(st.sampled_from(TABLES), kernels, st.lists(changes, min_size=1, max_size=4))
+@example("jetson-tk1", [(1e-3, 1e6, 0.0, 0.0, 1e6, 1e10, 1e10, 1e9)], ["dram=0.5"])
+@every
+def test_no_energy_and_no_time_is_below_zero(table, rows, question):
+    answer = answered(of_kernels(table, rows), ",".join(question))
+    if answer is not None:
+        assert all(joules is None or joules >= 0 for joules in answer.energy_j.values())
+        assert answer.time_s is None or answer.time_s >= 0
+        assert answer.time_share is None or answer.time_share >= -1
+
+
+@given(st.sampled_from(TABLES), kernels, counted, st.floats(0, 2), st.floats(0, 2))
+@every
+def test_fewer_of_anything_never_takes_more_energy_or_time(table, rows, what, one, other):
+    energy = of_kernels(table, rows)
+    few, many = (energy.what_if(f"{what}={factor:.9f}") for factor in sorted((one, other)))
+    assert less_or_same(few.energy_j["total"], many.energy_j["total"]) and less_or_same(few.time_s, many.time_s)
+
+
+@given(st.sampled_from(TABLES), kernels)
+@every
+def test_racing_raises_nothing_and_gives_no_kernel_a_time(table, rows):
+    energy = of_kernels(table, rows)
+    joules, time_s, answer = joules_of(energy)["total"], time_of(energy), energy.what_if("race")
+    assert less_or_same(answer.energy_j["total"], joules)
+    assert (answer.time_s is None) == (time_s is None) and less_or_same(answer.time_s, time_s)
+
+
+SAME = ["dram=1", "dram=+0%", "dram=100%", "pi0=1,time=1", "data=1,fp64=1.0", "computation=+0%"]
+
+
+@given(st.sampled_from(TABLES), kernels, st.lists(st.sampled_from(SAME), min_size=1, max_size=3))
+@every
+def test_what_changes_nothing_gives_the_same_digits(table, rows, question):
+    energy = of_kernels(table, rows)
+    label = energy.costs.setting.label
+    for asked in (",".join(question), *([f"setting={label}", f"costs={table}"] if "/" in label else [])):
+        answer, joules = energy.what_if(asked), joules_of(energy)
+        assert [answer.energy_j[part] for part in PARTS] == [joules[part] for part in PARTS]
+        assert answer.time_s == time_of(energy) and answer.change_j in (0, None)
+
+
+@given(kernels, st.lists(changes, min_size=2, max_size=4, unique_by=lambda change: change.partition("=")[0]))
+@every
+def test_the_order_in_which_changes_are_written_does_not_matter(rows, question):
+    energy = of_kernels("jetson-tk1", rows)
+    one, other = (answered(energy, ",".join(words)) for words in (question, question[::-1]))
+    assert (one is None) == (other is None)
+    if one is not None:
+        for before, after in (
+            (one.time_s, other.time_s),
+            *((one.energy_j[part], other.energy_j[part]) for part in PARTS),
+        ):
+            assert less_or_same(before, after) and less_or_same(after, before) and (before is None) == (after is None)
+
+
+def test_a_change_of_prices_outlives_the_setting_written_after_it(energy):
+    one, other = (energy.what_if(text) for text in ("pi0=3W,integer=free,setting=396/528", "setting=396/528,pi0=3W"))
+    assert one.energy_j["constant"] == other.energy_j["constant"] == pytest.approx(3 * one.time_s)
+    assert one.energy_j["computation"] < other.energy_j["computation"]
+
+
+@pytest.mark.parametrize("what", ["dram", "fp64", "data"])
+def test_none_of_it_is_one_question_however_it_is_written(energy, what):
+    answers = [energy.what_if(f"{what}={none}").data() for none in ("0", "0.0", "-100%", "0%")]
+    for answer in answers:
+        del answer["question"]
+    assert all(answer == answers[0] for answer in answers)
+    assert "100 % fewer" in answers[0]["says"] and answers[0]["time_share"] < 0
+    assert energy.what_if(f"{what}=free").time_share == 0
+
+
+def test_a_kernel_faster_than_the_roofline_keeps_its_share_of_the_roofline(profile):
+    """Two memory-bound kernels with a roofline of 1 s: at 4 s a quarter can be gained of 4/4, at 0.1 s all in ratio."""
+    like = profile.energy("jetson-tk1")
+    byte = like.costs.peaks.dram_gb_per_s * 1e9
+    slow, fast = ((seconds, 0.0, 0.0, 0.0, 0.0, 0.0, byte, 0.0) for seconds in (4.0, 0.1))
+    one, other = (priced(like, [row]).what_if("dram=-25%") for row in (slow, fast))
+    assert one.time_s == pytest.approx(3.75) and other.time_s == pytest.approx(0.075)
+    assert whatif.FASTER not in one.assumes and f"{whatif.FASTER} (1 of 1)" in other.assumes
+
+
+@pytest.mark.skipif(not TITAN.exists(), reason="needs ../shared/data")
+def test_a_report_of_a_real_log_saves_no_more_time_than_there_is():
+    document = eprof.load(TITAN).energy("jetson-tk1").document()
+    answers = {answer["question"]: answer for answer in document["what_if"]}
+    assert answers["dram=-20%"]["time_share"] == pytest.approx(-0.2)
+    assert all(answer["energy_j"]["constant"] >= 0 for answer in answers.values())
+
+
+def test_a_kernel_without_a_roofline_keeps_its_time_when_it_races(profile):
+    """Of three kernels one has nothing under the roof, one flops that were not all counted, one is memory bound."""
+    like = profile.energy("jetson-tk1")
+    byte = like.costs.peaks.dram_gb_per_s * 1e9
+    bare, partly = (5.0, 0.0, 0.0, 0.0, 1e9, 0.0, 0.0, 0.0), (7.0, math.nan, 1.0, 0.0, 0.0, 0.0, byte, 0.0)
+    bound = (4.0, 0.0, 0.0, 0.0, 0.0, 0.0, byte, 0.0)
+    assert priced(like, [bare, partly, bound]).what_if("race").time_s == pytest.approx(5 + 7 + 1)
+
+
+def test_a_power_cap_gives_no_kernel_a_time(profile):
+    like = profile.energy("jetson-tk1")
+    known = (1.0, 1e12, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    alone, both = (priced(like, rows).what_if("cap=8W") for rows in ([known], [known, (math.nan, *known[1:])]))
+    assert alone.time_s > 1 and both.time_s == pytest.approx(alone.time_s)
+    assert both.marks & Mark.MISSING
+
+
+def test_questions_that_change_nothing_are_not_listed(profile):
+    """At the roofline nothing is gained by racing, without bytes nothing by fewer, and no cap is reached."""
+    like = profile.energy("jetson-tk1")
+    flops = like.costs.peaks.dp_gflops * 1e9
+    energy = priced(like, [(1.0, flops / 2, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)])
+    assert energy.what_if("race").change_j == 0 and energy.what_if("dram=-20%").change_j == 0
+    assert [answer.question for answer in whatif.usual(energy)] == ["pi0=-50%", "fp64=free"]
+    listed = [answer["question"] for answer in energy.asking("race").document()["what_if"]]
+    assert listed == ["race", "pi0=-50%", "fp64=free"], "but one that was asked is answered"
+
+
+def test_what_an_answer_lacks_is_no_saving(energy):
+    """The other table has no price for integers: what they took is not saved, it is not known."""
+    answer = energy.what_if("costs=gtx680")
+    assert answer.energy_j["total"] is not None and answer.marks & Mark.MISSING
+    assert answer.change_j is None and answer.data()["change_share"] is None
+
+
+def test_another_table_of_this_gpu_is_asked_for_these_clocks(profile):
+    energy = profile.energy("jetson-tk1", setting="396/204")
+    assert energy.what_if("costs=jetson-tk1").change_j == 0
+
+
+# ---- power
+
+
+@pytest.mark.skipif(not UNTIMED.exists(), reason="needs ../shared/data")
+def test_no_power_and_no_lowest_setting_without_all_times():
+    energy = eprof.load(UNTIMED, time=["a=1e-3"]).energy("jetson-tk1")
+    document = energy.document()
+    timed, other = sorted(document["kernels"], key=lambda kernel: kernel["time_s"] is None)
+    assert document["power_w"] is None and other["power_w"] is None and "clocks" not in document
+    assert timed["power_w"] == pytest.approx(9.8, rel=0.02), "a kernel's own is known, and marked a lower bound"
+    assert "missing" in timed["marks"]
+    whole = energy.grouped("^a=a", "^b=b").document()["groups"]
+    assert [group["power_w"] for group in whole] == [pytest.approx(timed["power_w"]), None]
+    every = eprof.load(UNTIMED, time=["a=1e-3", "b=1"]).energy("jetson-tk1").document()
+    assert every["power_w"] == pytest.approx(every["energy_j"]["total"] / 1.001)
+
+
+def test_power_over_a_time_that_is_a_lower_bound_is_not_known(energy):
+    marks = energy.counts.kernels["time_marks"].copy()
+    marks.iloc[0] = int(Mark.MISSING)
+    kernels_ = energy.counts.kernels.assign(time_marks=marks)
+    partly = replace(energy, counts=counts_with(energy.counts, kernels=kernels_))
+    document = partly.document()
+    assert document["power_w"] is None and "clocks" not in document
+    assert [kernel["power_w"] is None for kernel in document["kernels"]] == [True] + [False] * 5
+    assert partly.to_frame()["power_w"].isna().tolist() == [True] + [False] * 5
+
+
+# ---- clocks
+
+
+def test_every_clock_is_the_answer_to_its_question(energy):
+    grid = whatif.clocks(energy)
+    assert len(grid.settings) == 28
+    for row in grid.settings:
+        answer = energy.what_if(f"setting={row.core_mhz:g}/{row.memory_mhz:g}")
+        assert row.energy_j == pytest.approx(answer.energy_j["total"])
+    mine = [row for row in grid.settings if row.this]
+    assert len(mine) == 1 and mine[0].energy_j == pytest.approx(energy.document()["energy_j"]["total"])
+    assert grid.lowest.energy_j == min(row.energy_j for row in grid.settings)
+    assert grid.fastest.time_s == min(row.time_s for row in grid.settings)
+    # The fastest is not the best: a lower memory clock takes 2 % more time, at less constant power.
+    assert (grid.lowest.core_mhz, grid.lowest.memory_mhz) == (852, 528)
+    assert (grid.fastest.core_mhz, grid.fastest.memory_mhz) == (852, 924)
+
+
+def test_the_lowest_prediction_of_what_is_not_whole_is_at_least_that(profile):
+    from eprof.words.modelled import clock_words
+
+    grid = whatif.clocks(profile.energy("jetson-tk1"))
+    assert "at least" in clock_words(structs.replace(grid, marks=["missing"]))
+    assert "at least" not in clock_words(structs.replace(grid, marks=[]))
+
+
+@pytest.mark.parametrize("setting", [None, "396/204"])
+@pytest.mark.parametrize("what", ["timed", "simulated"])
+def test_report_and_tune_name_the_same_energies_and_times(profile, what, setting):
+    """At every setting that both know; for a simulated profile also what a report at that setting says."""
+    if what == "simulated":
+        profile = eprof.load(SIMULATED)
+    energy = profile.energy("jetson-tk1", setting=setting)
+    grid = {f"{row.core_mhz:g}/{row.memory_mhz:g}": row for row in whatif.clocks(energy).settings}
+    tuned = build.from_profile(energy, costs.load("jetson-tk1"))
+    for at, point in enumerate(tuned.points):
+        joules, seconds = (sum(getattr(one, name)[at] for one in tuned.grids) for name in ("energy_j", "time_s"))
+        assert grid[point.label].energy_j == pytest.approx(joules, rel=1e-12)
+        assert grid[point.label].time_s == pytest.approx(seconds, rel=1e-12)
+        if what == "simulated":
+            there = profile.energy("jetson-tk1", setting=point.label).document()
+            assert there["energy_j"]["total"] == pytest.approx(joules, rel=1e-12)
+            assert there["time_s"] == pytest.approx(seconds, rel=1e-12)
+
+
+def test_the_range_of_the_lowest_says_what_rests_on_the_times(profile):
+    grid = whatif.clocks(profile.energy("jetson-tk1", setting="396/204"))
+    low, high = grid.lowest.energy_range_j
+    assert low <= grid.lowest.energy_j <= high and low < high
+
+
+def test_the_range_reads_times_by_either_clock(profile):
+    """From 396/204 the lowest doubles the core clock and more than doubles the memory clock: each alone is a bound."""
+    energy = profile.energy("jetson-tk1", setting="396/204")
+    lowest = whatif.clocks(energy).lowest
+    there = costs.load("jetson-tk1").at(f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}")
+    ratios = [396 / lowest.core_mhz, 204 / lowest.memory_mhz]
+    by_clock = [again(energy, there, times(energy) * ratio) for ratio in ratios]
+    assert lowest.energy_range_j == pytest.approx([min(lowest.energy_j, *by_clock), max(lowest.energy_j, *by_clock)])
+    assert ratios[1] < ratios[0] and min(by_clock) < lowest.energy_j, "the memory clock decides"
+
+
+def test_one_setting_has_no_grid(profile):
+    assert whatif.clocks(profile.energy("gtx680")) is None
+
+
+# ---- how well the prices are known
+
+
+def complete(energy):
+    """As if nothing were missing: the interval is about the prices alone."""
+    return replace(energy, split=replace(energy.split, joule_marks=columns(energy.split.marks * 0)))
+
+
+def test_the_interval_is_that_of_the_replicas(profile):
+    energy = complete(profile.energy("v100"))
+    found = whatif.interval(energy)
+    totals = [again_with(energy, one) for one in costs.load("v100").replicas()]
+    assert found.replicas == len(totals) >= 10
+    assert found.total == pytest.approx(np.percentile(totals, [5, 95]).tolist())
+    assert found.total[0] < energy.document()["energy_j"]["total"] < found.total[1]
+    assert "replicas" not in energy.document()["costs"]["fit"]
+
+
+def test_a_lower_bound_has_no_upper_end(profile):
+    counted = complete(profile.energy("v100"))
+    lost = counted.split.marks.copy()
+    lost["dram_read"] = int(Mark.MISSING)
+    energy = replace(counted, split=replace(counted.split, joule_marks=columns(lost)))
+    found = whatif.interval(energy)
+    assert found.total is None and found.data is None and found.computation is not None
+
+
+def again_with(energy, priced):
+    return whole(attribute(energy.counts, priced))
+
+
+def test_a_published_table_has_no_interval(energy):
+    assert whatif.interval(energy) is None
+    assert "interval_j" not in energy.document() and "fit" not in energy.document()["costs"]
+
+
+# ---- in the document
+
+
+def test_the_document_holds_asked_and_usual_answers(energy):
+    document = energy.asking("pi0=3W", "race").document()
+    questions = [one["question"] for one in document["what_if"]]
+    assert questions[:2] == ["pi0=3W", "race"] and questions.count("race") == 1 and "dram=-20%" in questions
+    assert all(one["modelled"] and "estimated" in one["marks"] for one in document["what_if"])
+    json.dumps(document, allow_nan=False)
+    with pytest.raises(UsageError):
+        energy.asking("nonsense")
+
+
+def test_limits_of_every_kernel_are_in_the_document(energy):
+    document = energy.document()
+    limits = document["limits"]
+    assert [one["precision"] for one in limits["machines"]] == ["fp64", "fp32"]
+    for kernel, limit in zip(document["kernels"], limits["kernels"], strict=True):
+        assert math.fsum(limit["parts_j"].values()) == pytest.approx(kernel["energy_j"]["total"])
+        assert limit["speed_share"] == pytest.approx(limit["roofline_time_s"] / kernel["time_s"])
+
+
+def test_what_is_taken_for_granted_about_other_clocks_is_said(energy):
+    assert energy.what_if("setting=396/204").assumes == whatif.AT_CLOCKS
+    table = energy.counts.table.copy()
+    table.loc[table.index[0], "dram_read"] = np.nan
+    partly = replace(energy, counts=counts_with(energy.counts, table=table))
+    assert energy.what_if("setting=396/204").time_s != partly.what_if("setting=396/204").time_s
+    said = partly.what_if("setting=396/204").assumes
+    assert said.startswith(whatif.AT_CLOCKS) and said.endswith(whatif.SHARE)

@@ -1,0 +1,342 @@
+"""nsys: databases, JSON, text in every locale and behind much other output; reports that only nsys reads. Most are made up."""
+
+import csv
+import gzip
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from frames_support import combine
+from logs_support import METRICS, metric, profiled
+
+from eprof import api
+from eprof.base.errors import LogError
+from eprof.logs import read
+from eprof.logs.reading import read_tuned
+from eprof.rows.stream import Tuning
+
+TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces" / "nsys"
+
+
+def times(log):
+    kernels = combine([log]).kernels
+    return {
+        (device, kernel): (launches, pytest.approx(time_s, nan_ok=True))
+        for device, kernel, launches, time_s in kernels[["device", "kernel", "launches", "time_s"]].to_numpy().tolist()
+    }
+
+
+def log_of(tmp_path, text, name="x.txt"):
+    path = tmp_path / name
+    path.write_text(text)
+    return read(path)
+
+
+# ------------------------------------------------------------------------------------------------------- databases
+
+STRINGS = {1: "f(int, int)", 2: "f", 3: "void g<float>(T1)", 4: "g", 9: "cudaLaunchKernel"}
+# start, end, device, stream, correlation, process, demangled, short
+LAUNCHES = [
+    (100, 350, 0, 7, 1, 501, 1, 2),
+    (400, 500, 0, 13, 2, 501, 1, 2),
+    (600, 607, 0, 7, 3, 501, 3, 4),
+    (700, 750, 1, 7, 4, 501, 1, 2),
+]
+SCHEMA = """
+create table StringIds (id integer, value text);
+create table CUPTI_ACTIVITY_KIND_KERNEL (start integer, end integer, deviceId integer, streamId integer,
+    correlationId integer, globalPid integer, demangledName integer, shortName integer);
+create table CUPTI_ACTIVITY_KIND_RUNTIME (start integer, end integer, correlationId integer, nameId integer);
+create table TARGET_INFO_GPU (id integer, name text);
+"""
+
+
+def export(path, launches=LAUNCHES, gpus=((0, "NVIDIA A100"), (1, "NVIDIA A100")), more=()):
+    """A database as nsys writes it, as far as it is read."""
+    with closing(sqlite3.connect(path)) as base, base:
+        base.executescript(SCHEMA)
+        base.executemany("insert into StringIds values (?, ?)", STRINGS.items())
+        for start, end, device, stream, correlation, pid, *names in launches:
+            row = (start, end, device, stream, correlation, pid << 24, *names)
+            base.execute("insert into CUPTI_ACTIVITY_KIND_KERNEL values (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            # As in a real export: two calls with the number of one launch.
+            base.executemany("insert into CUPTI_ACTIVITY_KIND_RUNTIME values (0, 1, ?, 9)", [(correlation,)] * 2)
+        base.executemany("insert into TARGET_INFO_GPU values (?, ?)", gpus)
+        for statement in more:
+            base.execute(statement)
+    return path
+
+
+def test_a_database_tells_each_kernel_on_each_device(tmp_path):
+    log = read(export(tmp_path / "x.sqlite"))
+    assert log.format == "nsys-summary" and not log.notes and log.processes == 1
+    assert times(log) == {
+        ("NVIDIA A100 (0)", "f(int, int)"): (2, 350e-9),
+        ("NVIDIA A100 (0)", "void g<float>(T1)"): (1, 7e-9),
+        ("NVIDIA A100 (1)", "f(int, int)"): (1, 50e-9),
+    }
+
+
+def test_a_packed_database_says_the_same(tmp_path):
+    path = export(tmp_path / "x.sqlite")
+    (tmp_path / "x.sqlite.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert times(read(tmp_path / "x.sqlite.gz")) == times(read(path))
+
+
+def test_a_database_tells_streams(tmp_path):
+    path = export(tmp_path / "x.sqlite")
+    kernels = api.load(path, parts="stream").counts().kernels
+    found = {(row.device, row.kernel, row.part): row.launches for row in kernels.itertuples()}
+    assert found == {
+        ("NVIDIA A100 (0)", "f(int, int)", "7"): 1,
+        ("NVIDIA A100 (0)", "f(int, int)", "13"): 1,
+        ("NVIDIA A100 (0)", "void g<float>(T1)", "7"): 1,
+        ("NVIDIA A100 (1)", "f(int, int)", "7"): 1,
+    }
+
+
+def test_two_processes_that_call_two_gpus_by_one_number_are_on_two_devices(tmp_path):
+    launches = [(0, 10, 0, 7, 1, 501, 1, 2), (0, 30, 0, 7, 1, 502, 1, 2)]
+    ordinals = ["create table TARGET_INFO_CUDA_DEVICE (gpuId integer, cudaId integer, pid integer)"]
+    ordinals += [f"insert into TARGET_INFO_CUDA_DEVICE values ({gpu}, 0, {pid})" for gpu, pid in ((2, 501), (3, 502))]
+    gpus = [(0, "Tesla V100"), (2, "NVIDIA A100"), (3, "NVIDIA H100")]
+    log = read(export(tmp_path / "x.sqlite", launches, gpus, ordinals))
+    assert times(log) == {
+        ("NVIDIA A100 (2)", "f(int, int)"): (1, 10e-9),
+        ("NVIDIA H100 (3)", "f(int, int)"): (1, 30e-9),
+    }
+    assert log.processes == 2
+
+
+@pytest.mark.parametrize(
+    ("gpus", "devices"), [((), {None}), (((1, "NVIDIA A100"),), {"GPU without name (0)"})]
+)  # fmt: skip
+def test_gpus_that_a_database_does_not_name(tmp_path, gpus, devices):
+    log = read(export(tmp_path / "x.sqlite", LAUNCHES[:1], gpus))
+    assert {device for device, _ in times(log)} == devices
+
+
+def test_a_launch_without_a_time_takes_none_from_the_others(tmp_path):
+    """An end before the start, text in place of a number: such launches have no time, and are counted in a note."""
+    odd = [(900, 850, 0, 7, 5, 501, 1, 2), ("?", 900, 0, 7, 6, 501, 3, 4)]
+    log = read(export(tmp_path / "x.sqlite", [*LAUNCHES[:3], *odd]))
+    rows = log.tables[0].rows.frame()
+    known = rows[~np.isnan(rows["time_s"])]
+    assert known["launches"].sum() == 3 and known["time_s"].sum() == pytest.approx(357e-9)
+    assert rows["launches"].sum() == 5
+    assert "2 launches of kernels have no readable time" in log.notes
+
+
+def test_what_a_database_cannot_tell_is_said(tmp_path):
+    more = [
+        "create table CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start integer, end integer)",
+        "insert into CUPTI_ACTIVITY_KIND_GRAPH_TRACE values (0, 2000000)",
+        "create table CUPTI_ACTIVITY_KIND_MEMCPY (start integer, end integer)",
+        "insert into CUPTI_ACTIVITY_KIND_MEMCPY values (0, 1000000)",
+        "create table DIAGNOSTIC_EVENT (text text)",
+        "insert into DIAGNOSTIC_EVENT values ('Not all CUDA events might have been collected.')",
+    ]
+    lost, graphs, copies = read(export(tmp_path / "x.sqlite", more=more)).notes
+    assert lost == "nsys says: Not all CUDA events might have been collected; launches may be missing"
+    assert graphs.startswith("1 launches of CUDA graphs (2 ms) are traced as a whole")
+    assert copies == "not kernels, so left out: 1 copies (1 ms)"
+
+
+@pytest.mark.parametrize(("text", "command"), [("create table X (a)", None), ("", "python a.py")])
+def test_a_database_tells_what_was_profiled(tmp_path, text, command):
+    more = [text] if text else [
+        "create table META_DATA_CAPTURE (name text, value text)",
+        "insert into META_DATA_CAPTURE values ('PROCESS_0:COMMAND', 'python'), ('PROCESS_0:ARGUMENT_0', 'a.py')",
+    ]  # fmt: skip
+    assert read(export(tmp_path / "x.sqlite", more=more)).command == command
+
+
+def test_a_database_without_kernels_says_so(tmp_path):
+    with pytest.raises(LogError, match="holds no kernels; see that the program launches kernels"):
+        read(export(tmp_path / "x.sqlite", []))
+
+
+@pytest.mark.parametrize("keep", [5000, 9000, 12000])
+def test_a_cut_database_is_refused_in_one_sentence(tmp_path, keep):
+    path = export(tmp_path / "x.sqlite", LAUNCHES * 300)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(LogError, match=r"x\.sqlite: the (database is damaged or cut off|export .* holds no kernels)"):
+        read(path)
+
+
+def real(name):
+    if not (TRACES / name).is_file():
+        pytest.skip(f"needs the real log {name}, which is not part of this project")
+    return TRACES / name
+
+
+def test_a_real_database_says_what_the_csv_of_its_run_says():
+    base = read(real("flame-torch-ex.sqlite")).tables[0].rows.frame()
+    trace = read(real("flame-torch-ex_cuda_gpu_trace_base.csv")).tables[0].rows.frame()
+    assert base["launches"].sum() == trace["launches"].sum() == 2482
+    assert base["time_s"].sum() == pytest.approx(trace["time_s"].sum(), rel=1e-12)
+    assert set(base["device"]) == set(trace["device"]) == {"NVIDIA RTX A4500 (0)"}
+
+
+def test_a_real_database_adds_up_to_the_launches_that_another_reader_saw():
+    """pipit's own table of the run: a row where a kernel begins and one where it ends."""
+    with gzip.open(real("pipit-cloverleaf_gpu_trace.csv.gz"), "rt") as file:
+        events = [row for row in csv.DictReader(file) if row["type"] == "kernel"]
+    sign = {"Enter": -1, "Leave": 1}
+    ns = sum(sign[row["Event Type"]] * int(row["Timestamp (ns)"]) for row in events)
+    rows = read(real("pipit-cloverleaf-perlmutter.sqlite")).tables[0].rows.frame()
+    assert 2 * rows["launches"].sum() == len(events)
+    assert rows["time_s"].sum() == pytest.approx(ns * 1e-9, rel=1e-12)
+
+
+def test_a_launch_with_two_api_calls_is_one_launch():
+    """Of this real export a join with its API calls makes 10 launches."""
+    assert read(real("pipit-saxpy-mpi-rank0.sqlite")).tables[0].rows.frame()["launches"].sum() == 5
+
+
+# ------------------------------------------------------------------------------------------------------------ JSON
+
+SUMS = [
+    {"Time (%)": 90.0, "Total Time (ns)": 300, "Instances": 2, "Avg (ns)": 150.0, "Name": 'f<char, "{">(int[3])'},
+    {"Time (%)": 10.0, "Total Time (ns)": 1234567, "Instances": 1, "Avg (ns)": 30.0, "Name": "g"},
+]
+SUMMED = {(None, 'f<char, "{">(int[3])'): (2, 300e-9), (None, "g"): (1, 1234567e-9)}
+API = [{"Time (%)": 9.0, "Total Time (ns)": 5, "Num Calls": 1, "Name": "cudaMalloc"}]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("quote", [int, str])
+def test_tables_of_nsys_as_json(tmp_path, indent, quote):
+    rows = [{**row, "Total Time (ns)": quote(row["Total Time (ns)"])} for row in SUMS]
+    text = (
+        f"Processing [x.sqlite] with [a.py]...\n{json.dumps(API, indent=indent)}\n\n{json.dumps(rows, indent=indent)}\n"
+    )
+    assert times(log_of(tmp_path, text)) == SUMMED
+    assert times(log_of(tmp_path, "words of { a program } {\n" * 500 + text)) == SUMMED
+    path = tmp_path / "x.txt"
+    assert times(read_tuned(path, Tuning(chunk_bytes=97))) == SUMMED
+
+
+def test_a_trace_as_json_tells_devices(tmp_path):
+    rows = [
+        {"Start (ns)": 1, "Duration (ns)": 100, "CorrId": 1, "Device": "NVIDIA A100 (0)", "Name": "f"},
+        {"Start (ns)": 3, "Duration (ns)": None, "CorrId": 2, "Device": "NVIDIA A100 (0)", "Name": "f"},
+        {"Start (ns)": 5, "Duration (ns)": 9, "CorrId": 3, "Device": "NVIDIA A100 (0)", "Name": "[CUDA memset]"},
+    ]
+    log = log_of(tmp_path, json.dumps(rows))
+    assert times(log) == {("NVIDIA A100 (0)", "f"): (1, 100e-9)}
+    assert log.skipped_lines == 1 and "1 row has no readable time or number of launches" in log.notes[0]
+
+
+@pytest.mark.parametrize("left_out", [1, 5, 60, 110, 150])
+def test_json_that_is_cut_off_is_refused(tmp_path, left_out):
+    with pytest.raises(LogError, match="the JSON is cut off or damaged behind line"):
+        log_of(tmp_path, json.dumps(SUMS)[:-left_out])
+
+
+def test_json_without_kernels_says_so(tmp_path):
+    with pytest.raises(LogError, match="the log has tables of nsys but none of kernels"):
+        log_of(tmp_path, json.dumps(API))
+
+
+# ------------------------------------------------------------------------------------------------------------ text
+
+
+def table(total="3,481,709", share="95.0", second="182,472", instances="1"):
+    return (
+        " Time (%)  Total Time (ns)  Instances   Avg (ns)     Name    \n"
+        " --------  ---------------  ---------  -----------  ---------\n"
+        f" {share:>8}  {total:>15}  {instances:>9}  {'':>11}  f(int)\n"
+        f" {'5.0':>8}  {second:>15}  {'1':>9}  {'':>11}  g()\n\n"
+    )
+
+
+@pytest.mark.parametrize("before", [0, 4_000, 5_000, 100_000, 9_000_000])
+def test_a_table_behind_much_output_of_the_program_is_found(tmp_path, before):
+    line = "step of the program: 12.3\n"
+    log = log_of(tmp_path, line * (before // len(line)) + "\n" + table())
+    assert times(log) == {(None, "f(int)"): (1, 3481709e-9), (None, "g()"): (1, 182472e-9)}
+    assert log.skipped_lines == before // len(line)
+
+
+GROUPED = ["3,481,709", "3.481.709", "34,81,709", "3'481'709", "3\u2019481\u2019709", "3\u202f481\u202f709"]
+GROUPED += ["3\u00a0481\u00a0709", "3 481 709", "348,1709", "3481709"]
+
+
+@pytest.mark.parametrize("total", GROUPED)
+@pytest.mark.parametrize("share", ["95.0", "95,0"])
+def test_groups_of_digits_of_any_locale(tmp_path, total, share):
+    log = log_of(tmp_path, table(total, share))
+    assert times(log) == {(None, "f(int)"): (1, 3481709e-9), (None, "g()"): (1, 182472e-9)}
+
+
+@pytest.mark.parametrize("instances", ["2,000", "2.000", "2'000", "2\u202f000", "2 000", "2000"])
+def test_launches_in_groups(tmp_path, instances):
+    assert times(log_of(tmp_path, table(instances=instances)))[None, "f(int)"] == (2000, 3481709e-9)
+
+
+@pytest.mark.parametrize(
+    ("total", "share", "us"),
+    [
+        ("1.234", "95.0", 1.234),
+        ("1.234", "95,0", 1234.0),
+        ("1,234", "95.0", 1234.0),
+        ("1,234", "95,0", 1.234),
+        ("12.345,678", "95,0", 12345.678),
+        ("1'234.5", "95.0", 1234.5),
+        ("0.123", "95.0", 0.123),
+    ],
+)
+def test_a_percentage_tells_which_sign_stands_before_decimals(tmp_path, total, share, us):
+    log = log_of(tmp_path, table(total, share, "7").replace("(ns)", "(us)"))
+    assert times(log)[None, "f(int)"] == (1, us * 1e-6)
+
+
+def test_a_number_that_may_be_read_in_two_ways_is_not_read(tmp_path):
+    text = (
+        " Count  QCount  TAvg (ns)  KAvg (ns)  API Name  Kernel Name\n"
+        " -----  ------  ---------  ---------  --------  -----------\n"
+        "     2       2        900      1,234  cudaL     f\n"
+        "     2       2        900        100  cudaL     g\n"
+    )
+    log = log_of(tmp_path, text)
+    assert times(log) == {(None, "g"): (2, 200e-9)}
+    assert log.skipped_lines == 1
+
+
+@pytest.mark.parametrize("total", ["1,2,3", "1.2,3.4", "1,234.567.8", "1''234", "1,234,5", "-5", "1e3", "nan"])
+def test_what_is_no_number_in_any_locale_is_no_time(tmp_path, total):
+    assert (None, "f(int)") not in times(log_of(tmp_path, table(total)))
+
+
+# --------------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("name", ["a b.nsys-rep", "a b.qdrep"])
+@pytest.mark.parametrize("head", [b"NVIDIA Tegra Profiler Report 1.\n\x0b\0", b"\x08\x01\0another container"])
+def test_a_report_of_nsys_says_which_command_reads_it(tmp_path, name, head):
+    path = tmp_path / name
+    path.write_bytes(head + bytes(5000))
+    with pytest.raises(LogError) as err:
+        read(path)
+    said = str(err.value)
+    assert f"`nsys stats --report cuda_gpu_kern_sum --format csv '{path}' > times.csv`" in said
+    assert f"`nsys export --type sqlite '{path}'`" in said
+    assert "nvprof" not in said
+
+
+def test_a_real_report_of_nsys_is_told_by_its_first_bytes(tmp_path):
+    path = tmp_path / "renamed"
+    path.write_bytes(real("ayushos-vectoradd-gpumetrics-v3.nsys-rep").read_bytes())
+    with pytest.raises(LogError, match="this is a report file of Nsight Systems.*nsys stats"):
+        read(path)
+
+
+def test_a_table_of_ncu_below_one_of_nvprof_is_left_out_and_said(tmp_path):
+    ncu = '"ID","Process ID","Process Name","Host Name","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
+    log = log_of(tmp_path, profiled(1, METRICS, metric("inst_integer", 5)) + "\n" + ncu)
+    assert log.format == "nvprof-metrics-summary"
+    assert "a table of another profiler (line 7) was not read" in log.notes
