@@ -27,7 +27,7 @@ sys.path.insert(0, str(HERE))
 import questions  # noqa: E402
 from runner import FAILED, OK, Done, Runner, pack, write_json  # noqa: E402
 
-NEEDS = ("jinja2", "numpy", "orjson", "pandas", "pyarrow", "rich")  # of eprof
+NEEDS = ("jinja2", "msgspec", "numpy", "pandas", "pyarrow", "rich")  # of eprof
 MOST_BYTES = 16_000_000
 # model.md 8, least work first: whenever time runs out, the rest is there
 INPUTS = {
