@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import replace
 from io import BufferedReader, BytesIO
 from itertools import chain, islice
 from pathlib import Path
@@ -57,7 +56,7 @@ def read_tuned(
     source = open_source(path, progress)
     with source.handle:
         log = _read(source, tuning, columns, names or {}, keep, parts)
-    return _lacking_rows(log) if source.lacks_bytes else log
+    return log.of_bounds() if source.lacks_bytes else log
 
 
 def _read(
@@ -163,8 +162,3 @@ def read_columns(path: str | Path) -> list[str]:
     if len(lines) != 1 or len(names) < 2:
         raise LogError(f"{path}: this must be one line with the names of the columns, separated by commas")
     return names
-
-
-def _lacking_rows(log: Log) -> Log:
-    """The log, all of whose sums are lower bounds."""
-    return replace(log, tables=tuple(replace(table, lacks_rows=True) for table in log.tables))

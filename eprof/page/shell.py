@@ -1,6 +1,7 @@
 """A page from its template: one file, with a policy that runs and loads nothing but what was hashed here."""
 
 import base64
+import contextlib
 import hashlib
 import re
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from eprof.base.resources import folder
@@ -76,6 +78,15 @@ def templates() -> Environment:
     return environment
 
 
+class _Kept(FileSystemBytecodeCache):
+    """Compiled templates in a folder; a folder that cannot be written to keeps what it has."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Write a template, if there is room and permission."""
+        with contextlib.suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
 def _compiled() -> FileSystemBytecodeCache | None:
     """Where compiled templates are kept, as compiling them takes half of a report; None: nowhere.
 
@@ -90,4 +101,4 @@ def _compiled() -> FileSystemBytecodeCache | None:
         is_mine = cache.refusal(place.parent) is None and cache.refusal(place) is None
     except OSError:
         return None
-    return FileSystemBytecodeCache(str(place)) if is_mine else None
+    return _Kept(str(place)) if is_mine else None

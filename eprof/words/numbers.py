@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 
 NARROW = "\u202f"
 MINUS = "\u2212"
-_PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
+PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 _THREE = Context(prec=3, rounding=ROUND_HALF_UP)
 
 
@@ -44,7 +44,7 @@ def quantity(value: float, unit: str) -> str:
     figures, power = digits(abs(value))
     highest = 0 if unit == "s" else 18
     prefix = max(-15, min(highest, 3 * (power // 3)))
-    return f"{sign}{placed(figures, power - prefix)}{NARROW}{_PREFIXES[prefix]}{unit}".rstrip(NARROW)
+    return f"{sign}{placed(figures, power - prefix)}{NARROW}{PREFIXES[prefix]}{unit}".rstrip(NARROW)
 
 
 def plain(value: float) -> str:

@@ -8,11 +8,11 @@ from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words.badges import UNKNOWN
 from eprof.words.modelled import clock_words, same_clocks
-from eprof.words.numbers import NARROW, quantity
+from eprof.words.numbers import NARROW, PREFIXES, quantity
 from eprof.words.view import View
 
 STEPS = 9
-_POWERS = {"fJ": -15, "pJ": -12, "nJ": -9, "µJ": -6, "mJ": -3, "J": 0, "kJ": 3, "MJ": 6}
+_POWERS = {f"{prefix}J": power for power, prefix in PREFIXES.items()}
 
 
 def section(view: View) -> Section | None:
@@ -44,7 +44,7 @@ def _cell(
         return {"text": UNKNOWN, "step": None, "this": False, "lowest": False}
     share = math.log(setting.energy_j / low) / math.log(high / low) if high > low else 0.0
     return {
-        "text": _scaled(setting.energy_j / 10.0 ** _POWERS.get(unit, 0)),
+        "text": _scaled(setting.energy_j / 10.0 ** _POWERS[unit]),
         "step": min(STEPS - 1, int(STEPS * share)),
         "this": setting.this,
         "lowest": same_clocks(setting, clocks.lowest),

@@ -1,7 +1,7 @@
 """Logs of nvprof in CSV and text: from blocks of lines to a `Log`, or to one sentence on why there is none."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from eprof.base.errors import LogError
 from eprof.profilers.nvprof.lines import Block, Outcome, Walk
@@ -100,10 +100,7 @@ def _log(source: Source, store: Store, seen: Outcome, has_columns: bool) -> Log:
         processes=max(1, len(seen.pids)),
         device=next(iter(seen.devices)) if len(seen.devices) == 1 else None,
     )
-    if not seen.lacks_rows:
-        return log
-    bounds = tuple(replace(table, lacks_rows=True) for table in log.tables)
-    return replace(log, tables=bounds)
+    return log.of_bounds() if seen.lacks_rows else log
 
 
 def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:

