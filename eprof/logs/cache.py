@@ -163,7 +163,8 @@ class Cache:
 
     def _load(self, entry: Path, stamp: Stamp) -> Log:
         document = json.loads((entry / "log.json").read_text())
-        with np.load(entry / _ARRAYS, allow_pickle=False) as arrays:
+        # Opened here, for numpy leaves a damaged file open.
+        with (entry / _ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             tables = [_table(kept, str(number), arrays) for number, kept in enumerate(document["tables"])]
         clocks = tuple(Clock(*clock) for clock in document["clocks"])
         known = {name: document[name] for name in _LISTED}

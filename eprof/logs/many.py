@@ -4,6 +4,7 @@ Each file is read by itself, by the same function and with the same order of add
 come back in the order of the paths: the totals are the same to the last digit.
 """
 
+import logging
 import re
 import shutil
 import socket
@@ -241,6 +242,8 @@ def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[R
             task.release()
     finally:
         client.close()
+        if scheduler == "local":
+            client.cluster.close()
 
 
 def _client(scheduler: str) -> Any:
@@ -253,10 +256,11 @@ def _client(scheduler: str) -> Any:
         if scheduler == "local":
             _enough()
             # Whoever reaches a cluster needs no password: nothing of it is to be reached from outside, and Dask's
-            # pages, which otherwise listen on all addresses, are left out (what is left of them: its health).
+            # pages, which otherwise listen on all addresses, are left out (what is left of them: its health). What
+            # goes wrong with a log is said by eprof; what Dask logs beside it is of its processes coming and going.
             own = library.LocalCluster(
                 n_workers=cores(), threads_per_worker=1, host=_LOOPBACK, dashboard_address=None,
-                scheduler_kwargs={"dashboard_address": f"{_LOOPBACK}:0"},
+                scheduler_kwargs={"dashboard_address": f"{_LOOPBACK}:0"}, silence_logs=logging.CRITICAL,
             )  # fmt: skip
             return library.Client(own)
         _answers(scheduler)

@@ -124,6 +124,14 @@ def write(path, text):
         file.write(text)
 
 
+def pass_on(child):
+    """Send SIGTERM to the program, which may have ended a moment ago: the profiler gets the signal of the group too."""
+    try:  # noqa: SIM105 - contextlib takes longer to import
+        os.kill(child, SIGTERM)
+    except ProcessLookupError:
+        pass
+
+
 def main():
     words = sys.argv[1:]
     mode = os.environ.get("STAND_IN", "")
@@ -143,7 +151,7 @@ def main():
         return 4
     signal(SIGINT, SIG_IGN)
     child = os.posix_spawnp(command[0], command, os.environ, setsigdef=[SIGINT])
-    signal(SIGTERM, lambda *_: os.kill(child, SIGTERM))
+    signal(SIGTERM, lambda *_: pass_on(child))
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     signal(SIGTERM, SIG_IGN)
     if mode == "silent":
