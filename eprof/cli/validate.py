@@ -172,10 +172,12 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
 
     measured = read_measurements(files, options)
     train = read_measurements(options.train, options) if options.train else None
+    form = form_for(measured, options.device) if options.device else None
+    holdout = options.holdout.split(",") if options.holdout else []
     plan = study.Plan(
         protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],
-        form=form_for(measured, options.device) if options.device else None,
-        holdout=[protocols.parse(name) for name in options.holdout.split(",")] if options.holdout else [],
+        form=form,
+        holdout=[protocols.parse(setting) for setting in holdout],
         folds=options.folds,
         seed=options.seed,
         baselines=options.baselines,

@@ -141,8 +141,10 @@ def _unpacked_head(source: Source) -> bytes:
     if how is None:
         return source.head
     # A zstd frame gives nothing before its first block is whole, so some more of the file is looked at.
-    more = (source.handle.peek(1 << 18) if isinstance(source.handle, BufferedReader) else b"") if how == "zstd" else b""
-    head = next((one for one in packing.unpack([source.head, more], how, [], 1 << 16) if one), b"")
+    more = b""
+    if how == "zstd" and isinstance(source.handle, BufferedReader):
+        more = source.handle.peek(1 << 18)
+    head = next((piece for piece in packing.unpack([source.head, more], how, [], 1 << 16) if piece), b"")
     if not head:
         raise LogError(
             f"{source.path}: the {how} data are damaged or cut off before the first line; copy the file again"

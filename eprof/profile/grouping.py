@@ -197,25 +197,36 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
         rank[places] = number
     size, names = len(members), list(members)
     times = group_sums(rows.time_s[:, None], rank)[:, 0]
-    lacks = np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)
-    whole = not lacks.any()
+    lacks_time = bool((np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)).any())
+
     joules = np.full(size, np.nan)
-    lost = 0
+    lacks_energy = split is None
     if split is not None:
         joules = group_sums(split.total_j[:, None], rank)[:, 0]
-        lost = int(np.bitwise_or.reduce(split.row_marks)) & int(Mark.MISSING)
-    launches = np.bincount(rank, rows.launches, size).astype(np.float64)
-    mean = float(times.mean()) if whole else float("nan")
+        lacks_energy = bool(np.bitwise_or.reduce(split.row_marks) & int(Mark.MISSING))
+
+    launches = _spread(np.bincount(rank, rows.launches, size).astype(np.float64))
+    is_timed = not np.isnan(times).all()
     return {
         "number": size,
         "time_s": _spread(times),
         "energy_j": _spread(joules),
-        "launches": {key: None if value is None else _whole(value) for key, value in _spread(launches).items()},
-        "imbalance": float(times.max()) / mean - 1 if mean > 0 else None,
-        "slowest": names[int(np.nanargmax(times))] if not np.isnan(times).all() else None,
-        "time_marks": [] if whole else ["missing"],
-        "energy_marks": ["missing"] if lost or split is None else [],
+        "launches": {key: None if value is None else _whole(value) for key, value in launches.items()},
+        "imbalance": None if lacks_time else _imbalance(times),
+        "slowest": names[int(np.nanargmax(times))] if is_timed else None,
+        "time_marks": _missing_if(lacks_time),
+        "energy_marks": _missing_if(lacks_energy),
     }
+
+
+def _imbalance(times: Floats) -> float | None:
+    """How much longer the slowest takes than the mean, as a fraction of the mean."""
+    mean = float(times.mean())
+    return float(times.max()) / mean - 1 if mean > 0 else None
+
+
+def _missing_if(lacks: bool) -> list[str]:
+    return ["missing"] if lacks else []
 
 
 def _spread(values: Floats) -> dict[str, float | None]:

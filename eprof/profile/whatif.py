@@ -219,12 +219,15 @@ def ask(energy: "Energy", question: str) -> Answer:
     before, after = totals(start), totals(now)
     # Sums in another order differ in the last digit: what did not change keeps the digits of the report.
     known_j, known_s = joules_of(energy), time_of(energy)
+    unchanged = {part: known_j[part] for part, joules in after.parts.items() if joules == before.parts[part]}
+    time_s = known_s if after.time_s == before.time_s else after.time_s
+    assumptions = [piece for assumed in assumes for piece in assumed.split("; ")]
     return Answer(
         question,
         "; ".join(says),
-        "; ".join(dict.fromkeys(piece for assumed in assumes for piece in assumed.split("; "))),
-        {part: known_j[part] if joules == before.parts[part] else joules for part, joules in after.parts.items()},
-        known_s if after.time_s == before.time_s else after.time_s,
+        "; ".join(dict.fromkeys(assumptions)),
+        {**after.parts, **unchanged},
+        time_s,
         known_j["total"],
         known_s,
         after.marks | Mark.ESTIMATED,
@@ -417,9 +420,13 @@ def _factor(part: str, value: str) -> float:
     found = _SCALED.fullmatch(value)
     if not found:
         raise UsageError(f"--what-if {part}={value}: say a factor such as 0.8, or a change such as -20%.")
-    number, signed = float(found[1]), found[1][0] in "+-"
-    factor = (1 + number / 100 if signed else number / 100) if found[2] else number
-    if signed and not found[2] or factor < 0:
+    is_change, is_percent = found[1][0] in "+-", bool(found[2])
+    factor = float(found[1])
+    if is_percent:
+        factor /= 100
+    if is_change:
+        factor += 1
+    if (is_change and not is_percent) or factor < 0:
         raise UsageError(f"--what-if {part}={value}: say a factor of 0 or more such as 0.8, or a change such as -20%.")
     return factor
 

@@ -292,36 +292,39 @@ def _levels(costs: Costs, flop_j: float) -> tuple[Level, ...]:
     return tuple(Level(name, one[0], one[0] / flop_j) for name, one in found.items() if one is not None)
 
 
-def described(one: Machine) -> dict[str, Any]:
+def described(machine: Machine) -> dict[str, Any]:
     """A machine with its balances as plain data: SI units, pJ for prices; infinite balances are None."""
-    lower, upper = one.balances_under_cap
+    lower, upper = machine.balances_under_cap
+    cap_w = None
+    if machine.usable_power_w is not None:
+        cap_w = machine.number * (machine.constant_power_w + machine.usable_power_w)
     return {
-        "name": one.name,
-        "device": one.device,
-        "setting": one.setting,
-        "precision": one.precision,
-        "number": one.number,
-        "peak_flop_per_s": one.number * one.peak_flop_per_s,
-        "dram_byte_per_s": one.number * one.dram_byte_per_s,
-        "flop_pj": one.flop_j * 1e12,
-        "dram_pj_per_byte": one.byte_j * 1e12,
-        "constant_power_w": one.number * one.constant_power_w,
-        "power_cap_w": None if one.usable_power_w is None else one.number * (one.constant_power_w + one.usable_power_w),
-        "time_balance": one.time_balance,
-        "energy_balance": one.energy_balance,
-        "balance_gap": one.balance_gap,
-        "flop_efficiency": one.flop_efficiency,
-        "effective_energy_balance": one.half_efficiency_intensity,
-        "race_to_halt": one.race_to_halt,
+        "name": machine.name,
+        "device": machine.device,
+        "setting": machine.setting,
+        "precision": machine.precision,
+        "number": machine.number,
+        "peak_flop_per_s": machine.number * machine.peak_flop_per_s,
+        "dram_byte_per_s": machine.number * machine.dram_byte_per_s,
+        "flop_pj": machine.flop_j * 1e12,
+        "dram_pj_per_byte": machine.byte_j * 1e12,
+        "constant_power_w": machine.number * machine.constant_power_w,
+        "power_cap_w": cap_w,
+        "time_balance": machine.time_balance,
+        "energy_balance": machine.energy_balance,
+        "balance_gap": machine.balance_gap,
+        "flop_efficiency": machine.flop_efficiency,
+        "effective_energy_balance": machine.half_efficiency_intensity,
+        "race_to_halt": machine.race_to_halt,
         "capped_from": lower,
         "capped_to": None if np.isinf(upper) else upper,
-        "best_flop_per_s": float(one.roofline(np.inf)),
-        "peak_power_w": one.peak_power_w,
-        "peak_flop_per_j": one.peak_flop_per_j,
+        "best_flop_per_s": float(machine.roofline(np.inf)),
+        "peak_power_w": machine.peak_power_w,
+        "peak_flop_per_j": machine.peak_flop_per_j,
         "levels": [
             {"name": level.name, "pj_per_byte": level.byte_j * 1e12, "energy_balance": level.energy_balance}
-            for level in one.levels
+            for level in machine.levels
         ],
-        "marks": mark_words.names(one.marks),
-        "notes": list(one.notes),
+        "marks": mark_words.names(machine.marks),
+        "notes": list(machine.notes),
     }

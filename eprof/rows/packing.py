@@ -15,7 +15,9 @@ _MOST_TIMES, _FREE_BYTES = 300, 1 << 28
 
 def kind(head: bytes) -> str | None:
     """How a file that starts with `head` is packed: "gzip", "zstd", or None."""
-    return "gzip" if head.startswith(GZIP) else "zstd" if head.startswith(ZSTD) else None
+    if head.startswith(GZIP):
+        return "gzip"
+    return "zstd" if head.startswith(ZSTD) else None
 
 
 def unpack(chunks: Iterable[bytes], how: str, notes: list[str], size: int) -> Iterator[bytes]:

@@ -349,8 +349,8 @@ def _settle_parts(
     rows: dict[_Row, int] = {}
     moved = np.empty(len(kernels.rows), dtype=np.int64)
     for (device, kernel, part), number in kernels.rows.items():
-        known = parts.get((device, kernel), [])
-        settled = part if not known else known[0] if len(known) == 1 else None
+        known = parts.get((device, kernel), [part])
+        settled = known[0] if len(known) == 1 else None
         moved[number] = rows.setdefault((device, kernel, settled), len(rows))
     kernels.rows = rows
     several = [kernel for (_, kernel), known in parts.items() if len(known) > 1]

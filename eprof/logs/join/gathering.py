@@ -46,17 +46,19 @@ def _signature(table: Table, number: int) -> tuple[Any, ...]:
 
 def _joined(tables: Sequence[Table]) -> Table:
     rows = [table.rows for table in tables]
-    processes = [one.process for one in rows if one.process is not None]
-    parts = [one.part for one in rows if one.part is not None]
+    processes = [piece.process for piece in rows if piece.process is not None]
+    parts = [piece.part for piece in rows if piece.part is not None]
     joined = TableRows(
-        device=_names([one.device for one in rows]),
-        kernel=_names([one.kernel for one in rows]),
-        run=_runs([one.run for one in rows]),
-        launches=np.concatenate([one.launches for one in rows]),
-        time_s=np.concatenate([one.time_s for one in rows]),
-        process=np.concatenate(processes) if processes else None,
-        part=_names(parts) if parts else None,
+        device=_names([piece.device for piece in rows]),
+        kernel=_names([piece.kernel for piece in rows]),
+        run=_runs([piece.run for piece in rows]),
+        launches=np.concatenate([piece.launches for piece in rows]),
+        time_s=np.concatenate([piece.time_s for piece in rows]),
     )
+    if processes:
+        joined = replace(joined, process=np.concatenate(processes))
+    if parts:
+        joined = replace(joined, part=_names(parts))
     values = np.concatenate([table.counters.values for table in tables])
     return replace(tables[0], rows=joined, counters=Columns(tables[0].counters.names, values))
 

@@ -57,9 +57,9 @@ class Piece:
             device=self.device[rows],
             kernel=self.kernel[rows],
             launches=self.launches[rows],
-            time_s=None if self.time_s is None else self.time_s[rows],
+            time_s=_of_rows(self.time_s, rows),
             counters={label: (values[rows], kinds[rows]) for label, (values, kinds) in self.counters.items()},
-            part=None if self.part is None else self.part[rows],
+            part=_of_rows(self.part, rows),
             rows=self.rows[rows],
         )
 
@@ -145,13 +145,20 @@ def _joined(pieces: Sequence[Piece]) -> Piece:
         )
         for label in first.counters
     }
-    return replace(
+    joined = replace(
         first,
         device=np.concatenate([piece.device for piece in pieces]),
         kernel=np.concatenate([piece.kernel for piece in pieces]),
         launches=np.concatenate([piece.launches for piece in pieces]),
         rows=np.concatenate([piece.rows for piece in pieces]),
-        time_s=None if first.time_s is None else np.concatenate([piece.times() for piece in pieces]),
-        part=None if first.part is None else np.concatenate([piece.parts() for piece in pieces]),
         counters=counters,
     )
+    if first.time_s is not None:
+        joined = replace(joined, time_s=np.concatenate([piece.times() for piece in pieces]))
+    if first.part is not None:
+        joined = replace(joined, part=np.concatenate([piece.parts() for piece in pieces]))
+    return joined
+
+
+def _of_rows(column: Array | None, rows: Array) -> Array | None:
+    return None if column is None else column[rows]
