@@ -77,6 +77,7 @@ def _list_costs(options: argparse.Namespace) -> int:
             {
                 "name": table.name,
                 "device": table.device,
+                "basis": table.basis,
                 "settings": len(table.settings),
                 "books": table.books,
                 "source": table.source,

@@ -86,6 +86,7 @@ class Costs(Struct, frozen=True):
     setting_from: str | None
     constant_power_w: float
     marks: list[str]
+    basis: str | None = None
 
 
 class EnergyByFamily(Struct, frozen=True):

@@ -123,6 +123,7 @@ def _costs(variant: Variant) -> Costs | None:
         setting_from=costs.setting_from,
         constant_power_w=costs.constant_power_w,
         marks=names(costs.marks),
+        basis=costs.basis,
     )
 
 

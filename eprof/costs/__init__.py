@@ -15,9 +15,11 @@ from eprof.base.resources import folder, tree
 from eprof.base.text import brief
 from eprof.base.toml import Document
 from eprof.costs.file import read
+from eprof.costs.intervals import BASES
 from eprof.costs.table import Charge, Costs, CostTable, Peaks, Price, Setting
 
 __all__ = [
+    "BASES",
     "Charge",
     "CostTable",
     "Costs",
@@ -62,8 +64,12 @@ def is_file(name_or_path: str) -> bool:
 
 
 def for_device(device_name: str) -> CostTable | None:
-    """The table made for the device that a log calls `device_name`; None if there is none."""
-    return next((table for table in map(_load_shipped, tables()) if table.is_for(device_name)), None)
+    """The table for the device that a log calls `device_name`, as it holds there; None if there is none.
+
+    A table may serve devices that it was not made for (`CostTable.is_for`): then all that it says of them is assumed.
+    """
+    own = (table for table in map(_load_shipped, tables()) if table.serves(device_name))
+    return next((table.on(device_name) for table in own), None)
 
 
 def check(path: str) -> list[str]:

@@ -15,10 +15,12 @@ from eprof.base.marks import NONE, Mark
 from eprof.base.text import listed
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS, LEVEL_PARTS, PARTS
+from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, Intervals, Range, of_fit
 from eprof.costs.table import (
     CORE,
     DOMAINS,
     MEMORY,
+    Board,
     Charge,
     Constant,
     CostTable,
@@ -35,8 +37,9 @@ SCHEMA = 1
 _SMALLEST, _LARGEST = 1e-30, 1e15  # of any clock, voltage, price, power or rate, in the units of a table
 _PRICES = ("pj", "pj_per_v2", "pj_at_reference")
 _KEYS = (
-    *("schema", "name", "device", "devices", "source", "year", "books", "notes"),
+    *("schema", "name", "device", "devices", "source", "basis", "year", "books", "notes", "board"),
     *("setting", *_PRICES, "constant_power", "peak", "charge", "fit"),
+    *("interval_pj", "interval_constant_w", "interval_is", "sources"),
 )
 _CONSTANT_TERMS: Mapping[str, str | None] = {
     "core_w_per_v": CORE,
@@ -76,6 +79,7 @@ _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
 _STATEMENT_KINDS = {"formula": "pays", "nothing": "nothing", "unpriced": "unpriced"}
 # The last word of a price's name is what it is the price of; it says which counts may pay it.
 _PRICED_THINGS = {"flop": "instruction", "instruction": "instruction", "byte": "byte"}
+_BOARD_KEYS = ("devices", "mark", "w", "interval_constant_w", "wider", "why")
 _SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
 
@@ -100,16 +104,21 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
         return None, errors
     attempt(_check_keys, root)
     head = {key: attempt(parse, root[key]) for key, parse in _HEAD.items()}
+    head["basis"] = attempt(_basis, root)
     settings = attempt(_settings, root["setting"])
     rates = attempt(_rates, root)
     constant = attempt(_constant, root["constant_power"])
     peak = attempt(_peak, root["peak"])
     fit = attempt(_fit, root["fit"])
+    intervals = attempt(_intervals, root)
+    sources = attempt(_sources, root["sources"])
+    boards = attempt(_boards, root["board"])
     known = {rate.name for rate in rates} if rates is not None else None
     entries = attempt(_charges, root["charge"]) or {}
     statements = {word: attempt(_statement, word, entry, known) for word, entry in entries.items()}
     if errors or settings is None or rates is None or constant is None or peak is None:
         return None, errors
+    assert intervals is not None and sources is not None and boards is not None
     table = CostTable(
         **head,  # type: ignore[arg-type]
         path=document.label,
@@ -121,6 +130,9 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
         peak=peak,
         relative="pj_at_reference" in root,
         fit=fit,
+        intervals=of_fit(fit.data) if fit and not intervals.meaning else intervals,
+        sources=sources,
+        boards=boards,
     )
     return _keeping_rules(root, table)
 
@@ -164,6 +176,13 @@ def _year(node: Node) -> int | None:
     if node.value is not None and type(node.value) is not int:
         raise node.wrong("a whole number")
     return node.value
+
+
+def _basis(root: Node) -> str | None:
+    """What the prices rest on. A table that does not say is fitted if it has a fit, and else nobody knows."""
+    if "basis" in root:
+        return root["basis"].choice(BASES)
+    return "fitted" if "fit" in root else None
 
 
 def _books(node: Node) -> str:
@@ -367,6 +386,55 @@ def _fit(node: Node) -> FitRecord | None:
     return FitRecord({key: value for key, value in node.value.items() if key != "replicas"}, replicas)
 
 
+def _intervals(root: Node) -> Intervals:
+    """The ranges of prices and of constant power that the file gives outside of [fit]."""
+    prices = {name: _range(entry) for name, entry in root["interval_pj"].items()}
+    constant = root["interval_constant_w"]
+    constant_w = None if constant.value is None else _range(constant)
+    if not prices and constant_w is None:
+        return Intervals()
+    if root["fit"]["replicas"].value is not None:
+        raise root.error("the intervals of a table with [fit.replicas] are made of them; take the others out.")
+    return Intervals(prices, constant_w, _text(root["interval_is"]))
+
+
+def _range(node: Node) -> Range:
+    """Two ascending numbers."""
+    kind = "two ascending numbers, such as [2.5, 4.0]"
+    if not isinstance(node.value, list) or len(node.value) != 2:
+        raise node.wrong(kind)
+    low, high = (_number(replace(node, value=value)) for value in node.value)
+    if low > high:
+        raise node.wrong(kind)
+    return low, high
+
+
+def _sources(node: Node) -> dict[str, str]:
+    return {name: _text(entry) for name, entry in node.items()}
+
+
+def _boards(node: Node) -> tuple[Board, ...]:
+    """The lists [[board]]: other devices that the table serves."""
+    return tuple(_board(entry.table(_BOARD_KEYS)) for entry in node.entries("a list of [[board]]"))
+
+
+def _board(entry: Node) -> Board:
+    devices = _texts(entry["devices"])
+    if not devices:
+        raise entry.error("a board needs `devices`, as logs name them.")
+    if "mark" in entry:
+        entry["mark"].choice(("assumed",))
+    interval = entry["interval_constant_w"]
+    return Board(
+        devices=devices,
+        why=_text(entry["why"]),
+        assumed="mark" in entry,
+        w=None if entry["w"].value is None else _number(entry["w"]),
+        interval_constant_w=None if interval.value is None else _range(interval),
+        wider={name: factor.number(1, 100) for name, factor in entry["wider"].items()},
+    )
+
+
 def _is_plain(value: Any) -> bool:
     """Whether a value, and all in it, can be written as JSON."""
     if isinstance(value, dict):
@@ -507,6 +575,64 @@ def _replicas_known(root: Node, table: CostTable) -> None:
             raise values.error(f"`{name}` is no price and no term of this table.")
 
 
+def _intervals_hold_prices(root: Node, table: CostTable) -> None:
+    """The interval of a price holds it, at the default setting; so does that of constant power."""
+    if "fit" in root:
+        return
+    costs = table.at()
+    for name, range_ in table.intervals.prices_pj.items():
+        place = root["interval_pj"][name]
+        if name not in costs.prices:
+            raise place.error(f"`{name}` is no price of this table.")
+        _check_holds(place, range_, costs.prices[name].pj, "pJ")
+    if table.intervals.constant_w is not None:
+        _check_holds(root["interval_constant_w"], table.intervals.constant_w, costs.constant_power_w, "W")
+    for place, board in zip(root["board"].entries(), table.boards, strict=True):
+        on_board = table.on(board.devices[0])
+        if on_board.intervals.constant_w is not None:
+            _check_holds(place, on_board.intervals.constant_w, on_board.at().constant_power_w, "W")
+
+
+def _check_holds(place: Node, range_: Range, value: float, unit: str) -> None:
+    low, high = range_
+    if not low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
+        raise place.error(
+            f"the interval of {place.name}, {low:g} to {high:g} {unit}, does not hold it: it is {value:g} {unit}."
+        )
+    if value == 0 and high > 0:
+        raise place.error(f"{place.name} is 0 {unit}, so its interval can only be [0, 0]; give it a price.")
+
+
+def _names_are_prices(root: Node, table: CostTable) -> None:
+    """Sources and wider intervals are of the table's prices, or of its constant power."""
+    known = {rate.name for rate in table.rates} | {CONSTANT_POWER}
+    boards = root["board"].entries()
+    for node in (root["sources"], *(board["wider"] for board in boards)):
+        for name, entry in node.items():
+            if name not in known:
+                raise entry.error(f"`{name}` is no price of this table; use one of: {', '.join(sorted(known))}.")
+
+
+def _certainty_stated(root: Node, table: CostTable) -> None:
+    """A table that eprof's user did not measure says for each price where it is from and how far it is known."""
+    if table.basis not in NEEDS_INTERVALS:
+        return
+    prices = [rate.name for rate in table.rates]
+    known = {*table.intervals.prices_pj, *([CONSTANT_POWER] if table.intervals.constant_w else [])}
+    no_interval = [name for name in (*prices, CONSTANT_POWER) if name not in known]
+    no_source = [name for name in (*prices, CONSTANT_POWER) if name not in table.sources]
+    lacks = [
+        f"{what}: {', '.join(names)}"
+        for what, names in (("no interval", no_interval), ("no source", no_source))
+        if names
+    ]
+    if lacks:
+        raise root["basis"].error(
+            f"a table whose basis is {table.basis} needs [interval_pj], interval_constant_w and [sources] for all that "
+            f"it charges ({'; '.join(lacks)})."
+        )
+
+
 def _charges_are_numbers(root: Node, table: CostTable) -> None:
     """Every charge is finite and not negative at every setting."""
     for setting in table.settings:
@@ -550,6 +676,9 @@ _RULES = (
     _clocks_suffice,
     _all_prices_used,
     _replicas_known,
+    _names_are_prices,
+    _certainty_stated,
+    _intervals_hold_prices,
     _charges_are_numbers,
     _totals_agree,
 )

@@ -15,6 +15,7 @@ from eprof.base.gpus import normal_name
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS
+from eprof.costs.intervals import BASES, CONSTANT_POWER, REFIT_SHARE, Intervals, Range
 
 CORE, MEMORY = DOMAINS = ("core", "memory")
 _DEFAULT_FROM = "the table's default"
@@ -89,7 +90,8 @@ class Costs:
 
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
-    notes: sentences that belong beside every number made with this table.
+    notes: sentences that belong beside every number made with this table. basis: what the prices rest on (`BASES`);
+    None: the table does not say.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Costs:
     prices: Mapping[str, Price] = field(default_factory=dict)
     unpriced: Mapping[str, str] = field(default_factory=dict)
     relative: bool = False
+    basis: str | None = None
 
     @property
     def setting_data(self) -> dict[str, float | None]:
@@ -259,11 +262,29 @@ class FitRecord:
         return len(next(iter(self.replicas.values()), ()))
 
 
+@dataclass(frozen=True)
+class Board:
+    """Other devices that a table serves, and what is different there.
+
+    assumed: nobody measured them, so every energy is. w: replaces the constant watts that go with no voltage.
+    interval_constant_w: replaces that of the table. wider: price, or "constant_power" -> the factor by which its
+    interval is wider at both ends.
+    """
+
+    devices: tuple[str, ...]
+    why: str
+    assumed: bool = False
+    w: float | None = None
+    interval_constant_w: Range | None = None
+    wider: Mapping[str, float] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False)
 class CostTable:
     """A checked cost table. `at` gives the costs at a setting, `explain` the same with all reasons, as plain data.
 
-    relative: voltages are relative to those of a reference setting, and prices hold there.
+    relative: voltages are relative to those of a reference setting, and prices hold there. basis: one of `BASES`, or
+    None where the file does not say. sources: price, or "constant_power" -> where it is from.
     """
 
     name: str
@@ -282,6 +303,10 @@ class CostTable:
     peak: Peak = field(repr=False)
     relative: bool = False
     fit: FitRecord | None = field(default=None, repr=False)
+    basis: str | None = None
+    intervals: Intervals = field(default_factory=Intervals, repr=False)
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False)
+    boards: tuple[Board, ...] = field(default=(), repr=False)
 
     def at(self, setting: str | None = None) -> Costs:
         """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -315,6 +340,7 @@ class CostTable:
             prices=prices,
             unpriced=unpriced,
             relative=self.relative,
+            basis=self.basis,
         )
 
     def nearest(self, core_mhz: float | None, memory_mhz: float | None) -> str | None:
@@ -331,16 +357,42 @@ class CostTable:
         chosen_memory = self.default.memory_mhz if memory_mhz is None else _closest(memory, memory_mhz)
         return f"{chosen_core:g}/{chosen_memory:g}"
 
-    def replicas(self, setting: str | None = None) -> tuple[Costs, ...]:
-        """The costs at `setting` by each replica of the fit: their spread is how well the table is known. May be empty.
+    @property
+    def interval_share(self) -> float:
+        """The share of the replicas that an interval holds: 0.9 of refits, and 1, the whole span, of a table's own."""
+        return REFIT_SHARE if self._has_refits else 1.0
 
-        Attribute the same counts with each, and take percentiles. Voltages are those of the table. Raises CostError.
+    @property
+    def _has_refits(self) -> bool:
+        return self.fit is not None and self.fit.number > 0
+
+    def replicas(self, setting: str | None = None) -> tuple[Costs, ...]:
+        """The costs at `setting` by other prices, whose spread is how well the table is known. May be empty.
+
+        A fitted table has one for each of its refits; a table with intervals of its own has a grid that spans them
+        (`Intervals.replicas`). Attribute the same counts with each; the interval holds `interval_share` of the results.
+        Voltages are those of the table. Raises CostError.
         """
-        if self.fit is None:
+        if self._has_refits:
+            return self._refits(setting)
+        if self.fit is not None:
             return ()
+        default = self.at()
+        prices_pj = {name: price.pj for name, price in default.prices.items()}
+        spanning = self.intervals.replicas(prices_pj, default.constant_power_w)
+        return tuple(self._times(factors, on_constant).at(setting) for factors, on_constant in spanning)
+
+    def _refits(self, setting: str | None) -> tuple[Costs, ...]:
+        assert self.fit is not None
         replicas = self.fit.replicas
         numbers = ({name: replicas[name][place] for name in replicas} for place in range(self.fit.number))
         return tuple(self._with_numbers(chosen).at(setting) for chosen in numbers)
+
+    def _times(self, factors: Mapping[str, float], on_constant: float) -> "CostTable":
+        """The table with its prices times factors, by name, and its constant power times one."""
+        numbers = {rate.name: rate.number * factors.get(rate.name, 1.0) for rate in self.rates}
+        terms = {term.name: term.number * on_constant for term in self.constant.terms}
+        return self._with_numbers({**numbers, **terms})
 
     def _with_numbers(self, numbers: Mapping[str, float]) -> "CostTable":
         """The table with other numbers for some of its prices and terms of constant power, by name."""
@@ -350,7 +402,27 @@ class CostTable:
 
     def is_for(self, device_name: str) -> bool:
         """Whether the table was made for the device that a log calls `device_name` ("NVIDIA GeForce GTX 580 (0)")."""
-        return normal_name(device_name) in map(normal_name, self.devices)
+        return _is_among(device_name, self.devices)
+
+    def serves(self, device_name: str) -> bool:
+        """Whether the table was made for the device, or lists it among the boards that it serves too."""
+        return self.is_for(device_name) or any(_is_among(device_name, board.devices) for board in self.boards)
+
+    def on(self, device_name: str) -> "CostTable":
+        """The table as it holds on the device that a log calls `device_name`: itself, or that of one of its boards."""
+        board = next((board for board in self.boards if _is_among(device_name, board.devices)), None)
+        if board is None or self.is_for(device_name):
+            return self
+        constant = self.constant
+        if board.w is not None:
+            constant = replace(_with_watts(constant, board.w), why=board.why)
+        intervals = self.intervals
+        if board.interval_constant_w is not None:
+            intervals = replace(intervals, constant_w=board.interval_constant_w)
+        table = replace(self, constant=constant, intervals=intervals.wider(board.wider), boards=())
+        if board.assumed:
+            return replace(table, notes=(*self.notes, board.why))
+        return replace(table, devices=board.devices)
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:
         """Everything that is known at `setting`, as plain data that JSON can hold (docs/costs.md). Raises CostError."""
@@ -362,20 +434,26 @@ class CostTable:
             "device": self.device,
             "devices": list(self.devices),
             "source": self.source,
+            "basis": self.basis,
+            "basis_is": BASES.get(self.basis or ""),
             "year": self.year,
             "books": self.books,
             "path": self.path,
             "setting": _setting_data(costs.setting),
             "setting_from": costs.setting_from,
             "settings": [{**_setting_data(setting), "default": setting == self.default} for setting in self.settings],
-            "prices": [_price_data(price) for price in costs.prices.values()],
+            "prices": [self._price_data(price) for price in costs.prices.values()],
             "charges": [self._charge_data(word, costs) for word in COUNTS],
             "constant": {
                 "power_w": watts,
                 "formula": formula,
                 "why": self.constant.why,
                 "marks": mark_words.names(costs.constant_marks),
+                "interval_w": _pair(self.intervals.constant_w),
+                "from": self.sources.get(CONSTANT_POWER),
             },
+            "interval_is": self.intervals.meaning or None,
+            "boards": [_board_data(board) for board in self.boards],
             "peaks": {
                 "sp_gflops": peaks.sp_gflops,
                 "dp_gflops": peaks.dp_gflops,
@@ -389,6 +467,12 @@ class CostTable:
             "relative_voltages": self.relative,
             "fit": dict(self.fit.data) if self.fit else None,
         }
+
+    def _price_data(self, price: Price) -> dict[str, Any]:
+        """A row of `explain`: a price at the setting, its interval at the default setting, and where it is from."""
+        unit = price.name.rpartition("_")[2]
+        known = {"interval_pj": _pair(self.intervals.prices_pj.get(price.name)), "from": self.sources.get(price.name)}
+        return {"name": price.name, "unit": unit, **asdict(price), "marks": mark_words.names(price.marks), **known}
 
     def _charge_data(self, word: str, costs: Costs) -> dict[str, Any]:
         """A row of `explain`: what `word` pays; `numbers` is the formula with the prices put in."""
@@ -483,9 +567,29 @@ def _setting_data(setting: Setting) -> dict[str, Any]:
     return {"label": setting.label, **asdict(setting)}
 
 
-def _price_data(price: Price) -> dict[str, Any]:
-    unit = price.name.rpartition("_")[2]
-    return {"name": price.name, "unit": unit, **asdict(price), "marks": mark_words.names(price.marks)}
+def _pair(range_: Range | None) -> list[float] | None:
+    return None if range_ is None else list(range_)
+
+
+def _board_data(board: Board) -> dict[str, Any]:
+    return {
+        "devices": list(board.devices),
+        "assumed": board.assumed,
+        "w": board.w,
+        "interval_constant_w": _pair(board.interval_constant_w),
+        "wider": dict(board.wider),
+        "why": board.why,
+    }
+
+
+def _is_among(device_name: str, devices: Iterable[str]) -> bool:
+    return normal_name(device_name) in map(normal_name, devices)
+
+
+def _with_watts(constant: Constant, watts: float) -> Constant:
+    """Constant power with other watts that go with no voltage."""
+    others = tuple(term for term in constant.terms if term.name != "w")
+    return replace(constant, terms=(*others, Term(watts, None, "w")))
 
 
 def _numbers(formula: str, prices: Mapping[str, Price]) -> str:

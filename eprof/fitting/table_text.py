@@ -117,6 +117,7 @@ class _Text:
             f"device = {quoted(head.device)}",
             f"devices = {_quoted_list(head.devices)}",
             f"source = {quoted(head.source)}",
+            'basis = "fitted"',
         ]
         if head.year is not None:
             lines.append(f"year = {head.year}")

@@ -11,6 +11,7 @@ from eprof.page.sections.method import setting, utc
 from eprof.page.shell import filled, templates
 from eprof.page.waterfall import waterfall
 from eprof.words import badges, diff_tables
+from eprof.words import costs as costs_words
 from eprof.words import diff as diff_words
 from eprof.words.badges import MISSING
 from eprof.words.blocks import Block, Notes, Section, Sentence, Tone
@@ -126,7 +127,7 @@ def _facts(side: Side) -> Iterator[tuple[str, str]]:
     if side.costs is None:
         yield "Costs", "none"
     else:
-        yield "Costs", f"{side.costs.name}, {setting(side.costs.setting)}"
+        yield "Costs", f"{costs_words.named(side.costs.name, side.costs.basis)}, {setting(side.costs.setting)}"
     if side.time_from:
         yield "Time", side.time_from
     if side.repeats > 1:

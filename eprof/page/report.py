@@ -13,6 +13,7 @@ from eprof.page.sections.method import setting, utc
 from eprof.page.unmasked import unmasked
 from eprof.profile import schema
 from eprof.words import badges
+from eprof.words import costs as costs_words
 from eprof.words.headline import headline
 from eprof.words.numbers import NARROW
 from eprof.words.view import View
@@ -45,7 +46,7 @@ def _subtitle(document: schema.Profile) -> str:
     parts = [_devices(document)]
     if document.costs is not None:
         clocks = [part.partition(" at ")[0] for part in setting(document.costs.setting).split(", ")]
-        parts += [f"costs of {document.costs.name}", *clocks]
+        parts += [f"costs of {costs_words.named(document.costs.name, document.costs.basis)}", *clocks]
     if document.created_utc:
         parts.append(f"{utc(document.created_utc)[:16]}{NARROW}UTC")
     return " · ".join(part for part in parts if part)

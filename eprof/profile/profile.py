@@ -144,10 +144,19 @@ class Profile:
         if isinstance(costs, CostTable):
             return costs
         if costs is not None:
-            return load_costs(costs)
+            return self.on_this_gpu(load_costs(costs))
         tables = {one.device.name: for_device(one.device.name) for one in self.counted if one.device.name}
         found = {table.name: table for table in tables.values() if table is not None}
-        return next(iter(found.values())) if len(found) == 1 and None not in tables.values() else None
+        if len(found) != 1 or None in tables.values():
+            return None
+        (table,) = found.values()
+        return table if len(tables) == 1 else load_costs(table.name)
+
+    def on_this_gpu(self, table: CostTable) -> CostTable:
+        """The table as it holds on the board of the logs; as it is where they are of several, or do not name it."""
+        names = {one.device.name for one in self.counted}
+        name = next(iter(names), None)
+        return table.on(name) if name is not None and len(names) == 1 else table
 
     def _at(self, table: CostTable, setting: str | None) -> Costs:
         is_for_all = all(one.device.name is not None and table.is_for(one.device.name) for one in self.counted)

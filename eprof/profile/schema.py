@@ -60,11 +60,16 @@ class Charge(Struct):
 
 
 class Costs(Struct, kw_only=True):
-    """The cost table in force at one setting. fit: what a fitted table says of its fit (docs/costs.md)."""
+    """The cost table in force at one setting. fit: what a fitted table says of its fit (docs/costs.md).
+
+    basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span.
+    """
 
     name: str
     device: str
     source: str
+    basis: str | None = None
+    interval_is: str | None = None
     books: str
     setting: dict[str, float | None]
     setting_from: str

@@ -376,7 +376,7 @@ def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
 
 
 def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
-    table = load(value)
+    table = energy.profile.on_this_gpu(load(value))
     same_gpu = now.table is not None and (table.path == now.table.path or set(table.devices) & set(now.table.devices))
     priced = energy.profile.for_this_gpu(_nearest(table, now.costs.setting) if same_gpu else table.at(), table)
     work = now.work
@@ -608,9 +608,9 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
 
 
 def interval(energy: "Energy") -> schema.Interval | None:
-    """How far the energies are known, as far as the fit of the prices goes: 90 % of what its replicas make of them.
+    """How far the energies are known, as far as the prices go: the share of what the table's replicas make of them.
 
-    None for a table that was not fitted by `eprof fit`. Neither the error of the model nor that of the counts is in it.
+    None for a table without replicas. Neither the error of the model nor that of the counts is in it.
     A part of which something is missing is a lower bound and has no interval: its upper end would be none.
     """
     if energy.costs is None or energy.table is None or energy.split is None:
@@ -619,14 +619,16 @@ def interval(energy: "Energy") -> schema.Interval | None:
     replicas = energy.table.replicas(setting.label if setting.core_mhz and setting.memory_mhz else None)
     if len(replicas) < _FEWEST:
         return None
+    share = energy.table.interval_share
+    outside = 50 * (1 - share)
 
     start, marks = _scenario(energy), kernel_marks_of(energy)
     refits = [totals(replace(start, costs=costs)).parts for costs in replicas]
     ranges: dict[str, schema.Range | None] = {}
     for part, mark in marks.items():
         known = [joules for refit in refits if (joules := refit[part]) is not None and not mark & Mark.MISSING]
-        ranges[part] = np.percentile(known, [5, 95]).tolist() if known else None
-    return schema.Interval(share=0.9, replicas=len(replicas), **ranges)
+        ranges[part] = np.percentile(known, [outside, 100 - outside]).tolist() if known else None
+    return schema.Interval(share=share, replicas=len(replicas), **ranges)
 
 
 def usual(energy: "Energy") -> list[Answer]:

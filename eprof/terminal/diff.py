@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from eprof.compare.schema import Document, Side
 from eprof.terminal import drawing
 from eprof.terminal.report import setting
+from eprof.words import costs as costs_words
 from eprof.words import diff as diff_words
 from eprof.words import diff_tables
 from eprof.words.blocks import Block, Notes, Sentence, Tone
@@ -45,5 +46,7 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block]:
 
 def _subject(side: Side) -> str:
     devices = ", ".join(dict.fromkeys(device.name or "GPU not named" for device in side.devices))
-    costs = "" if side.costs is None else f", costs {side.costs.name} at {setting(side.costs.setting)}"
-    return f"{side.name} ({devices}{costs})"
+    if side.costs is None:
+        return f"{side.name} ({devices})"
+    table = costs_words.named(side.costs.name, side.costs.basis)
+    return f"{side.name} ({devices}, costs {table} at {setting(side.costs.setting)})"

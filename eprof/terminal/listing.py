@@ -17,10 +17,11 @@ _BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "
 
 def show_tables(tables: Sequence[Row]) -> None:
     """List the cost tables."""
-    table = _table("name", "made for", "settings", "source")
-    for one in tables:
-        table.add_row(one["name"], one["device"], str(max(1, one["settings"])), one["source"])
-    _print([table, Text("`eprof costs NAME` shows what every count pays, and why.", style="dim")])
+    listing = _table("name", "made for", "basis", "settings", "source")
+    for table in tables:
+        settings = str(max(1, table["settings"]))
+        listing.add_row(table["name"], table["device"], table["basis"] or "not stated", settings, table["source"])
+    _print([listing, Text("`eprof costs NAME` shows what every count pays, and why.", style="dim")])
 
 
 def show_costs(explained: Row) -> None:
@@ -32,6 +33,8 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
     constant, peaks = explained["constant"], explained["peaks"]
     yield Text(printable(f"{explained['name']}: {explained['device']}"), style="bold")
     yield Text(printable(f"Source: {explained['source']}"))
+    basis = f"{explained['basis']}: {explained['basis_is']}" if explained["basis"] else "not stated"
+    yield Text(printable(f"Basis: {basis}."))
     yield Text(printable(f"Setting: {_setting(explained)} ({explained['setting_from']}). Books: {explained['books']}."))
     marks = _marks(constant["marks"])
     yield Text(
@@ -115,7 +118,7 @@ def show_found(wanted: str, found: Sequence[Row]) -> None:
 def _table(*columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
     for name in columns:
-        narrow = name in ("way", "pays", "settings", "count", "name", "books", "profiler")
+        narrow = name in ("way", "pays", "settings", "count", "name", "books", "profiler", "basis")
         table.add_column(name, no_wrap=narrow, overflow="fold")
     return table
 

@@ -12,6 +12,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.base.vocabulary import GROUPS as LABELS
 from eprof.profile import schema
 from eprof.terminal import drawing
+from eprof.words import costs as costs_words
 from eprof.words.blocks import Block, Legend, Notes, Sentence, Tone
 from eprof.words.headline import headline
 from eprof.words.lever import lever, reached
@@ -81,7 +82,8 @@ def _subject(document: schema.Profile) -> str:
     named = [f"{number} × {name}" if number > 1 else name for name, number in devices.items()]
     words = [document.title, ", ".join(named)]
     if document.costs is not None:
-        words.append(f"costs {document.costs.name} at {setting(document.costs.setting)}")
+        table = costs_words.named(document.costs.name, document.costs.basis)
+        words.append(f"costs {table} at {setting(document.costs.setting)}")
     return " · ".join(words)
 
 

@@ -106,7 +106,7 @@ MISTAKES = {
     "schema": ("schema = 1", "schema = 2", 1, "`schema` must be 1, the form that this eprof reads, not 2."),
     "no schema": ("schema = 1\n", "", 1, "`schema` must be 1, the form that this eprof reads, not None."),
     "schema true": ("schema = 1", "schema = true", 1, "`schema` must be 1"),
-    "unknown key": ("year = 2026", "yaer = 2026", 6, "unknown key `yaer`; use one of: books, charge,"),
+    "unknown key": ("year = 2026", "yaer = 2026", 6, "unknown key `yaer`; use one of: basis, board,"),
     "unknown unit": (
         "[pj_per_v2]",
         "[nj_per_v2]",

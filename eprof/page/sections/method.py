@@ -80,6 +80,7 @@ def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
         "name": costs.name,
         "device": costs.device,
         "source": costs.source,
+        "basis": costs.basis or "not stated",
         "setting": setting(costs.setting),
         "setting_from": costs.setting_from,
         "books": _BOOKS.get(costs.books, costs.books),

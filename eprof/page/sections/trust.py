@@ -8,6 +8,7 @@ from markupsafe import Markup
 from eprof.base.vocabulary import CONSTANT
 from eprof.page import svg
 from eprof.page.section import Section
+from eprof.profile import schema
 from eprof.words.badges import LETTERS, MEANINGS, MISSING, Amount, quantity_of
 from eprof.words.numbers import NARROW, percent, quantity, signed_percent
 from eprof.words.view import View, energy_of_count
@@ -72,8 +73,14 @@ def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
     if interval and low is not None and high is not None:
         segment = svg.Segment("plain", 100 * low / scale, 100 * (high - low) / scale)
         bar = svg.bar([segment], f"from {quantity(low, 'J')} to {quantity(high, 'J')}")
-        label = f"{percent(interval.share)} of {interval.replicas} refits"
-        yield label, bar, Markup("±{}").format(quantity((high - low) / 2, "J"))
+        yield _of_interval(view, interval), bar, Markup("±{}").format(quantity((high - low) / 2, "J"))
+
+
+def _of_interval(view: View, interval: schema.Interval) -> str:
+    """What the range of the energy holds."""
+    if interval.share < 1:
+        return f"{percent(interval.share)} of {interval.replicas} refits"
+    return (view.costs.interval_is if view.costs else None) or "The table's intervals"
 
 
 def _bar(label: str, group: str, amount: Amount, scale: float) -> Row:

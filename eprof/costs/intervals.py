@@ -1,0 +1,98 @@
+"""How far a table's prices are known: its basis, its intervals, and the replicas of the prices that span them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+BASES: Mapping[str, str] = {
+    "measured": "each price was measured by itself on this GPU",
+    "fitted": "a regression of energy measured on this GPU",
+    "published": "prices or measurements that others have published",
+    "estimated": "nobody measured this GPU",
+}
+NEEDS_INTERVALS = ("published", "estimated")
+CONSTANT_POWER = "constant_power"
+REFIT_SHARE = 0.9
+_OF_REFITS = "90 % of the fits to programs drawn at random"
+_STEPS = (-1.0, -0.5, 0.0, 0.5, 1.0)  # from all prices low to all high
+_CONSTANT_STEPS = (-1.0, 0.0, 1.0)
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The range of each price and of constant power, at the table's default setting.
+
+    prices_pj: price -> (low, high) in pJ. constant_w: in W. meaning: what spans them: "zero to random operands".
+    """
+
+    prices_pj: Mapping[str, Range] = field(default_factory=dict)
+    constant_w: Range | None = None
+    meaning: str = ""
+
+    @property
+    def has_width(self) -> bool:
+        """Whether anything can vary."""
+        ranges = [*self.prices_pj.values(), *([self.constant_w] if self.constant_w else [])]
+        return any(high > low for low, high in ranges)
+
+    def wider(self, factors: Mapping[str, float]) -> "Intervals":
+        """The same, with some ranges times and divided by a factor: by price, or `constant_power`."""
+        prices = {name: _widened(range_, factors.get(name, 1.0)) for name, range_ in self.prices_pj.items()}
+        constant = self.constant_w
+        if constant is not None:
+            constant = _widened(constant, factors.get(CONSTANT_POWER, 1.0))
+        return Intervals(prices, constant, self.meaning)
+
+    def replicas(self, prices_pj: Mapping[str, float], constant_w: float) -> list[tuple[dict[str, float], float]]:
+        """Factors on the prices, and one on constant power, that span the intervals: (price -> factor, factor).
+
+        Operand data makes all prices low or high together, so they move as one, from low through the price to high;
+        constant power moves on its own. Counts times prices are piecewise linear in these moves, so the least and the
+        greatest energy over the replicas are the ends of its interval; so it is for a difference of two energies.
+        """
+        if not self.has_width:
+            return []
+        constant = self.constant_w or (constant_w, constant_w)
+        return [
+            (
+                {name: _factor(prices_pj[name], range_, step) for name, range_ in self.prices_pj.items()},
+                _factor(constant_w, constant, constant_step),
+            )
+            for step, constant_step in product(_STEPS, _CONSTANT_STEPS)
+        ]
+
+
+def of_fit(data: Mapping[str, object]) -> Intervals:
+    """The intervals that the section [fit] of a fitted table gives, as shares of its replicas."""
+    prices = data.get("interval_pj")
+    constant = data.get("interval_constant_w")
+    ranges = {name: _range(pair) for name, pair in prices.items()} if isinstance(prices, Mapping) else {}
+    return Intervals(
+        {name: pair for name, pair in ranges.items() if pair is not None},
+        _range(constant),
+        _OF_REFITS if ranges else "",
+    )
+
+
+def _range(pair: object) -> Range | None:
+    """Two numbers of a file, or None."""
+    if not isinstance(pair, list) or len(pair) != 2:
+        return None
+    low, high = pair
+    is_numbers = isinstance(low, int | float) and isinstance(high, int | float)
+    return (float(low), float(high)) if is_numbers else None
+
+
+def _widened(range_: Range, factor: float) -> Range:
+    low, high = range_
+    return low / factor, high * factor
+
+
+def _factor(value: float, range_: Range, step: float) -> float:
+    """From low (step -1) through the value (0) to high (1), as a factor on the value."""
+    if not value:
+        return 1.0
+    end = range_[0] if step < 0 else range_[1]
+    return 1 + abs(step) * (end / value - 1)
