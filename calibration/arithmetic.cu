@@ -186,9 +186,9 @@ KERNEL(tensor)
     float c[8], d[8], sum = 0;
     int i, k;
     for (k = 0; k < 8; ++k) {
-        a[k] = 0x30003000u + (unsigned int)(seed(k) * 1023.0f) * 65537u;
-        b[k] = 0x30003000u + (unsigned int)(seed(k + 8) * 1023.0f) * 65537u;
-        minus[k] = b[k] ^ 0x80008000u;
+        a[k] = (unsigned int)scale * 0x30003000u + (unsigned int)(seed(k) * 1023.0f) * 65537u;
+        b[k] = (unsigned int)scale * 0x30003000u + (unsigned int)(seed(k + 8) * 1023.0f) * 65537u;
+        minus[k] = b[k] ^ (unsigned int)scale * 0x80008000u;
         c[k] = seed(k + 16);
         d[k] = seed(k + 24);
     }

@@ -45,7 +45,7 @@ DEVICE unsigned int shared_address(const void *at)
 #define PLACE int at = (GROUP * 8 * BLOCK) % n + LANE;
 #define GO_ON at += step; if (at >= n) at -= n;
 
-/* Random floats from 1 to 2, so that data toggle as real data do. `iterations` vectors a thread. */
+/* Random floats from 1 to 2, so that data toggle as real data do, or zeros. `iterations` vectors a thread. */
 KERNEL(fill)
 {
     int i;
@@ -55,7 +55,7 @@ KERNEL(fill)
         const float a = 1.0f + (float)((x * 747796405u + 1u) >> 9) * (1.0f / 8388608.0f);
         const float b = 1.0f + (float)((x * 2891336453u + 3u) >> 9) * (1.0f / 8388608.0f);
         if (at < n)
-            data[at] = FLOAT4(a, b, 3.0f - a, 3.0f - b);
+            data[at] = FLOAT4(scale * a, scale * b, scale * (3.0f - a), scale * (3.0f - b));
     }
 }
 

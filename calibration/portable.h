@@ -5,7 +5,8 @@
      data        the region that is read or written, `n` vectors of 16 bytes, a multiple of a chunk (8 * BLOCK vectors)
      out         takes a result if it equals `key`; key is not a number, so none ever does, but no compiler knows that
      step        how far a block goes on in `data` from one iteration to the next, in vectors, at most n
-     iterations  how often the loop runs; each kernel has one loop, and everything that is counted is in it */
+     iterations  how often the loop runs; each kernel has one loop, and everything that is counted is in it
+     scale       operands are times this: 1 for random ones, 0 for zeros, which cost the least energy */
 #ifdef __OPENCL_VERSION__
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -19,7 +20,7 @@
 #define LANE ((int)get_local_id(0))
 #define UNROLL_NOT _Pragma("nounroll")
 #define KERNEL(name) \
-    __kernel void name(GLOBAL float4 *data, GLOBAL float *out, int n, int step, int iterations, float key)
+    __kernel void name(GLOBAL float4 *data, GLOBAL float *out, int n, int step, int iterations, float key, float scale)
 #define FMA32(a, b, c) fma(a, b, c)
 #define ADD32(a, b) ((a) + (b))
 #define MUL32(a, b) ((a) * (b))
@@ -41,7 +42,7 @@
 #define UNROLL_NOT _Pragma("unroll 1")
 #define KERNEL(name) \
     extern "C" __global__ void __launch_bounds__(BLOCK) \
-    name(float4 *data, float *out, int n, int step, int iterations, float key)
+    name(float4 *data, float *out, int n, int step, int iterations, float key, float scale)
 /* The _rn forms are never contracted into multiply-adds. */
 #define FMA32(a, b, c) __fmaf_rn(a, b, c)
 #define ADD32(a, b) __fadd_rn(a, b)
@@ -80,7 +81,8 @@ DEVICE float log2_fast(float x)
 #define LOOP for (i = 0; i < iterations; ++i)
 
 /* A number from 0 to 1 that differs from thread to thread: what toggles in the data costs energy too. */
-DEVICE float seed(int salt)
+#define seed(salt) (scale * random_from(salt))
+DEVICE float random_from(int salt)
 {
     const unsigned int x = (unsigned int)(GROUP * BLOCK + LANE + 1) * 2654435761u + (unsigned int)salt * 40503u;
     return (float)(x >> 9) * (1.0f / 8388608.0f);

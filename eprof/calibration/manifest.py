@@ -11,7 +11,7 @@ from eprof.base.vocabulary import BOOKS, COUNTS
 
 SCHEMA = 1
 REGIONS = ("none", "near", "l2", "dram")
-_KEYS = ("schema", "books", "constant", "rate", "benchmark")
+_KEYS = ("schema", "books", "quick", "constant", "rate", "benchmark")
 _LAUNCH = ("threads", "iterations")
 _GRID = ("sms", "resident")
 _BENCHMARK = (
@@ -38,7 +38,7 @@ class Benchmark:
 
     count, overhead: word of the vocabulary -> formula of `threads`, `iterations` and the manifest's constants, for one
     launch. least: the fraction of the hardware's rate that it must reach. needs_counters: why its counts are to be
-    trusted only where a profiler confirms them; "" if they need no confirmation.
+    trusted only where a profiler confirms them; "" if they need no confirmation. scale: operands are times this.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Benchmark:
     needs_counters: str
     count: Mapping[str, Formula]
     overhead: Mapping[str, Formula]
+    scale: float = 1.0
 
     def runs_on(self, capability: Capability) -> bool:
         """Whether a GPU of this capability has what the benchmark needs."""
@@ -63,9 +64,13 @@ class Benchmark:
 
 @dataclass(frozen=True, eq=False)
 class Manifest:
-    """The benchmarks in the order in which they are run, with what depends on the GPU's capability."""
+    """The benchmarks in the order in which they are run, with what depends on the GPU's capability.
+
+    quick: the names of those that `--quick` runs.
+    """
 
     books: str
+    quick: tuple[str, ...]
     constants: Mapping[str, Mapping[Capability, float]]
     rates: Mapping[str, Rate]
     benchmarks: tuple[Benchmark, ...]
@@ -134,7 +139,8 @@ def parse(document: Document) -> Manifest:
         if benchmark.name in benchmarks:
             raise entry["name"].error(f"there are two benchmarks `{benchmark.name}`.")
         benchmarks[benchmark.name] = benchmark
-    return Manifest(books, constants, rates, tuple(benchmarks.values()))
+    quick = tuple(name.choice(tuple(benchmarks)) for name in root["quick"].entries())
+    return Manifest(books, quick, constants, rates, tuple(benchmarks.values()))
 
 
 def _levels(node: Node) -> dict[Capability, float]:

@@ -105,12 +105,13 @@ def crashed(events: Sequence[Event]) -> str | None:
 
 def rows(
     manifest: Manifest,
+    benchmarks: Sequence[Benchmark],
     device: Mapping[str, Any],
     events: Sequence[Event],
     wanted: tuple[int, int | None] | None,
     contradictions: Mapping[str, Sequence[str]],
 ) -> list[Row]:
-    """The rows of one setting, in the manifest's order. wanted: the clocks that were held; None: those in force.
+    """The rows of one setting, in the order of the benchmarks. wanted: the clocks that were held; None: those in force.
 
     contradictions: what the machine code of a benchmark contradicts, by name.
     """
@@ -121,7 +122,7 @@ def rows(
     setting = _clocks(measured, wanted, device)
     return [
         _row(manifest, device, benchmark, measured[benchmark.name], setting, contradictions.get(benchmark.name, ()))
-        for benchmark in manifest.benchmarks
+        for benchmark in benchmarks
         if benchmark.name in measured
     ]
 

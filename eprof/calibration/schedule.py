@@ -1,7 +1,7 @@
 """Which benchmarks are run, in which order, for how long: arithmetic of the time budget, jobs for the worker."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eprof.base.errors import UsageError
@@ -10,6 +10,7 @@ from eprof.collect.cuda.worker import OVERHEAD_S
 
 # Starting the worker, compiling two files, the first warm-up.
 _START_S = 25.0
+ZEROS = " (zeros)"
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,27 @@ def choose(manifest: Manifest, capability: Capability, only: Sequence[str] = ())
     """The benchmarks for this GPU, the most informative first; without those whose counts a profiler would have to
     confirm, unless they are named. Raises UsageError for a name that there is not.
     """
-    known = {one.name for one in manifest.benchmarks}
+    known = {benchmark.name for benchmark in manifest.benchmarks}
     for name in only:
         if name not in known:
             raise UsageError(f"There is no benchmark `{name}`; `eprof calibrate --dry-run` lists them.")
+    benchmarks = [benchmark for benchmark in manifest.benchmarks if benchmark.runs_on(capability)]
     if only:
-        return [one for one in manifest.benchmarks if one.runs_on(capability) and one.name in only]
-    return [one for one in manifest.benchmarks if one.runs_on(capability) and not one.needs_counters]
+        return [benchmark for benchmark in benchmarks if benchmark.name in only]
+    return [benchmark for benchmark in benchmarks if not benchmark.needs_counters]
+
+
+def choose_quick(manifest: Manifest, capability: Capability) -> list[Benchmark]:
+    """The few benchmarks of `--quick`, each with random operands, then with zeros if it has any."""
+    chosen: list[Benchmark] = []
+    for benchmark in map(manifest.named, manifest.quick):
+        if not benchmark.runs_on(capability):
+            continue
+        chosen.append(benchmark)
+        # Nearly idle: what its operands are makes no difference.
+        if benchmark.least:
+            chosen.append(replace(benchmark, name=f"{benchmark.name}{ZEROS}", scale=0.0))
+    return chosen
 
 
 def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -61,6 +76,7 @@ def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[
             "blocks": one.blocks.text,
             "region": one.region,
             "spread": one.spread,
+            "scale": one.scale,
             "done": done.get(one.name, 0),
         }
         for one in benchmarks

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from eprof import __version__
 from eprof.base.errors import CollectError, EprofError
 from eprof.calibration import machine_code, results, schedule
-from eprof.calibration.manifest import Benchmark, Manifest, capability_of, load, source_text
+from eprof.calibration.manifest import Benchmark, Capability, Manifest, capability_of, load, source_text
 from eprof.calibration.results import Row
 from eprof.calibration.schedule import Timing
 from eprof.collect.cuda import clocks as cuda_clocks
@@ -48,13 +48,18 @@ class Hands(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for. settings: none means the one in force. only: names of benchmarks; none means all."""
+    """What the user asked for.
+
+    settings: none means the one in force. only: names of benchmarks; none means all. quick: the few benchmarks of
+    `--quick`, each with random operands and with zeros.
+    """
 
     directory: Path
     settings: tuple[Setting, ...] = ()
     device: int = 0
     timing: Timing = field(default_factory=Timing)
     only: tuple[str, ...] = ()
+    quick: bool = False
     resume: bool = False
 
 
@@ -89,12 +94,17 @@ class Session:
         """Look at the GPU and the clocks asked for, make the directory, compile, check. Raises EprofError."""
         self.device = self.hands.probe(self.request.device)
         capability = capability_of(str(self.device["capability"]))
-        self.benchmarks = schedule.choose(self.manifest, capability, self.request.only)
+        self.benchmarks = self._chosen(capability)
         if self.request.settings:
             cuda_clocks.check(self.request.settings, self.hands.clocks(str(self.device["bus"])))
         self._open_directory()
         self._compile()
         self._look_at_machine_code()
+
+    def _chosen(self, capability: Capability) -> list[Benchmark]:
+        if self.request.quick:
+            return schedule.choose_quick(self.manifest, capability)
+        return schedule.choose(self.manifest, capability, self.request.only)
 
     def _open_directory(self) -> None:
         """Make it, or take up the one there is. Raises EprofError where it holds a calibration of another GPU."""
@@ -255,7 +265,7 @@ class Session:
         events = results.read(self.events_file)
         for setting in self.request.settings or (None,):
             mine = results.of_setting(events, label(setting))
-            found += results.rows(self.manifest, self.device, mine, setting, self.doubts)
+            found += results.rows(self.manifest, self.benchmarks, self.device, mine, setting, self.doubts)
         return found
 
     def missing(self) -> list[str]:

@@ -155,7 +155,7 @@ def main(path, names):
     for name in names:
         step = 8 * 256 if not ("shared" in name or "l1" in name) else 32
         for turns in (1, 3):
-            kernels[name](queue, (256,), (256,), data, out, *map(np.int32, (n, step, turns)), np.float32("nan"))
+            kernels[name](queue, (256,), (256,), data, out, *map(np.int32, (n, step, turns)), np.float32("nan"), np.float32(1))
             queue.finish()
 
 main(sys.argv[1], sys.argv[2].split(","))

@@ -41,6 +41,9 @@ class Gpu(Protocol):
     def reserve(self, size: int) -> None:
         """Make the region at least `size` bytes large, filled with numbers."""
 
+    def use_operands(self, scale: float) -> None:
+        """Random operands times `scale` from now on: 1, or 0 for zeros."""
+
     def repeat(
         self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
     ) -> tuple[int, float]:
@@ -125,6 +128,7 @@ class CudaGpu:
         self._functions: dict[str, Any] = {}
         self._modules: list[Any] = []
         self._region, self._size = ctypes.c_uint64(), 0
+        self._scale = 1.0
         self._out = self._allocate(4096)
         self._sms = int(self.describe()["sms"])
 
@@ -211,7 +215,19 @@ class CudaGpu:
             self._driver.call("cuMemFree_v2", self._region)
             self._size = 0
         self._region, self._size = self._allocate(size), size
-        vectors, blocks = size // 16, 8 * self._sms
+        self._fill()
+
+    def use_operands(self, scale: float) -> None:
+        """Random operands times `scale` from now on: 1, or 0 for zeros."""
+        if scale == self._scale:
+            return
+        self._scale = scale
+        if self._size:
+            self._fill()
+
+    def _fill(self) -> None:
+        vectors = self._size // 16
+        blocks = 8 * self._sms
         self._launch("fill", blocks, 256, vectors, 0, -(-vectors // (blocks * 256)))
         self._driver.call("cuCtxSynchronize")
 
@@ -229,6 +245,7 @@ class CudaGpu:
             ctypes.c_int(step),
             ctypes.c_int(iterations),
             ctypes.c_float(float("nan")),
+            ctypes.c_float(self._scale),
         )
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(one) for one in values))
         self._driver.call(

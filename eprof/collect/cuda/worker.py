@@ -112,6 +112,7 @@ class _Worker:
 
     def measure(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Warm up, then launch without a gap while the meter is read."""
+        self.gpu.use_operands(float(job["scale"]))
         launch = self.launch(job)
         self.gpu.repeat(job["kernel"], *launch, self._for(float(self.plan["warm_s"])))
         with self.meter.sampling(self.place.samples):
