@@ -163,8 +163,8 @@
     [D.numbers, D.counts, D.energies].forEach(unpacked);
     D.numbers.launches = D.launches;
     D.columns = D.columns.map(([key, kind, unit, bound], i) => ({ key, kind, unit, bound, label: heads()[i].textContent }));
-    D.words = D.words.map(([name, label, group, bytes, price, counted, mask]) => ({
-      name, label, group, price, counted, mask, family: bytes ? "data" : "computation", unit: bytes ? "byte" : "instruction"
+    D.words = D.words.map(([name, label, group, unit, price, counted, mask]) => ({
+      name, label, group, unit, price, counted, mask, family: unit === "byte" ? "data" : "computation"
     }));
     D.names = D.names.reduce((all, part, i) => { if (i % 2) all.push(D.heads[D.names[i - 1]] + part); return all; }, []);
     count = D.names.length; measure = sortKey = D.measure;
@@ -403,7 +403,7 @@
   function meter(l, by, family, bits) {
     const line = el("div", "meter"), label = line.appendChild(el("span", "label", l.word.label)), small = label.appendChild(el("small"));
     const priced = measure === "total", share = l.ofEnergy === null ? null : percent(l.ofEnergy), ofCount = percent(l.ofCount || 0);
-    const amount = l.n === null ? null : quantity(l.n, l.word.unit === "byte" ? "B" : ""), counting = l.bits & l.word.mask & ~1;
+    const amount = l.n === null ? null : quantity(l.n, { byte: "B", flop: "flop" }[l.word.unit] || ""), counting = l.bits & l.word.mask & ~1;
     const own = l.e === null || l.e || l.bits & 1 ? l.bits : 0;
     const node = svg("svg", {
       "class": "bar", height: 18, role: "img",

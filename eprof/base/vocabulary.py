@@ -1,7 +1,9 @@
 """The vocabulary of counts: every class of instruction and every kind of byte that eprof speaks of.
 
 An instruction is thread-level and predicated-on: one for each active thread. A fused multiply-add is one instruction
-and two flops. A byte is charged at a memory level; which one depends on the books that a cost table keeps
+and two flops. Tensor cores do from 512 to many thousand flops an instruction, so their work is counted in flops, by the
+type of the operands; integer operations count as flops there. An SM-active cycle is a cycle of one multiprocessor with
+work on it. A byte is charged at a memory level; which one depends on the books that a cost table keeps
 (docs/model.md): *served*, at the one level that served it, or *accessed*, at every level that it passed.
 """
 
@@ -21,6 +23,11 @@ class Count:
     label: str
     flops: int = 0
 
+    @property
+    def symbol(self) -> str:
+        """The unit beside a number; instructions and cycles are written without."""
+        return {"byte": "B", "flop": "flop"}.get(self.unit, "")
+
 
 def _floats(bits: int) -> list[Count]:
     kind = f"fp{bits}"
@@ -36,6 +43,10 @@ def _plain(name: str, group: str, label: str) -> Count:
     return Count(name, "instruction", COMPUTATION, group, label)
 
 
+def _tensor(kind: str, label: str) -> Count:
+    return Count(f"tensor_{kind}", "flop", COMPUTATION, "tensor", f"Tensor {label}")
+
+
 def _bytes(name: str, group: str, label: str) -> list[Count]:
     return [
         Count(f"{name}_read", "byte", DATA, group, f"{label} read"),
@@ -48,8 +59,16 @@ def _level(name: str, label: str) -> list[Count]:
     return [*_bytes(name, name, label), total]
 
 
+_TENSOR = [
+    *(_tensor(f"fp{bits}", f"FP{bits}") for bits in (64, 16, 8, 6, 4)),
+    _tensor("tf32", "TF32"),
+    _tensor("bf16", "BF16"),
+    _tensor("int8", "INT8"),
+    _tensor("other", "other, or types not told apart"),
+]
 _ALL = [
     _plain("tensor", "tensor", "Tensor"),
+    *_TENSOR,
     *_floats(64),
     *_floats(32),
     *_floats(16),
@@ -61,6 +80,7 @@ _ALL = [
     _plain("communication", "other", "Shuffles and votes"),
     _plain("misc", "other", "Moves and barriers"),
     _plain("warp_issue", "other", "Warp instructions issued"),
+    Count("sm_active_cycle", "cycle", COMPUTATION, "other", "SM active cycles"),
     *_bytes("shared", "shared", "Shared memory"),
     *_level("l1", "L1"),
     *_level("l2", "L2"),
@@ -72,17 +92,18 @@ _ALL = [
 
 COUNTS: dict[str, Count] = {count.name: count for count in _ALL}
 INSTRUCTIONS = tuple(name for name, count in COUNTS.items() if count.unit == "instruction")
+COMPUTATION_WORDS = tuple(name for name, count in COUNTS.items() if count.family == COMPUTATION)
 BYTES = tuple(name for name, count in COUNTS.items() if count.unit == "byte")
 BOOKS = ("served", "accessed")
 
 # A total stands in for its parts where a profiler tells only the total: never both priced.
-LEVEL_PARTS: dict[str, tuple[str, ...]] = {level: (f"{level}_read", f"{level}_write") for level in ("l1", "l2", "dram")}
-PARTS: dict[str, tuple[str, ...]] = {
-    **{
-        total: tuple(f"{total}_{part}" for part in ("fma", "add", "mul", "other")) for total in ("fp64", "fp32", "fp16")
-    },
-    **LEVEL_PARTS,
+FLOAT_PARTS: dict[str, tuple[str, ...]] = {
+    total: tuple(f"{total}_{part}" for part in ("fma", "add", "mul", "other")) for total in ("fp64", "fp32", "fp16")
 }
+LEVEL_PARTS: dict[str, tuple[str, ...]] = {level: (f"{level}_read", f"{level}_write") for level in ("l1", "l2", "dram")}
+# Instructions stand in for flops here: their sums and prices are of other units.
+TENSOR_PARTS: dict[str, tuple[str, ...]] = {"tensor": tuple(count.name for count in _TENSOR)}
+PARTS: dict[str, tuple[str, ...]] = {**FLOAT_PARTS, **LEVEL_PARTS, **TENSOR_PARTS}
 
 
 def stand_ins(word: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import BYTES, PARTS
+from eprof.base.vocabulary import BYTES, FLOAT_PARTS, LEVEL_PARTS
 from eprof.compare.matching import Match
 from eprof.compare.side import WORDS, Bools, Floats, Grid, Ints, Side
 
@@ -200,7 +200,7 @@ def _folded(a: Half, halves: list[Half]) -> list[Half]:
     The price of the sum is its energy over its count. ESTIMATED: a total may hold instructions of no kind.
     """
     mean = halves[0]
-    for total, parts in PARTS.items():
+    for total, parts in {**FLOAT_PARTS, **LEVEL_PARTS}.items():
         column = WORDS.index(total)
         kinds = [WORDS.index(part) for part in parts]
         only_total = (a.state[:, column] <= LOWER) & (a.state[:, kinds] == NONE).all(axis=1)

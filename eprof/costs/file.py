@@ -14,7 +14,7 @@ from eprof.base.errors import DefinitionError
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import listed
 from eprof.base.toml import Document, Formula, Node
-from eprof.base.vocabulary import BOOKS, COUNTS, LEVEL_PARTS, PARTS
+from eprof.base.vocabulary import BOOKS, COUNTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
 from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, Intervals, Range, of_fit
 from eprof.costs.table import (
     CORE,
@@ -78,8 +78,14 @@ _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
 }
 _STATEMENT_KINDS = {"formula": "pays", "nothing": "nothing", "unpriced": "unpriced"}
 # The last word of a price's name is what it is the price of; it says which counts may pay it.
-_PRICED_THINGS = {"flop": "instruction", "instruction": "instruction", "byte": "byte"}
 _BOARD_KEYS = ("devices", "mark", "w", "interval_constant_w", "wider", "why")
+_PRICED_THINGS = {
+    "flop": ("flop", "instruction"),
+    "instruction": ("instruction",),
+    "cycle": ("cycle",),
+    "byte": ("byte",),
+}
+_CYCLES_PAY_NOTHING = Statement("nothing", None, "in the prices of what is done in them, and in constant power", NONE)
 _SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
 
@@ -125,7 +131,7 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
         settings=settings[0],
         default=settings[1],
         rates=rates,
-        statements=_with_levels({word: stated for word, stated in statements.items() if stated is not None}),
+        statements=_with_implied({word: stated for word, stated in statements.items() if stated is not None}),
         constant=constant,
         peak=peak,
         relative="pj_at_reference" in root,
@@ -480,7 +486,7 @@ def _formula(word: str, node: Node, known: Collection[str] | None) -> Formula:
     formula = node.formula(known)
     unit = COUNTS[word].unit
     for name in sorted(formula.names):
-        if _PRICED_THINGS.get(name.rpartition("_")[2], unit) != unit:
+        if unit not in _PRICED_THINGS.get(name.rpartition("_")[2], (unit,)):
             raise node.error(f"`{word}` counts {unit}s, but `{name}` is no price of one.")
     if not formula.names or not _is_linear(formula):
         raise node.error(f"`{formula.text}` must be a sum of prices, each times a number.")
@@ -497,12 +503,16 @@ def _is_linear(formula: Formula) -> bool:
         return False
 
 
-def _with_levels(stated: Mapping[str, Statement]) -> dict[str, Statement]:
-    """The statements in the order of the vocabulary, with one for each level whose reads and writes have one."""
+def _with_implied(stated: Mapping[str, Statement]) -> dict[str, Statement]:
+    """The statements in the order of the vocabulary, with those that go without saying.
+
+    A memory level whose reads and writes have a statement needs none; cycles pay only where a table prices them.
+    """
     statements = dict(stated)
     for level, (read_, write) in LEVEL_PARTS.items():
         if level not in stated and read_ in stated and write in stated:
             statements[level] = _of_either(stated[read_], stated[write])
+    statements.setdefault("sm_active_cycle", _CYCLES_PAY_NOTHING)
     return {word: statements[word] for word in COUNTS if word in statements}
 
 
@@ -657,7 +667,7 @@ def _totals_agree(root: Node, table: CostTable) -> None:
             raise root["charge"].error(
                 f"the parts of `{total}` pay, so say what `{total}` pays where a log tells no parts (or `unpriced`)."
             )
-        if total in charges and charges[total].pays:
+        if total in charges and charges[total].pays and total not in TENSOR_PARTS:
             _check_total(root["charge"][total], charges[total].pj, parts, of_parts if do_parts_pay else [])
 
 

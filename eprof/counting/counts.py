@@ -1,6 +1,6 @@
 """Counting: launches with their counters, read by a definition, become instructions by class and bytes by level."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from eprof.base.errors import UsageError
 from eprof.base.kernels import short
 from eprof.base.marks import Mark
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, LEVEL_PARTS, PARTS
+from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
 from eprof.counting.definition import Counter, Definition, Entry, bracketed
 from eprof.counting.term import Term
 from eprof.rows.log import COUNT, KernelRows, Launches
@@ -434,7 +434,7 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
     sheet = Sheet(launches, definition)
     cells = {word: _word(sheet, word, books) for word in COUNTS}
     for total, parts in PARTS.items():
-        _choose(cells, total, parts)
+        _choose(cells, total, parts, definition.absent)
     if launches.lacks_rows:
         cells = {word: one if word in definition.absent else _bounded(one) for word, one in cells.items()}
     how = {word: found for word, one in cells.items() if (found := _how(one))}
@@ -470,13 +470,20 @@ def _bounded(cells: Cells) -> Cells:
     return replace(cells, marks=np.where(np.isnan(cells.values), cells.marks, cells.marks | _MISSING))
 
 
-def _choose(cells: dict[str, Cells], total: str, parts: Sequence[str]) -> None:
+def _choose(cells: dict[str, Cells], total: str, parts: Sequence[str], absent: Collection[str]) -> None:
     """Let a total stand only where its parts are not told apart, and the parts only where it does not stand.
 
-    Where neither is known both are missing; of a memory level, reads and writes are.
+    Where neither is known both are missing; of a memory level, reads and writes are. Of tensor work any type tells more
+    than instructions do, unless there are none.
     """
-    kinds = np.stack([~np.isnan(cells[part].values) for part in parts if not part.endswith("_other")])
-    told_apart = kinds.all(axis=0)
+    if total in TENSOR_PARTS:
+        kinds = np.stack([~np.isnan(cells[part].values) for part in parts if part not in absent])
+        told_apart = kinds.any(axis=0) & (cells[total].values != 0)
+        for part in set(parts) & set(absent):
+            cells[part] = _silence(cells[part], ~told_apart)
+    else:
+        kinds = np.stack([~np.isnan(cells[part].values) for part in parts if not part.endswith("_other")])
+        told_apart = kinds.all(axis=0)
     if total in LEVEL_PARTS:
         # All bytes of a level, counted, are better than their two halves, guessed.
         told_apart &= ~np.logical_and.reduce([_is_surer(cells[total].marks, cells[part].marks) for part in parts])

@@ -11,11 +11,13 @@ from typing import Any
 
 from eprof.base.marks import Mark, names
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS
+from eprof.base.vocabulary import BOOKS, BYTES, COUNTS
 
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
-SECTIONS = {"instruction": INSTRUCTIONS, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
-WORDS_OF = {"served": ("instruction", "bytes", "served"), "accessed": ("instruction", "bytes", "accessed")}
+_COMPUTATION = ("instruction", "flop", "cycle")
+_OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}
+SECTIONS = {**_OF_UNIT, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
+WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from eprof.base import resources
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Document, Formula, Node
-from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, LEVEL_PARTS, PARTS
+from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, INSTRUCTIONS, LEVEL_PARTS
 from eprof.counting.definition import SECTIONS, SIMULATED, WORDS_OF, Check, Counter, Definition, Entry, TimePair
 
 SCHEMA = 1
@@ -26,6 +26,7 @@ _MARKS = ("estimated", "assumed", "missing")
 _MOST_ABOVE, _MOST_FILES = 16, 100  # files that a definition extends: one above the other, and in all
 _DEEPEST, _LONGEST = 50, 20_000  # quantities inside quantities; characters of a formula with all of them put in
 _MOST_NAMES = 2000
+_NEED_NOT_BE = {*LEVEL_PARTS, *SECTIONS["flop"], *SECTIONS["cycle"]}  # words that a definition may leave out
 _LARGEST = 1e30  # of a number in a definition
 _NAME = r"[A-Za-z_]\w*"
 
@@ -238,13 +239,12 @@ def _parameter(entry: Node) -> float:
 
 
 def _reasons(table: Mapping[str, Node]) -> dict[str, str]:
-    """The words of `absent` or `uncountable`; an absent class total stands for all its parts."""
+    """The words of `absent` or `uncountable`; an absent total of FP64, FP32 or FP16 stands for its kinds."""
     reasons: dict[str, str] = {}
     for word, entry in table.items():
         if word not in COUNTS:
             raise entry.error(f"`{word}` is no word of the vocabulary.")
-        parts = () if word in LEVEL_PARTS else PARTS.get(word, ())
-        for name in (word, *parts):
+        for name in (word, *FLOAT_PARTS.get(word, ())):
             reasons.setdefault(name, entry.text())
     return reasons
 
@@ -389,12 +389,15 @@ def _formula_texts(value: Any) -> Iterator[str]:
 
 
 def _check_complete(stack: _Stack, definition: Definition) -> None:
-    """Every word is counted, or absent, or uncountable, in both books: silence would read as a zero."""
+    """Every word is counted, or absent, or uncountable, in both books: silence would read as a zero.
+
+    A level has its reads and writes, tensor work its instructions, and cycles are no work.
+    """
     for books in WORDS_OF:
         for word in stack.tables["bytes"].keys() & stack.tables[books].keys():
             raise stack.tables[books][word].error(f"`{word}` stands in [bytes] and in [{books}].")
     for word in COUNTS:
-        has_reason = word in definition.absent or word in definition.uncountable or word in LEVEL_PARTS
+        has_reason = word in definition.absent or word in definition.uncountable or word in _NEED_NOT_BE
         for books in WORDS_OF:
             is_counted = bool(definition.entries(word, books))
             if is_counted and word in definition.absent:

@@ -10,7 +10,7 @@ import numpy as np
 from eprof.base.arrays import Columns, Floats, Ints, known_sum
 from eprof.base.errors import CostError
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import BYTES, COMPUTATION, CONSTANT, DATA, INSTRUCTIONS
+from eprof.base.vocabulary import BYTES, COMPUTATION, COMPUTATION_WORDS, CONSTANT, DATA
 from eprof.costs import Charge, Costs
 from eprof.counting.counts import Counts
 from eprof.rows.log import KernelRows
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # The words that make up each family of energies.
-FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: INSTRUCTIONS, DATA: BYTES, CONSTANT: (CONSTANT,)}
+FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: COMPUTATION_WORDS, DATA: BYTES, CONSTANT: (CONSTANT,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Split:
     @property
     def computation_j(self) -> Floats:
         """Joules of instructions for each kernel; NaN where none is known."""
-        return self._sum(INSTRUCTIONS)
+        return self._sum(COMPUTATION_WORDS)
 
     @property
     def data_j(self) -> Floats:

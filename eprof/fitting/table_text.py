@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from eprof.base.text import printable
-from eprof.base.vocabulary import COUNTS, PARTS
+from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, FLOAT_PARTS
 from eprof.fitting.moments import CONSTANTS
 from eprof.fitting.quality import LOOSE, TOLD, Quality
 from eprof.fitting.solve import Fit
@@ -61,8 +61,8 @@ def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) 
 
 def _payable() -> set[str]:
     """The prices that words of the vocabulary can pay."""
-    classes = {word for word, count in COUNTS.items() if count.unit == "instruction"}
-    return {f"{word}_instruction" for word in classes} | {f"{level}_byte" for level in _LEVELS}
+    computation = {f"{word}_{COUNTS[word].unit}" for word in COMPUTATION_WORDS}
+    return computation | {f"{level}_byte" for level in _LEVELS}
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -238,6 +238,8 @@ class _Text:
         lines = ["[charge]"]
         for word in COUNTS:
             price = self._price_of(word)
+            if price is None and COUNTS[word].unit in ("flop", "cycle"):
+                continue
             if price is None:
                 kind, why = self._unpaid(word)
                 lines.append(f"{word} = {{ {kind} = {quoted(why)} }}")
@@ -249,14 +251,14 @@ class _Text:
     def _price_of(self, word: str) -> str | None:
         """The price that a word pays, if there is one among the fitted terms."""
         level, _, kind = word.rpartition("_")
-        price = f"{self._class(word)}_instruction"
+        price = f"{self._class(word)}_{COUNTS[word].unit}"
         if kind in ("read", "write") and level in _LEVELS:
             price = f"{level}_byte"
         return price if price in self.fitted.prices_pj.index else None
 
     @staticmethod
     def _class(word: str) -> str:
-        return next((total for total in _TOTALS if word in (total, *PARTS[total])), word)
+        return next((total for total in _TOTALS if word in (total, *FLOAT_PARTS[total])), word)
 
     def _why(self, word: str, price: str) -> str:
         why = "fitted"

@@ -19,7 +19,7 @@ import pandas as pd
 
 from eprof.base.marks import Mark
 from eprof.base.text import few
-from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PARTS
+from eprof.base.vocabulary import COUNTS, FLOAT_PARTS
 from eprof.logs.runs import Measured, Run, clock_note
 from eprof.measurements.diagnostics import PLAUSIBLE_W
 from eprof.measurements.reading import from_frame
@@ -176,7 +176,7 @@ def _clocks(setting: Any) -> tuple[float | None, float | None]:
 
 def _whole(table: pd.DataFrame, marks: pd.DataFrame) -> dict[str, float]:
     """The sum of each word over all kernels; NaN where a kernel lacks it. The kinds of FP64, FP32, FP16 are added."""
-    families = {total: (total, *parts) for total, parts in PARTS.items() if total not in LEVEL_PARTS}
+    families = {total: (total, *parts) for total, parts in FLOAT_PARTS.items()}
     inside = {part for parts in families.values() for part in parts[1:]}
     sums = {}
     for word in COUNTS:

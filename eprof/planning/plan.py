@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS, PARTS
+from eprof.base.vocabulary import COUNTS, PARTS
 from eprof.costs import Costs
 from eprof.counting.definition import Counter, Definition, Entry
 
@@ -51,8 +51,10 @@ class _Planner:
     def words(self, costs: Costs | None) -> list[str]:
         """The words to count: those that pay, in their finest parts; a total only where its parts are not counted."""
         has_parts = {total for total, parts in PARTS.items() if any(self._entries(part) for part in parts)}
-        words = [word for word in (*INSTRUCTIONS, *BYTES) if word not in self.definition.absent]
-        if costs is not None:
+        words = [word for word in COUNTS if word not in self.definition.absent]
+        if costs is None:
+            words = [word for word in words if self._entries(word) or word in self.definition.uncountable]
+        else:
             words = [word for word in words if word in costs.charges and costs.charges[word].pays]
         return [word for word in words if word not in has_parts]
 

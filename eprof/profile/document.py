@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from eprof.rows.log import Log
 
 MISSING = int(Mark.MISSING)
+_IMPLIED = {*LEVEL_PARTS, "sm_active_cycle"}
 _WORDS = [names(marks) for marks in range(16)]
 
 
@@ -128,11 +129,11 @@ def _costs(energy: Energy, listed: Collection[str]) -> schema.Costs | None:
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:
-    """What each count pays; the sum of reads and writes of a level only where a log does not tell them apart."""
+    """What each count pays; what tables need not say only where it was counted."""
     return {
         name: schema.Charge(charge.pays, charge.pj, charge.formula, charge.why, _WORDS[charge.marks])
         for name, charge in costs.charges.items()
-        if name not in LEVEL_PARTS or name in listed
+        if name not in _IMPLIED or name in listed
     }
 
 

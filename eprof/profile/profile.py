@@ -13,7 +13,7 @@ from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.errors import DefinitionError, LogError, UsageError
 from eprof.base.marks import Mark, names
 from eprof.base.text import few, listed
-from eprof.base.vocabulary import COUNTS, PARTS
+from eprof.base.vocabulary import COUNTS, GROUPS, PARTS
 from eprof.costs import Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counting import checks, counters, counts, times
@@ -573,5 +573,9 @@ def _labels(words: Sequence[str]) -> str:
     """The words in the user's terms, all parts of a class named as one: "FP64", "FP32 other", "Integer"."""
     complete = {part: whole for whole, parts in PARTS.items() if set(parts) <= set(words) for part in (whole, *parts)}
     return listed(
-        list(dict.fromkeys(complete[word].upper() if word in complete else COUNTS[word].label for word in words))
+        list(
+            dict.fromkeys(
+                GROUPS[COUNTS[complete[word]].group] if word in complete else COUNTS[word].label for word in words
+            )
+        )
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from eprof.base.arrays import Columns, Floats, known_sum
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS
+from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS
 from eprof.costs import Costs
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import Split
@@ -27,7 +27,7 @@ _AT_MOST = {
 }
 _NUMBERS = ("work_flop", "flop_per_s", "flop_per_j", "roofline_time_s", "speed_share", "energy_share")
 LEVELS = ("shared", "l1", "l2", "dram")
-_FLOPS = [name for name, count in COUNTS.items() if count.flops or name in ("fp64", "fp32", "fp16", "tensor")]
+_FLOPS = [name for name, count in COUNTS.items() if count.flops or name in FLOAT_PARTS or count.group == "tensor"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
         "dram": _sum(split, ["dram_read", "dram_write", "dram"]),
         "constant": np.where(np.isnan(roof), constant, np.where(np.isnan(constant), np.nan, at_roof)),
         "waiting": np.where(np.isnan(roof), 0.0, constant - at_roof),
-        "instructions": _sum(split, [name for name in INSTRUCTIONS if name not in _FLOPS]),
+        "instructions": _sum(split, [name for name in COMPUTATION_WORDS if name not in _FLOPS]),
         "nearer": _sum(split, [name for name in BYTES if not name.startswith("dram")]),
     }
     best = np.nan_to_num(parts["flops"]) + np.nan_to_num(parts["dram"]) + costs.constant_power_w * roof

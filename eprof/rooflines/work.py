@@ -5,18 +5,21 @@ import numpy as np
 from eprof.base.arrays import Columns, Floats
 from eprof.base.vocabulary import COUNTS
 
+_TENSOR = [name for name, count in COUNTS.items() if count.group == "tensor"]
+
 
 def flops_of(counts: Columns, precision: str | None = None) -> Floats:
     """Useful floating-point operations: add + mul + 2 fma, of all widths or one ("fp32"); NaN where unknown.
 
-    Matrix instructions do flops that are not counted: of all widths, the flops are not known then.
+    Of all widths, the flops are not known where tensor cores worked: their peak is another, and the flops of their
+    instructions may not be counted.
     """
     total = np.zeros(len(counts))
     for name, count in COUNTS.items():
         if count.flops and precision in (None, count.group):
             total += counts[name] * count.flops
-    if precision is None and "tensor" in counts:
-        total = np.where(counts["tensor"] > 0, np.nan, total)
+    if precision is None:
+        total = np.where((counts.only(_TENSOR) > 0).any(axis=1), np.nan, total)
     return total
 
 

@@ -112,7 +112,7 @@ def _growth(gate: Gate) -> str:
     name = {"total": "energy", "time": "time"}.get(gate.what, gate.what)
     if gate.kernel:
         name += f" of {short(gate.kernel, 60)}"
-    unit = {"byte": "B", "instruction": ""}.get(gate.unit, gate.unit)
+    unit = {"byte": "B", "instruction": "", "cycle": ""}.get(gate.unit, gate.unit)
     amounts = f"{quantity(gate.old, unit)} to {quantity(gate.new, unit)}"
     if gate.growth is None:
         return f"{name} went from {amounts}" if gate.new else f"{name} is 0 on both sides"

@@ -13,7 +13,7 @@ from eprof.words.numbers import plain, whole
 
 _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
 _FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power", "total": "Energy"}
-_UNITS = {"byte": "B", "instruction": "", "s": "s"}
+_UNITS = {"byte": "B", "instruction": "", "flop": "flop", "cycle": "", "s": "s"}
 _STATUSES = {"appeared": "new", "vanished": "gone"}
 _REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "setting"}
 

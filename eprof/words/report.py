@@ -126,8 +126,7 @@ def count_table(view: View, verbose: bool) -> Table:
     rows = []
     for name, word in view.words.items():
         if word.value.value or verbose:
-            unit = "B" if word.count.unit == "byte" else ""
-            cells = [word.count.label, _quantity(word.value, unit), *_paid(view, name, word.energy)]
+            cells = [word.count.label, _quantity(word.value, word.count.symbol), *_paid(view, name, word.energy)]
             rows.append(Row(cells))
     return Table(columns, rows)
 

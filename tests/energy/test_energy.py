@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eprof import costs
 from eprof.base.errors import CostError
 from eprof.base.marks import NONE, Mark
-from eprof.base.vocabulary import BYTES, CONSTANT, COUNTS, INSTRUCTIONS, PARTS
+from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, CONSTANT, COUNTS, PARTS
 from eprof.costs import Charge, Costs, Setting
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import Split, attribute
@@ -266,7 +266,7 @@ def test_the_parts_add_up_to_the_total(drawn, prices, duration):
     split = energy(drawn, prices, duration[: len(drawn)])
     parts = np.stack([split.computation_j, split.data_j, split.constant_j])
     same(np.nansum(parts, axis=0), np.nan_to_num(split.total_j))
-    assert set(split.table.columns) <= {*INSTRUCTIONS, *BYTES, CONSTANT}
+    assert set(split.table.columns) <= {*COMPUTATION_WORDS, *BYTES, CONSTANT}
 
 
 @few
@@ -297,7 +297,7 @@ def test_every_charge_of_the_tk1_reaches_the_energy(setting, word):
 def test_marks_of_a_kernel_and_of_a_family_are_those_of_its_cells_joined(drawn, prices, duration):
     split = energy(drawn, prices, duration[: len(drawn)])
     cells = split.marks.to_dict("list")
-    computation = [mark for word, marks in cells.items() if word in INSTRUCTIONS for mark in marks]
+    computation = [mark for word, marks in cells.items() if word in COMPUTATION_WORDS for mark in marks]
     assert reduce(or_, computation, 0) == reduce(or_, split.family_marks["computation"].tolist(), 0)
     for row, mark in enumerate(split.row_marks.tolist()):
         assert mark == reduce(or_, [marks[row] for marks in cells.values()]) == split.family_marks["total"][row]

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from eprof.base.marks import NONE, Mark, from_names, names
-from eprof.base.vocabulary import BYTES, COUNTS, INSTRUCTIONS
+from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS
 from eprof.rooflines import PARTS, Machine, described
 
 # pJ for each, at Jetson TK1's 852/924 MHz (model.md 4); an FP instruction is charged as two flops there.
@@ -101,12 +101,12 @@ def kernel(
     cells = {count: cell(count, value, marks.get(count, NONE), priced) for count, value in values.items()}
     constant = time_s * POWER if time_s is not None and priced else None
     parts = {
-        "computation": _sum(cells, INSTRUCTIONS),
+        "computation": _sum(cells, COMPUTATION_WORDS),
         "data": _sum(cells, BYTES),
         "constant": constant,
     }
     part_marks = {
-        "computation": _marks(cells, INSTRUCTIONS),
+        "computation": _marks(cells, COMPUTATION_WORDS),
         "data": _marks(cells, BYTES),
         "constant": time_marks | (Mark.MISSING if time_s is None else NONE),
     }

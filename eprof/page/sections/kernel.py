@@ -57,8 +57,7 @@ class Line:
     @property
     def written_value(self) -> str | None:
         """The count with its unit."""
-        unit = "B" if self.count.unit == "byte" else ""
-        return None if self.value.value is None else quantity(self.value.value, unit)
+        return None if self.value.value is None else quantity(self.value.value, self.count.symbol)
 
     @property
     def gap(self) -> float:

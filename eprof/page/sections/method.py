@@ -68,7 +68,7 @@ def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
 
 
 def _unit(name: str) -> str:
-    return "B" if COUNTS[name].unit == "byte" else ""
+    return COUNTS[name].symbol
 
 
 def _price(charge: schema.Charge) -> str:

@@ -312,8 +312,7 @@ def _follows(column: Counted, price: float | None) -> bool:
 
 
 def _word(view: View, name: str, price: float | None) -> list[Any]:
-    """Name, label, group, 1 for bytes, price, 1 if it adds to the count of all, the marks that its count can have."""
+    """Name, label, group, unit, price, 1 if it adds to the count of all, the marks that its count can have."""
     count = view.words[name].count
-    is_byte = count.unit == "byte"
-    is_added = name in (view.byte_words if is_byte else view.instruction_words)
-    return [name, count.label, count.group, int(is_byte), price, int(is_added), view.masks[name]]
+    is_added = name in (*view.byte_words, *view.instruction_words)
+    return [name, count.label, count.group, count.unit, price, int(is_added), view.masks[name]]
