@@ -142,7 +142,7 @@ def _read(options: argparse.Namespace) -> "Measurements":
     reference = _clocks(options.reference, "--reference") if options.reference else None
     homes = [name for name in options.inputs if runs.is_run(Path(name))]
     files = [name for name in options.inputs if name not in homes]
-    parts = [read(files, options.mapping, reference, options.without)] if files else []
+    parts = [read(files, options.mapping, reference, options.without, _device(options))] if files else []
     if homes:
         measured, device = _of_runs(homes, reference)
         parts.append(measured)

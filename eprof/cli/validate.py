@@ -155,7 +155,7 @@ def read_measurements(paths: Iterable[str | Path], options: argparse.Namespace) 
     """The measurements of all files, and of the kernels that -k names. Raises EprofError: no kernel is left."""
     from eprof import measurements
 
-    measured = measurements.read(paths, options.mapping)
+    measured = measurements.read(paths, options.mapping, device=options.device)
     if not options.kernel_name:
         return measured
     is_wanted = selector(options.kernel_name)

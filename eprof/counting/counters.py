@@ -12,7 +12,7 @@ from typing import Any
 
 from eprof.base import resources
 from eprof.base.errors import DefinitionError
-from eprof.base.gpus import normal_name
+from eprof.base.gpus import may_be_same, normal_name
 from eprof.base.toml import Document
 from eprof.counting.definition import SIMULATED, Definition
 from eprof.counting.loading import applies_to, load, numbered, read
@@ -168,6 +168,15 @@ def capability_of(device_name: str) -> tuple[str, ...]:
             return ()
         name = shorter
     return _devices()[name]
+
+
+def capabilities_like(device_name: str) -> frozenset[str]:
+    """As `capability_of`, also for names that people write: "V100", "GTX 1080 Ti". Empty: not known."""
+    exact = capability_of(device_name)
+    if exact:
+        return frozenset(exact)
+    alike = [capabilities for name, capabilities in _devices().items() if may_be_same(name, device_name)]
+    return frozenset().union(*alike)
 
 
 @cache

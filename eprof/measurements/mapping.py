@@ -15,10 +15,11 @@ import pandas as pd
 from eprof.base.resources import folder
 from eprof.base.text import brief
 from eprof.base.toml import Document, Formula, Node
+from eprof.counting.counters import capabilities_like
 from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
 
 SCHEMA = 1
-_MOST = 0.9
+_MOST = 0.75
 _LARGEST = 1e100
 ENERGIES_ONLY = "energies"
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
@@ -34,7 +35,7 @@ CLOCKS = {
     for unit, size in (("mhz", 1.0), ("ghz", 1e3), ("khz", 1e-3), ("hz", 1e-6))
 }
 _NAMES = ("benchmark", "benchmark_id", "kernel", "device")
-_HEAD = ("schema", "name", "title", "kind", "needs", "tell", "columns", "reference", "notes", "terms")
+_HEAD = ("schema", "name", "title", "kind", "capability", "needs", "tell", "columns", "reference", "notes", "terms")
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ class Term:
 class Columns:
     """A checked mapping. columns: what eprof needs -> a column of the file, a formula, or a number for all rows.
 
-    tell: a formula of columns that is not negative in nine of ten rows of such a file, where columns are not enough.
+    capability: the compute capabilities of the GPUs that it is for, where that matters. tell: a formula of columns that
+    is not negative in three of four rows of such a file, for a GPU that nobody named.
     """
 
     name: str
@@ -103,12 +105,15 @@ class Columns:
     reference: tuple[float, float] | None
     notes: tuple[str, ...]
     label: str
+    capability: tuple[str, ...] = ()
     tell: Cells | None = None
 
-    def suits(self, frame: pd.DataFrame) -> bool:
-        """Whether a table is of this family."""
+    def suits(self, frame: pd.DataFrame, capabilities: Collection[str] = ()) -> bool:
+        """Whether a table is of this family. capabilities: those that its GPU may have; none: not known."""
         if not set(self.needs) <= set(frame.columns):
             return False
+        if capabilities and self.capability:
+            return not set(capabilities).isdisjoint(self.capability)
         if self.tell is None or not self.tell.names <= set(frame.columns):
             return self.tell is None
         values = self.tell({name: numbers(frame[name]) for name in self.tell.names})
@@ -143,10 +148,14 @@ def load(name_or_path: str) -> Columns:
     )
 
 
-def choose(frame: pd.DataFrame, label: str) -> Columns:
-    """The mapping that suits this table and uses most of its columns. Raises MeasurementError if none does."""
+def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Columns:
+    """The mapping that suits this table and uses most of its columns. device: the name of the measured GPU.
+
+    Raises MeasurementError if none does.
+    """
     header = frame.columns
-    suitable = [mapping for mapping in mappings() if mapping.suits(frame)]
+    capabilities = capabilities_like(device) if device else ()
+    suitable = [mapping for mapping in mappings() if mapping.suits(frame, capabilities)]
     if not suitable:
         shown = brief(", ".join(sorted(header)[:12]), 300)
         raise MeasurementError(
@@ -183,6 +192,7 @@ def parse(document: Document) -> Columns:
         reference=_reference(root["reference"]),
         notes=root["notes"].texts(),
         label=document.label,
+        capability=root["capability"].texts(),
         tell=_formula(root["tell"]) if "tell" in root else None,
     )
 

@@ -38,19 +38,20 @@ def read(
     mapping: str | Columns | None = None,
     reference: tuple[float, float] | None = None,
     without: Collection[str] = (),
+    device: str | None = None,
 ) -> Measurements:
     """Read one file, or several with the same columns, as one.
 
-    mapping: a name, a path or a mapping; without one, that which suits the columns. reference: core and memory MHz at
-    which relative voltages are 1; without one, the mapping's, or the highest clocks that were measured. without: terms
-    that are not read, so that no row is left out for them.
+    mapping: a name, a path or a mapping; without one, that which suits the columns, and `device`, the name of the GPU.
+    reference: core and memory MHz at which relative voltages are 1; without one, the mapping's, or the highest clocks
+    that were measured. without: terms that are not read, so that no row is left out for them.
     Raises MeasurementError, DefinitionError.
     """
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     if not listed:
         raise MeasurementError("Name at least one file of measurements.")
     frames = [(table(Path(path)), str(path)) for path in listed]
-    return joined([from_frame(frame, label, mapping, reference, without) for frame, label in frames], reference)
+    return joined([from_frame(frame, label, mapping, reference, without, device) for frame, label in frames], reference)
 
 
 def from_frame(
@@ -59,9 +60,10 @@ def from_frame(
     mapping: str | Columns | None = None,
     reference: tuple[float, float] | None = None,
     without: Collection[str] = (),
+    device: str | None = None,
 ) -> Measurements:
     """The measurements in a table, called `label` in messages."""
-    columns = _mapping(mapping, frame, label)
+    columns = _mapping(mapping, frame, label, device)
     sheet = _Sheet(frame, columns, label)
     rows = sheet.rows()
     rates, domains = sheet.rates(rows, without)
@@ -114,10 +116,12 @@ def _words(cells: pd.Series) -> pd.Series:
     return cells.astype(object).where(cells.notna(), "-").astype(str)
 
 
-def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str) -> Columns:
+def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str, device: str | None) -> Columns:
     if isinstance(mapping, Columns):
         return mapping
-    return mappings.choose(frame, label) if mapping is None else mappings.load(mapping)
+    if mapping is None:
+        return mappings.choose(frame, label, device)
+    return mappings.load(mapping)
 
 
 def _formula(text: str) -> Cells | None:

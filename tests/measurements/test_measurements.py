@@ -193,6 +193,7 @@ def test_the_mappings_of_the_cellar_are_right():
 
 FAMILIES = {
     "nvdvfs_counts_gtx980_low": ("nvdvfs-counts", 1080, 30, 9),
+    "nvdvfs_counts_p100": ("nvdvfs-counts", 150, 30, 9),
     "nvdvfs_counts_v100": ("nvdvfs-counts-volta", 145, 29, 9),
     "gpmtool_gtxtitanx_micro_named": ("gpmtool", 6528, 102, 8),
     "gpmtool_amd580x": ("gpmtool", 984, 41, 13),
@@ -214,6 +215,16 @@ def test_public_measurements_find_their_mapping(name):
         terms,
     )
     assert found.own == (mapping == "gpuptx")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="no shared measurements here")
+def test_the_named_gpu_decides_over_what_the_columns_look_like():
+    p100, v100 = DATA / "nvdvfs_counts_p100.csv", DATA / "nvdvfs_counts_v100.csv"
+    for device in ("Tesla P100-PCIE-16GB", "P100", "GeForce GTX 1080 Ti", "GTX 980"):
+        assert read(v100, device=device).mapping == read(p100, device=device).mapping == "nvdvfs-counts"
+    for device in ("Tesla V100-SXM2-32GB", "NVIDIA TITAN V", "V100"):
+        assert read(p100, device=device).mapping == "nvdvfs-counts-volta"
+    assert read(p100, device="a GPU that nobody knows").mapping == "nvdvfs-counts"
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no shared measurements here")
