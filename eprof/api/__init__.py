@@ -5,11 +5,11 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof import logs
 from eprof.base import advice

@@ -5,9 +5,11 @@
 
 import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof import api
 from eprof.base.errors import LogError
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
     from eprof.costs import CostTable
 
 
-@dataclass(frozen=True)
-class ReadAs:
+class ReadAs(Struct, frozen=True):
     """How to read the logs of a side: as `api.load` takes it."""
 
     capability: str | None = None
@@ -34,8 +35,7 @@ class ReadAs:
         return api.load(*paths, capability=self.capability, columns=self.columns, time=self.time)
 
 
-@dataclass(frozen=True)
-class PriceAs:
+class PriceAs(Struct, frozen=True):
     """How to price a side: as `Profile.energy` takes it."""
 
     costs: "str | CostTable | None" = None

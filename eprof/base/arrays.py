@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,8 +20,7 @@ Texts = npt.NDArray[np.object_]
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
+class Columns(Struct, frozen=True, eq=False, dict=True):
     """Named columns of one type. values: (n_rows, n_columns)."""
 
     names: tuple[str, ...]

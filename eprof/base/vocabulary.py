@@ -7,13 +7,12 @@ work on it. A byte is charged at a memory level; which one depends on the books 
 (docs/model.md): *served*, at the one level that served it, or *accessed*, at every level that it passed.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 COMPUTATION, DATA, CONSTANT = "computation", "data", "constant"
 
 
-@dataclass(frozen=True)
-class Count:
+class Count(Struct, frozen=True):
     """One word of the vocabulary. `group` is the part of the picture it belongs to (a colour in the report)."""
 
     name: str

@@ -1,9 +1,10 @@
 """`calibration/benchmarks.toml`: the benchmarks, what one launch of each does, and how fast a GPU should be at it."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources.abc import Traversable
+
+from msgspec import Struct
 
 from eprof.base.resources import folder
 from eprof.base.toml import Document, Formula, Node
@@ -24,16 +25,14 @@ _BLOCK = 256
 Capability = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(Struct, frozen=True):
     """What a multiprocessor does a cycle, by capability. ceiling: nothing can be faster, so that what is, is wrong."""
 
     ceiling: bool
     at: Mapping[Capability, float]
 
 
-@dataclass(frozen=True, eq=False)
-class Benchmark:
+class Benchmark(Struct, frozen=True, eq=False):
     """One kernel with one kind of launch.
 
     count, overhead: word of the vocabulary -> formula of `threads`, `iterations` and the manifest's constants, for one
@@ -62,8 +61,7 @@ class Benchmark:
         return capability >= self.first and capability not in self.but_not
 
 
-@dataclass(frozen=True, eq=False)
-class Manifest:
+class Manifest(Struct, frozen=True, eq=False):
     """The benchmarks in the order in which they are run, with what depends on the GPU's capability.
 
     quick: the names of those that `--quick` runs.

@@ -4,11 +4,11 @@ import json
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.calibration.manifest import Benchmark, Capability, Manifest, capability_of
@@ -31,8 +31,7 @@ _ALL_ROUNDS = 10**6
 Event = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One benchmark at one setting: medians over rounds, per launch.
 
     counts: the vocabulary's words, of one launch. fraction: of the hardware's peak at `bound`; None: not known.

@@ -1,8 +1,10 @@
 """Which benchmarks are run, in which order, for how long: arithmetic of the time budget, jobs for the worker."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
 from eprof.calibration.manifest import Benchmark, Capability, Manifest
@@ -13,8 +15,7 @@ _START_S = 25.0
 ZEROS = " (zeros)"
 
 
-@dataclass(frozen=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """How long things take, s. budget: of one setting. window: while the meter is read (counters.md 5.3: 5 s, or 50
     updates of the meter). warm: before it, the length over which sensors average and more. launch: one launch.
     """

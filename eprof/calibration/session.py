@@ -9,9 +9,11 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from eprof import __version__
 from eprof.base.errors import CollectError, EprofError
@@ -46,8 +48,7 @@ class Hands(NamedTuple):
     run: Callable[..., str | None] = processes.run
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """What the user asked for.
 
     settings: none means the one in force. only: names of benchmarks; none means all. quick: the few benchmarks of

@@ -173,7 +173,7 @@ def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[
 
 def _noted(measurements: "Measurements", form: "Form", options: argparse.Namespace) -> "Measurements":
     """The measurements with a first note if the prior may have seen them."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from eprof.fitting.defaults import prior_may_have_seen
 

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from eprof.collect import machine
 from eprof.collect.collector import Collector, Tool
@@ -18,8 +19,7 @@ _NO_GPU = "no NVIDIA GPU here"
 _LOCKABLE = 7.0  # the first capability whose clocks can be locked; those before it take application clocks
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """What was looked at. ok: True, False (to be mended), None (not there, or not told). remedy: what mends it."""
 
     name: str

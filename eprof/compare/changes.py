@@ -1,11 +1,12 @@
 """The difference of two sides, cell by cell: what changed counts and times cost, and what changed prices cost."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, FLOAT_PARTS, LEVEL_PARTS
@@ -18,8 +19,7 @@ MATCHED, APPEARED, VANISHED = "matched", "appeared", "vanished"
 KNOWN, LOWER, LOST, NONE = 0, 1, 2, 3
 
 
-@dataclass(frozen=True, eq=False)
-class Half:
+class Half(Struct, frozen=True, eq=False):
     """One side of every match, (n_matches, n_words); a kernel that the side does not have executed nothing: zeros."""
 
     number: Floats
@@ -30,8 +30,7 @@ class Half:
     state: Ints
 
 
-@dataclass(frozen=True, eq=False)
-class Changes:
+class Changes(Struct, frozen=True, eq=False, dict=True):
     """The change of every match and word, (n_matches, n_words), in J; 0 where nothing is compared.
 
     quantity_j: for changed counts, bytes or time; price_j: for changed prices. compared: both sides know the energy.
@@ -178,7 +177,7 @@ def _absent(halves: list[Half], other: Half, absent: Bools) -> list[Half]:
 
 def _merged(half: Half, other: Half, merge: Callable[[Any, Any], Any]) -> Half:
     """Every table of one half merged with that of another."""
-    return Half(*(merge(getattr(half, field.name), getattr(other, field.name)) for field in fields(Half)))
+    return Half(*(merge(getattr(half, name), getattr(other, name)) for name in Half.__struct_fields__))
 
 
 def states(grid: Grid) -> Ints:

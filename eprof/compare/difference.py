@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof import __version__
 from eprof.base.errors import LogError
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
-class Difference:
+class Difference(Struct, frozen=True, eq=False, dict=True):
     """NEW against OLD. Energies in J; "compared" is what both sides know, and all parts of the change are of it."""
 
     old: Side

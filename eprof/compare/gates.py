@@ -3,10 +3,10 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
@@ -25,8 +25,7 @@ _FORM = re.compile(r"(?:(?P<kernel>.+):)?(?:(?P<what>[a-z][a-z0-9_]*)=)?(?P<perc
 _FAMILIES = ("computation", "data", CONSTANT)
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """One `--fail-above`: what may grow by at most `limit` (0.02 for 2 %), in one kernel, in each ("*"), or in all."""
 
     text: str
@@ -43,8 +42,7 @@ class Gate:
         return [column for column, word in enumerate(WORDS) if self.what in _names(word)]
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """A gate on two amounts, `old` and `new` in `unit`. why_not: it cannot be judged, and so does not pass either."""
 
     gate: Gate

@@ -5,7 +5,8 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
@@ -19,8 +20,7 @@ _MOST_PAIRS = 40_000
 _LONG_NAME = 300  # letters
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """A kernel as it is matched: full name, device, launches, and its place among the kernels of its log, 0 to 1."""
 
     name: str
@@ -29,8 +29,7 @@ class Kernel:
     place: float = 0.0
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(Struct, frozen=True):
     """A pair of positions; None on one side: the kernel vanished or appeared. how: None for those.
 
     score: how alike the two names are, 0 to 1; 1 if they are equal.
@@ -42,8 +41,7 @@ class Match:
     score: float | None = None
 
 
-@dataclass(frozen=True)
-class Matching:
+class Matching(Struct, frozen=True):
     """All kernels of both sides, each once: pairs in the order of OLD, then vanished, then appeared ones."""
 
     matches: tuple[Match, ...]

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
@@ -25,8 +26,7 @@ TIME = len(WORDS) - 1
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 
 
-@dataclass(frozen=True, eq=False)
-class Grid:
+class Grid(Struct, frozen=True, eq=False):
     """Counts and energies, (n_kernels, n_words). number: instructions, bytes, seconds; NaN = not known.
 
     marks: those of the energy; counted: those of the number. A LOWER energy has a value and is marked MISSING.
@@ -43,8 +43,7 @@ class Grid:
         return Grid(self.number[at], self.joules[at], self.marks[at], self.counted[at])
 
 
-@dataclass(frozen=True, eq=False)
-class Side:
+class Side(Struct, frozen=True, eq=False, dict=True):
     """OLD or NEW. named: the kernels as `matching` wants them; mean: over the repeats.
 
     A kernel that some repeats did not launch counts 0 there. price: J an instruction or byte, W for constant power;

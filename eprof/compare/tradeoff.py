@@ -6,7 +6,7 @@ pi0 = 0. [T] 3.5.10 prints a greenup's upper bound for case 1 that the model its
 and raises it in another); the one here follows from [T] eq. 26 with f > 1 and f m I < B_tau, and docs/diff.md shows it.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from eprof.rooflines import Machine
 
@@ -14,8 +14,7 @@ from eprof.rooflines import Machine
 _SAME = 1e-9
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Of the greenup, and the work factor at which nothing is saved any more, for one eta."""
 
     greenup: float
@@ -24,8 +23,7 @@ class Bounds:
     break_even_f: float
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The model's reading. case: 1 both memory bound, 2 memory then compute bound, 3 both compute bound ([T] 3.5.3);
     None for what [T] leaves out, compute then memory bound. trades: f >= 1 and m >= 1, for which the bounds hold.
     """

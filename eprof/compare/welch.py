@@ -6,13 +6,13 @@ Biometrika 34 (1947). Chosen over a permutation test, which with three repeats a
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True)
-class Test:
+class Test(Struct, frozen=True):
     """The difference of two means (new - old) with its interval at `CONFIDENCE`, and the two-sided p value.
 
     p: how often repeats as noisy as these would differ by so much if there were no difference.

@@ -7,8 +7,9 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from eprof.base.errors import DefinitionError
 from eprof.base.marks import NONE, Mark

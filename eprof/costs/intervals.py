@@ -1,8 +1,9 @@
 """How far a table's prices are known: its basis, its intervals, and the replicas of the prices that span them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import product
+
+from msgspec import Struct, field
 
 BASES: Mapping[str, str] = {
     "measured": "each price was measured by itself on this GPU",
@@ -20,8 +21,7 @@ _CONSTANT_STEPS = (-1.0, 0.0, 1.0)
 Range = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Intervals:
+class Intervals(Struct, frozen=True):
     """The range of each price and of constant power, at the table's default setting.
 
     prices_pj: price -> (low, high) in pJ. constant_w: in W. meaning: what spans them: "zero to random operands".

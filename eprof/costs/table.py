@@ -6,8 +6,10 @@ docs/model.md). `file.py` makes a table of a file; `eprof.costs` loads it.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from eprof.base import marks as mark_words
 from eprof.base.errors import CostError
@@ -23,8 +25,7 @@ _SAME_CLOCK = 0.01
 _UNSTATED = "the table says nothing about it"
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A DVFS setting: clocks in MHz, voltages in V. None: the table does not know it."""
 
     core_mhz: float | None = None
@@ -48,8 +49,7 @@ class Setting:
         return self.core_v if domain == CORE else self.memory_v
 
 
-@dataclass(frozen=True)
-class Charge:
+class Charge(Struct, frozen=True):
     """What one count pays: `pj` pJ an instruction or a byte, by `formula`; or nothing, and `why`."""
 
     pays: bool
@@ -59,8 +59,7 @@ class Charge:
     marks: Mark
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(Struct, frozen=True):
     """A named price at one setting, in pJ a flop, instruction or byte, with the arithmetic that gave it."""
 
     name: str
@@ -69,8 +68,7 @@ class Price:
     marks: Mark
 
 
-@dataclass(frozen=True)
-class Peaks:
+class Peaks(Struct, frozen=True):
     """The highest throughputs at one setting: Gflop/s in single and double precision, GB/s of DRAM. None: not known.
 
     power_limit_w: the power in W at which the platform throttles, constant power included.
@@ -84,8 +82,7 @@ class Peaks:
     power_limit_w: float | None = None
 
 
-@dataclass(frozen=True)
-class Costs:
+class Costs(Struct, frozen=True):
     """A cost table at one setting.
 
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
@@ -123,8 +120,7 @@ class Costs:
         return {**clocks, "core_v": None, "memory_v": None, **relative}
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(Struct, frozen=True):
     """A price as the file gives it: pJ, or pJ/V^2 of the voltage of `domain`."""
 
     name: str
@@ -139,8 +135,7 @@ class Rate:
         return Price(self.name, self.number * volts**2, f"{self.number:g} * {volts:.5g}^2", point.marks[self.domain])
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(Struct, frozen=True):
     """A setting that prices can be evaluated at: how it was found, and what its voltages rest on."""
 
     setting: Setting
@@ -160,8 +155,7 @@ class Point:
         return mhz
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """What a file says of one word: a formula of prices, or that it pays nothing, or that it has no price."""
 
     kind: str
@@ -180,8 +174,7 @@ class Statement:
         return Charge(True, pj, self.formula.text, self.why, marks)
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(Struct, frozen=True):
     """A term of constant power or a peak: a number, times the voltage or the clock of `domain` if there is one.
 
     clocked: a term of constant power that goes with clock (MHz) and square of the voltage: a clock tree's.
@@ -209,8 +202,7 @@ class Term:
         return self.number * point.mhz(self.domain) / 1e3
 
 
-@dataclass(frozen=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """Constant power as the file gives it: the sum of its terms."""
 
     terms: tuple[Term, ...]
@@ -231,8 +223,7 @@ class Constant:
         return watts, " + ".join(formulas), marks
 
 
-@dataclass(frozen=True)
-class Peak:
+class Peak(Struct, frozen=True):
     """The highest throughputs as the file gives them, by their names in `Peaks`."""
 
     terms: Mapping[str, Term]
@@ -245,8 +236,7 @@ class Peak:
         return Peaks(**throughputs, why=self.why, marks=self.marks)
 
 
-@dataclass(frozen=True, eq=False)
-class FitRecord:
+class FitRecord(Struct, frozen=True, eq=False):
     """How a fitted table was made, and how far to trust it: the section [fit] of its file (docs/costs.md).
 
     data: plain values as they stand there. replicas: name of a price or of a term of constant power -> its value in
@@ -262,8 +252,7 @@ class FitRecord:
         return len(next(iter(self.replicas.values()), ()))
 
 
-@dataclass(frozen=True)
-class Board:
+class Board(Struct, frozen=True):
     """Other devices that a table serves, and what is different there.
 
     assumed: nobody measured them, so every energy is. w: replaces the constant watts that go with no voltage.
@@ -279,8 +268,7 @@ class Board:
     wider: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class CostTable:
+class CostTable(Struct, frozen=True, eq=False):
     """A checked cost table. `at` gives the costs at a setting, `explain` the same with all reasons, as plain data.
 
     relative: voltages are relative to those of a reference setting, and prices hold there. basis: one of `BASES`, or
@@ -297,16 +285,16 @@ class CostTable:
     path: str
     settings: tuple[Setting, ...]
     default: Setting
-    rates: tuple[Rate, ...] = field(repr=False)
-    statements: Mapping[str, Statement] = field(repr=False)
-    constant: Constant = field(repr=False)
-    peak: Peak = field(repr=False)
+    rates: tuple[Rate, ...]
+    statements: Mapping[str, Statement]
+    constant: Constant
+    peak: Peak
     relative: bool = False
-    fit: FitRecord | None = field(default=None, repr=False)
+    fit: FitRecord | None = None
     basis: str | None = None
-    intervals: Intervals = field(default_factory=Intervals, repr=False)
-    sources: Mapping[str, str] = field(default_factory=dict, repr=False)
-    boards: tuple[Board, ...] = field(default=(), repr=False)
+    intervals: Intervals = field(default_factory=Intervals)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    boards: tuple[Board, ...] = ()
 
     def at(self, setting: str | None = None) -> Costs:
         """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -524,8 +512,7 @@ class CostTable:
         )
 
 
-@dataclass(frozen=True)
-class _Level:
+class _Level(Struct, frozen=True):
     """The voltage at a clock; `between` names the listed clocks that it was interpolated between."""
 
     volts: float

@@ -1,11 +1,12 @@
 """Counting: launches with their counters, read by a definition, become instructions by class and bytes by level."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints
 from eprof.base.errors import UsageError
@@ -27,8 +28,7 @@ _AVERAGED = "an average over several launches, not weighted by their size"
 _TOLERANCE = 0.125
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(Struct, frozen=True):
     """How a count was made for some kernels: its formula in the profiler's names, what it rests on, for how many."""
 
     formula: str
@@ -37,8 +37,7 @@ class Way:
     kernels: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
+class Counts(Struct, frozen=True, eq=False, dict=True):
     """Instructions or bytes, (n_kernels, n_words): a row for each kernel, a column for each word of the vocabulary.
 
     amounts: float64, NaN is not counted. amount_marks: int64, same shape; 0 is exact, MISSING where something was not
@@ -101,8 +100,7 @@ class Counts:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(Struct, frozen=True, eq=False):
     """Values for each kernel, their marks, and which of `ways` made each (-1: none, then the value is NaN).
 
     A value marked MISSING is a lower bound. averaged: where an average over several launches takes part, which makes an
@@ -128,8 +126,7 @@ class Cells:
         return Term.of(self.values, self.low, self.high)
 
 
-@dataclass(frozen=True, eq=False)
-class _Result:
+class _Result(Struct, frozen=True, eq=False):
     """One entry of a definition worked out for each kernel: a term, its marks, where averages take part, its parts."""
 
     entry: Entry
@@ -139,15 +136,14 @@ class _Result:
     parts: Mapping[str, Cells]
 
 
-@dataclass(eq=False)
-class Sheet:
+class Sheet(Struct, eq=False):
     """The launches of one device under one definition: looks names up, evaluates formulas, remembers and warns."""
 
     launches: Launches
     definition: Definition
     warnings: list[str] = field(default_factory=list)
-    _known: dict[str, Cells | None] = field(default_factory=dict, repr=False)
-    _wrong_units: dict[str, str] = field(default_factory=dict, repr=False)
+    _known: dict[str, Cells | None] = field(default_factory=dict)
+    _wrong_units: dict[str, str] = field(default_factory=dict)
 
     @property
     def length(self) -> int:

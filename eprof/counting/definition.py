@@ -6,8 +6,9 @@ are all made from this. `docs/counters.md` has the form of the files.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from eprof.base.marks import Mark, names
 from eprof.base.toml import Formula
@@ -21,8 +22,7 @@ WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True)
-class Counter:
+class Counter(Struct, frozen=True):
     """A short name for a profiler's counter: the first of `names` that is known, or the sum of `slices`.
 
     slices: names of the parts; complete only if at least the first `expect` are known. partial: the mean of those that
@@ -43,8 +43,7 @@ class Counter:
         return self.names or self.slices
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One way to count something, and its mark with the reason. `mark_if`: the mark holds only where this is not 0."""
 
     formula: Formula
@@ -53,8 +52,7 @@ class Entry:
     mark_if: Formula | None = None
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """A relation that healthy counters obey within a relative tolerance."""
 
     left: Formula
@@ -64,8 +62,7 @@ class Check:
     note: str
 
 
-@dataclass(frozen=True)
-class TimePair:
+class TimePair(Struct, frozen=True):
     """Bytes moved and the rate at which the profiler says they moved: their quotient is the kernel's time."""
 
     bytes: Formula
@@ -73,8 +70,7 @@ class TimePair:
     note: str
 
 
-@dataclass(frozen=True, eq=False)
-class Definition:
+class Definition(Struct, frozen=True, eq=False):
     """What the counters of one profiler mean on some compute capabilities."""
 
     name: str
@@ -89,7 +85,7 @@ class Definition:
     uncountable: Mapping[str, str]
     checks: tuple[Check, ...] = ()
     time_pairs: tuple[TimePair, ...] = ()
-    label: str = field(default="", repr=False)
+    label: str = ""
 
     @property
     def wanted(self) -> frozenset[str]:

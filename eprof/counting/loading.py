@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from eprof.base import resources
 from eprof.base.marks import NONE, Mark
@@ -71,8 +72,7 @@ def _is_capability(value: Any) -> bool:
 # ---- a document, and those that it extends
 
 
-@dataclass(frozen=True, eq=False)
-class _Stack:
+class _Stack(Struct, frozen=True, eq=False):
     """A document laid over those that it extends (deepest first, each once), their tables joined key by key."""
 
     documents: tuple[Document, ...]

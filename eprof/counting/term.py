@@ -6,18 +6,16 @@ lower bounds is no bound at all. `Term` carries this through a formula, beside t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from eprof.base.arrays import Floats
 
 Bools = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Term:
+class Term(Struct, frozen=True, eq=False):
     """A part of a formula for each kernel, all arrays (n_kernels,). Factors are taken to be 0 or more, as counters are.
 
     size: the value if every difference were a sum; how far a result of 0 may be from it tells rounding from

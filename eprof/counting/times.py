@@ -1,10 +1,10 @@
 """Times of kernels whose log has none: recovered from pairs of counters, or said by the user."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.base import advice
 from eprof.base.arrays import Bools, Floats, Ints, Texts

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from eprof.base import resources
 from eprof.base.toml import Document, Node
@@ -16,8 +17,7 @@ from eprof.counting.definition import Definition
 _METRIC = re.compile(r"[a-z]\w*__\w+(?:\.\w+)+")
 
 
-@dataclass(frozen=True)
-class OtherName:
+class OtherName(Struct, frozen=True):
     """Names of a counter in nvprof (`*`: the number of a slice), and the formula of ncu's metrics that is the same."""
 
     nvprof: tuple[str, ...]

@@ -1,11 +1,11 @@
 """Attribution: counts times costs, plus constant power times time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from eprof.base.arrays import Columns, Floats, Ints, known_sum
 from eprof.base.errors import CostError
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: COMPUTATION_WORDS, DATA: BYTES, CONSTANT: (CONSTANT,)}
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
+class Split(Struct, frozen=True, eq=False, dict=True):
     """Energy in joules: a row a kernel, a column a priced count, and `constant`; NaN = not known.
 
     joule_marks: same shape. `table` and `marks` are the same as tables of pandas.

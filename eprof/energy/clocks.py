@@ -1,9 +1,10 @@
 """The clocks that a program ran at, as its meter or its log of ncu saw them, and the prices at these clocks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.costs import Costs, CostTable
 from eprof.logs.runs import Run
@@ -13,8 +14,7 @@ _STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better kno
 _NOTEWORTHY = 0.03
 
 
-@dataclass(frozen=True)
-class Clocks:
+class Clocks(Struct, frozen=True):
     """Core and memory clock in MHz (None: not told), and who saw them."""
 
     core_mhz: float | None

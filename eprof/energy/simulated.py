@@ -1,8 +1,7 @@
 """Time of kernels that ran on a simulated device: the roofline of a cost table, divided by an efficiency."""
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, known_or_zero
 from eprof.base.errors import UsageError

@@ -7,9 +7,8 @@ clock; what else it does takes T_c, which goes with the core clock. The two over
     T(s)^p = (T^p - T_m^p) (f_core / f_core(s))^p + T_m^p (f_mem / f_mem(s))^p
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.costs import CostTable
@@ -21,8 +20,7 @@ EXPONENT, SHARE = 3.0, 0.85
 _MOST = 0.999
 
 
-@dataclass(frozen=True)
-class TimeModel:
+class TimeModel(Struct, frozen=True):
     """exponent: p; share: of the peak bandwidth that DRAM reaches. byte_per_cycle: the peak, in bytes a memory cycle.
 
     byte_per_cycle None: no peak is known; then nothing tells memory from core time, and half is taken for each.

@@ -1,15 +1,15 @@
 """The form of a fit: which terms, which voltages, which residuals count how much."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 VOLTAGES = ("estimated", "given", "one")
 WEIGHTS = ("relative", "absolute")
 LOSSES = ("l1", "l2")
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(Struct, frozen=True):
     """What is fitted, and how. The defaults are those that a bare `fit` takes; `eprof fit` adds loss, ridge and prior.
 
     voltages: "estimated" (a free one a clock level), "given" (columns of the measurements), "one" (V = 1 everywhere).

@@ -5,10 +5,10 @@ fold anew, as the fit is.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct
 
 from eprof.fitting.moments import Floats, Ints
 from eprof.measurements.values import Measurements
@@ -23,8 +23,7 @@ def level(power_w: Floats) -> float:
     return float((1 / power_w).sum() / (1 / power_w**2).sum())
 
 
-@dataclass(frozen=True, eq=False)
-class ConstantPower:
+class ConstantPower(Struct, frozen=True, eq=False):
     """One number of watts for everything."""
 
     watts: float
@@ -39,8 +38,7 @@ class ConstantPower:
         return np.full(len(measurements), self.watts)
 
 
-@dataclass(frozen=True, eq=False)
-class ClockPower:
+class ClockPower(Struct, frozen=True, eq=False):
     """P = P_k (1 + a (f_core - f_core0) + b (f_mem - f_mem0)), P_k the mean of kernel k, or of all if k is new.
 
     watts: P_k by benchmark. clocks: f0 and slope of each clock, (2, 2), MHz and 1/MHz; slope 0 for one level alone.

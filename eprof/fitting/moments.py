@@ -5,10 +5,10 @@ of w^2 (z, P)^T (z, P) suffice, whatever the voltages are. Thousands of rows bec
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from eprof.measurements.values import CORE, Measurements
 
@@ -19,8 +19,7 @@ CONSTANTS = ("core_w_per_v", "memory_w_per_v", "w", "core_w_per_mhz_v2", "memory
 WATTS_PER_PJ = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
+class Layout(Struct, frozen=True, eq=False):
     """The unknowns, (p,): energies of the terms in nJ, then constant power. domain: -1 none, 0 core, 1 memory.
 
     power: the power of its domain's voltage that an unknown is multiplied with. clocked: whether with the clock, too.
@@ -47,8 +46,7 @@ class Layout:
         return cls((*terms, *kept), domain, power, clocked.astype(np.bool_), column)
 
 
-@dataclass(frozen=True, eq=False)
-class Settings:
+class Settings(Struct, frozen=True, eq=False):
     """The settings of some rows. clocks: (s, 2) GHz, core and memory. level: (s, 2) number of each clock's level."""
 
     clocks: Floats

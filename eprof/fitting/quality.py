@@ -5,10 +5,11 @@ drawn one by one would promise far too much.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.text import brief
 from eprof.fitting import means
@@ -35,8 +36,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Quality:
+class Quality(Struct, frozen=True, eq=False):
     """What is known of a fit. Intervals are the middle 90 % of the replicas.
 
     replicas: (r, terms + constants), as in `Fit`; NaN: none of the benchmarks drawn does that. `constant_w` at the
@@ -134,8 +134,7 @@ def _middle(values: pd.Series) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@dataclass(frozen=True)
-class Unknowns:
+class Unknowns(Struct, frozen=True):
     """How many numbers a fit must find: energies, parts of constant power, voltages."""
 
     energies: int

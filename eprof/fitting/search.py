@@ -6,10 +6,9 @@ alternation takes hundreds. Nothing says that the lowest point they find is the 
 docs/fit.md tells how often that mattered.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from eprof.fitting.form import Form
 from eprof.fitting.moments import WATTS_PER_PJ, Floats, Layout, Settings, scales
@@ -24,8 +23,7 @@ Volts = tuple[Floats, Floats]
 Free = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
+class Found(Struct, frozen=True, eq=False):
     """Where a search ended: unknowns (p,), voltages of the levels, the sum of squares with ridge, rounds taken."""
 
     unknowns: Floats
@@ -158,8 +156,7 @@ def _stuck(volts: Floats, target: Floats) -> npt.NDArray[np.bool_]:
     return is_stuck
 
 
-@dataclass(frozen=True, eq=False)
-class _Ridge:
+class _Ridge(Struct, frozen=True, eq=False):
     """x^T matrix x - 2 x^T vector + constant, over the unknowns x: what being off the prior counts."""
 
     matrix: Floats

@@ -6,10 +6,10 @@ goes on with Gauss-Newton steps). Absolute residuals are fitted by squares that 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct
 
 from eprof.fitting.form import Form
 from eprof.fitting.moments import (
@@ -31,8 +31,7 @@ _REWEIGHTINGS = 12
 _SMALLEST_RESIDUAL = 5e-3  # relative: below it an absolute residual is treated as a square, so that weights stay finite
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Struct, frozen=True, eq=False):
     """A fitted form.
 
     prices_pj: term -> pJ at V = 1 (pJ/V^2 where voltages are given); NaN: the energy of a benchmark of which there was

@@ -4,11 +4,11 @@ A number is written with as many digits as the data tell: four where its interva
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct, field
 
 from eprof.base.text import printable
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, FLOAT_PARTS
@@ -26,8 +26,7 @@ _TOTALS = ("fp64", "fp32", "fp16")
 _PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle")
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(Struct, frozen=True):
     """What a table says of itself: name, GPU, its names in logs, source, year, notes, peaks, command that made it."""
 
     name: str
@@ -82,8 +81,7 @@ def _quoted_list(texts: Iterable[str]) -> str:
     return f"[{', '.join(map(quoted, texts))}]"
 
 
-@dataclass(frozen=True, eq=False)
-class _Text:
+class _Text(Struct, frozen=True, eq=False):
     measurements: Measurements
     fitted: Fit
     quality: Quality

@@ -19,12 +19,13 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from eprof.base.arrays import Array, Columns
 from eprof.rows.log import Clock, Log, Names, Table, TableRows
@@ -82,8 +83,7 @@ def refusal(folder: Path) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(Struct, frozen=True):
     """What tells that a file is the one that was read: its path, size, inode, and when content and inode changed."""
 
     path: str
@@ -114,8 +114,7 @@ class Stamp:
         return max(self.changed_ns) / 1e9 < time.time() - _SETTLED_S
 
 
-@dataclass(frozen=True)
-class Cache:
+class Cache(Struct, frozen=True):
     """Entries in a folder. asked: a digest of what was asked of the reader. Whatever goes wrong, there is no entry."""
 
     folder: Path

@@ -12,10 +12,12 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.errors import LogError, ShortageError, UsageError, shortage
 from eprof.logs import read
@@ -35,8 +37,7 @@ Read = Log | LogError
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(Struct, frozen=True, dict=True):
     """What is asked of the reader (`logs.read`), and the folder of the cache; None: no cache.
 
     gather: of every so many logs the first gets the tables of all and the others none: thousands of logs then take no

@@ -5,11 +5,12 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof import logs, profilers
 from eprof.base.errors import LogError
@@ -41,8 +42,7 @@ class Key(NamedTuple):
     part: object
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """Energy that a meter saw, in J for one run of the program: the median over repetitions.
 
     seconds: for how long it was metered in one run, from the program's start to its end, the median likewise.
@@ -70,8 +70,7 @@ class Measured:
         return "; ".join(words)
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """What a run directory holds. `files`: logs by measurement and repetition; `whole`: all kernels are looked at.
 
     strange: names in `logs/` that are no plain files of this directory, and were not read.

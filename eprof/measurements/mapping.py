@@ -5,12 +5,12 @@ docs/fit.md explains the form. Columns are used in formulas (`eprof.base.toml`);
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from msgspec import Struct
 
 from eprof.base.resources import folder
 from eprof.base.text import brief
@@ -38,8 +38,7 @@ _NAMES = ("benchmark", "benchmark_id", "kernel", "device")
 _HEAD = ("schema", "name", "title", "kind", "capability", "needs", "tell", "columns", "reference", "notes", "terms")
 
 
-@dataclass(frozen=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """A formula of columns. names: the columns that it needs; one whose name is no word stands in backticks."""
 
     text: str
@@ -72,8 +71,7 @@ class Cells:
         return self.formula({word: values[name] for word, name in self.columns.items()})
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(Struct, frozen=True):
     """A rate: its name (a price's), the domain whose voltage it goes with, and the formulas of columns that count it.
 
     Of several formulas the first counts whose columns are all there.
@@ -88,8 +86,7 @@ class Term:
         return next((formula for formula in self.formulas if formula.names <= set(header)), None)
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
+class Columns(Struct, frozen=True, eq=False):
     """A checked mapping. columns: what eprof needs -> a column of the file, a formula, or a number for all rows.
 
     capability: the compute capabilities of the GPUs that it is for, where that matters. tell: a formula of columns that

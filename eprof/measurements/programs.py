@@ -10,12 +10,13 @@ start-up, copies and idle time on the kernels. What that leaves out: an idle GPU
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.marks import Mark
 from eprof.base.text import few
@@ -36,8 +37,7 @@ _OTHER_PROCESSOR = "RAPL"
 Setting = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Struct, frozen=True):
     """One run as a row. counts: word -> instructions or bytes of the whole program in accessed books, NaN = not known.
 
     kernel_s: the time of all kernels, NaN = not known; time_s: of one run of the program while it was metered.

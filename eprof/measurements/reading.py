@@ -4,13 +4,14 @@ A row that cannot be used is left out and named; what is wrong with most rows is
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.vocabulary import COUNTS
 from eprof.measurements import diagnostics, units
@@ -142,8 +143,7 @@ def _own_energies(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     return pd.DataFrame(np.hstack([each, each]), columns=titles), domains
 
 
-@dataclass(eq=False)
-class _Sheet:
+class _Sheet(Struct, eq=False):
     """A table being read by a mapping, and what was noted of it."""
 
     frame: pd.DataFrame

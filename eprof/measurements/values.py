@@ -1,12 +1,13 @@
 """What was measured, as values: one row a kernel at one setting."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.errors import EprofError
 from eprof.base.text import few
@@ -25,8 +26,7 @@ class MeasurementError(EprofError):
     """Measurements cannot be read or are not enough for what was asked; the message names file and line."""
 
 
-@dataclass(frozen=True, eq=False)
-class Measurements:
+class Measurements(Struct, frozen=True, eq=False):
     """Measured rows, (n,), and their rates, (n, n_terms).
 
     rows: `ROW_COLUMNS`; `benchmark` is one kernel with one input, clocks in MHz, NaN = not known, `line` of its file.

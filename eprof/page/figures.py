@@ -1,14 +1,13 @@
 """The five figures under the headline."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from eprof.words.badges import MISSING, Amount
 from eprof.words.numbers import NARROW, quantity, signed_percent
 from eprof.words.view import DRAM, View, power_of
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A label, a number in large digits, its unit and note in small ones, and its marks."""
 
     label: str

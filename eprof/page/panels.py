@@ -1,9 +1,9 @@
 """The three panels of a roofline: speed, energy efficiency and power against intensity, with lines and kernels."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from eprof.page import plot
 from eprof.words import names
@@ -20,16 +20,14 @@ _POINTS = 193
 Lines = Callable[[float], tuple[float, float, float]]
 
 
-@dataclass(frozen=True)
-class Curves:
+class Curves(Struct, frozen=True):
     """A machine: its time balance in flop/B, and flop/s, flop/J and W at an intensity."""
 
     balance: float
     lines: Lines
 
 
-@dataclass(frozen=True)
-class Dot:
+class Dot(Struct, frozen=True):
     """A kernel: its flop per DRAM byte and its height in each panel. place: where it is in the document."""
 
     name: str

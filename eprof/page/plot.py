@@ -5,9 +5,9 @@ x and widths are in per cent, y in pixels, so that text keeps its size at every 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from eprof.page.svg import pct
 from eprof.words.numbers import NARROW, plain, quantity
@@ -17,8 +17,7 @@ _ROOM = 270.0  # pixels across a panel, for placing names
 _LETTER = 6.6
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """Values from `low` to `high` on a logarithmic scale."""
 
     low: float
@@ -52,16 +51,14 @@ def axis(values: Sequence[float], room: float = 1.25) -> Axis:
     return Axis(low, high)
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line through points (x, y); `kind` numbers its colour and stroke."""
 
     points: Sequence[tuple[float, float]]
     kind: int = 0
 
 
-@dataclass(frozen=True)
-class Dot:
+class Dot(Struct, frozen=True):
     """A kernel: where it is, its share of the largest area, a short name if there is room, all of it in words."""
 
     x: float
@@ -72,8 +69,7 @@ class Dot:
     place: int | None = None
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """One plot. `balances`: flop/B of the dashed lines, one a line. key: what the script reads for further dots."""
 
     title: str

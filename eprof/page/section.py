@@ -1,12 +1,12 @@
 """What every section hands to the page."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True)
-class Section:
+
+class Section(Struct, frozen=True):
     """One card: its anchor, its name in the row of links, its heading, its template in `reports/` and what goes there.
 
     `data` goes, as JSON, to the script.

@@ -1,17 +1,16 @@
 """Charts as inline SVG with x and width in percent, so that text keeps its size at every width."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from eprof.words.badges import signs
 
 GAP_FROM = 1.2  # per cent of the width; gaps between narrower segments would eat them
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A piece of a bar: its group (the colour), where it starts and how wide it is in per cent, and its label."""
 
     group: str

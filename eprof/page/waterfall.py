@@ -1,9 +1,9 @@
 """The waterfall of a difference: OLD, a step for each part of the change, NEW. Each bar starts where the last ended."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from eprof.compare.schema import Document, Side
 from eprof.page.drawing import change as drawn_change
@@ -21,8 +21,7 @@ _DRAWN = 0.002
 _ZOOM = 0.25
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """A row of the waterfall. kind: "total", "less", "more", "still" (the change does not stand out of the noise)."""
 
     name: str
@@ -32,8 +31,7 @@ class Bar:
     share: str
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """Where the axis starts, and how many J its whole width is."""
 
     start: float
@@ -58,8 +56,7 @@ def axis(levels: Sequence[float]) -> Axis:
     return Axis(start, (high - start) or 1.0)
 
 
-@dataclass(frozen=True)
-class _Move:
+class _Move(Struct, frozen=True):
     """A step as it is drawn: from one level to another."""
 
     label: str

@@ -1,8 +1,9 @@
 """Which counters to collect with the profiler at hand: those of `plan.py`, or its basic set where no definition is."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from eprof.base.errors import DefinitionError
 from eprof.base.vocabulary import COUNTS
@@ -12,8 +13,7 @@ from eprof.counting import counters
 from eprof.planning.plan import Plan, plan
 
 
-@dataclass(frozen=True)
-class CounterPlan:
+class CounterPlan(Struct, frozen=True):
     """counters: the profiler's name -> what it is for. missing: sentences on what cannot be counted."""
 
     counters: dict[str, str] = field(default_factory=dict)

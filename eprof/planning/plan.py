@@ -1,7 +1,8 @@
 """Planning: the smallest set of counters that prices everything, what each is for, and what will be missing."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS, PARTS
@@ -9,8 +10,7 @@ from eprof.costs import Costs
 from eprof.counting.definition import Counter, Definition, Entry
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """counters: what to collect -> the words of the vocabulary that it counts. missing: word -> why it cannot be."""
 
     counters: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -40,8 +40,7 @@ def plan(definition: Definition, costs: Costs | None, offered: Collection[str] |
     return Plan(counters, missing)
 
 
-@dataclass(frozen=True)
-class _Planner:
+class _Planner(Struct, frozen=True):
     """Finds the profiler's names behind words, formulas and short names; None where some are not offered."""
 
     definition: Definition

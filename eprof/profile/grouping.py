@@ -6,10 +6,11 @@ ranges, every part of a kernel is.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats, Ints, Texts, group_marks, group_sums, numbered, numbers_of
 from eprof.base.errors import UsageError
@@ -26,16 +27,14 @@ _ALONE = ", ".join((DEVICE, RANK, STREAM)) + f" or {NVTX}"
 _SHOWN = 200
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """Kernels whose name the pattern is found in are of the group `name`."""
 
     pattern: re.Pattern[str]
     name: str
 
 
-@dataclass(frozen=True)
-class Grouping:
+class Grouping(Struct, frozen=True):
     """How kernels are put together: by rules, the first that fits; or, with `by`, by their device or by their part."""
 
     rules: tuple[Rule, ...] = ()
@@ -163,8 +162,7 @@ def _summed(values: Columns, marks: Columns, codes: Ints) -> tuple[Columns, Colu
     )
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     """A group to show: its rows. stands_for: how many groups that is, where many are shown as one."""
 
     name: str

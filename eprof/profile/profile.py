@@ -1,12 +1,13 @@
 """`Profile`: what a program did, counted. `Energy`: a profile with prices on it, and its document `eprof.profile/1`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base import advice
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
 SCHEMA = "eprof.profile/1"
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(Struct, frozen=True):
     """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known."""
 
     label: str | None
@@ -50,8 +50,7 @@ class Device:
     capability_from: str
 
 
-@dataclass(frozen=True, eq=False)
-class Counted:
+class Counted(Struct, frozen=True, eq=False):
     """One device's launches with the definition that reads them."""
 
     device: Device
@@ -61,8 +60,7 @@ class Counted:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Profile:
+class Profile(Struct, frozen=True, eq=False):
     """Counts and times of one program, from one or more logs. `energy` puts prices on it.
 
     total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
@@ -77,7 +75,7 @@ class Profile:
     priced_as: Run | None = None
     clocks: Clocks | None = None
     total_s: float | None = None
-    _books: dict[str, Counts] = field(default_factory=dict, repr=False)
+    _books: dict[str, Counts] = field(default_factory=dict)
 
     def counts(self, books: str = "served") -> Counts:
         """Instructions by class and bytes by level, (n_kernels, n_classes), in the books "served" or "accessed"."""
@@ -328,8 +326,7 @@ def _split_label(label: str | None) -> tuple[str | None, int | None]:
     return label, None
 
 
-@dataclass(frozen=True, eq=False)
-class Energy:
+class Energy(Struct, frozen=True, eq=False, dict=True):
     """A profile priced at one setting; kernels with the most energy (else time) come first.
 
     `costs`, `split` and `table` are None where no cost table is in force. modelled: where the times of simulated

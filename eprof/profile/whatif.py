@@ -8,13 +8,13 @@ priced again. How times change is written with each change.
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats, known_or_zero, known_sum
 from eprof.base.errors import CostError, EprofError, UsageError
@@ -53,8 +53,7 @@ ROOF_TIME = "a kernel's time changes by as much as the roofline's"
 FASTER = "in proportion to it where a kernel is faster than the roofline of these costs"
 
 
-@dataclass(frozen=True, eq=False)
-class Work:
+class Work(Struct, frozen=True, eq=False, dict=True):
     """The counts of some kernels, with the sums that every price needs worked out once.
 
     together: the kernels whose time is known only as one, if there are some. Arrays "of each time" have an entry for
@@ -119,8 +118,7 @@ def _seconds(amount: Floats, peak_giga: float | None) -> Floats:
     return amount / (peak_giga * 1e9)
 
 
-@dataclass(frozen=True, eq=False)
-class Scenario:
+class Scenario(Struct, frozen=True, eq=False):
     """A priced profile that may be changed: the counts and times (s, NaN = not known) of its kernels, and its costs.
 
     time_s: (n_times,), as `Work` has them. time_marks: of all times together.
@@ -143,8 +141,7 @@ class Scenario:
         return known if self.work.together is None else known | np.append(self.work.together, False)
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A modelled energy. says: the question in words; assumes: what was done about time; change: against the profile.
 
     Joules and seconds; None = not known. marks carry ESTIMATED: nothing here was measured. comparable: whether the
@@ -247,8 +244,7 @@ def _parsed(part: str) -> tuple[str, str, str]:
     raise UsageError(f"--what-if {part}: {_HELP}.")
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """Energy by family and time of all kernels; None = not known.
 
     lacks: the words of which some energy is not known, and the places of the times that are not.

@@ -1,10 +1,10 @@
 """Kernels below the lines: how far from the roofline and the arch line each is, and what would lift it."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from eprof.base.arrays import Columns, Floats, known_sum
 from eprof.base.marks import Mark
@@ -30,8 +30,7 @@ LEVELS = ("shared", "l1", "l2", "dram")
 _FLOPS = [name for name, count in COUNTS.items() if count.flops or name in FLOAT_PARTS or count.group == "tensor"]
 
 
-@dataclass(frozen=True, eq=False)
-class Dots:
+class Dots(Struct, frozen=True, eq=False):
     """Kernels as dots, rows as in the counts; NaN = not known.
 
     values: `work_flop`, `intensity_X` (flop per byte at level X), `flop_per_s`, `flop_per_j`, `roofline_time_s`,

@@ -1,10 +1,11 @@
 """Machines scaled to equal power: how many of one make up another, and which wins at which intensity ([T] 5.2.3)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.errors import CostError
 from eprof.rooflines.machine import Floats, Machine
@@ -12,8 +13,7 @@ from eprof.rooflines.machine import Floats, Machine
 _FROM, _TO, _STEPS = 1e-3, 1e5, 1601
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(Struct, frozen=True):
     """Intensities from `low` to `high` (flop/B; 0 and infinity at the ends) at which `winner` is better.
 
     least and most: how many times better, at its ends or wherever that is.
@@ -26,8 +26,7 @@ class Region:
     most: float
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(Struct, frozen=True):
     """So many of `machine` that they draw at most what `reference` draws; exact: the number before it was rounded."""
 
     machine: Machine

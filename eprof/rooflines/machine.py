@@ -1,11 +1,12 @@
 """A machine at one setting: its balances, and its roofline, arch line and power line ([R] II-III, [T] 3.1-3.2, 4.2)."""
 
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base import marks as mark_words
 from eprof.base.errors import CostError
@@ -20,8 +21,7 @@ _LEVELS = ("shared", "l1", "l2", "dram")
 _WARP = 32
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(Struct, frozen=True):
     """A memory level: J per byte served by it, and at which flop/B a byte costs as much as the flops on it."""
 
     name: str
@@ -29,8 +29,7 @@ class Level:
     energy_balance: float
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True, dict=True):
     """What lines are drawn from: throughputs and prices of one precision, J and W. Symbols: model.md 1.
 
     flop_j: eps_flop. byte_j: eps_mem, of a DRAM byte. usable_power_w: Delta_pi, the power above pi0 before the platform

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from eprof.base.arrays import Array, Bools, Floats, numbered
 from eprof.rows.cells import LARGEST, LEAST_WRONG, RATES, Rates, as_cell, cells
@@ -64,8 +64,7 @@ class LineRows:
         return LineRows({place: list(compress(texts, rows)) for place, texts in self._columns.items()})
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(Struct, frozen=True, dict=True):
     """How the lines of a table are parsed: how many fields a line has, and the places of the columns that are wanted.
 
     names: columns in which few different texts come again and again. values: columns of numbers, maybe with units.

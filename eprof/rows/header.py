@@ -2,7 +2,8 @@
 
 import csv
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 METRICS, EVENTS, WIDE, TRACE, SUMMARY, IGNORED = (
     "nvprof-metrics-summary",
@@ -32,8 +33,7 @@ _KINDS = (
 )
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(Struct, frozen=True):
     """A header line: `columns` are the table's own, after `prefix` columns that a script put in front of every line."""
 
     kind: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "level", "other"
 
 
-@dataclass(frozen=True, eq=False)
-class Names:
+class Names(Struct, frozen=True, eq=False):
     """A column of names, each held once. codes: for each row the place of its name in `names`; -1: not known."""
 
     names: tuple[str, ...]
@@ -52,19 +52,12 @@ class Names:
         return texts
 
 
-class _Rows:
+class _Rows(Struct, frozen=True, eq=False):
     """What records of columns of equal length have in common; a column that a record lacks is None."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-    launches: Ints
-
-    def __len__(self) -> int:
-        """The number of rows."""
-        return len(self.launches)
 
     def columns(self) -> dict[str, Array | Names]:
         """The columns that the record has, by name."""
-        columns = {column.name: getattr(self, column.name) for column in fields(self)}
+        columns = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: column for name, column in columns.items() if column is not None}
 
     def chosen(self, rows: Array) -> Self:
@@ -83,8 +76,7 @@ class _Rows:
         return pd.DataFrame({name: column.texts() if isinstance(column, Names) else column for name, column in columns})
 
 
-@dataclass(frozen=True, eq=False)
-class TableRows(_Rows):
+class TableRows(_Rows, frozen=True, eq=False):
     """The rows of a `Table`, all columns (n_rows,).
 
     device: "Tesla K20c (0)"; not known (-1) where the format does not tell. kernel: the full name as printed, without a
@@ -102,9 +94,12 @@ class TableRows(_Rows):
     process: Ints | None = None
     part: Names | None = None
 
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.launches)
 
-@dataclass(frozen=True, eq=False)
-class Table:
+
+class Table(Struct, frozen=True, eq=False):
     """One kind of table of one log, the same kind of several runs put below each other.
 
     How a reader makes one, of n rows and the counters "inst_integer" and "ipc":
@@ -132,8 +127,7 @@ class Table:
         return replace(self, rows=self.rows.chosen(rows), counters=self.counters.chosen(rows))
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """The mean clocks of a device over `time_s` s of its launches, in MHz; None for what a log does not tell."""
 
     device: str | None
@@ -157,8 +151,7 @@ def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
     return sum(mhz * time_s for mhz, time_s in known) / sum(time_s for _, time_s in known)
 
 
-@dataclass(frozen=True, eq=False)
-class Log:
+class Log(Struct, frozen=True, eq=False):
     """One file as it was read. `format` names the kinds of table in it; `notes` are sentences for the user.
 
     clocks: those that the launches ran at, a device each, where the log tells them.
@@ -184,8 +177,7 @@ class Log:
         return replace(self, tables=tuple(replace(table, lacks_rows=True) for table in self.tables))
 
 
-@dataclass(frozen=True, eq=False)
-class KernelRows(_Rows):
+class KernelRows(_Rows, frozen=True, eq=False):
     """The rows of `Launches` and `Counts`: a device, a kernel and, where asked for, a part. All columns (n_kernels,).
 
     device: None where no log tells. time_s: total, NaN = not known. time_marks: `Mark` bits. part: a rank, a stream or
@@ -199,9 +191,12 @@ class KernelRows(_Rows):
     time_marks: Ints
     part: Texts | None = None
 
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.launches)
 
-@dataclass(frozen=True, eq=False)
-class Launches:
+
+class Launches(Struct, frozen=True, eq=False):
     """The tables of one or more logs joined: one row for each device and kernel, summed over launches and runs.
 
     counters: float64, (n_kernels, n_counters), NaN = not known. marks: same shape, int8 `Mark` bits. units: counter ->

@@ -7,11 +7,11 @@ lines one by one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import compress
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.rows.header import split
@@ -28,8 +28,7 @@ _LONG = 1 << 20  # bytes of text: from there on it is worth to import polars
 _ROW_NUMBER = "^[0-9][0-9.,]*$"
 
 
-@dataclass
-class Section:
+class Section(Struct):
     """A header line and the lines up to the next: `columns` after `prefix` columns that a script put in front.
 
     needed: columns that a row must have; it may end behind them. part: the column whose cells tell rows of a kernel
@@ -67,8 +66,7 @@ class Section:
         return max([place for place in places if place is not None], default=self.width - 1) + 1
 
 
-@dataclass
-class Rows:
+class Rows(Struct):
     """The rows among some lines, by column; the places of lines that are no rows, and rows of a wrong length."""
 
     pieces: list[Piece] = field(default_factory=list)

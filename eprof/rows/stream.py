@@ -6,10 +6,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.rows import packing
@@ -18,8 +19,7 @@ _BREAK = re.compile(rb"\r\n?|\n")
 _HEAD = 4096
 
 
-@dataclass(frozen=True)
-class Tuning:
+class Tuning(Struct, frozen=True):
     """How much is held at once, and from how many bytes on the rows of a log are parsed together.
 
     Results do not depend on it, but for the last digits of what is added up in another order.
@@ -31,8 +31,7 @@ class Tuning:
     fold_rows: int = 1 << 20
 
 
-@dataclass
-class Source:
+class Source(Struct):
     """An open log: its bytes as they come, and what was learnt on the way (complete only after the last byte).
 
     length: its bytes when it was opened, None where a file does not tell (pipes, /proc). What is written behind them

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
@@ -72,8 +72,7 @@ def _legend(machines: Sequence[schema.Machine]) -> Text:
     return legend
 
 
-@dataclass(frozen=True)
-class _Machines:
+class _Machines(Struct, frozen=True):
     """The numbers behind the lines, in as many tables as the width asks for."""
 
     machines: Sequence[schema.Machine]
@@ -84,8 +83,7 @@ class _Machines:
         yield from drawing.drawn(tables, options.max_width, verbose=True)
 
 
-@dataclass(frozen=True)
-class _Plot:
+class _Plot(Struct, frozen=True):
     """A log-log plot in characters: each machine has a stroke of its own, kernels are letters."""
 
     document: schema.Roofline

@@ -1,11 +1,12 @@
 """Grids of energy and time: of a profile priced at every setting of a table, and of measurements."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
@@ -33,8 +34,7 @@ _UNLISTED = "the table lists both clocks, but not this pair"
 _BEYOND = 1.05
 
 
-@dataclass(frozen=True, eq=False)
-class Tuning:
+class Tuning(Struct, frozen=True, eq=False):
     """Kernels at every setting. whole: what they are together, in words. time_from: MEASURED or MODELLED."""
 
     title: str

@@ -1,9 +1,9 @@
 """Which setting is picked by the model, by time alone and by the meter, and what a wrong pick costs ([FMM] II-E)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.tuning.grid import Grid
@@ -14,8 +14,7 @@ from eprof.tuning.schema import Lost
 _SAME = 1e-9
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Places of settings in the grid; None: none could be picked.
 
     best: by the model. fastest: the time oracle (race-to-halt). measured: by meter and clock, where both are known.

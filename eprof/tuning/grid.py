@@ -1,10 +1,10 @@
 """Energy and time of kernels at every setting: what settings are chosen from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.base.marks import NONE, Mark
@@ -18,8 +18,7 @@ class Point(Clocks, frozen=True):
     why: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Grid:
+class Grid(Struct, frozen=True, eq=False):
     """One kernel, or a program, at every setting: (n_settings,) each, NaN = not known.
 
     energy_j, time_s: what the choice is made from; energy predicted by a table or a fit, time measured or modelled.

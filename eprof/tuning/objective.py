@@ -1,9 +1,9 @@
 """What a setting is chosen for: least E D^n ([S] 2.1.4) or least time, within a slowdown or a power limit."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from eprof.base.arrays import Floats
@@ -14,8 +14,7 @@ _EXPONENTS = {"energy": 0.0, "edp": 1.0}
 _ROUNDING = 1 + 1e-12
 
 
-@dataclass(frozen=True)
-class Objective:
+class Objective(Struct, frozen=True):
     """Minimise E D^n (n = 0: energy) over the settings that the limits allow; with `for_time`, minimise time instead.
 
     max_slowdown: 0.05 allows 5 % more time than the fastest setting takes. power_limit_w: mean power E/D at most.

@@ -1,10 +1,9 @@
 """The time model of `energy`, fitted to measured times and held against kernels that it has not seen."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.energy.time_model import TimeModel
@@ -15,8 +14,7 @@ _EXPONENTS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
 _SHARES = (0.4, 0.5, 0.6, 0.67, 0.72, 0.77, 0.83, 0.87, 0.91, 0.95, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Timed:
+class Timed(Struct, frozen=True, eq=False):
     """Rows with measured times: benchmark, core_mhz, memory_mhz, time_s, dram_byte (of that row); n rows."""
 
     rows: pd.DataFrame
@@ -67,8 +65,7 @@ class _Tried:
         return models[int(np.argmin(sizes[:, rows].mean(axis=1)))]
 
 
-@dataclass(frozen=True, eq=False)
-class TimeCheck:
+class TimeCheck(Struct, frozen=True, eq=False):
     """The time model fitted to all benchmarks, and predictions of each by a model that was fitted to the others.
 
     pairs: rows with `predicted_s`; signed_percent: errors of rows whose benchmark the model has not seen.

@@ -1,11 +1,11 @@
 """From a study to the document `eprof.validation/1`, from which every report is made (docs/validate.md)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import asdict
 from msgspec.structs import asdict as fields
 
 from eprof import __version__

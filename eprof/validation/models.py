@@ -6,11 +6,11 @@ Only training rows are looked at. A baseline that cannot run here is named in a 
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from eprof.base.arrays import Floats
 from eprof.fitting import means
@@ -28,8 +28,7 @@ _EXTRA = ("l1_", "l2_", "shared_", "texture_")
 _NO_NETWORK = "The neural network (BP-ANN) is not among the baselines: it needs scikit-learn; pip install 'eprof[fit]'."
 
 
-@dataclass(frozen=True)
-class FormModel:
+class FormModel(Struct, frozen=True):
     """Our form: voltages and coefficients are estimated anew from each fold's training rows."""
 
     form: Form = field(default_factory=Form)
@@ -41,8 +40,7 @@ class FormModel:
         return fit(measurements, self.form, self.seed)
 
 
-@dataclass(frozen=True)
-class ConstantPower:
+class ConstantPower(Struct, frozen=True):
     """One number for everything (`fitting/means.py`)."""
 
     name: str = means.CONSTANT
@@ -52,8 +50,7 @@ class ConstantPower:
         return means.ConstantPower.of(measurements)
 
 
-@dataclass(frozen=True)
-class ClockPower:
+class ClockPower(Struct, frozen=True):
     """The mean of a kernel, or of all if it is new, times a line in both clocks (`fitting/means.py`)."""
 
     name: str = means.LINEAR
@@ -63,8 +60,7 @@ class ClockPower:
         return means.ClockPower.of(measurements)
 
 
-@dataclass(frozen=True, eq=False)
-class _Linear:
+class _Linear(Struct, frozen=True, eq=False):
     weights: Floats
     terms: tuple[str, ...]
 
@@ -72,8 +68,7 @@ class _Linear:
         return np.asarray(_inputs(measurements, self.terms) @ self.weights[1:] + self.weights[0])
 
 
-@dataclass(frozen=True)
-class LinearRegression:
+class LinearRegression(Struct, frozen=True):
     """Ordinary least squares of power on event rates and both clocks, with an intercept and signs left free ([S] 5).
 
     extra: also with the rates of L1, L2 and shared memory (MLR+); without, only instructions and DRAM (MLR).
@@ -107,8 +102,7 @@ def _inputs(measurements: Measurements, terms: Sequence[str]) -> Floats:
     return np.column_stack([measurements.rates[list(terms)].to_numpy(dtype=float), clocks])
 
 
-@dataclass(frozen=True, eq=False)
-class _Scale:
+class _Scale(Struct, frozen=True, eq=False):
     """Mean and spread of columns, to bring them to mean 0 and spread 1."""
 
     middle: Floats
@@ -126,8 +120,7 @@ class _Scale:
         return np.asarray(values * self.spread + self.middle)
 
 
-@dataclass(frozen=True, eq=False)
-class _Network:
+class _Network(Struct, frozen=True, eq=False):
     network: Any
     columns: Floats
     inputs: _Scale
@@ -139,8 +132,7 @@ class _Network:
         return self.power.undo(self.network.predict(self.inputs.apply(inputs)))
 
 
-@dataclass(frozen=True)
-class NeuralNetwork:
+class NeuralNetwork(Struct, frozen=True):
     """Song's BP-ANN: 10 inputs, two hidden layers of 4 sigmoid neurons, 1 output ([S] 5).
 
     Its inputs are the ten rates and clocks that correlate best with the power of the training rows. The best of a few

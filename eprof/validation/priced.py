@@ -1,10 +1,10 @@
 """Predictions of a cost table as it is: the same evaluation of prices at a setting that reports use."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError
@@ -18,8 +18,7 @@ _W_PER_PJ = 1e-3
 _NAMED = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Priced:
+class Priced(Struct, frozen=True, eq=False):
     """Watts of each term and of constant power, (n, n_terms + 1), NaN rows where the table has no such setting."""
 
     parts: pd.DataFrame

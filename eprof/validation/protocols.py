@@ -4,10 +4,10 @@ A benchmark is one kernel with one input, a setting a pair of clocks. No protoco
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from eprof.base.errors import EprofError
@@ -37,8 +37,7 @@ MEANINGS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
+class Fold(Struct, frozen=True, eq=False):
     """Places of the rows to train on and of the rows to predict; `label` says what was left out."""
 
     label: str

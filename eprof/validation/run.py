@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError

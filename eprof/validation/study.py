@@ -1,11 +1,12 @@
 """A validation: which protocols were run on which measurements, with the model's and the baselines' predictions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
@@ -39,8 +40,7 @@ _LEFT_OUT = {
 _NEW_KERNELS = (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.TRANSFER, protocols.TABLE)
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
+class Outcome(Struct, frozen=True, eq=False):
     """Predictions by one protocol, (n,), W; NaN for rows that it does not test. folds: how many models were made."""
 
     predicted: Floats
@@ -48,8 +48,7 @@ class Outcome:
     scores: Scores
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What to run.
 
     protocols: names of `protocols.py`, without TABLE and TRANSFER, which follow from the inputs; none: those that the
@@ -77,8 +76,7 @@ class Plan:
         return replace(self, protocols=names, form=self.form or form_without_prior(measurements)), notes
 
 
-@dataclass(frozen=True, eq=False)
-class Study:
+class Study(Struct, frozen=True, eq=False):
     """What was found. outcomes: protocol -> ours; baselines: model -> protocol -> theirs.
 
     parts: watts of each term and of constant power for each row, by the table or by a fit to all rows: what a kernel's
@@ -161,8 +159,7 @@ def validate(
     return Study(measurements, plan, table, train, outcomes, rivals, parts, tuple(notes))
 
 
-@dataclass(frozen=True, eq=False)
-class _Work:
+class _Work(Struct, frozen=True, eq=False):
     """What all protocols of one validation share."""
 
     measurements: Measurements

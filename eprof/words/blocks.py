@@ -7,9 +7,11 @@ says itself. Charts are no blocks: they are the page's own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import Enum, Flag, auto
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.words.cells import Cell
 
@@ -31,8 +33,7 @@ class Tone(Enum):
     QUIET = auto()
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(Struct, frozen=True):
     """The answer in one sentence, what follows from it, and the marks of the number in it."""
 
     text: str
@@ -40,24 +41,21 @@ class Headline:
     marks: int = 0
 
 
-@dataclass(frozen=True)
-class Sentence:
+class Sentence(Struct, frozen=True):
     """A sentence or two."""
 
     text: str
     tone: Tone = Tone.PLAIN
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """A gate that was passed or failed. None: it could not be judged, which is no better than failed."""
 
     passed: bool | None
     text: str
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table. from_width: a terminal of fewer columns leaves it out."""
 
     label: str
@@ -66,16 +64,14 @@ class Column:
     from_width: int = 0
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """The cells of a row; total: it is the sum of the others, or what they are compared with."""
 
     cells: Sequence[Cell]
     total: bool = False
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table. Its first column says what a row is.
 
     note: a sentence below it. left_out: what is said of the rows for which there is no room. browsable: on a page,
@@ -100,15 +96,13 @@ class Table:
         return replace(self, columns=[self.columns[place] for place in places], rows=rows)
 
 
-@dataclass(frozen=True)
-class Legend:
+class Legend(Struct, frozen=True):
     """What the signs beside numbers mean."""
 
     marks: int
 
 
-@dataclass(frozen=True)
-class Notes:
+class Notes(Struct, frozen=True):
     """Warnings and remarks, what matters most first. noun: what one of them is called."""
 
     texts: Sequence[str]
@@ -118,8 +112,7 @@ class Notes:
 Block: TypeAlias = Headline | Sentence | Verdict | Table | Legend | Notes
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(Struct, frozen=True):
     """A card of a page: blocks, and charts that are drawn already, under a heading.
 
     anchor: what links to it end in; link: its name among the links of the page.

@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from eprof.base.marks import Mark
 from eprof.words.badges import LETTERS, MISSING
@@ -20,8 +21,7 @@ _LEGEND = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """A number with its unit and marks; marked MISSING, it is a lower bound. None: not known."""
 
     value: float | None
@@ -29,8 +29,7 @@ class Quantity:
     marks: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """How much a quantity changed; below 0 it became less. None: not known."""
 
     value: float | None
@@ -38,8 +37,7 @@ class Change:
     marks: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """A part of a whole, in per cent; signed: a growth. None: there is no such share, and the cell is empty."""
 
     value: float | None
@@ -47,30 +45,26 @@ class Share:
     marks: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Factor:
+class Factor(Struct, frozen=True):
     """A number of three digits without a unit, such as a speedup. None: the cell is empty."""
 
     value: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A number that is written by a rule of its own, and what to sort it by."""
 
     text: str
     value: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """A small bar for a change, as a share of the largest one: to the left below 0, to the right above."""
 
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(Struct, frozen=True):
     """A bar of the joules of each group of counts, as long as `scale` at most; only a page draws it."""
 
     name: str
@@ -78,15 +72,13 @@ class Stack:
     scale: float
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+class Tag(Struct, frozen=True):
     """A word about a row, such as "new"."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """The name of a kernel, without what says little; its full name; a remark, in which `names` are in back ticks.
 
     place: where the kernel is in the document, if the page can show more of it.

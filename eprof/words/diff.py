@@ -1,7 +1,8 @@
 """A difference in sentences: which variant uses less energy, by how much, and why. From the document `eprof.diff/1`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from eprof.base.marks import from_names
 from eprof.base.text import listed
@@ -24,8 +25,7 @@ _CASES = {
 }
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(Struct, frozen=True):
     """headline: which variant uses less, by how much, why. lead: what follows. model: the two-level model's reading.
 
     noise: what repeats say, None without.

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.tuning.schema import At, Kernel, Lost, Picked, Setting, Tune, label, same
 from eprof.validation.schema import Clocks
@@ -150,8 +152,7 @@ def _against(best: At | None, fastest: At | None, field: str, sign: int) -> Writ
     return number(None if share is None else sign * 100 * share + 0.0)  # no minus zero
 
 
-@dataclass(frozen=True)
-class HeatCell:
+class HeatCell(Struct, frozen=True):
     """A setting in the heat map: what stands there, its colour 0..8 (None: no number), signs, and it all in words."""
 
     text: str
@@ -162,8 +163,7 @@ class HeatCell:
     is_allowed: bool = True
 
 
-@dataclass(frozen=True)
-class Heat:
+class Heat(Struct, frozen=True):
     """The heat map: the cells by (core MHz, memory MHz), and sentences above and below."""
 
     cells: Mapping[tuple[float, float], HeatCell]

@@ -1,11 +1,11 @@
 """The document `eprof.profile/1` as the sections read it: amounts with their marks, groups, kernels."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from eprof.base.marks import from_names
@@ -57,8 +57,7 @@ def energy_of_count(count: schema.Count) -> Amount:
     return Amount(count.energy_j, marks if count.energy_j or marks & MISSING else 0)
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(Struct, frozen=True):
     """One count of the whole program."""
 
     count: Count

@@ -1,7 +1,6 @@
 """Differences: parts that add up to the last digit, nothing missing taken for zero, the model's bounds."""
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import diff_support as support
@@ -10,6 +9,7 @@ import pytest
 from diff_support import KERNEL, MISSING, SIMULATED, costs, energy, kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import eprof
 from eprof.base.errors import UsageError

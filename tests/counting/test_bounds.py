@@ -1,11 +1,10 @@
 """Bounds through formulas: a count that is marked a lower bound is never above the truth."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from test_counts_launches import UNITS, make, row
 
 import eprof

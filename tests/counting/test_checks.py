@@ -1,9 +1,8 @@
 """Checks: healthy logs pass, tampered ones get one sentence for each check that fails."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from test_counts_launches import make, real
 
 from eprof.base.arrays import Columns

@@ -256,7 +256,7 @@ def test_two_built_in_definitions_of_one_capability_are_refused(monkeypatch):
 
 
 def _renamed(definition):
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(definition, label="other.toml")
 

@@ -1,10 +1,10 @@
 """Definitions for Nsight Compute: test vectors of its samples, one vocabulary with nvprof, fallbacks, the table of names."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from test_counts_launches import make, row
 
 from eprof import logs

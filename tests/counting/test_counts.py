@@ -1,6 +1,5 @@
 """Counting: numbers checked by hand on real logs, every way of every definition, marks, class totals, grouping."""
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from test_counts_launches import DATA, UNITS, make, real, row
 
 from eprof.base.errors import UsageError

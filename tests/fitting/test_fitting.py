@@ -1,7 +1,6 @@
 """Fitting: known coefficients come back, also with unknown voltages; nothing of what is left out is used; real data."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 pytest.importorskip("scipy")
 

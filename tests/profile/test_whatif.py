@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from frames_support import columns, counts_with
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from msgspec.structs import replace
 
 import eprof
 from eprof import costs

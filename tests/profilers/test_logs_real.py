@@ -1,13 +1,13 @@
 """Real logs: each is read or refused with one sentence, and values agree with what the files say."""
 
 import csv
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 from frames_support import combine
 from logs_support import NAMES, ONE_BY_ONE, TINY, TOGETHER, cell, picture, read, read_tuned, real, unit
+from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.logs import read_columns

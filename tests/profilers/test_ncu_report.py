@@ -4,12 +4,12 @@ import csv
 import gzip
 import io
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from conftest import SHARED
 from frames_support import combine
+from msgspec.structs import replace
 
 import eprof
 from eprof import logs

@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import eprof
 from eprof import costs
@@ -148,7 +148,7 @@ positive = st.floats(1e-3, 1e3)
 def test_lines_of_any_machine(peak, bandwidth, flop, byte, watts, usable):
     """Power is speed over efficiency; efficiency only grows with intensity, and is half its ceiling where it is said."""
     free = Machine("m", "m", "fixed", "fp32", peak * 1e9, bandwidth * 1e9, flop * 1e-12, byte * 1e-12, watts)
-    capped = Machine(*(getattr(free, name) for name in list(free.__dataclass_fields__)[:9]), usable_power_w=usable)
+    capped = Machine(*(getattr(free, name) for name in list(free.__struct_fields__)[:9]), usable_power_w=usable)
     for one in (free, capped):
         assert np.allclose(one.power_line(INTENSITIES), one.roofline(INTENSITIES) / one.arch_line(INTENSITIES))
         assert (np.diff(one.arch_line(INTENSITIES)) >= -1e-9 * one.arch_line(INTENSITIES)[1:]).all()

@@ -1,9 +1,10 @@
 """Launches as tables of pandas, which tests can pick apart by name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
+from msgspec.structs import replace
 
 from eprof import logs
 from eprof.base.arrays import Columns

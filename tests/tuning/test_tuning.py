@@ -1,11 +1,10 @@
 """Choosing clocks: objectives, the time model, mispredictions, grids of profiles and of measurements."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from validation_support import CORES, MEMORIES, PRICES, made, table
 
 import eprof

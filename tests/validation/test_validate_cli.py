@@ -2,11 +2,11 @@
 
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from conftest import SHARED
+from msgspec.structs import replace
 from validation_support import as_csv, made, table
 
 from eprof.cli import main

@@ -1,12 +1,13 @@
 """Scores, protocols, and that nothing of the rows to predict reaches what predicts them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from validation_support import made
 
 from eprof.base.errors import EprofError

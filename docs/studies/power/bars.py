@@ -8,8 +8,9 @@ prior leaves this GPU's own measurements out; `plain`: least squares without rid
 
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from eprof.fitting import Form, fit
 from eprof.fitting.defaults import form_for

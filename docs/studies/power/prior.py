@@ -5,11 +5,11 @@ python docs/studies/power/prior.py DATA --check    leaves each kernel out of the
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 
 from eprof.fitting import Form, fit
 from eprof.fitting.defaults import RIDGE

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations, compress
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from eprof.base import advice
 from eprof.base.arrays import Columns, numbered
@@ -220,8 +220,7 @@ def _contradictions(is_apart: Array, labels: Sequence[str], names: Sequence[str]
         )
 
 
-@dataclass
-class _Kernels:
+class _Kernels(Struct):
     """The rows to be: a number for each device, kernel and part, as they come. Without parts, that is None."""
 
     devices: dict[str, str] = field(default_factory=dict)
@@ -385,8 +384,7 @@ def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[s
     return {label: units.get(label, COUNT) for label in labels}
 
 
-@dataclass
-class _Time:
+class _Time(Struct):
     """By kernel: seconds (NaN = not known), of how many launches, whether they are of slowed launches or lack some."""
 
     seconds: Array

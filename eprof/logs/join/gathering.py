@@ -4,10 +4,10 @@ What `combining` makes of them stays the same, but for the last digits of times,
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns
 from eprof.rows.log import Log, Names, Table, TableRows

@@ -8,10 +8,10 @@ counters, or nearly so (a damaged log lacks some), are of further runs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from itertools import compress
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, numbered
 from eprof.profilers.ncu.derived import TIMES

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
 from eprof.rows.log import Log, Names, Table

@@ -7,9 +7,9 @@ time of the kernel is left to stand for both: a kernel is never timed twice.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.profilers.nsys.signs import KIND
 from eprof.rows.log import Log, Table

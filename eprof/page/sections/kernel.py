@@ -1,10 +1,10 @@
 """One kernel: why it is expensive. Filled bar: share of the energy; outline: share of the count; the gap tells."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, Count
 from eprof.page import svg
@@ -17,8 +17,7 @@ from eprof.words.view import View, energy_of, energy_of_count, power_of, time_of
 GAP = 0.05
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(Struct, frozen=True):
     """Instructions or bytes: the energy that they take, and what they are called."""
 
     part: str
@@ -33,8 +32,7 @@ FAMILIES = (
 )
 
 
-@dataclass(frozen=True)
-class Meter:
+class Meter(Struct, frozen=True):
     """One line: a count, its bar, its energy and both shares."""
 
     label: str
@@ -44,8 +42,7 @@ class Meter:
     share: Markup
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """The numbers behind a `Meter`, before they are written."""
 
     count: Count

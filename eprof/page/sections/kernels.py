@@ -1,10 +1,10 @@
 """Which kernels: stacked bars, the largest first; template instances of one name together when there are many."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
+from msgspec import Struct
 
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.page import svg
@@ -29,8 +29,7 @@ _HEADINGS = {
 _LENGTHS = {"total": "energy", "time": "time", "instructions": "the number of instructions"}
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One bar: a kernel, by its place in the document, or several of one base name (`place` is None)."""
 
     name: str
@@ -43,8 +42,7 @@ class Row:
     more: str = ""
 
 
-@dataclass(frozen=True)
-class Bunch:
+class Bunch(Struct, frozen=True):
     """Kernels drawn as one bar."""
 
     base: str

@@ -1,11 +1,12 @@
 """All kernels: the table that the script windows, sorts and filters; its first rows are real HTML."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS
 from eprof.page import packed, svg
@@ -22,8 +23,7 @@ FIRST_ROWS = 20
 _Read = Callable[[View, schema.Kernel], Amount]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column: what it reads and how it is written. kind: name, device, main, share, sum, whole, plain, or quantity.
 
     bound: a sum, so that MISSING makes it "at least".
@@ -145,8 +145,7 @@ def _status(table: _Table) -> Markup:
 # ------------------------------------------------------------------------------------------------------ first rows
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row as HTML: the kernel's place in the document, its names, and a cell a column after the name."""
 
     place: int

@@ -1,8 +1,7 @@
 """Where the energy goes: one bar of everything, and below it the part above constant power enlarged."""
 
-from dataclasses import replace
-
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.page import svg

@@ -1,9 +1,9 @@
 """Charts of a validation: pairs of bars, a histogram of errors, a map of errors by clocks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from eprof.page.shell import templates
 from eprof.page.svg import pct
@@ -16,8 +16,7 @@ STEPS = (2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0)
 _HEIGHT = 150
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A measured and a predicted quantity; its full and its short name."""
 
     full: str

@@ -9,8 +9,9 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from eprof.rows.header import split
 from eprof.rows.sections import Rows, Section
@@ -32,8 +33,7 @@ def may_be_broken(lines: Sequence[str], rows: Rows, rest: list[str]) -> bool:
     return bool(rest or rows.misfits or any(_MARK in lines[index] for index in rows.others))
 
 
-@dataclass
-class Mended:
+class Mended(Struct):
     """Lines with a row each, and the cells of the row that the next lines end."""
 
     lines: list[str]

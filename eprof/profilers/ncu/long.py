@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from eprof.base.arrays import Array, numbered
 from eprof.base.errors import LogError
@@ -46,8 +46,7 @@ def columns_of(section: Section) -> dict[str, int]:
     return {name: place for name, place in places.items() if place is not None}
 
 
-@dataclass
-class Long:
+class Long(Struct, dict=True):
     """The rows of a section that carry a metric.
 
     texts: the cells of the metrics as they are printed. cells: without the values of instances. stray: how many rows

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME
@@ -53,8 +54,7 @@ _KINDS = {3: LONG, 5: SUMMARY}
 _ATTRIBUTE = "device__attribute_"
 
 
-@dataclass
-class Page:
+class Page(Struct):
     """The tables of the page as lines come. One kernel's line begins a launch, or a kernel of a summary."""
 
     first_line: int = 0

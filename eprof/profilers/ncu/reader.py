@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.profilers.ncu import broken, derived, long, notes, wide
@@ -52,8 +53,7 @@ def read(
     return reader.log()
 
 
-@dataclass
-class _Table:
+class _Table(Struct):
     """A table while its rows come, block by block. wanted: the places of the columns to read.
 
     pieces: rows that are held. folded: the launches that were added up. rest: cells of a broken row.

@@ -8,8 +8,9 @@ how eprof knows what it should have found.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import IO
+
+from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.profilers.ncu.signs import REPORT
@@ -24,8 +25,7 @@ _BUILD = re.compile(rb"Nsight Compute\D{0,20}(\d{4}\.\d+(?:\.\d+)*)")
 Message = dict[int, list[int | bytes]]
 
 
-@dataclass
-class Shape:
+class Shape(Struct):
     """What the container holds. pids: the process of each result, as they come. build: the ncu that wrote it.
 
     program: the path of the first process.

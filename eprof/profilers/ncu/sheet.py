@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.arrays import Array, numbered
 from eprof.profilers.ncu import derived
@@ -31,8 +32,7 @@ LABELS = {
 Words = Sequence[str | None]
 
 
-@dataclass
-class Remarks:
+class Remarks(Struct):
     """What there is to say about metrics.
 
     metrics: the names of all, also of those that are not read. missing: how many rows have a metric without a number.
@@ -66,8 +66,7 @@ def _once(lists: Iterable[list[str]]) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(lists)))
 
 
-@dataclass
-class Sheet:
+class Sheet(Struct):
     """A row a launch (or kernel of a summary), a column a metric.
 
     device, capability, gpu (its name), kernel, process, part: texts of the rows, None = not in the log.
@@ -89,8 +88,7 @@ class Sheet:
     by_opcode: dict[str, Array] = field(default_factory=dict)
 
 
-@dataclass
-class Part:
+class Part(Struct):
     """The counters of a sheet, or of several below each other.
 
     rows: device, kernel, process (texts, None = not known), launches, time_s (s, NaN = not known); part, if asked for.

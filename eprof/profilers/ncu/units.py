@@ -1,10 +1,10 @@
 """Units as Nsight Compute writes them, scaled row by row, and what its metrics are."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 
 from eprof.base.arrays import Array
 from eprof.rows.log import BYTES_PER_S, COUNT, OTHER, PERCENT
@@ -20,8 +20,7 @@ _WHOLE_UNITS = ("", "inst", "sector", "warp", "block", "thread", "request", "byt
 _ROUNDED = 0.01  # 1.00 of a scaled unit may be 0.995
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """What a printed unit is: `value * factor` is in `base`; `kind` is eprof's unit of a counter."""
 
     factor: float

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.profilers.ncu import derived, instances, parts
@@ -27,8 +27,7 @@ _SAMPLE = 64
 _OF_NUMBERS = frozenset("0123456789,.")
 
 
-@dataclass
-class Sample:
+class Sample(Struct):
     """The first rows of a section in full, which show how the file writes numbers."""
 
     rows: list[list[str]] = field(default_factory=list)

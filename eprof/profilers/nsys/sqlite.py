@@ -6,7 +6,8 @@ Only the table of kernels is added up. It is joined by numbers that are unique (
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.profilers.nsys.signs import KIND
@@ -30,8 +31,7 @@ _NO_KERNELS = (
 )
 
 
-@dataclass
-class _Base:
+class _Base(Struct):
     """An open database, and the columns of its tables."""
 
     base: sqlite3.Connection

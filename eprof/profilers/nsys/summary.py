@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from eprof.base.arrays import Columns
 from eprof.profilers.nsys.numbers import Numbers
@@ -53,8 +53,7 @@ _MOST_LAUNCHES = 10**12
 _CUT = "…"
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A table: which columns tell the kernel, its launches (None: one a row) and its time. spans: of the text form."""
 
     kind: str
@@ -80,8 +79,7 @@ class Shape:
         return self.unit == "ns" and self.kind != LAUNCHED
 
 
-@dataclass(frozen=True)
-class Timed:
+class Timed(Struct, frozen=True):
     """Launches of a kernel and the seconds that they took together (NaN: not known). part: their stream, if asked."""
 
     name: str
@@ -114,8 +112,7 @@ def _first(names: Sequence[str], form: re.Pattern[str]) -> str:
     return next((name for name in names if form.fullmatch(name)), "")
 
 
-@dataclass
-class Nsys:
+class Nsys(Struct):
     """The tables of `nsys stats` as lines come. found: kind of table -> (kernel, device) -> launches, seconds."""
 
     found: dict[str, dict[tuple[str, str | None], list[float]]] = field(default_factory=dict)

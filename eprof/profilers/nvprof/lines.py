@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Bools
 from eprof.profilers.nvprof import text
@@ -44,8 +44,7 @@ _EXAMPLE = 120
 _PID_DIGITS = 18  # that fit in 64 bits
 
 
-@dataclass
-class Outcome:
+class Outcome(Struct):
     """What was met besides the tables themselves."""
 
     messages: Messages = field(default_factory=Messages)

@@ -6,9 +6,10 @@ Joining logs adds up the rows of a kernel anyway. What it must tell apart stays 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Floats, Ints, numbered
 from eprof.rows.cells import ABSENT, as_cell
@@ -20,8 +21,7 @@ _HELD_ROWS = 1 << 16
 Cells = tuple[Floats, Array]
 
 
-@dataclass
-class Piece:
+class Piece(Struct):
     """Rows of one table of one run; all arrays are (n_rows,).
 
     device, kernel, part: numbers of names; -1: not told. counters: label -> values (NaN = none) and what each cell is

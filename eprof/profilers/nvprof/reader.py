@@ -1,7 +1,8 @@
 """Logs of nvprof in CSV and text: from blocks of lines to a `Log`, or to one sentence on why there is none."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.profilers.nvprof.lines import Block, Outcome, Walk
@@ -15,8 +16,7 @@ from eprof.rows.threads import ahead, is_memory_scarce
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
 
 
-@dataclass(frozen=True)
-class Walked:
+class Walked(Struct, frozen=True):
     """What was found in a log, read to its end."""
 
     source: Source

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
+from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Columns, Floats
 from eprof.profilers.nvprof.pieces import Piece
@@ -46,8 +46,7 @@ class Numbers:
         return Names(tuple(names[number] for number in used), codes[numbers])
 
 
-@dataclass
-class Store:
+class Store(Struct, dict=True):
     """What was read so far. `names`: description -> metric name; `keep`: the counters to hold, None for all.
 
     by: what else than device and kernel tells rows apart ("stream"); None: nothing. ranges: how many tables of NVTX
@@ -72,8 +71,9 @@ class Store:
     unused: dict[str, None] = field(default_factory=dict)
     processes: dict[int, int] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._squashed = _squashed(tuple(self.names.items()))
+    @cached_property
+    def _squashed(self) -> dict[str, str]:
+        return _squashed(tuple(self.names.items()))
 
     def canonical(self, label: str) -> str:
         """The metric name for a column label: itself, unless it is a known description."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from eprof.base.arrays import Array, Floats
 from eprof.profilers.nvprof.pieces import Cells, Piece, Sums
@@ -27,8 +27,7 @@ _UNIT = re.compile(r"%|[A-Za-z/]*")
 _INSTANCE = re.compile(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a counter and unit of the GPU
 
 
-@dataclass(frozen=True)
-class _Column:
+class _Column(Struct, frozen=True):
     """A column of a counter, by its place in a line. is_instance: it is of one hardware instance of several."""
 
     place: int

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # Built-ins whose arithmetic is done in the type of their arguments; their types tell that of the untyped instructions.
 _MATH = """
@@ -21,8 +22,7 @@ _POINTER = re.compile(r"P(?:U3AS(\d))?[VKr]*(?:U7_Atomic)?(?:Dv\d+_)?(Dh|[chstij
 _INTRINSIC = re.compile(r"llvm\.([a-z]+(?:\.[a-z]+)*?)(?:\.(?:v(\d{1,4}))?(f16|f32|f64|i\d+|p\d.*))?")
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Struct, frozen=True):
     """Memory that one call touches. kind: "vload", "vstore", "atomic"...; bytes: None = not known."""
 
     kind: str
@@ -31,8 +31,7 @@ class Access:
     bytes: int | None
 
 
-@dataclass(frozen=True)
-class Called:
+class Called(Struct, frozen=True):
     """A call: plain name, floating-point type if it has one, lanes, and the memory that it touches."""
 
     name: str

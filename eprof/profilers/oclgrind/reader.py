@@ -14,10 +14,10 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
+from msgspec import Struct, field
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
@@ -38,8 +38,7 @@ _OWN = re.compile(r"(load|store|vload|vstore|atomic|call) .+|[a-z]+( f(16|32|64)
 _GUESS = "f32"
 
 
-@dataclass
-class Kernel:
+class Kernel(Struct):
     """What was counted of one kernel: launches, counters, and what its type is guessed from."""
 
     launches: int = 0
@@ -50,8 +49,7 @@ class Kernel:
     unknown_bytes: set[str] = field(default_factory=set)
 
 
-@dataclass
-class _Walk:
+class _Walk(Struct):
     """The state of a reader between two lines."""
 
     kernels: dict[str, Kernel] = field(default_factory=dict)
