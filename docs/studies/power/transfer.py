@@ -1,16 +1,24 @@
-"""How well one shape of prices carries over to a GPU that was not measured.
+"""How well one shape of prices carries over to a GPU that nobody measured, and the file of that shape.
 
-    python docs/studies/power/transfer.py DATA          DATA: the folder with nvdvfs_counts_*.csv (README.md)
+    python docs/studies/power/transfer.py DATA            the tables of README.md (some minutes)
+    python docs/studies/power/transfer.py DATA --write    writes counters/measurements/priors/shape.toml
+    python docs/studies/power/transfer.py DATA --check    exit code 1 if that file is not what --write makes
+
+DATA: the folder with nvdvfs_counts_*.csv (README.md).
 
 Power of kernel k on GPU g:  P = pi_g + s_g * sum_i c_i r_ik, with one shape c for all GPUs, a scale s_g and a constant
 power pi_g for each, and the rates r of counted classes in 1/s. Fits minimise the sum of absolute relative errors, with
 c, s and pi at or above 0. A GPU that is predicted was left out of the shape, and so was the kernel that is predicted,
-on every GPU. "Metered run": the joules of a run of some kernels are known, and one factor makes the model agree.
+on every GPU. Own run: the joules of a run of some kernels are known, and one factor makes the model agree.
+
+FP64 has two prices: chips that run it at half or a third of the rate of FP32 have units for it, the others a few.
 """
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -19,58 +27,118 @@ from scipy.optimize import linprog
 
 Floats = npt.NDArray[np.float64]
 
-TERMS = ("fp64", "fp32", "integer", "warp_issue", "shared", "l1", "l2", "dram")
-# File, core MHz, memory MHz, board power limit in W, column of L1 reads: on Volta a texture transaction is no sector.
-GPUS = {
-    "GTX 980": ("nvdvfs_counts_gtx980_high.csv", 1100, 3600, 165.0, "n_tex_trans"),
-    "GTX 1080 Ti": ("nvdvfs_counts_gtx1080ti.csv", 1600, 5500, 250.0, "n_tex_trans"),
-    "P100": ("nvdvfs_counts_p100.csv", 1328, 715, 250.0, "n_tex_trans"),
-    "V100": ("nvdvfs_counts_v100.csv", 1380, 877, 250.0, "n_gld_trans"),
+FILE = Path(__file__).parents[3] / "counters" / "measurements" / "priors" / "shape.toml"
+TERMS = {
+    "fp64_full_rate": "instruction",
+    "fp64_low_rate": "instruction",
+    "fp32": "instruction",
+    "integer": "instruction",
+    "warp_issue": "instruction",
+    "shared": "byte",
+    "l1": "byte",
+    "l2": "byte",
+    "dram": "byte",
+}
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """Where a GPU's rows are: the file, its default clocks in MHz; and what its data sheet says.
+
+    l1: the column of L1 reads. On Volta a texture transaction is no sector.
+    """
+
+    name: str
+    file: str
+    core_mhz: int
+    memory_mhz: int
+    limit_w: float
+    memory: str
+    has_full_rate_fp64: bool
+    l1: str = "n_tex_trans"
+
+
+GPUS = (
+    Gpu("GTX 980", "nvdvfs_counts_gtx980_high.csv", 1100, 3600, 165, "gddr", False),
+    Gpu("GTX 1080 Ti", "nvdvfs_counts_gtx1080ti.csv", 1600, 5500, 250, "gddr", False),
+    Gpu("P100", "nvdvfs_counts_p100.csv", 1328, 715, 250, "hbm", True),
+    Gpu("V100", "nvdvfs_counts_v100.csv", 1380, 877, 250, "hbm", True, "n_gld_trans"),
+)
+# Idle power over power limit, W, of boards at the clocks of a load, by kind of memory: what is public (README.md).
+IDLE_W = {
+    "gddr": {
+        "GeForce RTX 4090": (52, 450),
+        "GeForce RTX 3090, two boards": ((127 * 88.5) ** 0.5, 350),
+        "RTX A5000": (78, 230),
+        "Tesla K40m": (60, 245),
+        "Quadro RTX 5000": (58.5, 230),
+    },
+    "hbm": {
+        "A100-SXM4-40GB": (51.6, 400),
+        "A100-PCIE-40GB": (67.3, 250),
+        "A100-SXM4-80GB": (82.3, 400),
+        "B300 SXM6": (183.5, 1400),
+    },
 }
 ROUNDS = 12
-DRAWS = 200
+RUNS = 200
 RUN_KERNELS = 4
+LEFT_OUT_DRAWS = 40
+DRAWS = 60  # of the file
+SCALE_STEPS = 20
+# A measured idle power is not quite the constant of the fit: 30 % either way in nine of ten.
+KNOWN_SD = float(np.log(1.3)) / 1.645
+# Spreads of the scale that are tried, sd of its logarithm.
+SCALE_SDS = np.arange(0.1, 0.61, 0.02)
 
 
 @dataclass(frozen=True)
 class Measured:
     """Kernels of one GPU at one setting. rates: (n_kernels, n_terms), in 1e12/s, so that prices are in pJ."""
 
-    name: str
-    limit_w: float
+    gpu: Gpu
     kernels: npt.NDArray[np.object_]
     rates: Floats
     power_w: Floats
 
+    def rows(self, places: npt.NDArray[np.int64]) -> "Measured":
+        """Some of the rows."""
+        return Measured(self.gpu, self.kernels[places], self.rates[places], self.power_w[places])
+
     def without(self, kernel: str) -> "Measured":
         """The same without every input of one kernel."""
-        keep = self.kernels != kernel
-        return Measured(self.name, self.limit_w, self.kernels[keep], self.rates[keep], self.power_w[keep])
+        return self.rows(np.flatnonzero(self.kernels != kernel))
+
+    def drawn(self, kernels: npt.NDArray[np.object_]) -> "Measured":
+        """All rows of these kernels, as often as each is named."""
+        return self.rows(np.concatenate([np.flatnonzero(self.kernels == kernel) for kernel in kernels]))
 
 
 def read(folder: Path) -> list[Measured]:
     """The measurements of all GPUs at their default clocks."""
-    return [_read(folder, name, *columns) for name, columns in GPUS.items()]
+    return [_read(folder, gpu) for gpu in GPUS]
 
 
-def _read(folder: Path, name: str, file: str, core_mhz: int, memory_mhz: int, limit_w: float, l1: str) -> Measured:
-    rows = pd.read_csv(folder / file)
-    rows = rows[(rows["core_mhz"] == core_mhz) & (rows["mem_mhz"] == memory_mhz)]
+def _read(folder: Path, gpu: Gpu) -> Measured:
+    rows = pd.read_csv(folder / gpu.file)
+    rows = rows[(rows["core_mhz"] == gpu.core_mhz) & (rows["mem_mhz"] == gpu.memory_mhz)]
     counts = [
-        rows["n_fp64_thread_inst"],
+        rows["n_fp64_thread_inst"] * gpu.has_full_rate_fp64,
+        rows["n_fp64_thread_inst"] * (not gpu.has_full_rate_fp64),
         rows["n_fp32_thread_inst"] - rows["n_sfu_sp"],
         rows["n_int_thread_inst"],
         rows["n_warp_inst"],
         128 * (rows["n_shared_ld_trans"] + rows["n_shared_st_trans"]),
-        32 * (rows[l1] + rows["n_gst_trans"]),
+        32 * (rows[gpu.l1] + rows["n_gst_trans"]),
         32 * (rows["n_l2_rd_trans"] + rows["n_l2_wr_trans"]),
         32 * (rows["n_dram_rd_trans"] + rows["n_dram_wr_trans"]),
     ]
     per_second = np.stack([column.to_numpy(dtype=float) for column in counts], axis=1)
     per_second /= rows["time_ms"].to_numpy()[:, None] * 1e-3
-    return Measured(
-        name, limit_w, rows["bench_name"].to_numpy(dtype=object), per_second * 1e-12, rows["power_w"].to_numpy()
-    )
+    return Measured(gpu, rows["bench_name"].to_numpy(dtype=object), per_second * 1e-12, rows["power_w"].to_numpy())
+
+
+# ---- fits
 
 
 def least_absolute(columns: Floats, power_w: Floats) -> Floats:
@@ -86,23 +154,71 @@ def least_absolute(columns: Floats, power_w: Floats) -> Floats:
     return np.asarray(solution.x[:size])
 
 
-def shape(gpus: list[Measured]) -> tuple[Floats, dict[str, tuple[float, float]]]:
+def scale_and_constant(measured: Measured, dynamic_w: Floats) -> tuple[float, float]:
+    """The factor on dynamic power, and the constant power in W, that suit a GPU's rows best."""
+    scale, constant_w = least_absolute(np.column_stack([dynamic_w, np.ones(len(dynamic_w))]), measured.power_w)
+    return float(scale), float(constant_w)
+
+
+def shape(parts: list[Measured]) -> tuple[Floats, list[tuple[float, float]]]:
     """The common shape in pJ, and each GPU's scale and constant power; the scales' geometric mean is 1."""
-    scales = np.ones(len(gpus))
-    power_w = np.concatenate([gpu.power_w for gpu in gpus])
-    own = np.concatenate([np.full(len(gpu.power_w), place) for place, gpu in enumerate(gpus)])
-    is_own = (own[:, None] == np.arange(len(gpus))).astype(float)
-    rates = np.concatenate([gpu.rates for gpu in gpus])
+    scales = np.ones(len(parts))
+    power_w = np.concatenate([part.power_w for part in parts])
+    own = np.concatenate([np.full(len(part.power_w), place) for place, part in enumerate(parts)])
+    is_own = (own[:, None] == np.arange(len(parts))).astype(float)
+    rates = np.concatenate([part.rates for part in parts])
 
     for _ in range(ROUNDS):
         prices = least_absolute(np.hstack([rates * scales[own][:, None], is_own]), power_w)[: len(TERMS)]
-        fitted = [least_absolute(np.column_stack([gpu.rates @ prices, np.ones(len(gpu.power_w))]), gpu.power_w) for gpu in gpus]
-        scales = np.array([scale for scale, _ in fitted])
+        fitted = [scale_and_constant(part, part.rates @ prices) for part in parts]
+        # Of few kernels drawn at random, one GPU's may be without any dynamic power in the fit.
+        scales = np.clip([scale for scale, _ in fitted], 0.2, 5)
         middle = np.exp(np.log(scales).mean())
         scales, prices = scales / middle, prices * middle
 
-    constants = [constant for _, constant in fitted]
-    return prices, {gpu.name: (scale, constant) for gpu, scale, constant in zip(gpus, scales, constants, strict=True)}
+    constants = [constant_w for _, constant_w in fitted]
+    return prices, list(zip(scales.tolist(), constants, strict=True))
+
+
+def shares(parts: list[Measured], constants_w: list[float], memory: str) -> Floats:
+    """Constant power over power limit of the boards with this kind of memory: fitted ones, and public idle powers."""
+    fitted = [
+        constant_w / part.gpu.limit_w
+        for part, constant_w in zip(parts, constants_w, strict=True)
+        if part.gpu.memory == memory
+    ]
+    return np.array([*fitted, *(idle_w / limit_w for idle_w, limit_w in IDLE_W[memory].values())])
+
+
+def middle_share(parts: list[Measured], fitted: list[tuple[float, float]], memory: str) -> tuple[float, float]:
+    """The geometric mean of `shares`, and the standard deviation of their logarithm."""
+    logs = np.log(np.maximum(shares(parts, [constant_w for _, constant_w in fitted], memory), 0.05))
+    return float(np.exp(logs.mean())), float(logs.std(ddof=1))
+
+
+def drawn_shapes(parts: list[Measured], number: int, seed: int) -> Iterator[tuple[Floats, set[str]]]:
+    """Shapes of GPUs and kernels drawn at random with replacement, and which kernels were drawn.
+
+    Both kinds of FP64 are drawn each time, if there are both.
+    """
+    draw = np.random.default_rng(seed)
+    names = np.array(sorted({name for part in parts for name in part.kernels}), dtype=object)
+    kinds = {part.gpu.has_full_rate_fp64 for part in parts}
+    while number:
+        chosen = [parts[place] for place in draw.integers(len(parts), size=len(parts))]
+        kernels = draw.choice(names, len(names))
+        if {part.gpu.has_full_rate_fp64 for part in chosen} != kinds:
+            continue
+        yield shape([part.drawn(kernels) for part in chosen])[0], set(kernels)
+        number -= 1
+
+
+def steps(number: int) -> Floats:
+    """So many numbers, spread evenly over the standard normal distribution."""
+    return np.array([NormalDist().inv_cdf((place + 0.5) / number) for place in range(number)])
+
+
+# ---- a GPU left out
 
 
 def error(predicted: Floats, measured: Floats) -> float:
@@ -110,30 +226,31 @@ def error(predicted: Floats, measured: Floats) -> float:
     return float(100 * np.mean(np.abs(predicted / measured - 1)))
 
 
-def predict(gpu: Measured, others: list[Measured]) -> tuple[Floats, Floats]:
-    """Dynamic power of each kernel at scale 1, and how much constant power is of the limit, from other GPUs and kernels."""
-    dynamic_w = np.empty(len(gpu.power_w))
-    share = np.empty(len(gpu.power_w))
-    for kernel in dict.fromkeys(gpu.kernels):
+def predict(target: Measured, others: list[Measured]) -> tuple[Floats, Floats]:
+    """Dynamic power of each kernel at scale 1 and constant power by the data sheet, W, from other GPUs and kernels."""
+    dynamic_w = np.empty(len(target.power_w))
+    sheet_w = np.empty(len(target.power_w))
+    for kernel in dict.fromkeys(target.kernels):
         seen = [other.without(kernel) for other in others]
         prices, fitted = shape(seen)
-        mine = gpu.kernels == kernel
-        dynamic_w[mine] = gpu.rates[mine] @ prices
-        share[mine] = np.mean([fitted[other.name][1] / other.limit_w for other in others])
-    return dynamic_w, share
+        mine = target.kernels == kernel
+        dynamic_w[mine] = target.rates[mine] @ prices
+        sheet_w[mine] = middle_share(seen, fitted, target.gpu.memory)[0] * target.gpu.limit_w
+    return dynamic_w, sheet_w
 
 
-def of_own_run(model_w: Floats, power_w: Floats, draw: np.random.Generator) -> tuple[Floats, Floats]:
+def of_own_run(model_w: Floats, power_w: Floats) -> tuple[Floats, Floats]:
     """Modelled and metered power of kernels in runs whose total joules are metered; by the model, and by time alone.
 
-    Each run has some kernels with random shares of its time. Returns predicted over measured, (n_draws * n_kernels,).
+    Each run has some kernels with random shares of its time. Returns predicted over measured, (n_runs * n_kernels,).
     """
+    draw = np.random.default_rng(2026)
     by_model, by_time = [], []
-    for _ in range(DRAWS):
+    for _ in range(RUNS):
         kernels = draw.choice(len(power_w), RUN_KERNELS, replace=False)
-        shares = draw.dirichlet(np.ones(RUN_KERNELS))
-        mean_w = shares @ power_w[kernels]
-        factor = mean_w / (shares @ model_w[kernels])
+        of_time = draw.dirichlet(np.ones(RUN_KERNELS))
+        mean_w = of_time @ power_w[kernels]
+        factor = mean_w / (of_time @ model_w[kernels])
         by_model.append(factor * model_w[kernels] / power_w[kernels])
         by_time.append(mean_w / power_w[kernels])
     return np.concatenate(by_model), np.concatenate(by_time)
@@ -144,52 +261,168 @@ def covering(ratio: Floats, share: float = 0.9) -> float:
     return float(np.exp(np.quantile(np.abs(np.log(ratio)), share)))
 
 
-def joint(gpus: list[Measured]) -> None:
-    """Print the shape of all GPUs together."""
-    prices, fitted = shape(gpus)
-    print("One shape for all, pJ:", ", ".join(f"{term} {price:.3g}" for term, price in zip(TERMS, prices, strict=True)))
-    for gpu in gpus:
-        scale, constant_w = fitted[gpu.name]
-        together = error(scale * (gpu.rates @ prices) + constant_w, gpu.power_w)
-        columns = np.column_stack([gpu.rates, np.ones(len(gpu.power_w))])
-        alone = error(columns @ least_absolute(columns, gpu.power_w), gpu.power_w)
-        print(f"{gpu.name:12} scale {scale:.2f}, {constant_w:5.1f} W constant; error {together:.1f} %, own prices {alone:.1f} %")
+@dataclass(frozen=True)
+class LeftOut:
+    """A GPU as if it had never been measured. drawn_w: dynamic power by drawn shapes that did not see the kernel."""
 
+    measured: Measured
+    dynamic_w: Floats
+    sheet_w: Floats
+    sheet_sd: float
+    idle_w: float
+    limit_only_w: float
+    drawn_w: list[Floats]
 
-def left_out(gpus: list[Measured]) -> None:
-    """Print errors and intervals for each GPU as if it had never been measured."""
-    draw = np.random.default_rng(2026)
-    print(f"\n{'left out':12} {'limit only':>10} {'data sheet':>10} {'idle known':>10} {'own run':>8} {'by time':>8}   90 % within x/÷")
-    rows = []
-    for gpu in gpus:
-        others = [other for other in gpus if other is not gpu]
-        dynamic_w, share = predict(gpu, others)
-        # The constant that suits its own kernels stands in for a measured idle power.
-        _, idle_w = least_absolute(np.column_stack([dynamic_w, np.ones(len(dynamic_w))]), gpu.power_w)
-        sheet_w = dynamic_w + share * gpu.limit_w
-        known_w = dynamic_w + idle_w
-        limit = np.mean([np.median(other.power_w) / other.limit_w for other in others]) * gpu.limit_w
-        by_model, by_time = of_own_run(known_w, gpu.power_w, draw)
-        row = [
-            error(np.full(len(gpu.power_w), limit), gpu.power_w),
-            error(sheet_w, gpu.power_w),
-            error(known_w, gpu.power_w),
-            100 * float(np.mean(np.abs(by_model - 1))),
-            100 * float(np.mean(np.abs(by_time - 1))),
+    @classmethod
+    def of(cls, target: Measured, others: list[Measured]) -> "LeftOut":
+        """The GPU `target`, predicted from `others`."""
+        dynamic_w, sheet_w = predict(target, others)
+        shapes = list(drawn_shapes(others, LEFT_OUT_DRAWS, seed=7))
+        drawn_w = [
+            np.array([rates @ prices for prices, seen in shapes if kernel not in seen])
+            for kernel, rates in zip(target.kernels, target.rates, strict=True)
         ]
-        within = [covering(sheet_w / gpu.power_w), covering(known_w / gpu.power_w), covering(by_model)]
-        rows.append([*row, *within])
-        print(_line(gpu.name, row, within), flush=True)
-    means = np.mean(rows, axis=0)
-    print(_line("mean", means[:5], means[5:]))
+        # The constant that suits its own kernels stands in for a measured idle power.
+        _, idle_w = scale_and_constant(target, dynamic_w)
+        _, sheet_sd = middle_share(others, shape(others)[1], target.gpu.memory)
+        limit_only = np.mean([np.median(other.power_w) / other.gpu.limit_w for other in others]) * target.gpu.limit_w
+        return cls(target, dynamic_w, sheet_w, sheet_sd, idle_w, float(limit_only), drawn_w)
+
+    def power_w(self, constant_w: Floats | float) -> Floats:
+        """Predicted power of each kernel."""
+        return self.dynamic_w + constant_w
+
+    def covered(self, scale_sd: float, constant_w: Floats, constant_sd: float) -> npt.NDArray[np.bool_]:
+        """Whether each kernel's measured power is in the 90 % interval of shapes, scales and constants."""
+        z = steps(SCALE_STEPS)
+        constants = np.exp(constant_sd * np.random.default_rng(5).permutation(z))
+        inside = []
+        for dynamic_w, middle_w, power_w in zip(self.drawn_w, constant_w, self.measured.power_w, strict=True):
+            powers = np.outer(dynamic_w, np.exp(scale_sd * z)) + middle_w * constants
+            low, high = np.percentile(powers, [5, 95])
+            inside.append(low <= power_w <= high)
+        return np.array(inside)
+
+    def covered_with_idle(self, scale_sd: float) -> npt.NDArray[np.bool_]:
+        """`covered` with the idle power known."""
+        return self.covered(scale_sd, np.full(len(self.dynamic_w), self.idle_w), KNOWN_SD)
 
 
-def _line(name: str, row: list[float] | Floats, within: list[float] | Floats) -> str:
-    cells = " ".join(f"{value:>{width}.1f}" for value, width in zip(row, (10, 10, 10, 8, 8), strict=True))
-    return f"{name:12} {cells}   {', '.join(f'{factor:.2f}' for factor in within)}"
+def spread_of_scale(parts: list[LeftOut]) -> float:
+    """The least spread of the scale, sd of its logarithm, with which intervals cover nine of ten kernels."""
+    for scale_sd in SCALE_SDS:
+        if np.concatenate([part.covered_with_idle(scale_sd) for part in parts]).mean() >= 0.9:
+            return float(scale_sd)
+    return float(SCALE_SDS[-1])
+
+
+# ---- what is printed
+
+
+def show_joint(parts: list[Measured]) -> None:
+    """Print the shape of all GPUs together."""
+    prices, fitted = shape(parts)
+    print("One shape for all, pJ:", ", ".join(f"{term} {price:.3g}" for term, price in zip(TERMS, prices, strict=True)))
+    for part, (scale, constant_w) in zip(parts, fitted, strict=True):
+        together = error(scale * (part.rates @ prices) + constant_w, part.power_w)
+        columns = np.column_stack([part.rates, np.ones(len(part.power_w))])
+        alone = error(columns @ least_absolute(columns, part.power_w), part.power_w)
+        print(f"{part.gpu.name:12} scale {scale:.2f}, {constant_w:5.1f} W constant; error {together:.1f} %, own prices {alone:.1f} %")
+
+
+COLUMNS = ("limit only", "data sheet", "idle known", "own run", "idle -30 %", "idle +30 %", "own, sheet", "by time")
+
+
+def errors_of(part: LeftOut) -> list[float]:
+    """Mean errors in % by `COLUMNS`."""
+    power_w = part.measured.power_w
+    own = [part.idle_w, 0.7 * part.idle_w, 1.3 * part.idle_w, part.sheet_w]
+    by_model = [100 * float(np.mean(np.abs(of_own_run(part.power_w(idle), power_w)[0] - 1))) for idle in own]
+    _, by_time = of_own_run(part.power_w(part.idle_w), power_w)
+    return [
+        error(np.full(len(power_w), part.limit_only_w), power_w),
+        error(part.power_w(part.sheet_w), power_w),
+        error(part.power_w(part.idle_w), power_w),
+        *by_model,
+        100 * float(np.mean(np.abs(by_time - 1))),
+    ]
+
+
+def show_left_out(parts: list[LeftOut]) -> None:
+    """Print the errors of each GPU as if it had never been measured."""
+    print(f"\nMean error of power or of a kernel's joules, %\n{'':12}" + "".join(f"{column:>12}" for column in COLUMNS))
+    rows = np.array([errors_of(part) for part in parts])
+    for name, row in zip([*(part.measured.gpu.name for part in parts), "mean"], [*rows, rows.mean(axis=0)], strict=True):
+        print(f"{name:12}" + "".join(f"{value:12.1f}" for value in row))
+
+
+def show_intervals(parts: list[LeftOut]) -> None:
+    """Print which factors cover nine kernels of ten, and how many kernels 90 % intervals cover.
+
+    The spread of the scale that a GPU's intervals take is that which suits the three others.
+    """
+    print(f"\n{'':12}{'nine of ten kernels within x/÷':>40}{'in 90 % intervals, %':>34}")
+    print(f"{'':12}{'data sheet':>16}{'idle known':>12}{'own run':>12}{'scale sd':>12}{'data sheet':>12}{'idle known':>12}")
+    covered = []
+    for part in parts:
+        power_w, known_w = part.measured.power_w, part.power_w(part.idle_w)
+        sheet, known = covering(part.power_w(part.sheet_w) / power_w), covering(known_w / power_w)
+        own = covering(of_own_run(known_w, power_w)[0])
+        scale_sd = spread_of_scale([other for other in parts if other is not part])
+        inside = [part.covered(scale_sd, part.sheet_w, part.sheet_sd), part.covered_with_idle(scale_sd)]
+        covered.append([100 * kernels.mean() for kernels in inside])
+        cells = f"{sheet:16.2f}{known:12.2f}{own:12.2f}{scale_sd:12.2f}{covered[-1][0]:12.0f}{covered[-1][1]:12.0f}"
+        print(f"{part.measured.gpu.name:12}{cells}")
+    sheet, known = np.mean(covered, axis=0)
+    print(f"{'mean':12}{'':52}{sheet:12.0f}{known:12.0f}\nThe spread of the scale for all four: {spread_of_scale(parts):.2f}")
+
+
+# ---- the file
+
+
+def file_text(parts: list[Measured], scale_sd: float) -> str:
+    """The file of the shape."""
+    prices, fitted = shape(parts)
+    draw = np.random.default_rng(2026)
+    scales = np.exp(scale_sd * draw.permutation(steps(DRAWS)))
+    drawn = np.array([drawn for drawn, _ in drawn_shapes(parts, DRAWS, seed=2026)]) * scales[:, None]
+    lines = [HEAD, "[pj]"]
+    lines += [f"{term}_{unit} = {price:.3g}" for (term, unit), price in zip(TERMS.items(), prices, strict=True)]
+    lines += ["", "# Constant power: a share of the board's power limit by its kind of memory, and the standard deviation of its"]
+    lines += ["# logarithm; `idle_known_sd` is that of a constant power that was measured as idle power.", "[constant]"]
+    for memory in IDLE_W:
+        share, sd = middle_share(parts, fitted, memory)
+        lines.append(f"{memory} = {{ share = {share:.3f}, sd = {sd:.2f} }}")
+    lines += [f"idle_known_sd = {KNOWN_SD:.2f}", "", REPLICAS, "[replicas]"]
+    lines += [f"{term}_{unit} = {_list(values)}" for (term, unit), values in zip(TERMS.items(), drawn.T, strict=True)]
+    lines.append(f"constant_steps = {_list(draw.permutation(steps(DRAWS)))}")
+    return "\n".join(lines) + "\n"
+
+
+def _list(values: Floats) -> str:
+    return "[" + ", ".join(f"{value:.3g}" for value in values) + "]"
+
+
+HEAD = """\
+# Prices of a GPU that nobody measured (docs/costs.md): one shape for four GPUs, and how far it may be off.
+#
+# Least absolute relative errors of power on the counts, times and powers of NV-DVFS-Benchmark (Q. Wang, X. Chu, ICPADS
+# 2018; https://github.com/blackjack2015/NV-DVFS-Benchmark, csvs/raw at commit 56df884), at the default clocks of a
+# GTX 980, a GTX 1080 Ti, a P100 and a V100. `python docs/studies/power/transfer.py DATA --write` makes this file again.
+"""
+REPLICAS = """\
+# The shape of GPUs and kernels drawn at random, each times a scale drawn for the GPU as a whole; constant power is
+# multiplied by exp(sd * step)."""
 
 
 if __name__ == "__main__":
     measured = read(Path(sys.argv[1]))
-    joint(measured)
-    left_out(measured)
+    left_out = [LeftOut.of(part, [other for other in measured if other is not part]) for part in measured]
+    if "--write" in sys.argv:
+        FILE.write_text(file_text(measured, spread_of_scale(left_out)))
+    elif "--check" in sys.argv:
+        sys.exit(FILE.read_text() != file_text(measured, spread_of_scale(left_out)))
+    else:
+        show_joint(measured)
+        show_left_out(left_out)
+        show_intervals(left_out)
