@@ -1,25 +1,262 @@
-"""Cost tables for GPUs that nobody measured: a shape of prices that four GPUs share, and constant power.
+"""Cost tables for GPUs that nobody measured: the shape of prices that four GPUs share, and constant power.
 
-The shape is `counters/measurements/priors/shape.toml`, which docs/studies/power/transfer.py makes; docs/costs.md says how
-far such a table may be off. A table is made as the text of a file, and read like any other.
+The shape is `counters/measurements/priors/shape.toml`, which docs/studies/power/transfer.py makes; docs/costs.md says
+how far off such a table may be. A table is written as the text of a file, and read like any other.
 """
 
-import difflib
 import math
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from eprof.base.errors import CostError
-from eprof.base.gpus import normal_name
 from eprof.base.resources import folder
-from eprof.base.text import brief, printable
+from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document
-from eprof.base.vocabulary import COUNTS, PARTS
-from eprof.costs.boards import Board, board, boards
+from eprof.base.vocabulary import COUNTS
+from eprof.costs.datasheets import DataSheet, data_sheet, near
 from eprof.costs.file import read
 from eprof.costs.table import CostTable
 from eprof.counting.counters import capability_of
 
 NAME = "estimated"
+_LARGEST_W = 10_000
+_FP64 = "fp64_instruction"
+_FULL_RATE, _LOW_RATE = "fp64_full_rate_instruction", "fp64_low_rate_instruction"
+_LEVELS = ("shared", "l1", "l2", "dram")
+_IN_ISSUE = ("special", "conversion", "control", "load_store", "communication", "misc")
+_SOURCE = (
+    "docs/studies/power/transfer.py: one shape of prices for the GTX 980, GTX 1080 Ti, P100 and V100, fitted to "
+    "NV-DVFS-Benchmark (Q. Wang, X. Chu, ICPADS 2018)"
+)
+
+
+def estimated(device_name: str, idle_w: float | None = None, tdp_w: float | None = None) -> CostTable:
+    """The estimated table for the GPU that a log calls `device_name`, or a user for short ("RTX 4090").
+
+    idle_w: its idle power in W at the clocks of a load, which is its constant power. Without it, that is a share of the
+    board's power limit `tdp_w` in W; without that, of the limit of its data sheet.
+    Raises CostError: no such power, or a GPU whose data sheet is not known when neither is given.
+    """
+    table, errors = read(Document.parse(table_text(device_name, idle_w, tdp_w), "estimated table"))
+    if table is None:
+        raise errors[0]
+    return table
+
+
+def table_text(device_name: str, idle_w: float | None = None, tdp_w: float | None = None) -> str:
+    """The file of the table that `estimated` returns."""
+    board = _board(device_name, idle_w, tdp_w)
+    constant = _constant(board, idle_w)
+    prices = _prices(board.name)
+    parts = (_head(device_name, board, constant), _price_lines(prices, constant), _charge_lines(prices))
+    return "\n".join([*parts, _fit_lines(prices, constant)])
+
+
+# ---- what is known of the board
+
+
+@dataclass(frozen=True)
+class _Board:
+    """The GPU: its name as the driver prints it, its kind of memory and power limit in W. None: not known."""
+
+    name: str
+    memory: str | None
+    limit_w: float | None
+
+
+def _board(device_name: str, idle_w: float | None, tdp_w: float | None) -> _Board:
+    _check_watts("--idle-w", idle_w)
+    _check_watts("--tdp-w", tdp_w)
+    if not device_name.split():
+        raise CostError("Say which GPU is meant, such as `RTX 4090`.")
+    sheet = data_sheet(device_name)
+    if sheet is None and idle_w is None and tdp_w is None:
+        raise CostError(_unlisted(device_name))
+    board = _of_sheet(device_name, sheet, tdp_w)
+    if idle_w is not None and board.limit_w is not None and idle_w >= board.limit_w:
+        raise CostError(
+            f"An idle power of {idle_w:g} W cannot be: the power limit of {board.name} is {board.limit_w:g} W; give "
+            "--idle-w in watts, as nvidia-smi prints it."
+        )
+    return board
+
+
+def _of_sheet(device_name: str, sheet: DataSheet | None, tdp_w: float | None) -> _Board:
+    if sheet is None:
+        return _Board(" ".join(device_name.split()), None, tdp_w)
+    return _Board(sheet.name, sheet.memory, sheet.limit_w if tdp_w is None else tdp_w)
+
+
+def _check_watts(option: str, watts: float | None) -> None:
+    if watts is not None and not 0 < watts <= _LARGEST_W:
+        raise CostError(f"{option} {watts:g} cannot be: it is in watts, above 0 and at most {_LARGEST_W}.")
+
+
+def _unlisted(device_name: str) -> str:
+    boards = near(device_name)
+    meant = f"Did you mean {listed(boards, 'or')}? " if boards else ""
+    return (
+        f"eprof has no data sheet of `{brief(device_name, 100)}`. {meant}Else give the board's power limit "
+        "(--tdp-w, as nvidia-smi -q -d POWER prints it), or better its idle power (--idle-w)."
+    )
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """Constant power: W, the standard deviation of its logarithm, and where it is from."""
+
+    watts: float
+    sd: float
+    source: str
+
+
+def _constant(board: _Board, idle_w: float | None) -> _Constant:
+    shares = shape()["constant"]
+    if idle_w is not None:
+        return _Constant(idle_w, shares["idle_known_sd"], "the idle power that was given")
+    assert board.limit_w is not None
+    kind = shares[board.memory or "any"]
+    memory = f"boards with {board.memory.upper()} memory" if board.memory else "boards of all kinds"
+    source = f"{100 * kind['share']:.0f} % of the power limit of {board.limit_w:g} W, the mean of {memory}"
+    return _Constant(kind["share"] * board.limit_w, kind["sd"], source)
+
+
+# ---- the numbers
+
+
+@lru_cache(maxsize=1)
+def shape() -> Mapping[str, Any]:
+    """The shape of prices as its file has it: `pj`, `constant`, `replicas`, `fp64`."""
+    return Document.read(folder("counters") / "measurements" / "priors" / "shape.toml").data
+
+
+def _prices(device_name: str) -> dict[str, str]:
+    """Price of the table -> its name in the shape. FP64 has none where nothing tells at which rate the GPU does it."""
+    kinds = {name: name for name in shape()["pj"] if name not in (_FULL_RATE, _LOW_RATE)}
+    are_full_rate = {capability in shape()["fp64"]["full_rate"] for capability in capability_of(device_name)}
+    if len(are_full_rate) != 1:
+        return kinds
+    return {_FP64: _FULL_RATE if are_full_rate.pop() else _LOW_RATE, **kinds}
+
+
+def _constant_replicas(constant: _Constant) -> list[float]:
+    return [constant.watts * math.exp(constant.sd * step) for step in shape()["replicas"]["constant_steps"]]
+
+
+def _interval(value: float, replicas: Iterable[float]) -> str:
+    """The range of 90 % of the replicas and of the value itself."""
+    edges = statistics.quantiles(replicas, n=20, method="inclusive")
+    return f"[{_number(min(edges[0], value))}, {_number(max(edges[-1], value))}]"
+
+
+def _number(value: float) -> str:
+    return f"{float(f'{value:.4g}'):g}"
+
+
+# ---- the file
+
+
+def _head(device_name: str, board: _Board, constant: _Constant) -> str:
+    name = printable(board.name)
+    names = dict.fromkeys([printable(" ".join(device_name.split())), name])
+    lines = [
+        f"# What an instruction and a byte may cost on {name}: estimated, nobody measured this GPU.",
+        "# docs/costs.md says how, and how far off it may be.",
+        "schema = 1",
+        f'name = "{NAME}"',
+        f"device = {_quoted(name)}",
+        f"devices = [{', '.join(map(_quoted, names))}]",
+        f"source = {_quoted(_SOURCE)}",
+        'basis = "estimated"',
+        'books = "accessed"',
+        f"notes = [{_quoted(_note(name, constant))}]",
+    ]
+    if board.limit_w is not None:
+        lines += ["", "[peak]", f"power_limit_w = {board.limit_w:g}", 'why = "the power limit of the board"']
+    return "\n".join(lines) + "\n"
+
+
+def _note(name: str, constant: _Constant) -> str:
+    return (
+        f"The prices of {name} are estimated: nobody measured this GPU. They are those that four other GPUs share; "
+        f"constant power is {constant.watts:.3g} W, {constant.source}."
+    )
+
+
+def _price_lines(prices: Mapping[str, str], constant: _Constant) -> str:
+    pj = shape()["pj"]
+    sources = [f'{name} = "docs/studies/power: the shape that four GPUs share"' for name in prices]
+    lines = [
+        "[pj]",
+        *(f"{name} = {_number(pj[kind])}" for name, kind in prices.items()),
+        "",
+        "[constant_power]",
+        f"w = {_number(constant.watts)}",
+        f"why = {_quoted(constant.source)}",
+        'mark = "estimated"',
+        "",
+        "[sources]",
+        *sources,
+        f"constant_power = {_quoted(constant.source)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _charge_lines(prices: Mapping[str, str]) -> str:
+    return "\n".join(["[charge]", *(_charge(word, prices) for word in COUNTS)]) + "\n"
+
+
+def _charge(word: str, prices: Mapping[str, str]) -> str:
+    """What a word of the vocabulary pays."""
+    price, why = _price_of(word)
+    if price in prices:
+        return f'{word} = {{ formula = "{price}", why = "{why}", mark = "estimated" }}'
+    if word in _IN_ISSUE:
+        return f'{word} = {{ nothing = "in the price of a warp instruction issued" }}'
+    if word.startswith(("global_", "local_")):
+        return f'{word} = {{ nothing = "the same bytes are charged at the levels that they pass" }}'
+    if word.startswith("fp64"):
+        return f'{word} = {{ unpriced = "not known whether this GPU does FP64 at full rate" }}'
+    return f'{word} = {{ unpriced = "not in the measurements that the shape was fitted to" }}'
+
+
+def _price_of(word: str) -> tuple[str, str]:
+    """The price that a word pays, if the table has it, and why."""
+    kind = word.partition("_")[0]
+    if kind == "fp16":
+        return "fp32_instruction", "one or two numbers in the registers of one FP32 instruction"
+    if kind in _LEVELS:
+        return f"{kind}_byte", "a price that four GPUs share; reads and writes as one"
+    if kind in ("fp64", "fp32"):
+        return f"{kind}_instruction", "a price that four GPUs share; all kinds as one"
+    return f"{word}_instruction", "a price that four GPUs share"
+
+
+def _fit_lines(prices: Mapping[str, str], constant: _Constant) -> str:
+    """The section [fit]: intervals, and the replicas that they are of."""
+    pj, replicas = shape()["pj"], shape()["replicas"]
+    constants_w = _constant_replicas(constant)
+    intervals = [f"{name} = {_interval(pj[kind], replicas[kind])}" for name, kind in prices.items()]
+    lines = [
+        "[fit]",
+        'form = "one shape for four GPUs, a scale and constant power for each, least absolute relative errors"',
+        f"interval_pj = {{ {', '.join(intervals)} }}",
+        f"interval_constant_w = {_interval(constant.watts, constants_w)}",
+        "",
+        "[fit.replicas]        # shapes of GPUs and kernels drawn at random, times a scale drawn for the GPU",
+        *(f"{name} = {_numbers(replicas[kind])}" for name, kind in prices.items()),
+        f"w = {_numbers(constants_w)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return f"[{', '.join(map(_number, values))}]"
+
+
+def _quoted(words: str) -> str:
+    """A TOML string."""
+    return '"' + words.replace("\\", "\\\\").replace('"', '\\"') + '"'

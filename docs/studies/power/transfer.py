@@ -80,7 +80,8 @@ IDLE_W = {
         "B300 SXM6": (183.5, 1400),
     },
 }
-ROUNDS = 12
+FULL_RATE_FP64 = ("2.0", "3.5", "3.7", "6.0", "7.0", "7.2", "8.0", "9.0", "10.0")
+ROUNDS = 8
 RUNS = 200
 RUN_KERNELS = 4
 LEFT_OUT_DRAWS = 40
@@ -181,13 +182,14 @@ def shape(parts: list[Measured]) -> tuple[Floats, list[tuple[float, float]]]:
 
 
 def shares(parts: list[Measured], constants_w: list[float], memory: str) -> Floats:
-    """Constant power over power limit of the boards with this kind of memory: fitted ones, and public idle powers."""
+    """Constant power over power limit of the boards with this kind of memory ("any": of all): fitted ones, idle ones."""
+    kinds = IDLE_W if memory == "any" else {memory: IDLE_W[memory]}
     fitted = [
         constant_w / part.gpu.limit_w
         for part, constant_w in zip(parts, constants_w, strict=True)
-        if part.gpu.memory == memory
+        if part.gpu.memory in kinds
     ]
-    return np.array([*fitted, *(idle_w / limit_w for idle_w, limit_w in IDLE_W[memory].values())])
+    return np.array([*fitted, *(idle_w / limit_w for idle in kinds.values() for idle_w, limit_w in idle.values())])
 
 
 def middle_share(parts: list[Measured], fitted: list[tuple[float, float]], memory: str) -> tuple[float, float]:
@@ -388,9 +390,10 @@ def file_text(parts: list[Measured], scale_sd: float) -> str:
     drawn = np.array([drawn for drawn, _ in drawn_shapes(parts, DRAWS, seed=2026)]) * scales[:, None]
     lines = [HEAD, "[pj]"]
     lines += [f"{term}_{unit} = {price:.3g}" for (term, unit), price in zip(TERMS.items(), prices, strict=True)]
+    lines += ["", FP64, f"[fp64]\nfull_rate = {list(FULL_RATE_FP64)}".replace("'", '"')]
     lines += ["", "# Constant power: a share of the board's power limit by its kind of memory, and the standard deviation of its"]
     lines += ["# logarithm; `idle_known_sd` is that of a constant power that was measured as idle power.", "[constant]"]
-    for memory in IDLE_W:
+    for memory in (*IDLE_W, "any"):
         share, sd = middle_share(parts, fitted, memory)
         lines.append(f"{memory} = {{ share = {share:.3f}, sd = {sd:.2f} }}")
     lines += [f"idle_known_sd = {KNOWN_SD:.2f}", "", REPLICAS, "[replicas]"]
@@ -403,6 +406,9 @@ def _list(values: Floats) -> str:
     return "[" + ", ".join(f"{value:.3g}" for value in values) + "]"
 
 
+FP64 = """\
+# Compute capabilities with units for FP64 at half or a third of the rate of FP32 (CUDA C++ Programming Guide, throughput
+# of native arithmetic instructions); all others pay the low rate's price."""
 HEAD = """\
 # Prices of a GPU that nobody measured (docs/costs.md): one shape for four GPUs, and how far it may be off.
 #

@@ -1,0 +1,73 @@
+"""Power limits of boards by their data sheets (`counters/boards.toml`)."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from eprof.base.gpus import normal_name
+from eprof.base.resources import folder
+from eprof.base.toml import Document
+
+_FAMILY = re.compile(r"^(geforce|quadro|tesla) ")
+_MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
+
+
+@dataclass(frozen=True)
+class DataSheet:
+    """A board. name: as the driver prints it. memory: its kind, "gddr" or "hbm". limit_w: its power limit in W."""
+
+    name: str
+    memory: str
+    limit_w: float
+
+
+def data_sheet(device_name: str) -> DataSheet | None:
+    """The data sheet of the GPU that a log calls `device_name`, or a user for short ("RTX 4090").
+
+    None: no board is listed under that name, or several are ("V100").
+    """
+    name = normal_name(device_name)
+    exact = _listed().get(name) or _listed().get(_MEMORY_SIZE.sub("", name))
+    if exact is not None:
+        return exact
+    words = set(_words(name))
+    if not words:
+        return None
+    more_words = {key: len(_words(key)) - len(words) for key in _listed() if words <= set(_words(key))}
+    nearest = [key for key, number in more_words.items() if number == min(more_words.values())]
+    return _listed()[nearest[0]] if len(nearest) == 1 else None
+
+
+def power_limit_w(device_name: str) -> float | None:
+    """The power limit in W of the board that a log calls `device_name`; None if it is not known."""
+    sheet = data_sheet(device_name)
+    return None if sheet is None else sheet.limit_w
+
+
+def near(device_name: str) -> list[str]:
+    """Up to three names of boards that `device_name` may mean."""
+    name = normal_name(device_name)
+    with_it = [key for key in _listed() if set(_words(name)) <= set(_words(key))]
+    short_names = {_FAMILY.sub("", key): key for key in _listed()}
+    close = difflib.get_close_matches(_FAMILY.sub("", name), short_names, n=3, cutoff=0.6)
+    keys = with_it or [short_names[close_name] for close_name in close]
+    return [_listed()[key].name for key in keys[:3]]
+
+
+@lru_cache(maxsize=1)
+def _listed() -> Mapping[str, DataSheet]:
+    """All boards, by their names for matching."""
+    document = Document.read(folder("counters") / "boards.toml")
+    sheets = [
+        DataSheet(str(name), memory, float(limit_w))
+        for memory, names_by_limit in document.data.items()
+        for limit_w, names in names_by_limit.items()
+        for name in names
+    ]
+    return {normal_name(sheet.name): sheet for sheet in sheets}
+
+
+def _words(name: str) -> list[str]:
+    return name.replace("-", " ").split()

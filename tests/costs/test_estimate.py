@@ -1,0 +1,122 @@
+"""Estimated tables: for a GPU that nobody measured."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eprof.base.errors import CostError
+from eprof.base.gpus import normal_name
+from eprof.costs.datasheets import data_sheet, power_limit_w
+from eprof.costs.estimate import estimated, shape
+from eprof.counting.counters import capability_of
+
+WATTS = st.floats(1, 440)
+
+
+@given(WATTS)
+def test_intervals_hold_their_price_and_constant_power_grows_with_idle_power(idle_w):
+    table = estimated("GeForce RTX 4090", idle_w=idle_w)
+    costs = table.at()
+    for name, (low, high) in table.intervals.prices_pj.items():
+        assert low <= costs.prices[name].pj <= high
+    low_w, high_w = table.intervals.constant_w
+    assert costs.constant_power_w == pytest.approx(idle_w, rel=1e-3)
+    assert low_w < idle_w < high_w
+    more = estimated("GeForce RTX 4090", idle_w=1.02 * idle_w)
+    assert more.at().constant_power_w > costs.constant_power_w
+    assert more.at().prices == costs.prices
+
+
+def test_intervals_are_90_percent_of_the_replicas():
+    table = estimated("GeForce RTX 4090")
+    prices = sorted(costs.prices["dram_byte"].pj for costs in table.replicas())
+    low, high = table.intervals.prices_pj["dram_byte"]
+    outside = [price for price in prices if not low <= price <= high]
+    assert table.interval_share == 0.9
+    assert len(outside) == pytest.approx(0.1 * len(prices), abs=1)
+
+
+def test_the_table_says_that_nobody_measured_this_gpu_and_marks_all_it_charges():
+    costs = estimated("NVIDIA GeForce RTX 4090 (0)").at()
+    assert costs.basis == "estimated"
+    assert "nobody measured this GPU" in costs.notes[0]
+    assert all(charge.marks for charge in costs.charges.values() if charge.pays)
+    assert costs.constant_marks
+    assert costs.books == "accessed"
+
+
+def test_the_data_sheet_gives_constant_power_and_the_limit():
+    costs = estimated("RTX 4090").at()
+    assert costs.peaks.power_limit_w == 450
+    assert costs.constant_power_w == pytest.approx(450 * shape()["constant"]["gddr"]["share"], rel=1e-3)
+    assert estimated("RTX 4090", tdp_w=300).at().constant_power_w == pytest.approx(
+        costs.constant_power_w / 1.5, rel=1e-3
+    )
+    assert estimated("NVIDIA A100-SXM4-40GB").at().constant_power_w == pytest.approx(
+        400 * shape()["constant"]["hbm"]["share"], rel=1e-3
+    )
+
+
+def test_idle_power_narrows_the_interval_of_constant_power():
+    def width(table):
+        low, high = table.intervals.constant_w
+        return high / low
+
+    assert width(estimated("RTX 4090", idle_w=52)) < width(estimated("RTX 4090"))
+
+
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("Tesla P100-PCIE-16GB", "full_rate"),
+        ("NVIDIA H100 PCIe", "full_rate"),
+        ("GeForce RTX 3090", "low_rate"),
+        ("Tesla T4", "low_rate"),
+    ],
+)
+def test_fp64_is_priced_by_what_the_chip_has_for_it(name, kind):
+    assert estimated(name).at().charges["fp64_fma"].pj == shape()["pj"][f"fp64_{kind}_instruction"]
+
+
+def test_fp64_of_a_gpu_that_eprof_does_not_know_has_no_price():
+    assert "FP64" in estimated("Imaginary 9000", tdp_w=300).at().unpriced["fp64_fma"]
+
+
+@pytest.mark.parametrize(
+    "name, options, part",
+    [
+        ("V100", {}, "Tesla V100-PCIE"),
+        ("RTX 4091", {}, "Did you mean GeForce RTX 4090"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", {}, "--tdp-w"),
+        ("Imaginary 9000", {}, "--idle-w"),
+        ("", {}, "which GPU"),
+        ("RTX 4090", {"idle_w": 500}, "450 W"),
+        ("RTX 4090", {"idle_w": 0}, "above 0"),
+        ("RTX 4090", {"tdp_w": float("nan")}, "above 0"),
+        ("RTX 4090", {"tdp_w": 1e9}, "at most"),
+    ],
+)
+def test_what_cannot_be_estimated_is_said_in_one_sentence(name, options, part):
+    with pytest.raises(CostError, match=part):
+        estimated(name, **options)
+
+
+@given(st.text(max_size=40).filter(str.split))
+def test_any_name_makes_a_table_that_loads(name):
+    assert estimated(name, idle_w=30).at().constant_power_w == 30
+
+
+def test_names_of_logs_find_their_data_sheet():
+    assert power_limit_w("NVIDIA A100-SXM4-80GB") == 400
+    assert power_limit_w("NVIDIA A100 80GB PCIe") == 300
+    assert power_limit_w("Tesla V100-SXM2-16GB (0)") == 300
+    assert power_limit_w("NVIDIA GeForce RTX 4060 Ti") == 160
+    assert power_limit_w("NVIDIA GeForce RTX 3080 Laptop GPU") is None
+    assert data_sheet("4090").name == "GeForce RTX 4090"
+
+
+def test_every_board_has_a_compute_capability():
+    from eprof.costs.datasheets import _listed
+
+    unknown = [sheet.name for sheet in _listed().values() if not capability_of(normal_name(sheet.name))]
+    assert unknown == []
