@@ -3,8 +3,9 @@
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from eprof.base.gpus import normal_name
 from eprof.base.resources import folder
@@ -14,8 +15,7 @@ _FAMILY = re.compile(r"^(geforce|quadro|tesla) ")
 _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
 
-@dataclass(frozen=True)
-class DataSheet:
+class DataSheet(Struct, frozen=True):
     """A board. name: as the driver prints it. memory: its kind, "gddr" or "hbm". limit_w: its power limit in W."""
 
     name: str

@@ -7,9 +7,10 @@ how far off such a table may be. A table is written as the text of a file, and r
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from eprof.base.errors import CostError
 from eprof.base.resources import folder
@@ -58,8 +59,7 @@ def table_text(device_name: str, idle_w: float | None = None, tdp_w: float | Non
 # ---- what is known of the board
 
 
-@dataclass(frozen=True)
-class _Board:
+class _Board(Struct, frozen=True):
     """The GPU: its name as the driver prints it, its kind of memory and power limit in W. None: not known."""
 
     name: str
@@ -104,8 +104,7 @@ def _unlisted(device_name: str) -> str:
     )
 
 
-@dataclass(frozen=True)
-class _Constant:
+class _Constant(Struct, frozen=True):
     """Constant power: W, the standard deviation of its logarithm, and where it is from."""
 
     watts: float
