@@ -90,6 +90,8 @@ _ALL = [
 ]
 
 COUNTS: dict[str, Count] = {count.name: count for count in _ALL}
+# All that a cost table prices: constant power is paid by the second.
+PRICED = (*COUNTS, CONSTANT)
 INSTRUCTIONS = tuple(name for name, count in COUNTS.items() if count.unit == "instruction")
 COMPUTATION_WORDS = tuple(name for name, count in COUNTS.items() if count.family == COMPUTATION)
 BYTES = tuple(name for name, count in COUNTS.items() if count.unit == "byte")

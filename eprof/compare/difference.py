@@ -16,6 +16,7 @@ from eprof.base.marks import names
 from eprof.compare import gates as gating
 from eprof.compare import lost, parts, tables
 from eprof.compare.changes import LOWER, Changes, Half, changes
+from eprof.compare.intervals import Spread, refits
 from eprof.compare.matching import Match, Matching, match
 from eprof.compare.model import reading
 from eprof.compare.schema import Document, Part, Tests
@@ -50,7 +51,13 @@ class Difference(Struct, frozen=True, eq=False, dict=True):
 
         Their `change_j` add up to `change_j`, in whatever order they are added with `math.fsum`.
         """
-        return parts.all_parts(self.changes)
+        return parts.all_parts(self.changes, self.spread)
+
+    @cached_property
+    def spread(self) -> Spread | None:
+        """The change by each replica of the prices; None where a side's prices have none."""
+        both = refits(self.old, self.new) if self.has_energy else None
+        return None if both is None else Spread(self.changes, both)
 
     @cached_property
     def change_j(self) -> float | None:
@@ -114,7 +121,9 @@ class Difference(Struct, frozen=True, eq=False, dict=True):
     def typed(self) -> Document:
         """The whole difference as the document that every report is made of."""
         old_j, new_j = self.compared_j(self.changes.old), self.compared_j(self.changes.new)
+        change_share = ratio(self.change_j, old_j)
         model = reading(self.old, self.new)
+        spread = self.spread
         return Document(
             eprof=__version__,
             created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -122,7 +131,10 @@ class Difference(Struct, frozen=True, eq=False, dict=True):
             old=tables.side_of(self.old, old_j),
             new=tables.side_of(self.new, new_j),
             change_j=self.change_j,
-            change_share=ratio(self.change_j, old_j),
+            interval_j=spread.of_total(self.change_j) if spread else None,
+            change_share=change_share,
+            interval_share=spread.of_share(change_share) if spread else None,
+            intervals=spread.refits.document if spread else None,
             change_time_s=less(total_time(self.changes.new), total_time(self.changes.old)),
             speedup=self.speedup,
             greenup=self.greenup,
@@ -131,7 +143,7 @@ class Difference(Struct, frozen=True, eq=False, dict=True):
             same_inputs=self.same_inputs,
             partial=self.is_partial,
             parts=self.parts,
-            steps=parts.steps(self.parts),
+            steps=parts.steps(self.parts, spread),
             uncompared=lost.uncompared(self.changes),
             unknown=lost.unknown(self.changes),
             counts=tables.counts(self.changes),
@@ -147,7 +159,7 @@ class Difference(Struct, frozen=True, eq=False, dict=True):
             gates=[outcome.document() for outcome in self.gates],
             marks=names(self.changes.marks_of(slice(None))),
             warnings=self.warnings,
-            kernels=tables.kernels(self.changes),
+            kernels=tables.kernels(self.changes, spread),
         )
 
     @cached_property

@@ -9,13 +9,15 @@ import numpy as np
 from eprof.base.marks import names
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.compare.changes import MATCHED, Changes
-from eprof.compare.schema import KernelPart, Part, Step
+from eprof.compare.intervals import Spread
+from eprof.compare.schema import KernelPart, Part, Range, Step
 from eprof.compare.side import WORDS
 
 Table: TypeAlias = "np.ndarray[Any, Any]"
 Rows: TypeAlias = "np.ndarray[Any, np.dtype[np.intp]]"
 
 COUNTED, TIMED, COST, SETTING = "counts", "time", "cost", "setting"
+PRICES = (COST, SETTING)
 # The words of every combination of marks: thousands of kernels use them.
 MARK_WORDS = {bits: names(bits) for bits in range(16)}
 _FAMILIES = {word: count.family for word, count in COUNTS.items()} | {CONSTANT: CONSTANT}
@@ -23,12 +25,12 @@ _UNITS = {word: count.unit for word, count in COUNTS.items()} | {CONSTANT: "s"}
 _GROUPS = {word: count.group for word, count in COUNTS.items()} | {CONSTANT: CONSTANT}
 
 
-def all_parts(changes: Changes) -> list[Part]:
+def all_parts(changes: Changes, spread: Spread | None) -> list[Part]:
     """By word over all matched kernels; by word for each kernel that came or went. Largest change first."""
     statuses = np.array([changes.status(row) for row in range(len(changes.matches))])
-    parts = list(_by_word(changes, np.flatnonzero(statuses == MATCHED), None, MATCHED))
+    parts = list(_by_word(changes, spread, np.flatnonzero(statuses == MATCHED), None, MATCHED))
     for row in np.flatnonzero(statuses != MATCHED).tolist():
-        parts += _by_word(changes, np.array([row]), changes.names(row)[-1], str(statuses[row]))
+        parts += _by_word(changes, spread, np.array([row]), changes.names(row)[-1], str(statuses[row]))
     return sorted(parts, key=lambda part: -abs(part.change_j))
 
 
@@ -80,7 +82,7 @@ def short_form(part: Part) -> KernelPart:
     )
 
 
-def _by_word(changes: Changes, rows: Rows, kernel: str | None, kernels: str) -> Iterator[Part]:
+def _by_word(changes: Changes, spread: Spread | None, rows: Rows, kernel: str | None, kernels: str) -> Iterator[Part]:
     """The parts of some kernels together: for each word one for counts or time, and one for prices if they differ.
 
     Sums are `math.fsum` of the cells: exact but for one rounding, so that turning OLD and NEW turns the sign alone.
@@ -121,7 +123,18 @@ def _by_word(changes: Changes, rows: Rows, kernel: str | None, kernels: str) -> 
                 change_j=change_j,
                 kernel=kernel,
                 kernels=kernels,
+                interval_j=_interval(spread, rows, column, kernels, because, change_j),
             )
+
+
+def _interval(
+    spread: Spread | None, rows: Rows, column: int, kernels: str, because: str, change_j: float
+) -> Range | None:
+    if spread is None:
+        return None
+    if kernels != MATCHED:
+        return spread.of_one_side(int(rows[0]), column, change_j)
+    return spread.interval(spread.of_part([column], because in PRICES), change_j)
 
 
 def _sums(table: Table) -> list[float]:
@@ -161,24 +174,34 @@ def price_because(changes: Changes) -> str:
     return SETTING if old.setting != new.setting else COST
 
 
-def steps(parts: Iterable[Part]) -> list[Step]:
+def steps(parts: Iterable[Part], spread: Spread | None) -> list[Step]:
     """The parts added up for a waterfall: by group and reason, kernels that came or went as steps of their own."""
     bundles: dict[tuple[str | None, str | None, str], list[Part]] = {}
     for part in parts:
         key = (_GROUPS[part.what], part.because, MATCHED) if part.kernels == MATCHED else (None, None, part.kernels)
         bundles.setdefault(key, []).append(part)
-    found = [
-        Step(
-            group=group,
-            because=because,
-            kernels=kernels,
-            words=list(dict.fromkeys(part.what for part in members)),
-            names=len({part.kernel for part in members}),
-            old=math.fsum(part.old for part in members),
-            new=math.fsum(part.new for part in members),
-            change_j=math.fsum(part.change_j for part in members),
-            marks=[mark for mark in MARK_WORDS[15] if any(mark in part.marks for part in members)],
-        )
-        for (group, because, kernels), members in bundles.items()
-    ]
+    found = [_step(*key, members, spread) for key, members in bundles.items()]
     return sorted(found, key=lambda step: -abs(step.change_j))
+
+
+def _step(group: str | None, because: str | None, kernels: str, parts: list[Part], spread: Spread | None) -> Step:
+    words = list(dict.fromkeys(part.what for part in parts))
+    change_j = math.fsum(part.change_j for part in parts)
+    interval_j = None
+    if spread is not None and kernels == MATCHED:
+        columns = [WORDS.index(word) for word in words]
+        interval_j = spread.interval(spread.of_part(columns, because in PRICES), change_j)
+    elif spread is not None:
+        interval_j = spread.interval(spread.of_rows(spread.rows_of(kernels)), change_j)
+    return Step(
+        group=group,
+        because=because,
+        kernels=kernels,
+        words=words,
+        names=len({part.kernel for part in parts}),
+        old=math.fsum(part.old for part in parts),
+        new=math.fsum(part.new for part in parts),
+        change_j=change_j,
+        marks=[mark for mark in MARK_WORDS[15] if any(mark in part.marks for part in parts)],
+        interval_j=interval_j,
+    )

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 SCHEMA = "eprof.diff/1"
+Range = list[float]
 # A field that is not there at all; whoever reads it has looked first whether it is.
 _ABSENT: Any = UNSET
 
@@ -16,6 +17,7 @@ class Part(Struct, frozen=True):
     """A part of the change: one word, by changed counts, time or price.
 
     old, new: the counts, bytes or seconds. kernel: None for all matched kernels, else the one that came or went.
+    interval_j: how far `change_j` is known; None: not known.
     """
 
     what: str
@@ -30,6 +32,7 @@ class Part(Struct, frozen=True):
     change_j: float
     kernel: str | None
     kernels: str
+    interval_j: Range | None = None
 
 
 class KernelPart(Struct, frozen=True):
@@ -56,6 +59,7 @@ class Step(Struct, frozen=True):
     new: float
     change_j: float
     marks: list[str]
+    interval_j: Range | None = None
 
 
 class Log(Struct, frozen=True):
@@ -100,7 +104,10 @@ class EnergyByFamily(Struct, frozen=True):
 
 
 class Side(Struct, frozen=True):
-    """OLD or NEW; numbers are means over its repeats. compared_j: the energy that the change is of."""
+    """OLD or NEW; numbers are means over its repeats. compared_j: the energy that the change is of.
+
+    interval_j: by family, and of the total.
+    """
 
     title: str
     name: str
@@ -118,6 +125,7 @@ class Side(Struct, frozen=True):
     energy_marks: dict[str, list[str]]
     compared_j: float | None
     marks: list[str]
+    interval_j: dict[str, Range | None] | None = None
 
 
 class Uncompared(Struct, frozen=True):
@@ -240,6 +248,17 @@ class KernelSide(Struct, frozen=True):
     marks: list[str]
 
 
+class Intervals(Struct, frozen=True):
+    """What the intervals hold: `share` of what the replicas of the prices make of the change.
+
+    paired: each replica prices both sides; else the two sides have tables of their own.
+    """
+
+    share: float
+    replicas: int
+    paired: bool
+
+
 class Kernel(Struct, frozen=True):
     """A kernel of both sides, or of one. match: None where only one side has it."""
 
@@ -255,6 +274,7 @@ class Kernel(Struct, frozen=True):
     marks: list[str]
     test: Test | None
     parts: list[KernelPart]
+    interval_j: Range | None = None
 
 
 class Document(Struct, frozen=True, kw_only=True):
@@ -267,7 +287,10 @@ class Document(Struct, frozen=True, kw_only=True):
     old: Side
     new: Side
     change_j: float | None
+    interval_j: Range | None = None
     change_share: float | None
+    interval_share: Range | None = None
+    intervals: Intervals | None = None
     change_time_s: float | None
     speedup: float | None
     greenup: float | None

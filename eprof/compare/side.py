@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import CONSTANT, COUNTS
+from eprof.base.vocabulary import COUNTS, PRICED
 from eprof.compare.matching import Kernel
 from eprof.costs import Charge, Costs
 from eprof.profile.profile import Energy
@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 # The columns of a grid: every word of the vocabulary, and constant power, whose "count" is seconds.
-WORDS = (*COUNTS, CONSTANT)
+WORDS = PRICED
 TIME = len(WORDS) - 1
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.base.marks import names
 from eprof.base.text import few
 from eprof.base.vocabulary import COUNTS
 from eprof.compare.changes import LOWER, Changes, Half
+from eprof.compare.intervals import Spread, of_side
 from eprof.compare.parts import MARK_WORDS, of_kernel, short_form
 from eprof.compare.schema import (
     Costs,
@@ -97,6 +99,7 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
         energy_marks=energy_marks,
         compared_j=compared_j,
         marks=energy_marks["total"],
+        interval_j=of_side(variant),
     )
 
 
@@ -204,9 +207,13 @@ def test_of(test: Test | None) -> TestResult | None:
 # ---------------------------------------------------------------------------------------------------------- kernels
 
 
-def kernels(changes: Changes) -> list[Kernel]:
+def kernels(changes: Changes, spread: Spread | None) -> list[Kernel]:
     """Each match, largest change first; without energy, the largest time first."""
     found = [_kernel(changes, row) for row in range(len(changes.matches))]
+    if spread is not None:
+        change_j = np.array([kernel.change_j for kernel in found])
+        ends = spread.of_kernels(change_j)
+        found = [replace(kernel, interval_j=pair) for kernel, pair in zip(found, ends, strict=True)]
     return sorted(found, key=lambda kernel: (-abs(kernel.change_j or 0.0), -_longest(kernel)))
 
 

@@ -12,7 +12,7 @@ from eprof import __version__
 from eprof.base.marks import Mark, names
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
 from eprof.logs.join.ranks import PARTS, RANK
-from eprof.profile import schema, totals, whatif
+from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.grouping import Grouping, shown, spread_of_ranks
 from eprof.profile.profile import Energy
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum, ratio
@@ -20,6 +20,7 @@ from eprof.rooflines import described, machines, main_precision, place
 
 if TYPE_CHECKING:
     from eprof.costs import Costs
+    from eprof.energy.intervals import Replicas
     from eprof.rows.log import Log
 
 MISSING = int(Mark.MISSING)
@@ -31,6 +32,7 @@ def document(energy: Energy) -> schema.Profile:
     """The whole document of a priced profile."""
     whole, place_of = energy.whole()
     cells = _Cells(whole)
+    replicas = intervals.replicas(energy)
     sums = _sums(whole)
     measured = energy.measured
     sums["energy_j"].measured = None if measured is None else measured.joules
@@ -48,10 +50,10 @@ def document(energy: Energy) -> schema.Profile:
         time_from=energy.time_from,
         counts=_total_counts(whole, cells),
         warnings=energy.warnings,
-        kernels=_kernels(whole, cells),
+        kernels=_kernels(whole, cells, replicas),
         **sums,
-        **_groups(energy, place_of),
-        **_modelled(whole),
+        **_groups(energy, place_of, replicas),
+        **_modelled(whole, replicas),
     )
 
 
@@ -223,7 +225,7 @@ def _derivations(energy: Energy, name: str) -> list[schema.Derivation]:
     return [schema.Derivation(way.formula, way.note, _WORDS[way.mark], way.kernels) for way in ways]
 
 
-def _kernels(energy: Energy, cells: _Cells) -> list[schema.Kernel]:
+def _kernels(energy: Energy, cells: _Cells, replicas: "Replicas | None") -> list[schema.Kernel]:
     """A structure a kernel. Columns become lists once, so 5,000 kernels take a moment only."""
     rows = energy.sums()
     marks = _kernel_marks(energy)
@@ -238,6 +240,7 @@ def _kernels(energy: Energy, cells: _Cells) -> list[schema.Kernel]:
         "counts": cells.by_kernel(),
         "energy_j": [schema.RunJoules(*families) for families in joules],
         "energy_marks": marks,
+        "interval_j": intervals.of_kernels(energy, replicas),
         "intensity_flop_per_byte": _numbers(rows["intensity_flop_per_byte"]),
         "marks": [families.total for families in marks],
     }
@@ -256,20 +259,24 @@ def _kernel_marks(energy: Energy) -> list[schema.JouleMarks]:
 # ------------------------------------------------------------------------------------------------ groups and models
 
 
-def _groups(energy: Energy, place_of: np.ndarray) -> dict[str, Any]:
+def _groups(energy: Energy, place_of: np.ndarray, replicas: "Replicas | None") -> dict[str, Any]:
     """`groups` and how they were made, if there are groups. place_of: the place of each row in the document."""
     grouping = energy.grouping
     if grouping is None:
         return {}
     members = grouping.members(energy.counts.rows)
     if grouping.by in PARTS:
-        return _groups_of_parts(energy, grouping, members, place_of)
-    groups = [_group(name, energy.only(places), places) for name, places in members.items() if len(places)]
+        return _groups_of_parts(energy, grouping, members, place_of, replicas)
+    groups = [_group(name, energy.only(places), places, replicas) for name, places in members.items() if len(places)]
     return {"grouped": grouping.how, "groups": groups}
 
 
 def _groups_of_parts(
-    energy: Energy, grouping: Grouping, members: dict[str, np.ndarray], place_of: np.ndarray
+    energy: Energy,
+    grouping: Grouping,
+    members: dict[str, np.ndarray],
+    place_of: np.ndarray,
+    replicas: "Replicas | None",
 ) -> dict[str, Any]:
     """Ranks, streams or ranges; of thousands those with the most energy; and how ranks differ."""
     groups = []
@@ -277,7 +284,7 @@ def _groups_of_parts(
         # Some of what no log tells the part of may belong to any of the others.
         is_bound = grouping.untold in members and part.name != grouping.untold
         kernels = np.unique(place_of[part.places])
-        group = _group(part.name, energy.only(part.places), kernels, MISSING if is_bound else 0)
+        group = _group(part.name, energy.only(part.places), kernels, replicas, MISSING if is_bound else 0)
         if part.stands_for > 1:
             group.stands_for = part.stands_for
         groups.append(group)
@@ -295,19 +302,24 @@ def _weights(energy: Energy) -> np.ndarray:
     return energy.split.total_j
 
 
-def _group(name: str, energy: Energy, kernels: np.ndarray, lost: int = 0) -> schema.Group:
+def _group(name: str, energy: Energy, kernels: np.ndarray, replicas: "Replicas | None", lost: int = 0) -> schema.Group:
     """The totals of some kernels, like those of the whole; `kernels` are their places in the document."""
-    cells = _Cells(energy, lost)
-    return schema.Group(name=name, kernels=kernels.tolist(), counts=cells.totals(), **_sums(energy, lost))
+    return schema.Group(
+        name=name,
+        kernels=kernels.tolist(),
+        counts=_Cells(energy, lost).totals(),
+        interval_j=intervals.of_total(energy, replicas, lost),
+        **_sums(energy, lost),
+    )
 
 
-def _modelled(energy: Energy) -> dict[str, Any]:
-    """What the model says of limits, the range of a fit, other clocks and changes: what there is of them."""
+def _modelled(energy: Energy, replicas: "Replicas | None") -> dict[str, Any]:
+    """What the model says of limits, intervals, other clocks and changes: what there is of them."""
     if energy.costs is None or energy.split is None:
         return {}
     models = {
         "limits": _limits(energy),
-        "interval_j": whatif.interval(energy),
+        "interval_j": intervals.of_whole(energy, replicas),
         "clocks": whatif.clocks(energy),
         "what_if": _answers(energy),
     }

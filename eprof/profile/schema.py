@@ -131,7 +131,7 @@ class TotalCount(Count, kw_only=True):
 
 
 class Kernel(Struct, kw_only=True):
-    """One kernel on one device."""
+    """One kernel on one device. interval_j: of its total energy."""
 
     name: str
     device: str | None
@@ -142,12 +142,16 @@ class Kernel(Struct, kw_only=True):
     counts: dict[str, Count]
     energy_j: RunJoules
     energy_marks: JouleMarks
+    interval_j: Range | None = None
     intensity_flop_per_byte: float | None
     marks: Marks
 
 
 class Group(Struct, kw_only=True):
-    """Kernels that belong together, by their places in the document. stands_for: of many small groups, how many."""
+    """Kernels that belong together, by their places in the document. stands_for: of many small groups, how many.
+
+    interval_j: of their total energy.
+    """
 
     name: str
     kernels: list[int]
@@ -158,6 +162,7 @@ class Group(Struct, kw_only=True):
     counts: dict[str, Count]
     energy_j: RunJoules
     energy_marks: JouleMarks
+    interval_j: Range | None = None
     intensity_flop_per_byte: float | None
     marks: Marks
     stands_for: int | UnsetType = UNSET
@@ -264,7 +269,10 @@ class Limits(Struct):
 
 
 class Interval(Struct):
-    """The range that holds `share` of what the replicas of a fit make of the counts, in J."""
+    """The range that holds `share` of what the replicas of the prices make of the counts, in J.
+
+    groups: by group of counts ("fp64", "dram"), those that cost something.
+    """
 
     share: float
     replicas: int
@@ -272,6 +280,7 @@ class Interval(Struct):
     data: Range | None = None
     constant: Range | None = None
     total: Range | None = None
+    groups: dict[str, Range | None] = {}
 
 
 class AtClocks(Struct, kw_only=True):

@@ -27,7 +27,7 @@ from eprof.energy.simulated import UNDER_THE_ROOF, has_modelled_time
 from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
-from eprof.profile.totals import joules_of, kernel_marks_of, time_of
+from eprof.profile.totals import joules_of, time_of
 from eprof.rooflines import flops_of, machines, traffic_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ _FREE = "free"
 # First the machine, then what runs on it, then how fast it runs there.
 _COUNTS = "counts"
 _ORDER = ("costs", "setting", _COUNTS, "pi0", "time", "race", "cap")
-_FEWEST = 10  # replicas of a fit that percentiles can be taken of
 _ALIASES = {"integer": "int", "special": "sfu"}
 _HELP = (
     "write setting=CORE/MEMORY, costs=NAME, pi0=0.5 (or -50%, or 3W), cap=10W (or -50%), time=-10%, race, dram=-20%, "
@@ -601,30 +600,6 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
             energies.append(totals(replace(there, time_s=start.time_s * (before / after))).parts["total"])
     known = [joules for joules in energies if joules is not None]
     return [min(known), max(known)] if known else [None, None]
-
-
-def interval(energy: "Energy") -> schema.Interval | None:
-    """How far the energies are known, as far as the prices go: the share of what the table's replicas make of them.
-
-    None for a table without replicas. Neither the error of the model nor that of the counts is in it.
-    A part of which something is missing is a lower bound and has no interval: its upper end would be none.
-    """
-    if energy.costs is None or energy.table is None or energy.split is None:
-        return None
-    setting = energy.costs.setting
-    replicas = energy.table.replicas(setting.label if setting.core_mhz and setting.memory_mhz else None)
-    if len(replicas) < _FEWEST:
-        return None
-    share = energy.table.interval_share
-    outside = 50 * (1 - share)
-
-    start, marks = _scenario(energy), kernel_marks_of(energy)
-    refits = [totals(replace(start, costs=costs)).parts for costs in replicas]
-    ranges: dict[str, schema.Range | None] = {}
-    for part, mark in marks.items():
-        known = [joules for refit in refits if (joules := refit[part]) is not None and not mark & Mark.MISSING]
-        ranges[part] = np.percentile(known, [outside, 100 - outside]).tolist() if known else None
-    return schema.Interval(share=share, replicas=len(replicas), **ranges)
 
 
 def usual(energy: "Energy") -> list[Answer]:

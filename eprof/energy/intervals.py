@@ -1,0 +1,98 @@
+"""How far energies are known: what the replicas of a cost table make of the same counts.
+
+Energy is linear in prices ([FMM] section II; docs/model.md), so that counts times the prices of all replicas is one
+product of matrices.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from eprof.base.arrays import Floats, known_or_zero
+from eprof.base.vocabulary import CONSTANT, COUNTS, PRICED
+from eprof.costs import Costs, CostTable
+from eprof.counting.counts import Counts
+
+_FEWEST = 10  # replicas that percentiles can be taken of
+_SHARE = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Replicas:
+    """The prices of a cost table by each of its replicas.
+
+    prices: (n_priced, n_replicas), in the order of `PRICED`: J an instruction or byte, W of constant power.
+    share: the share of the replicas that lies in an interval.
+    """
+
+    prices: Floats
+    share: float
+
+    @property
+    def number(self) -> int:
+        """How many replicas there are."""
+        return len(self.prices.T)
+
+    def joules(self, amounts: Floats) -> Floats:
+        """Energy in J by each replica: (..., n_priced) counts and seconds -> (..., n_replicas).
+
+        What is not known (NaN) adds nothing.
+        """
+        energies: Floats = known_or_zero(amounts) @ self.prices
+        return energies
+
+    def interval(self, joules: Floats, value_j: Floats | float) -> Floats:
+        """The middle `share` of the replicas, stretched to hold the value: (..., n_replicas) -> (..., 2)."""
+        return middle(joules, value_j, self.share)
+
+    @cached_property
+    def price_intervals(self) -> Floats:
+        """The interval of each price, (n_priced, 2)."""
+        intervals: Floats = np.quantile(self.prices, _ends(self.share), axis=-1).T
+        return intervals
+
+
+def replicas_of(table: CostTable, costs: Costs) -> Replicas | None:
+    """The replicas of a table at the setting of `costs`; None where it has too few to tell."""
+    setting = costs.setting
+    has_clocks = bool(setting.core_mhz and setting.memory_mhz)
+    replicas = table.replicas(setting.label if has_clocks else None)
+    if len(replicas) < _FEWEST:
+        return None
+    return Replicas(np.stack([prices_of(costs) for costs in replicas], axis=-1), _SHARE)
+
+
+def prices_of(costs: Costs) -> Floats:
+    """What each of `PRICED` pays in J or W, (n_priced,); 0 without a price."""
+    prices = [charge.pj * 1e-12 if (charge := costs.charges.get(word)) else 0.0 for word in COUNTS]
+    return np.array([*prices, costs.constant_power_w])
+
+
+def amounts_of(counts: Counts) -> Floats:
+    """Counts and times as `Replicas.joules` takes them, (n_kernels, n_priced); NaN = not known."""
+    amounts = np.full((len(counts.rows), len(PRICED)), np.nan)
+    for place, word in enumerate(PRICED):
+        if word in counts.amounts:
+            amounts[:, place] = counts.amounts[word]
+    amounts[:, PRICED.index(CONSTANT)] = counts.rows.time_s
+    return amounts
+
+
+def places(words: Sequence[str]) -> list[int]:
+    """Where some words stand in `PRICED`."""
+    return [PRICED.index(word) for word in words]
+
+
+def middle(numbers: Floats, value: Floats | float, share: float) -> Floats:
+    """The middle `share` of some numbers and the value: (..., n) -> (..., 2).
+
+    The value of a fit to all data may lie outside of what replicas make of it; an interval leaves it no room to.
+    """
+    low, high = np.quantile(numbers, _ends(share), axis=-1)
+    return np.stack([np.minimum(low, value), np.maximum(high, value)], axis=-1)
+
+
+def _ends(share: float) -> list[float]:
+    return [(1 - share) / 2, (1 + share) / 2]

@@ -1,0 +1,104 @@
+"""The intervals of a priced profile: how far its energies are known, as far as the prices go.
+
+Neither the error of the model nor that of the counts is in them. What lacks something is a lower bound and has no
+interval: its upper end would be none.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eprof.base.arrays import Floats, known_or_zero
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
+from eprof.energy.attribution import FAMILIES
+from eprof.energy.intervals import Replicas, amounts_of, places, replicas_of
+from eprof.profile import schema
+from eprof.profile.totals import TOTAL, joule_marks_of, joules_of
+
+if TYPE_CHECKING:
+    from eprof.profile.profile import Energy
+
+_MISSING = int(Mark.MISSING)
+_WORDS_OF_FAMILY = {**FAMILIES, TOTAL: (*COUNTS, CONSTANT)}
+_WORDS_OF_GROUP = {
+    group: (CONSTANT,) if group == CONSTANT else tuple(name for name, count in COUNTS.items() if count.group == group)
+    for group in GROUPS
+}
+
+
+def replicas(energy: "Energy") -> Replicas | None:
+    """The replicas of the prices; None for a table without, or one of another GPU, of whose prices they say nothing."""
+    if energy.costs is None or energy.table is None or energy.split is None:
+        return None
+    if energy.profile.is_named_otherwise(energy.table):
+        return None
+    return replicas_of(energy.table, energy.costs)
+
+
+def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | None:
+    """The intervals of the energy of all kernels, by family and by group of counts."""
+    if refits is None:
+        return None
+    totals, marks = joules_of(energy), joule_marks_of(energy)
+    amounts = _summed(energy)
+    families = {
+        family: _interval(refits, amounts, words, totals[family], marks[family])
+        for family, words in _WORDS_OF_FAMILY.items()
+    }
+    return schema.Interval(
+        share=refits.share, replicas=refits.number, groups=_of_groups(energy, refits, amounts), **families
+    )
+
+
+def of_total(energy: "Energy", refits: Replicas | None, lost: int = 0) -> schema.Range | None:
+    """The interval of the energy of all kernels together. lost: MISSING makes it a lower bound."""
+    if refits is None:
+        return None
+    marks = joule_marks_of(energy)[TOTAL] | lost
+    return _interval(refits, _summed(energy), _WORDS_OF_FAMILY[TOTAL], joules_of(energy)[TOTAL], marks)
+
+
+def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range | None]:
+    """The interval of each kernel's energy."""
+    number = len(energy.counts.rows)
+    if refits is None or energy.split is None:
+        return [None] * number
+    total_j = energy.split.total_j
+    ends = refits.interval(refits.joules(amounts_of(energy.counts)), total_j).tolist()
+    is_known = ((energy.split.row_marks & _MISSING) == 0) & ~np.isnan(total_j)
+    return [pair if known else None for pair, known in zip(ends, is_known.tolist(), strict=True)]
+
+
+def _summed(energy: "Energy") -> Floats:
+    """Counts and time of all kernels together, (n_priced,)."""
+    amounts: Floats = known_or_zero(amounts_of(energy.counts)).sum(axis=0)
+    if energy.total_s is not None:
+        amounts[-1] = energy.total_s
+    return amounts
+
+
+def _of_groups(energy: "Energy", refits: Replicas, amounts: Floats) -> dict[str, schema.Range | None]:
+    """The intervals of the groups of counts that cost something."""
+    assert energy.split is not None
+    constant_j, constant_marks = joules_of(energy)[CONSTANT], joule_marks_of(energy)[CONSTANT]
+    intervals = {}
+    for group, words in _WORDS_OF_GROUP.items():
+        joules: float | None = float(np.nansum(energy.split.joules.only(words)))
+        marks = int(np.bitwise_or.reduce(energy.split.joule_marks.only(words), axis=None))
+        if group == CONSTANT:
+            joules, marks = constant_j, constant_marks
+        if joules:
+            intervals[group] = _interval(refits, amounts, words, joules, marks)
+    return intervals
+
+
+def _interval(
+    refits: Replicas, amounts: Floats, words: tuple[str, ...], joules: float | None, marks: int
+) -> schema.Range | None:
+    if joules is None or marks & _MISSING:
+        return None
+    chosen = np.zeros_like(amounts)
+    chosen[places(words)] = amounts[places(words)]
+    ends: schema.Range = refits.interval(refits.joules(chosen), joules).tolist()
+    return ends
