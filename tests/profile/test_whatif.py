@@ -477,42 +477,6 @@ def test_one_setting_has_no_grid(profile):
     assert whatif.clocks(profile.energy("gtx680")) is None
 
 
-# ---- how well the prices are known
-
-
-def complete(energy):
-    """As if nothing were missing: the interval is about the prices alone."""
-    return replace(energy, split=replace(energy.split, joule_marks=columns(energy.split.marks * 0)))
-
-
-def test_the_interval_is_that_of_the_replicas(profile):
-    energy = complete(profile.energy("v100"))
-    found = whatif.interval(energy)
-    totals = [again_with(energy, one) for one in costs.load("v100").replicas()]
-    assert found.replicas == len(totals) >= 10
-    assert found.total == pytest.approx(np.percentile(totals, [5, 95]).tolist())
-    assert found.total[0] < energy.document()["energy_j"]["total"] < found.total[1]
-    assert "replicas" not in energy.document()["costs"]["fit"]
-
-
-def test_a_lower_bound_has_no_upper_end(profile):
-    counted = complete(profile.energy("v100"))
-    lost = counted.split.marks.copy()
-    lost["dram_read"] = int(Mark.MISSING)
-    energy = replace(counted, split=replace(counted.split, joule_marks=columns(lost)))
-    found = whatif.interval(energy)
-    assert found.total is None and found.data is None and found.computation is not None
-
-
-def again_with(energy, priced):
-    return whole(attribute(energy.counts, priced))
-
-
-def test_a_published_table_has_no_interval(energy):
-    assert whatif.interval(energy) is None
-    assert "interval_j" not in energy.document() and "fit" not in energy.document()["costs"]
-
-
 # ---- in the document
 
 

@@ -1,0 +1,158 @@
+"""How far a change is known: against both sides compared anew at the prices of every replica."""
+
+import itertools
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from diff_support import KERNEL, MISSING, PRICES, SIMULATED, costs, energy, kernel
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eprof.compare import compare
+
+few = settings(max_examples=12, deadline=None)
+NUMBER = 12
+
+
+def factors(seed):
+    """How wrong each price and constant power are in each replica."""
+    rng = np.random.default_rng(seed)
+    return [{name: rng.lognormal(0, 0.4) for name in [*PRICES, "watts"]} for _ in range(NUMBER)]
+
+
+def priced(factor, setting="852/924", name="table", dearer=1.0):
+    prices = {word: None if pj is None else pj * dearer * factor.get(word, 1.0) for word, pj in PRICES.items()}
+    return costs(prices, watts=6.8 * dearer * factor.get("watts", 1.0), setting=setting, name=name)
+
+
+def with_replicas(kernels, *, seed=1, setting="852/924", name="table", dearer=1.0, **more):
+    """A priced profile whose table has replicas, and the same priced by each of them."""
+    drawn = [priced(factor, setting, name, dearer) for factor in factors(seed)]
+    table = SimpleNamespace(name=name, source="us", replicas=lambda _: drawn, is_for=lambda _: True)
+    found = replace(energy(kernels, priced=priced({}, setting, name, dearer), **more), table=table)
+    return found, [energy(kernels, priced=refit, **more) for refit in drawn]
+
+
+def ends(numbers, value):
+    low, high = np.percentile(numbers, [5, 95])
+    return pytest.approx([min(low, value), max(high, value)], rel=1e-9, abs=1e-12)
+
+
+def key(part):
+    return part.what, part.because, part.kernel
+
+
+def agrees(old, new, pairs):
+    """Every interval against the percentiles of `compare` at the prices of each pair of replicas."""
+    document = compare([old[0]], [new[0]]).typed
+    refits = [compare([old[1][i]], [new[1][j]]).typed for i, j in pairs]
+    assert document.interval_j == ends([refit.change_j for refit in refits], document.change_j)
+    assert document.interval_share == ends([refit.change_share for refit in refits], document.change_share)
+    for part in document.parts:
+        changes = [sum(other.change_j for other in refit.parts if key(other) == key(part)) for refit in refits]
+        assert part.interval_j == ends(changes, part.change_j), key(part)
+    for step in document.steps:
+        same = (step.group, step.because, step.kernels)
+        changes = [
+            sum(other.change_j for other in refit.steps if (other.group, other.because, other.kernels) == same)
+            for refit in refits
+        ]
+        assert step.interval_j == ends(changes, step.change_j), same
+    for one in document.kernels:
+        changes = [next(other.change_j for other in refit.kernels if other.name == one.name) for refit in refits]
+        assert one.interval_j == ends(changes, one.change_j), one.name
+    return document
+
+
+SAME = [(place, place) for place in range(NUMBER)]
+OLD = {"a": kernel(), "b": kernel(dram_read=2e9), "gone": kernel(integer=3e8)}
+NEW = {"a": kernel(dram_read=1e9, time=0.2), "b": kernel(dram_read=2.5e9, integer=9e8), "came": kernel(shared_read=1e9)}
+
+
+def test_one_table_is_paired():
+    document = agrees(with_replicas(OLD), with_replicas(NEW), SAME)
+    assert document.intervals.paired and document.intervals.replicas == NUMBER and document.intervals.share == 0.9
+
+
+def test_another_setting_of_one_table_is_paired():
+    document = agrees(with_replicas(OLD), with_replicas(NEW, setting="612/924", dearer=0.7), SAME)
+    assert document.intervals.paired
+    assert {part.because for part in document.parts} == {"counts", "time", "setting"}
+
+
+def test_two_tables_are_independent():
+    kernels = {name: numbers for name, numbers in NEW.items() if name != "came"}
+    every = list(itertools.product(range(NUMBER), repeat=2))
+    old = {name: numbers for name, numbers in OLD.items() if name != "gone"}
+    document = agrees(with_replicas(old), with_replicas(kernels, seed=2, name="other", dearer=0.7), every)
+    assert not document.intervals.paired and document.intervals.replicas == NUMBER**2
+
+
+@few
+@given(st.dictionaries(st.sampled_from(["dram_read", "integer", "time"]), st.floats(0, 1e9), max_size=3))
+def test_nothing_that_is_the_same_on_both_sides_is_uncertain(numbers):
+    side = with_replicas({"k": kernel(**numbers)})[0]
+    document = compare([side], [side]).typed
+    assert document.interval_j == [0, 0] and document.interval_share in ([0, 0], None)
+    assert all(part.interval_j == [0, 0] for part in document.parts)
+    assert document.kernels[0].interval_j == [0, 0]
+
+
+@few
+@given(st.floats(0.1, 10), st.floats(0.1, 10), st.integers(0, 50))
+def test_every_interval_holds_its_change(dram, time, seed):
+    new = kernel(dram_read=dram * KERNEL["dram_read"], time=time * KERNEL["time"])
+    sides = (with_replicas({"k": numbers}, seed=seed)[0] for numbers in (KERNEL, new))
+    document = compare(*([side] for side in sides)).typed
+    for entry in (document, *document.parts, *document.steps, *document.kernels):
+        low, high = entry.interval_j
+        assert low <= entry.change_j <= high
+    for side in (document.old, document.new):
+        low, high = side.interval_j["total"]
+        assert low <= side.energy_j.total <= high
+
+
+def test_a_paired_change_is_surer_than_the_energies():
+    """Half of everything is half, whatever the prices are."""
+    half = {word: number / 2 for word, number in KERNEL.items()}
+    document = compare([with_replicas({"k": KERNEL})[0]], [with_replicas({"k": half})[0]]).typed
+    assert document.interval_share == pytest.approx([-0.5, -0.5])
+    low, high = document.old.interval_j["total"]
+    assert high - low > 0.1 * document.old.energy_j.total
+
+
+def test_a_lower_bound_has_no_interval():
+    """Two simulated lower bounds are compared; where they end nobody knows."""
+    marks = {("k", "dram_read"): MISSING | SIMULATED}
+    old, new = (with_replicas({"k": kernel(dram_read=1e9 * n)}, marks=marks)[0] for n in (2, 1))
+    document = compare([old], [new]).typed
+    intervals = {part.what: part.interval_j for part in document.parts}
+    assert intervals["dram_read"] is None and intervals["integer"] == [0, 0]
+    assert document.interval_j is None and document.kernels[0].interval_j is None
+
+
+def test_what_one_side_does_not_know_leaves_the_interval_of_the_rest():
+    old, new = with_replicas({"k": kernel()})[0], with_replicas({"k": kernel(dram_read=None, integer=9e8)})[0]
+    document = compare([old], [new]).typed
+    assert document.partial and document.interval_j is not None
+    assert document.new.interval_j["total"] is None and document.new.interval_j["computation"] is not None
+
+
+def test_kinds_of_several_prices_added_up_have_no_interval():
+    dearer = {**PRICES, "fp32_fma": 80.0}
+    refits = [costs(dearer)] * NUMBER
+    table = SimpleNamespace(name="table", source="us", replicas=lambda _: refits, is_for=lambda _: True)
+    only_total = kernel(fp32_fma=None, fp32_add=None, fp32_mul=None, fp32_other=None, fp32=1.2e9)
+    old, new = (replace(energy({"k": numbers}, dearer), table=table) for numbers in (only_total, kernel()))
+    document = compare([old], [new]).typed
+    intervals = {part.what: part.interval_j for part in document.parts}
+    assert intervals["fp32"] is None and intervals["dram_read"] == [0, 0]
+    assert document.interval_j is None
+
+
+def test_one_side_without_replicas_leaves_no_interval():
+    document = compare([with_replicas(OLD)[0]], [energy(NEW)]).typed
+    assert document.interval_j is None and document.intervals is None
+    assert document.old.interval_j is not None and document.new.interval_j is None

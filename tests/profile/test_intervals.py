@@ -1,0 +1,153 @@
+"""How far energies are known: the product of counts and prices against every replica attributed for itself."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from frames_support import columns
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eprof
+from eprof import costs
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import PRICED
+from eprof.energy.attribution import attribute
+from eprof.energy.intervals import Replicas, amounts_of, middle, prices_of
+from eprof.profile import intervals
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "samples" / "logs" / "invented"
+MADE = ROOT / "tests" / "golden" / "logs"
+V100 = ROOT.parent / "shared" / "data" / "ncu" / "v100-miniweather-baseline.ncu-rep"
+positive = st.floats(1e-3, 1e3)
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return eprof.load(SAMPLE / "tk1-fmm-counters.csv", SAMPLE / "tk1-fmm-times.csv")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """The table of the V100 as if it were made for the GPU of `profile`."""
+    return replace(costs.load("v100"), devices=("GK20A",))
+
+
+@pytest.fixture
+def energy(profile, table):
+    return complete(profile.energy(table))
+
+
+def complete(energy):
+    """As if nothing were missing: the interval is about the prices alone."""
+    return replace(energy, split=replace(energy.split, joule_marks=columns(energy.split.marks * 0)))
+
+
+def whole(energy):
+    return intervals.of_whole(energy, intervals.replicas(energy))
+
+
+def test_the_interval_of_the_total_is_that_of_the_replicas(energy):
+    interval = whole(energy)
+    refits = costs.load("v100").replicas()
+    totals = [float(attribute(energy.counts, refit).total_j.sum()) for refit in refits]
+    assert interval.replicas == len(refits) >= 10 and interval.share == 0.9
+    assert interval.total == pytest.approx(np.percentile(totals, [5, 95]).tolist())
+    assert interval.total[0] < energy.document()["energy_j"]["total"] < interval.total[1]
+    assert "replicas" not in energy.document()["costs"]["fit"]
+
+
+@pytest.mark.parametrize("part", ["computation", "data", "constant"])
+def test_every_family_and_kernel_is_that_of_the_replicas(energy, part):
+    splits = [attribute(energy.counts, refit) for refit in costs.load("v100").replicas()]
+    families = [float(np.nansum(getattr(split, f"{part}_j"))) for split in splits]
+    kernels = np.stack([split.total_j for split in splits])
+    assert getattr(whole(energy), part) == pytest.approx(np.percentile(families, [5, 95]).tolist())
+    ends = np.array(intervals.of_kernels(energy, intervals.replicas(energy)))
+    value = energy.split.total_j
+    assert ends[:, 0] == pytest.approx(np.minimum(np.percentile(kernels, 5, axis=0), value))
+    assert ends[:, 1] == pytest.approx(np.maximum(np.percentile(kernels, 95, axis=0), value))
+
+
+def test_the_kernels_of_a_replica_add_up_to_its_total(energy):
+    refits = intervals.replicas(energy)
+    amounts = amounts_of(energy.counts)
+    together = refits.joules(np.nansum(amounts, axis=0))
+    assert refits.joules(amounts).sum(axis=0) == pytest.approx(together, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["jetson-tk1", "v100"])
+def test_counts_times_prices_is_the_attributed_energy(profile, name):
+    energy = profile.energy(name)
+    joules = np.nan_to_num(amounts_of(energy.counts)) @ prices_of(energy.costs)
+    assert joules == pytest.approx(energy.split.total_j, rel=1e-12)
+
+
+@given(st.lists(positive, min_size=10, max_size=30), positive, st.sampled_from([0.9, 1.0]))
+def test_an_interval_holds_its_value(numbers, value, share):
+    low, high = middle(np.array(numbers), value, share)
+    assert low <= value <= high
+    if share == 1.0:
+        assert low <= min(numbers) and high >= max(numbers)
+
+
+@given(st.integers(0, 40), positive)
+def test_joules_are_linear_in_the_amounts(seed, factor):
+    rng = np.random.default_rng(seed)
+    refits = Replicas(rng.random((len(PRICED), 12)), 0.9)
+    amounts = rng.random((3, len(PRICED)))
+    assert refits.joules(factor * amounts) == pytest.approx(factor * refits.joules(amounts), rel=1e-9)
+
+
+def test_a_lower_bound_has_no_upper_end(energy):
+    lost = energy.split.marks.copy()
+    lost["dram_read"] = int(Mark.MISSING)
+    energy = replace(energy, split=replace(energy.split, joule_marks=columns(lost)))
+    interval = whole(energy)
+    assert interval.total is None and interval.data is None and interval.computation is not None
+    assert interval.groups["dram"] is None and interval.groups["int"] is not None
+    assert intervals.of_kernels(energy, intervals.replicas(energy)) == [None] * len(energy.counts.rows)
+
+
+def test_a_table_without_replicas_has_no_interval(profile):
+    document = profile.energy("jetson-tk1").document()
+    assert "interval_j" not in document and "fit" not in document["costs"]
+    assert {kernel["interval_j"] for kernel in document["kernels"]} == {None}
+
+
+def test_replicas_say_nothing_of_another_gpu(profile):
+    assert intervals.replicas(profile.energy("v100")) is None
+
+
+def test_a_log_that_names_no_gpu_is_taken_at_the_users_word():
+    energy = eprof.load(MADE / "ncu.csv").energy("v100")
+    assert intervals.replicas(energy) is not None
+
+
+def test_the_time_of_all_kernels_together_gives_an_interval_of_the_constant_part(table):
+    energy = complete(eprof.load(SAMPLE / "tk1-fmm-counters.csv", time=["2.0"]).energy(table))
+    watts = [refit.constant_power_w for refit in table.replicas()]
+    value = 2.0 * energy.costs.constant_power_w
+    low, high = 2.0 * np.percentile(watts, 5), 2.0 * np.percentile(watts, 95)
+    assert whole(energy).constant == pytest.approx([min(low, value), max(high, value)])
+
+
+def test_groups_have_intervals_of_their_own(energy):
+    document = energy.grouped("^u_=near").document()
+    group = document["groups"][0]
+    kernels = [document["kernels"][place]["interval_j"] for place in group["kernels"]]
+    low, high = group["interval_j"]
+    assert low <= group["energy_j"]["total"] <= high
+    assert sum(pair[0] for pair in kernels) <= low and high <= sum(pair[1] for pair in kernels)
+
+
+@pytest.mark.skipif(not V100.exists(), reason="needs ../shared/data")
+def test_a_real_log_says_that_fp64_is_not_told():
+    document = eprof.load(V100).energy().document()
+    interval, joules = document["interval_j"], document["energy_j"]
+    assert interval["total"][0] < joules["total"] < interval["total"][1]
+    low, high = interval["groups"]["fp64"]
+    assert low == 0 and high > 1
+    assert all(kernel["interval_j"] for kernel in document["kernels"])
