@@ -409,7 +409,9 @@ class CostTable(Struct, frozen=True, eq=False):
             intervals = replace(intervals, constant_w=board.interval_constant_w)
         table = replace(self, constant=constant, intervals=intervals.wider(board.wider), boards=())
         if board.assumed:
-            return replace(table, notes=(*self.notes, board.why))
+            # The table still serves the board, in which nothing is different any more.
+            served = Board(board.devices, board.why, assumed=True)
+            return replace(table, notes=(*self.notes, board.why), boards=(served,))
         return replace(table, devices=board.devices)
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:

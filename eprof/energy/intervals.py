@@ -16,7 +16,6 @@ from eprof.costs import Costs, CostTable
 from eprof.counting.counts import Counts
 
 _FEWEST = 10  # replicas that percentiles can be taken of
-_SHARE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,7 @@ def replicas_of(table: CostTable, costs: Costs) -> Replicas | None:
     replicas = table.replicas(setting.label if has_clocks else None)
     if len(replicas) < _FEWEST:
         return None
-    return Replicas(np.stack([prices_of(costs) for costs in replicas], axis=-1), _SHARE)
+    return Replicas(np.stack([prices_of(costs) for costs in replicas], axis=-1), table.interval_share)
 
 
 def prices_of(costs: Costs) -> Floats:

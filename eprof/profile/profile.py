@@ -181,9 +181,9 @@ class Profile(Struct, frozen=True, eq=False):
         )
 
     def is_named_otherwise(self, table: CostTable) -> bool:
-        """Whether the logs name a GPU that the table was not made for. Logs of ncu in CSV name none."""
+        """Whether the logs name a GPU that the table does not serve. Logs of ncu in CSV name none."""
         named = [one.device for one in self.counted if capability_of_label(one.device.label or "") is None]
-        return any(device.name is not None and not table.is_for(device.name) for device in named)
+        return any(device.name is not None and not table.serves(device.name) for device in named)
 
     def _repr_html_(self) -> str:
         return self.energy().to_frame()._repr_html_()  # type: ignore[operator,no-any-return]

@@ -120,7 +120,8 @@ def test_boards_have_their_own_constant_power_and_assumed_ones_wider_intervals(t
     assert other.is_for("X 80GB") and not own.is_for("X 80GB") and own.serves("X 80GB")
     assert other.at().constant_power_w == 70 and other.intervals.constant_w == (60, 75)
     assumed = own.on("Y")
-    assert not assumed.is_for("Y")
+    assert not assumed.is_for("Y") and assumed.serves("Y") and not assumed.serves("X 80GB")
+    assert assumed.on("Y").intervals == assumed.intervals
     assert assumed.intervals.prices_pj == {"fp32_flop": (6, 11), "dram_byte": (25, 240)}
     assert assumed.intervals.constant_w == pytest.approx((40 / 1.5, 90))
     assert assumed.notes[-1] == "nobody measured a Y"
