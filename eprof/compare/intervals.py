@@ -4,10 +4,11 @@ One table's prices are wrong alike on both sides, so that the change is far sure
 taken to be wrong independently of each other.
 """
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats, Ints, known_or_zero
 from eprof.base.marks import Mark
@@ -24,8 +25,7 @@ _SEED = 20261122
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class Refits:
+class Refits(Struct, frozen=True, eq=False):
     """Both sides' prices by the same replicas. is_paired: both have one table, hence the same errors."""
 
     old: Replicas
@@ -97,8 +97,7 @@ def _of_family(side: Side, replicas: Replicas, amounts: Floats, columns: list[in
     return ends
 
 
-@dataclass(frozen=True, eq=False)
-class Spread:
+class Spread(Struct, frozen=True, eq=False, dict=True):
     """The change by each replica. What is compared as a lower bound, or was added up of several prices, has none."""
 
     changes: Changes

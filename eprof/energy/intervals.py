@@ -5,10 +5,10 @@ product of matrices.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.vocabulary import CONSTANT, COUNTS, PRICED
@@ -18,8 +18,7 @@ from eprof.counting.counts import Counts
 _FEWEST = 10  # replicas that percentiles can be taken of
 
 
-@dataclass(frozen=True, eq=False)
-class Replicas:
+class Replicas(Struct, frozen=True, eq=False, dict=True):
     """The prices of a cost table by each of its replicas.
 
     prices: (n_priced, n_replicas), in the order of `PRICED`: J an instruction or byte, W of constant power.

@@ -1,7 +1,6 @@
 """How far a change is known: against both sides compared anew at the prices of every replica."""
 
 import itertools
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from diff_support import KERNEL, MISSING, PRICES, SIMULATED, costs, energy, kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eprof.compare import compare
 

@@ -1,6 +1,5 @@
 """How far energies are known: the product of counts and prices against every replica attributed for itself."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from frames_support import columns
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import eprof
 from eprof import costs
