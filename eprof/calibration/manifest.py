@@ -17,7 +17,7 @@ _LAUNCH = ("threads", "iterations")
 _GRID = ("sms", "resident")
 _BENCHMARK = (
     *("name", "source", "kernel", "title", "from", "but_not", "blocks", "block", "region", "spread", "least"),
-    *("needs_counters", "count", "overhead"),
+    *("needs_counters", "count", "overhead", "flop"),
 )
 _LEAST = 0.6
 _LARGEST = 1e9
@@ -37,7 +37,8 @@ class Benchmark(Struct, frozen=True, eq=False):
 
     count, overhead: word of the vocabulary -> formula of `threads`, `iterations` and the manifest's constants, for one
     launch. least: the fraction of the hardware's rate that it must reach. needs_counters: why its counts are to be
-    trusted only where a profiler confirms them; "" if they need no confirmation. scale: operands are times this.
+    trusted only where a profiler confirms them; "" if they need no confirmation. flop: words in flops, of what `count`
+    counts as instructions of tensor cores. scale: operands are times this.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Benchmark(Struct, frozen=True, eq=False):
     needs_counters: str
     count: Mapping[str, Formula]
     overhead: Mapping[str, Formula]
+    flop: Mapping[str, Formula]
     scale: float = 1.0
 
     def runs_on(self, capability: Capability) -> bool:
@@ -92,6 +94,11 @@ class Manifest(Struct, frozen=True, eq=False):
             for word, formula in benchmark.overhead.items():
                 found[word] = found.get(word, 0.0) + float(formula(values))
         return found
+
+    def flops(self, benchmark: Benchmark, threads: float, iterations: float) -> dict[str, float]:
+        """Flops of tensor cores in one launch, by word."""
+        values = {"threads": threads, "iterations": iterations}
+        return {word: float(formula(values)) for word, formula in benchmark.flop.items()}
 
 
 def at(table: Mapping[Capability, float], capability: Capability) -> float | None:
@@ -178,6 +185,7 @@ def _benchmark(entry: Node, known: Collection[str]) -> Benchmark:
         needs_counters=entry["needs_counters"].text(""),
         count=_counts(entry["count"], known),
         overhead=_counts(entry["overhead"], known),
+        flop=_counts(entry["flop"], known),
     )
 
 

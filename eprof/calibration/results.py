@@ -22,7 +22,7 @@ _APART = 0.05
 # The words of measurements.csv: those that the mapping `eprof` prices. The loop's branches have no price of their own.
 _WORDS = (
     *(f"fp{bits}_{kind}" for bits in (64, 32, 16) for kind in ("fma", "add", "mul")),
-    *("tensor", "integer", "special", "conversion"),
+    *("tensor_fp16", "integer", "special", "conversion"),
     *(f"{level}_{way}" for level in ("shared", "l1", "l2", "dram") for way in ("read", "write")),
 )
 _DESCRIBED = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "temperature_c")
@@ -200,7 +200,7 @@ def _row(
         power_spread=spread,
         temperature_c=_middle([clocks.get("temperature_c") for clocks in seen]),
         seen_core_mhz=core,
-        counts=manifest.counts(*launch),
+        counts={**manifest.counts(*launch), **manifest.flops(benchmark, *launch[2:])},
         fraction=reached,
         bound=bound,
         rounds=len(rounds),

@@ -40,6 +40,10 @@ class Timing(Struct, frozen=True):
         return _START_S + min(count * self.rounds, max(self.benchmarks(), 1)) * self.benchmark_s
 
 
+# Ten benchmarks in about a minute.
+QUICK = Timing(budget_s=75.0, window_s=2.0, warm_s=1.0, rounds=1)
+
+
 def choose(manifest: Manifest, capability: Capability, only: Sequence[str] = ()) -> list[Benchmark]:
     """The benchmarks for this GPU, the most informative first; without those whose counts a profiler would have to
     confirm, unless they are named. Raises UsageError for a name that there is not.

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eprof import __version__, measurements
+from eprof.calibration import quick
 from eprof.calibration.manifest import at, capability_of
 from eprof.calibration.results import Row
 from eprof.calibration.session import Session
+from eprof.costs.estimate import Origin, scaled_text
 from eprof.fitting import Form, fit, quality, table_text
 
 _REPLICAS = 40
@@ -33,6 +35,25 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
     known = quality.examine(measured, fitted, _REPLICAS)
     text = table_text.text(measured, fitted, known, _head(session, rows, name))
     return Made(text, tuple(_notes(known, alone)))
+
+
+def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
+    """The table of `--quick`: shared prices scaled to the rows. Raises EprofError where a row is missing."""
+    device = session.device
+    gpu = str(device["name"])
+    found = quick.scaled(rows, capability_of(str(device["capability"])), gpu)
+    zeros, random = found.zeros, found.random
+    source = (
+        f"eprof {__version__} calibrate --quick: two factors measured on this GPU, on the prices that four other GPUs "
+        "share (docs/studies/power/transfer.py)"
+    )
+    note = (
+        f"The prices of {gpu} are those that four other GPUs share, times factors that were measured on it: "
+        f"{zeros.core:.2f} (zeros) to {random.core:.2f} (random operands) for the core, {zeros.memory:.2f} to "
+        f"{random.memory:.2f} for memory; idle power is {found.idle_w:.1f} W."
+    )
+    origin = Origin(_plain(name), source, "the shared price, times the factor of this GPU", note)
+    return Made(scaled_text(gpu, found.idle_w, found.prices, origin), (note,))
 
 
 def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:

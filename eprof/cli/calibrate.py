@@ -30,6 +30,7 @@ def add_calibrate(commands: Any) -> argparse.ArgumentParser:
         epilog="Examples:\n  eprof calibrate -o my-gpu.toml            at the clocks in force, 6 minutes\n"
         "  eprof calibrate --settings 1200,1500,1800 -o my-gpu.toml    holds clocks (root), then gives them back\n"
         "  eprof calibrate --resume -o my-gpu.toml   goes on with what was interrupted\n"
+        "  eprof calibrate --quick -o my-gpu.toml    a minute: scales the prices that other GPUs share\n"
         "  eprof calibrate --dry-run                 the benchmarks, what each counts, and how long it takes",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -38,6 +39,11 @@ def add_calibrate(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("-f", "--force", action="store_true", help="overwrite an existing table")
     parser.add_argument("--directory", metavar="DIR", help="keep raw results there (default: TABLE.calibration)")
     parser.add_argument("--resume", action="store_true", help="go on with what is in the directory")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a minute: idle, multiply-adds, copy, shared memory and tensor cores, with zeros and random operands",
+    )
     parser.add_argument(
         "--settings",
         metavar="CORE[/MEMORY],...",
@@ -98,7 +104,7 @@ def calibrate(options: argparse.Namespace) -> int:
 
 
 def _request(options: argparse.Namespace) -> "Request":
-    from eprof.calibration.schedule import Timing
+    from eprof.calibration.schedule import QUICK, Timing
     from eprof.calibration.session import Request
 
     if options.output is None and options.directory is None and not options.dry_run:
@@ -109,13 +115,22 @@ def _request(options: argparse.Namespace) -> "Request":
         raise UsageError("Say where the table goes (-o TABLE.toml), or measure only (--no-fit).")
     if options.device < 0:
         raise UsageError("--device: GPUs are numbered from 0.")
+    if options.quick and (options.settings or options.only or options.no_fit):
+        raise UsageError(
+            "--quick runs its own benchmarks at the clocks in force and always makes a table: leave out "
+            "--settings, --only and --no-fit."
+        )
+    timing = Timing(options.budget, options.window, min(_WARM_S, options.window), rounds=options.repeat)
+    if options.quick:
+        timing = QUICK
     place = Path(options.directory) if options.directory else Path(options.output or "calibration").with_suffix("")
     return Request(
         directory=place if options.directory else place.with_name(place.name + ".calibration"),
         settings=settings(options.settings),
         device=options.device,
-        timing=Timing(options.budget, options.window, min(_WARM_S, options.window), rounds=options.repeat),
+        timing=timing,
         only=tuple(options.only),
+        quick=options.quick,
         resume=options.resume,
     )
 
@@ -179,7 +194,8 @@ def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argpars
     from eprof.calibration import table
     from eprof.cli.writing import write
 
-    made = table.make(session, path, rows, Path(options.output).stem)
+    name = Path(options.output).stem
+    made = table.make_quick(session, rows, name) if options.quick else table.make(session, path, rows, name)
     write(Path(options.output), made.text.encode(), options.force)
     for note in made.notes:
         _say(note)
@@ -202,6 +218,8 @@ def _dry_run(request: "Request") -> int:
         _say(f"{err} These are the benchmarks for a GPU of capability 9.0.")
         capability = (9, 0)
     chosen = schedule.choose(manifest, capability, request.only)
+    if request.quick:
+        chosen = schedule.choose_quick(manifest, capability)
     for one in chosen:
         print(printable(f"{one.name:<22} {one.title}"))
         print(f"{'':<22}   blocks = {one.blocks.text}, {one.block} threads each; {_counts(manifest, one)}")

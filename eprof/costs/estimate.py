@@ -6,7 +6,7 @@ how far off such a table may be. A table is written as the text of a file, and r
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,7 @@ from eprof.counting.counters import capability_of
 
 NAME = "estimated"
 _LARGEST_W = 10_000
+TENSOR_FLOP = "tensor_fp16_flop"
 _FP64 = "fp64_instruction"
 _FULL_RATE, _LOW_RATE = "fp64_full_rate_instruction", "fp64_low_rate_instruction"
 _LEVELS = ("shared", "l1", "l2", "dram")
@@ -51,9 +52,38 @@ def table_text(device_name: str, idle_w: float | None = None, tdp_w: float | Non
     """The file of the table that `estimated` returns."""
     board = _board(device_name, idle_w, tdp_w)
     constant = _constant(board, idle_w)
-    prices = _prices(board.name)
-    parts = (_head(device_name, board, constant), _price_lines(prices, constant), _charge_lines(prices))
-    return "\n".join([*parts, _fit_lines(prices, constant)])
+    note = _note(printable(board.name), constant)
+    origin = Origin(NAME, _SOURCE, "docs/studies/power: the shape that four GPUs share", note)
+    return _text(device_name, board, constant, shape_prices(board.name), origin)
+
+
+def scaled_text(device_name: str, idle_w: float, prices: "Prices", origin: "Origin") -> str:
+    """The file of an estimated table whose prices and idle power in W were scaled to measurements of the GPU itself."""
+    board = _of_sheet(device_name, data_sheet(device_name), None)
+    constant = _Constant(idle_w, shape()["constant"]["idle_known_sd"], "idle power, measured on this GPU")
+    return _text(device_name, board, constant, prices, origin)
+
+
+class Prices(Struct, frozen=True):
+    """Prices in pJ by name, and each in every replica: name -> (n_replicas,)."""
+
+    pj: Mapping[str, float]
+    replicas: Mapping[str, Sequence[float]]
+
+
+class Origin(Struct, frozen=True):
+    """Where a table's numbers come from: its name, its source, the source of each price, and a note for reports."""
+
+    name: str
+    source: str
+    of_prices: str
+    note: str
+
+
+def _text(device_name: str, board: "_Board", constant: "_Constant", prices: Prices, origin: Origin) -> str:
+    head = _head(device_name, board, origin)
+    sections = (_price_lines(prices, constant, origin), _charge_lines(prices.pj), _fit_lines(prices, constant))
+    return "\n".join([head, *sections])
 
 
 # ---- what is known of the board
@@ -132,13 +162,15 @@ def shape() -> Mapping[str, Any]:
     return Document.read(folder("counters") / "measurements" / "priors" / "shape.toml").data
 
 
-def _prices(device_name: str) -> dict[str, str]:
-    """Price of the table -> its name in the shape. FP64 has none where nothing tells at which rate the GPU does it."""
+def shape_prices(device_name: str) -> Prices:
+    """The shape's prices for a GPU. FP64 has none where nothing tells at which rate the GPU does it."""
     kinds = {name: name for name in shape()["pj"] if name not in (_FULL_RATE, _LOW_RATE)}
     are_full_rate = {capability in shape()["fp64"]["full_rate"] for capability in capability_of(device_name)}
-    if len(are_full_rate) != 1:
-        return kinds
-    return {_FP64: _FULL_RATE if are_full_rate.pop() else _LOW_RATE, **kinds}
+    if len(are_full_rate) == 1:
+        kinds = {_FP64: _FULL_RATE if are_full_rate.pop() else _LOW_RATE, **kinds}
+    pj, replicas = shape()["pj"], shape()["replicas"]
+    prices = {name: pj[kind] for name, kind in kinds.items()}
+    return Prices(prices, {name: replicas[kind] for name, kind in kinds.items()})
 
 
 def _constant_replicas(constant: _Constant) -> list[float]:
@@ -158,20 +190,20 @@ def _number(value: float) -> str:
 # ---- the file
 
 
-def _head(device_name: str, board: _Board, constant: _Constant) -> str:
+def _head(device_name: str, board: _Board, origin: Origin) -> str:
     name = printable(board.name)
     names = dict.fromkeys([printable(" ".join(device_name.split())), name])
     lines = [
         f"# What an instruction and a byte may cost on {name}: estimated, nobody measured this GPU.",
         "# docs/costs.md says how, and how far off it may be.",
         "schema = 1",
-        f'name = "{NAME}"',
+        f"name = {_quoted(origin.name)}",
         f"device = {_quoted(name)}",
         f"devices = [{', '.join(map(_quoted, names))}]",
-        f"source = {_quoted(_SOURCE)}",
+        f"source = {_quoted(origin.source)}",
         'basis = "estimated"',
         'books = "accessed"',
-        f"notes = [{_quoted(_note(name, constant))}]",
+        f"notes = [{_quoted(origin.note)}]",
     ]
     if board.limit_w is not None:
         lines += ["", "[peak]", f"power_limit_w = {board.limit_w:g}", 'why = "the power limit of the board"']
@@ -185,12 +217,10 @@ def _note(name: str, constant: _Constant) -> str:
     )
 
 
-def _price_lines(prices: Mapping[str, str], constant: _Constant) -> str:
-    pj = shape()["pj"]
-    sources = [f'{name} = "docs/studies/power: the shape that four GPUs share"' for name in prices]
+def _price_lines(prices: Prices, constant: _Constant, origin: Origin) -> str:
     lines = [
         "[pj]",
-        *(f"{name} = {_number(pj[kind])}" for name, kind in prices.items()),
+        *(f"{name} = {_number(price)}" for name, price in prices.pj.items()),
         "",
         "[constant_power]",
         f"w = {_number(constant.watts)}",
@@ -198,17 +228,17 @@ def _price_lines(prices: Mapping[str, str], constant: _Constant) -> str:
         'mark = "estimated"',
         "",
         "[sources]",
-        *sources,
+        *(f"{name} = {_quoted(origin.of_prices)}" for name in prices.pj),
         f"constant_power = {_quoted(constant.source)}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _charge_lines(prices: Mapping[str, str]) -> str:
+def _charge_lines(prices: Collection[str]) -> str:
     return "\n".join(["[charge]", *(_charge(word, prices) for word in COUNTS)]) + "\n"
 
 
-def _charge(word: str, prices: Mapping[str, str]) -> str:
+def _charge(word: str, prices: Collection[str]) -> str:
     """What a word of the vocabulary pays."""
     price, why = _price_of(word)
     if price in prices:
@@ -229,16 +259,17 @@ def _price_of(word: str) -> tuple[str, str]:
         return "fp32_instruction", "one or two numbers in the registers of one FP32 instruction"
     if kind in _LEVELS:
         return f"{kind}_byte", "a price that four GPUs share; reads and writes as one"
+    if word in ("tensor_fp16", "tensor_bf16"):
+        return TENSOR_FLOP, "measured with FP16 operands"
     if kind in ("fp64", "fp32"):
         return f"{kind}_instruction", "a price that four GPUs share; all kinds as one"
     return f"{word}_instruction", "a price that four GPUs share"
 
 
-def _fit_lines(prices: Mapping[str, str], constant: _Constant) -> str:
+def _fit_lines(prices: Prices, constant: _Constant) -> str:
     """The section [fit]: intervals, and the replicas that they are of."""
-    pj, replicas = shape()["pj"], shape()["replicas"]
     constants_w = _constant_replicas(constant)
-    intervals = [f"{name} = {_interval(pj[kind], replicas[kind])}" for name, kind in prices.items()]
+    intervals = [f"{name} = {_interval(price, prices.replicas[name])}" for name, price in prices.pj.items()]
     lines = [
         "[fit]",
         'form = "one shape for four GPUs, a scale and constant power for each, least absolute relative errors"',
@@ -246,7 +277,7 @@ def _fit_lines(prices: Mapping[str, str], constant: _Constant) -> str:
         f"interval_constant_w = {_interval(constant.watts, constants_w)}",
         "",
         "[fit.replicas]        # shapes of GPUs and kernels drawn at random, times a scale drawn for the GPU",
-        *(f"{name} = {_numbers(replicas[kind])}" for name, kind in prices.items()),
+        *(f"{name} = {_numbers(replicas)}" for name, replicas in prices.replicas.items()),
         f"w = {_numbers(constants_w)}",
     ]
     return "\n".join(lines) + "\n"

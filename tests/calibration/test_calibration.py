@@ -1,6 +1,7 @@
 """Calibration without a GPU: the manifest, the plan, what is made of results, and a whole session on a stand-in."""
 
 import json
+import re
 from contextlib import contextmanager
 
 import numpy as np
@@ -8,17 +9,21 @@ import pandas as pd
 import pytest
 from standin_gpu import CONSTANT_W, DEVICE, PRICES, StandIn, StandInMeter, Time, hands
 
+from eprof import costs
 from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError, UsageError
 from eprof.base.toml import Document
 from eprof.calibration import manifest as manifests
-from eprof.calibration import results, schedule
+from eprof.calibration import results, schedule, table
 from eprof.calibration.peaks import fraction, peaks, resource
 from eprof.calibration.session import Request, Session, label
 from eprof.collect.cuda import clocks as cuda_clocks
 from eprof.collect.cuda.compile import Compiled
+from eprof.costs import estimate
 
 MANIFEST = manifests.load()
 H100 = (9, 0)
+# Two HMMA for a product of 16 x 16 matrices on an H100: 32 threads count one each, and 8192 flops.
+FLOP_PJ = PRICES["tensor"] * 2 * 32 / 8192
 
 
 # ---- the manifest
@@ -180,7 +185,7 @@ def test_known_prices_come_back_through_the_whole_session(tmp_path):
     assert len(frame) == len(rows) == len(one.benchmarks)
     found = fitted(frame)
     assert found.pop("constant") == pytest.approx(CONSTANT_W, rel=1e-6)
-    assert found == pytest.approx(PRICES, rel=1e-6)
+    assert found == pytest.approx({**PRICES, "tensor": FLOP_PJ}, rel=1e-6)
     assert gpu.time.seconds < 360
     assert one.missing() == []
 
@@ -203,11 +208,11 @@ def test_the_table_has_the_known_prices(tmp_path):
     for word, kind in (
         ("fp32_fma", "fp32"),
         ("fp64_add", "fp64"),
-        ("tensor", "tensor"),
         ("l2_write", "l2"),
         ("dram_read", "dram"),
     ):
         assert priced.charges[word].pj == pytest.approx(PRICES[kind], rel=1e-3)
+    assert priced.charges["tensor_fp16"].pj == pytest.approx(FLOP_PJ, rel=1e-3)
     assert priced.constant_power_w == pytest.approx(CONSTANT_W, rel=1e-3)
     assert "the table holds there alone" in " ".join(made.notes)
 
@@ -479,3 +484,53 @@ def test_clocks_that_nobody_tells_are_no_zero():
     with pytest.raises(LogError, match="hold them with --settings"):
         results._clocks(seen, None, {"core_khz": 0, "memory_khz": None})
     assert results._clocks(seen, None, {"core_khz": 1.5e6, "memory_khz": 9e5}) == (1500.0, 900.0)
+
+
+# ---- --quick
+
+
+def quick_table(tmp_path, gpu):
+    """The table of `--quick` on a stand-in, loaded, and the rows that it was made from."""
+    one = session(tmp_path, gpu, quick=True, timing=schedule.QUICK)
+    rows = run(one)
+    made = table.make_quick(one, rows, "mine")
+    path = tmp_path / "mine.toml"
+    path.write_text(made.text)
+    return costs.load(str(path)), {row.benchmark: row for row in rows}, made.notes[0]
+
+
+def test_quick_runs_few_benchmarks_in_about_a_minute_with_zeros_and_random_operands():
+    chosen = [one.name for one in schedule.choose_quick(MANIFEST, H100)]
+    assert chosen[:4] == ["light_warp", "sleep", "fp32_fma", "fp32_fma (zeros)"]
+    assert "tensor (zeros)" in chosen
+    assert schedule.QUICK.expected_s(len(chosen)) <= 60
+    assert not any(name.startswith(("tensor", "sleep")) for name in (one.name for one in schedule.choose_quick(MANIFEST, (6, 1))))
+
+
+def test_quick_scales_the_shared_prices_to_the_runs(tmp_path):
+    """The stand-in takes 0.6 of its joules above idle with zeros: so do both factors, and every interval shows it."""
+    mine, rows, note = quick_table(tmp_path, StandIn(Time()))
+    shared = estimate.shape_prices("H100").pj
+    prices = {price.name: price.pj for price in mine.at().prices.values()}
+    core = prices["fp32_instruction"] / shared["fp32_instruction"]
+    memory = prices["dram_byte"] / shared["dram_byte"]
+    assert prices["shared_byte"] / shared["shared_byte"] == pytest.approx(core, rel=2e-3)
+    assert mine.basis == "estimated"
+    assert mine.at().constant_power_w == pytest.approx(CONSTANT_W, rel=0.02)
+    found = [float(number) for number in re.findall(r"\d+\.\d\d(?= (?:\(|to|for))", note)]
+    assert found[0] / found[1] == pytest.approx(0.6, abs=0.02)
+    assert core == pytest.approx((found[0] + found[1]) / 2, rel=0.02)
+    assert memory > 0
+    # What the stand-in's tensor cores take with random operands, issue and loop included, is the upper end.
+    row = rows["tensor"]
+    upper_pj = (row.power_w - CONSTANT_W) * row.time_s / row.counts["tensor_fp16"] * 1e12
+    assert prices["tensor_fp16_flop"] == pytest.approx(0.8 * upper_pj, rel=0.03)
+    low, high = mine.intervals.prices_pj["tensor_fp16_flop"]
+    assert 0.6 * upper_pj * 0.97 <= low < high <= upper_pj * 1.01
+
+
+def test_quick_without_one_of_its_runs_says_which(tmp_path):
+    one = session(tmp_path, StandIn(Time()), quick=True, timing=schedule.QUICK)
+    rows = [row for row in run(one) if row.benchmark != "copy (zeros)"]
+    with pytest.raises(EprofError, match=r"needs the benchmark copy \(zeros\)"):
+        table.make_quick(one, rows, "mine")
