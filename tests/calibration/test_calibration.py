@@ -504,7 +504,9 @@ def test_quick_runs_few_benchmarks_in_about_a_minute_with_zeros_and_random_opera
     assert chosen[:4] == ["light_warp", "sleep", "fp32_fma", "fp32_fma (zeros)"]
     assert "tensor (zeros)" in chosen
     assert schedule.QUICK.expected_s(len(chosen)) <= 60
-    assert not any(name.startswith(("tensor", "sleep")) for name in (one.name for one in schedule.choose_quick(MANIFEST, (6, 1))))
+    assert not any(
+        name.startswith(("tensor", "sleep")) for name in (one.name for one in schedule.choose_quick(MANIFEST, (6, 1)))
+    )
 
 
 def test_quick_scales_the_shared_prices_to_the_runs(tmp_path):
