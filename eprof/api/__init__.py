@@ -100,9 +100,17 @@ def load(
         time=time,
         warnings=notes,
         command_line=command_line or _call(found),
-        run=replace(directories[0], whole=not kernels) if len(directories) == 1 and len(found) == 1 else None,
+        run=_only_run(directories, found, kernels),
+        whole=not kernels,
         priced_as=_common_pricing(directories),
     )
+
+
+def _only_run(directories: Sequence[Run], found: Sequence[Path], kernels: Sequence[str]) -> Run | None:
+    """The run directory, if it is the only input; kernels: those that are looked at, all if there are none."""
+    if len(directories) != 1 or len(found) != 1:
+        return None
+    return replace(directories[0], whole=directories[0].whole and not kernels)
 
 
 def _not_told(parts: str, launches: Launches) -> str:

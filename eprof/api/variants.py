@@ -104,7 +104,7 @@ def _repeat(run: Run, number: int) -> Run:
         what: {number: repeats.get(number, repeats[min(repeats)])} for what, repeats in run.files.items() if repeats
     }
     manifest = None if run.manifest is None else {**run.manifest, "measurements": list(_measurements(run, number))}
-    return Run(run.path, manifest, files)
+    return Run(run.path, manifest, files, run.whole)
 
 
 def _measurements(run: Run, number: int) -> Iterator[Mapping[str, Any]]:

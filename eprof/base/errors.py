@@ -43,6 +43,10 @@ class CostError(EprofError):
     """A cost table has no price, no setting or no unit for what was asked."""
 
 
+class MeterError(EprofError):
+    """What a meter saw cannot be the energy of these kernels, or cannot be split over them."""
+
+
 class UsageError(EprofError):
     """The command line asks for something that cannot be; exit code 2."""
 

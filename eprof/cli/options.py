@@ -19,6 +19,7 @@ SUFFIXES = {
 
 
 TABLE = "NAME|FILE"
+JOULES = "JOULES"
 SETTING = "CORE/MEMORY"
 WRITTEN = "write .html .json .csv .parquet .md or .txt"
 Commands = Any  # argparse does not name the type of its subparsers in public
@@ -67,6 +68,17 @@ def add_pricing(parser: argparse.ArgumentParser, default_costs: str) -> None:
         help="of its peak that a simulated device reaches, for the modelled time (default 0.25)",
     )
     add_capability(parser)
+
+
+def add_to_meter(parser: argparse.ArgumentParser) -> None:
+    """`--to-meter`."""
+    parser.add_argument(
+        "--to-meter",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="scale the cost table so that kernels and idle time take what the meter saw (default: where no table is "
+        "made for this GPU)",
+    )
 
 
 def add_capability(parser: argparse.ArgumentParser) -> None:
@@ -121,6 +133,15 @@ def whole(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+def joules(text: str | None) -> float | None:
+    """What `--energy` says, in J; None where it is not given. Raises UsageError."""
+    if text is None:
+        return None
+    from eprof.energy import metering
+
+    return metering.joules(text)
 
 
 def seconds(text: str) -> float:

@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.cli import progress
-from eprof.cli.options import Commands, add_columns, add_output, add_pricing, command, repeatable
+from eprof.cli.options import (
+    JOULES,
+    Commands,
+    add_columns,
+    add_output,
+    add_pricing,
+    add_to_meter,
+    command,
+    joules,
+    repeatable,
+)
 from eprof.cli.output import Output, deliver, drawn, planned, say
 
 if TYPE_CHECKING:
@@ -39,6 +49,12 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "with gzip or zstd or not; run directories of `eprof run`, or 'patterns'; several are joined",
     )
     add_pricing(parser, "the one made for this GPU; see `eprof costs`")
+    add_to_meter(parser)
+    parser.add_argument(
+        "--energy",
+        metavar=JOULES,
+        help="what a meter saw of the whole run, in J, mJ, kJ or Wh, such as 812J: --to-meter with this energy",
+    )
     repeatable(
         parser,
         "--time",
@@ -89,6 +105,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 def report(options: argparse.Namespace) -> int:
     """Run the command."""
     outputs = planned(options)
+    metered_j = joules(options.energy)
     # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
     gc.disable()
     from eprof import api
@@ -109,7 +126,13 @@ def report(options: argparse.Namespace) -> int:
         parts=next((group for group in options.group if group in _PARTS), None),
         rank=options.rank,
     )
-    energy = profile.energy(options.costs, setting=options.setting, efficiency=options.efficiency)
+    energy = profile.energy(
+        options.costs,
+        setting=options.setting,
+        efficiency=options.efficiency,
+        to_meter=options.to_meter,
+        metered_j=metered_j,
+    )
     deliver_energy(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
     return 0
 

@@ -10,7 +10,7 @@ from eprof import profilers
 from eprof.base.errors import CollectError, EprofError, LogError, UsageError, shortage
 from eprof.base.text import printable
 from eprof.cli import progress
-from eprof.cli.options import Commands, add_output, add_pricing, command, positive, seconds, whole
+from eprof.cli.options import Commands, add_output, add_pricing, add_to_meter, command, positive, seconds, whole
 from eprof.cli.output import Output, ended_by, planned, say
 from eprof.cli.report import deliver_energy
 
@@ -33,6 +33,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     parser.usage = "eprof run [options] PROGRAM [--] [ARG...]"
     add_pricing(parser, "the one made for this GPU; jetson-tk1 for the simulated device")
+    add_to_meter(parser)
     _add_measuring(parser)
     purpose = "the run directory, or a report: .html .json .csv .parquet .md .txt"
     add_output(parser, purpose, "run directory and existing files")
@@ -242,7 +243,9 @@ def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) 
         profile = api.load(
             home, capability=options.capability, kernels=options.kernel_name, command_line=options.command_line
         )
-        energy = profile.energy(options.costs, setting=options.setting, efficiency=options.efficiency)
+        energy = profile.energy(
+            options.costs, setting=options.setting, efficiency=options.efficiency, to_meter=options.to_meter
+        )
         deliver_energy(energy, outputs, options, page=Path(shown) / "report.html")
     except LogError as err:
         return f"{str(err).rstrip('.')}. The raw logs are kept in {shown}/logs."

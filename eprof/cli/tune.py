@@ -104,7 +104,7 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
         kernels=options.kernel_name,
         command_line=options.command_line,
     )
-    energy = profile.energy(options.costs, None, options.efficiency)
+    energy = profile.energy(options.costs, None, options.efficiency, to_meter=False)
     if energy.costs is None:
         raise EprofError("No cost table is made for this GPU; name one with --costs (`eprof costs` lists them).")
     table = inputs.table_of(energy, options.costs)

@@ -16,7 +16,7 @@ from eprof.base.text import brief
 from eprof.base.toml import Document
 from eprof.costs.file import read
 from eprof.costs.intervals import BASES
-from eprof.costs.table import Charge, Costs, CostTable, Peaks, Price, Setting
+from eprof.costs.table import Charge, Costs, CostTable, Peaks, Price, Scale, Setting
 
 __all__ = [
     "BASES",
@@ -25,6 +25,7 @@ __all__ = [
     "Costs",
     "Peaks",
     "Price",
+    "Scale",
     "Setting",
     "check",
     "examine",

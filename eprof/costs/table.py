@@ -88,7 +88,7 @@ class Costs(Struct, frozen=True):
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
     notes: sentences that belong beside every number made with this table. basis: what the prices rest on (`BASES`);
-    None: the table does not say.
+    None: the table does not say. factor: what a meter scaled the table by.
     """
 
     name: str
@@ -108,6 +108,23 @@ class Costs(Struct, frozen=True):
     unpriced: Mapping[str, str] = field(default_factory=dict)
     relative: bool = False
     basis: str | None = None
+    factor: float = 1.0
+
+    def scaled(self, factor: float) -> "Costs":
+        """The costs with all prices and constant power times a factor that a meter told; all become ESTIMATED."""
+        charges = {
+            word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED) if charge.pays else charge
+            for word, charge in self.charges.items()
+        }
+        return replace(
+            self,
+            charges=charges,
+            prices={name: replace(price, pj=price.pj * factor) for name, price in self.prices.items()},
+            constant_power_w=self.constant_power_w * factor,
+            constant_marks=self.constant_marks | Mark.ESTIMATED,
+            marks=self.marks | Mark.ESTIMATED,
+            factor=self.factor * factor,
+        )
 
     @property
     def setting_data(self) -> dict[str, float | None]:
@@ -268,6 +285,13 @@ class Board(Struct, frozen=True):
     wider: Mapping[str, float] = field(default_factory=dict)
 
 
+class Scale(Struct, frozen=True):
+    """A factor on all prices and on constant power, and that of each replica; none where replicas say nothing."""
+
+    factor: float
+    replicas: tuple[float, ...] = ()
+
+
 class CostTable(Struct, frozen=True, eq=False):
     """A checked cost table. `at` gives the costs at a setting, `explain` the same with all reasons, as plain data.
 
@@ -295,6 +319,7 @@ class CostTable(Struct, frozen=True, eq=False):
     intervals: Intervals = field(default_factory=Intervals)
     sources: Mapping[str, str] = field(default_factory=dict)
     boards: tuple[Board, ...] = ()
+    scale: "Scale | None" = None
 
     def at(self, setting: str | None = None) -> Costs:
         """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -311,7 +336,7 @@ class CostTable(Struct, frozen=True, eq=False):
         marks = constant_marks
         for charge in charges.values():
             marks |= charge.marks
-        return Costs(
+        costs = Costs(
             name=self.name,
             device=self.device,
             source=self.source,
@@ -330,6 +355,11 @@ class CostTable(Struct, frozen=True, eq=False):
             relative=self.relative,
             basis=self.basis,
         )
+        return costs if self.scale is None else costs.scaled(self.scale.factor)
+
+    def scaled(self, scale: "Scale") -> "CostTable":
+        """The table with prices and constant power, at every setting, as a meter has them."""
+        return replace(self, scale=scale)
 
     def nearest(self, core_mhz: float | None, memory_mhz: float | None) -> str | None:
         """The setting nearest to these clocks in MHz (None: not known), "1290/877"; None if the table has one alone.
@@ -361,6 +391,9 @@ class CostTable(Struct, frozen=True, eq=False):
         (`Intervals.replicas`). Attribute the same counts with each; the interval holds `interval_share` of the results.
         Voltages are those of the table. Raises CostError.
         """
+        if self.scale is not None:
+            unscaled = replace(self, scale=None).replicas(setting)
+            return tuple(map(Costs.scaled, unscaled, self.scale.replicas))
         if self._has_refits:
             return self._refits(setting)
         if self.fit is not None:

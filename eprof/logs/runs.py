@@ -29,6 +29,7 @@ _EXAMPLES = 3
 _FIRST_DEVICE = re.compile(r"ncu device 0\b")
 _SAME_LAUNCHES = 0.001
 _NOTEWORTHY_SPREAD = 0.05
+_HOST_METER = "RAPL"
 Reader = Callable[[Path], Log]
 # A log's measurement and repetition: "counters-1-4711.csv".
 _LOG_NAME = re.compile(rf"({TIME}|{ENERGY}|{COUNTERS})-([0-9]+)")
@@ -46,6 +47,7 @@ class Measured(Struct, frozen=True):
     """Energy that a meter saw, in J for one run of the program: the median over repetitions.
 
     seconds: for how long it was metered in one run, from the program's start to its end, the median likewise.
+    boards: how many GPU boards the meter covers, 0 for one of the host's; None: not told.
     """
 
     joules: float
@@ -57,6 +59,7 @@ class Measured(Struct, frozen=True):
     memory_mhz: float | None = None
     slowed_by: tuple[str, ...] = ()
     seconds: float | None = None
+    boards: int | None = None
 
     def reasons(self) -> str:
         """Why it may differ from what is predicted."""
@@ -150,7 +153,16 @@ class Run(Struct, frozen=True):
             memory_mhz=first.get("memory_mhz"),
             slowed_by=tuple(sorted({str(why) for energy in results for why in energy.get("slowed_by", [])})),
             seconds=duration_s,
+            boards=self._boards(),
         )
+
+    def _boards(self) -> int | None:
+        """How many GPU boards the meter covers."""
+        meter = self.section("meter")
+        if meter.get("name") == _HOST_METER:
+            return 0
+        devices = meter.get("devices")
+        return len(devices) if devices else None
 
 
 def _warnings(manifest: Mapping[str, Any] | None) -> list[str]:
@@ -183,7 +195,8 @@ def open_run(path: Path) -> Run:
             kind, number = name[1], int(name[2])
             repeats = files.setdefault(kind, {})
             repeats[number] = (*repeats.get(number, ()), file)
-    run = Run(path, manifest, files, strange=tuple(strange))
+    whole = (manifest or {}).get("whole", True) is True
+    run = Run(path, manifest, files, whole, tuple(strange))
     if not run.main_logs():
         reasons = _warnings(manifest) or ["The run ended before a profiler wrote anything."]
         if strange:

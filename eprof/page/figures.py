@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from eprof.words.badges import MISSING, Amount
-from eprof.words.numbers import NARROW, quantity, signed_percent
+from eprof.words.numbers import NARROW, plain, quantity, signed_percent
 from eprof.words.view import DRAM, View, power_of
 
 
@@ -58,7 +58,7 @@ def figures(view: View) -> list[Figure]:
     # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
     power = Amount(None) if view.time.lower else power_of(view.document)
     return [
-        _figure("Energy", view.energy("total"), "J", note=f"predicted{_range(view)}"),
+        _figure("Energy", view.energy("total"), "J", note=f"{view.total_is}{_range(view)}"),
         time,
         _figure("Mean power", power, "W", no_power),
         _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),
@@ -81,7 +81,10 @@ def _figure(label: str, amount: Amount, unit: str, why: str = "", note: str = ""
 
 
 def _meter(view: View) -> Figure:
-    """The signed error, predicted minus measured over measured."""
+    """The signed error, predicted minus measured over measured; or the factor that made it nothing."""
+    if view.to_meter is not None:
+        joules = quantity(view.to_meter.metered_j, "J")
+        return Figure("Scaled to the meter", f"×{NARROW}{plain(view.to_meter.factor)}", f"({joules} metered)")
     measured, total = view.document.energy_j.measured, view.energy("total")
     if not measured or total.value is None:
         return Figure("Against the meter", "not measured")

@@ -52,6 +52,11 @@ class Settings(NamedTuple):
             lock_clocks=self.lock_clocks, time_only=self.time_only,
         )  # fmt: skip
 
+    @property
+    def whole(self) -> bool:
+        """Whether every launch of the program is counted."""
+        return not (self.kernels or self.launch_skip or self.launch_count or self.nvtx)
+
 
 class Setup(NamedTuple):
     """What was found for the settings: a collector, its tool, all that was looked at, and the table if one is named."""
@@ -177,6 +182,7 @@ def session(setup: Setup, show: Callable[[str], None] | None = None) -> Session:
         stdout=settings.stdout,
         about={
             "command_line": list(settings.command_line),
+            "whole": settings.whole,
             "pricing": {"costs": setup.costs, "setting": settings.setting, "efficiency": settings.efficiency},
             "plan": planned,
         },

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from eprof import __version__
 from eprof.base.marks import Mark, names
@@ -34,8 +34,7 @@ def document(energy: Energy) -> schema.Profile:
     cells = _Cells(whole)
     replicas = intervals.replicas(energy)
     sums = _sums(whole)
-    measured = energy.measured
-    sums["energy_j"].measured = None if measured is None else measured.joules
+    sums["energy_j"].measured = energy.measured_j
     devices = [_device(counted.device) for counted in energy.profile.counted]
     return schema.Profile(
         eprof=__version__,
@@ -51,6 +50,7 @@ def document(energy: Energy) -> schema.Profile:
         counts=_total_counts(whole, cells),
         warnings=energy.warnings,
         kernels=_kernels(whole, cells, replicas),
+        to_meter=_to_meter(whole),
         **sums,
         **_groups(energy, place_of, replicas),
         **_modelled(whole, replicas),
@@ -127,6 +127,25 @@ def _costs(energy: Energy, listed: Collection[str]) -> schema.Costs | None:
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
         fit={key: value for key, value in fit.data.items() if key != "replicas"} if fit else UNSET,
+    )
+
+
+def _to_meter(energy: Energy) -> schema.ToMeter | UnsetType:
+    """How the table was scaled to a meter, if it was."""
+    scaling, table = energy.metered, energy.table
+    if scaling is None or table is None:
+        return UNSET
+    return schema.ToMeter(
+        metered_j=scaling.meter.joules,
+        source=scaling.meter.source,
+        shape=table.name,
+        own=energy.profile.is_served_by(table),
+        basis=table.basis,
+        factor=scaling.factor,
+        modelled_j=scaling.modelled_j,
+        idle_s=scaling.idle_s,
+        idle_j=scaling.idle_j,
+        within=scaling.within,
     )
 
 
@@ -244,6 +263,8 @@ def _kernels(energy: Energy, cells: _Cells, replicas: "Replicas | None") -> list
         "intensity_flop_per_byte": _numbers(rows["intensity_flop_per_byte"]),
         "marks": [families.total for families in marks],
     }
+    if energy.metered is not None:
+        columns["by_time_j"] = _numbers(energy.metered.by_time_j(energy.counts.rows.time_s))
     return [schema.Kernel(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from eprof.base import advice
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
-from eprof.base.errors import DefinitionError, LogError, UsageError
+from eprof.base.errors import CostError, DefinitionError, LogError, MeterError, UsageError
 from eprof.base.marks import Mark, names
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS, GROUPS, PARTS
@@ -23,6 +23,7 @@ from eprof.counting.definition import Definition, without_counters
 from eprof.energy.attribution import FAMILIES, Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of
 from eprof.energy.clocks import priced as priced_at
+from eprof.energy.metering import SAME, Metered
 from eprof.energy.simulated import model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.runs import Measured, Run
@@ -64,6 +65,7 @@ class Profile(Struct, frozen=True, eq=False):
     """Counts and times of one program, from one or more logs. `energy` puts prices on it.
 
     total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
+    whole: whether all kernels of the logs are looked at.
     """
 
     title: str
@@ -75,6 +77,7 @@ class Profile(Struct, frozen=True, eq=False):
     priced_as: Run | None = None
     clocks: Clocks | None = None
     total_s: float | None = None
+    whole: bool = True
     _books: dict[str, Counts] = field(default_factory=dict)
 
     def counts(self, books: str = "served") -> Counts:
@@ -85,16 +88,52 @@ class Profile(Struct, frozen=True, eq=False):
         return self._books[books]
 
     def energy(
-        self, costs: str | CostTable | None = None, setting: str | None = None, efficiency: float | None = None
+        self,
+        costs: str | CostTable | None = None,
+        setting: str | None = None,
+        efficiency: float | None = None,
+        to_meter: bool | None = None,
+        metered_j: float | None = None,
     ) -> "Energy":
         """The profile priced with a cost table (a name, a file or a loaded one) at a DVFS setting ("852/924", MHz).
 
         Without `costs`, the table that is made for the profiled GPU is taken; if there is none, nothing is priced and
         every energy is unknown. Without `setting`, it is that nearest to the clocks of the run, if these are known and
         the table is for this GPU, else the table's default. `efficiency`: the fraction of the peak that kernels on a
-        simulated device are taken to reach (`simulated`). Raises CostError: no such table, no such setting; UsageError:
-        no such efficiency.
+        simulated device are taken to reach (`simulated`).
+
+        to_meter: scale the table so that the kernels and idle time take what a meter saw (docs/metered.md): what the
+        run directory holds, or `metered_j` joules. None: where the table is not made for this GPU and there are
+        metered joules. Raises CostError: no such table, no such setting; UsageError: no such efficiency; MeterError:
+        there are no joules to scale to, or they cannot be those of these kernels.
         """
+        if metered_j is not None and to_meter is False:
+            raise UsageError("--energy scales to a meter, and --no-to-meter does not; give one of the two.")
+        predicted = self._predicted(costs, setting, efficiency)
+        if to_meter or metered_j is not None:
+            return self._to_meter(predicted, metered_j)
+        return predicted if to_meter is False else self._to_meter_by_default(predicted)
+
+    def _to_meter(self, predicted: "Energy", metered_j: float | None = None) -> "Energy":
+        from eprof.profile.metering import held_to, meter_of, shape_of
+
+        meter = meter_of(self, metered_j)
+        if predicted.costs is None:
+            predicted = self._predicted(shape_of(self), None, None)
+        return held_to(predicted, meter)
+
+    def _to_meter_by_default(self, predicted: "Energy") -> "Energy":
+        """Scaled where no table is made for this GPU and a meter was read; as it is where that cannot be."""
+        has_own_table = predicted.table is not None and self.is_served_by(predicted.table)
+        if has_own_table or self.run is None or self.run.measured() is None:
+            return predicted
+        try:
+            return self._to_meter(predicted)
+        except (CostError, MeterError) as err:
+            return replace(predicted, notes=(*predicted.notes, f"Not scaled to the meter: {err}"))
+
+    def _predicted(self, costs: str | CostTable | None, setting: str | None, efficiency: float | None) -> "Energy":
+        """The profile priced with a table as it is."""
         if efficiency is not None and all(one.device.label != oclgrind.DEVICE for one in self.counted):
             raise UsageError("--efficiency is for simulated devices, whose time is modelled; these logs are of a GPU.")
         if costs is None and self.priced_as is not None:
@@ -156,9 +195,16 @@ class Profile(Struct, frozen=True, eq=False):
         name = next(iter(names), None)
         return table.on(name) if name is not None and len(names) == 1 else table
 
+    def is_of(self, table: CostTable) -> bool:
+        """Whether a table was made for the profiled GPU."""
+        return all(one.device.name is not None and table.is_for(one.device.name) for one in self.counted)
+
+    def is_served_by(self, table: CostTable) -> bool:
+        """Whether a table was made for the profiled GPU, or lists it among the boards that it serves too."""
+        return all(one.device.name is not None and table.serves(one.device.name) for one in self.counted)
+
     def _at(self, table: CostTable, setting: str | None) -> Costs:
-        is_for_all = all(one.device.name is not None and table.is_for(one.device.name) for one in self.counted)
-        if setting is not None or self.clocks is None or not is_for_all:
+        if setting is not None or self.clocks is None or not self.is_of(table):
             return table.at(setting)
         return priced_at(table, self.clocks)
 
@@ -170,7 +216,7 @@ class Profile(Struct, frozen=True, eq=False):
             return priced
         note = (
             f"The costs are those of {table.device}, the counts are from {listed(others)}: "
-            "every energy rests on the assumption that the two cost the same."
+            f"every energy rests on the assumption that {SAME}."
         )
         return replace(
             priced,
@@ -204,11 +250,12 @@ def build(
     command_line: Sequence[str] = (),
     run: Run | None = None,
     priced_as: Run | None = None,
+    whole: bool = True,
 ) -> Profile:
     """Count what the launches did, device by device.
 
     capability: overrides what the device names say ("3.5"). profiler: whose counters they are; None: as their names
-    tell, device by device. time: `--time` values, "SECONDS" or "KERNEL=SECONDS".
+    tell, device by device. time: `--time` values, "SECONDS" or "KERNEL=SECONDS". whole: whether these are all kernels.
     Raises DefinitionError if a device's capability is not known or has no definition, LogError if there is no kernel.
     """
     if not len(launches.rows):
@@ -229,6 +276,7 @@ def build(
         priced_as=priced_as,
         clocks=None if time else clocks_of(run, logs),
         total_s=total_s,
+        whole=whole,
     )
 
 
@@ -336,7 +384,8 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
 
     `costs`, `split` and `table` are None where no cost table is in force. modelled: where the times of simulated
     kernels come from. questions, grouping: what `asking` and `grouped` added to the document. total_s: the time of all
-    kernels, where it is known of them together only; those without a time took what it leaves of it.
+    kernels, where it is known of them together only; those without a time took what it leaves of it. metered: how the
+    table was scaled to a meter, if it was.
     """
 
     profile: Profile
@@ -349,6 +398,7 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
     questions: tuple[str, ...] = ()
     grouping: Grouping | None = None
     total_s: float | None = None
+    metered: Metered | None = None
 
     def __repr__(self) -> str:
         """What it is about; `to_frame` shows the numbers."""
@@ -388,6 +438,12 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
         split = None if split is None else split.chosen(order)
         return replace(self, counts=counted.chosen(order), split=split, grouping=None), place[codes]
 
+    def priced(self, costs: Costs) -> "Energy":
+        """The same kernels with other prices."""
+        split = attribute(self.counts, costs)
+        order = _order(self.counts.rows, split)
+        return replace(self, costs=costs, counts=self.counts.chosen(order), split=split.chosen(order))
+
     def only(self, places: np.ndarray) -> "Energy":
         """The energy of some kernels, by their places."""
         return replace(
@@ -397,6 +453,7 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
             grouping=None,
             questions=(),
             total_s=self._total_of(places),
+            metered=None,
         )
 
     def _total_of(self, places: np.ndarray) -> float | None:
@@ -414,9 +471,21 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
         return self.total_s is not None or not lacks.any()
 
     @property
+    def lacks_some(self) -> bool:
+        """Whether some work was not counted, or has no price."""
+        return self.split is not None and bool((self.split.row_marks & int(Mark.MISSING)).any())
+
+    @property
     def measured(self) -> Measured | None:
         """What a meter saw while the program ran; None where none was read."""
         return self.profile.run.measured() if self.profile.run is not None else None
+
+    @property
+    def measured_j(self) -> float | None:
+        """The joules that a meter saw, or that the user says it saw."""
+        if self.metered is not None:
+            return self.metered.meter.joules
+        return None if self.measured is None else self.measured.joules
 
     @property
     def time_from(self) -> str | None:
@@ -427,7 +496,9 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def warnings(self) -> list[str]:
         """Everything the user should know, once each: from the logs, the counts, the checks and the costs."""
-        found = [self._against(self.measured)] if self.measured is not None else []
+        found = []
+        if self.measured is not None and self.metered is None:
+            found.append(self._against(self.measured))
         if self.costs is None:
             found.append(self._no_costs())
         else:
@@ -478,19 +549,20 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
         some = (~np.isnan(number) & (number != 0)).any(axis=0).tolist()
         unpriced = [word for word, there in zip(words, some, strict=True) if there and word not in costs.charges]
         if unpriced:
-            found.append(
-                f"{costs.name} has no price for {_labels(unpriced)}: that energy is missing, totals are lower bounds."
-            )
+            found.append(f"{costs.name} has no price for {_labels(unpriced)}: that energy is missing, {self._bounded}.")
         marked = (self.counts.amount_marks.values & int(Mark.MISSING)) != 0
         lost = dict(zip(words, (np.isnan(number) & marked).any(axis=0).tolist(), strict=True))
         uncounted = [word for word, charge in costs.charges.items() if charge.pays and lost.get(word, False)]
         if set(uncounted) >= {name for name, charge in costs.charges.items() if charge.pays}:
-            found.append("No instruction and no byte was counted in these logs; totals are lower bounds.")
+            found.append(f"No instruction and no byte was counted in these logs; {self._bounded}.")
         elif uncounted:
-            found.append(
-                f"Not counted here, though {costs.name} prices them: {_labels(uncounted)}; totals are lower bounds."
-            )
+            found.append(f"Not counted here, though {costs.name} prices them: {_labels(uncounted)}; {self._bounded}.")
         return found
+
+    @property
+    def _bounded(self) -> str:
+        """What follows of work that lacks a count or a price."""
+        return "totals are lower bounds" if self.metered is None else "only the metered total has it"
 
     def to_frame(self) -> "pd.DataFrame":
         """A row a kernel, largest energy first; columns carry units: `time_s`, `total_j`, `fp64_fma` (instructions)...

@@ -131,7 +131,7 @@ class TotalCount(Count, kw_only=True):
 
 
 class Kernel(Struct, kw_only=True):
-    """One kernel on one device. interval_j: of its total energy."""
+    """One kernel on one device. interval_j: of its total energy; by_time_j: what metered energy, by time, would be."""
 
     name: str
     device: str | None
@@ -145,6 +145,7 @@ class Kernel(Struct, kw_only=True):
     interval_j: Range | None = None
     intensity_flop_per_byte: float | None
     marks: Marks
+    by_time_j: float | None | UnsetType = UNSET
 
 
 class Group(Struct, kw_only=True):
@@ -321,6 +322,26 @@ class Answer(Struct):
     asked: bool
 
 
+class ToMeter(Struct, kw_only=True):
+    """How the costs were scaled so that kernels and idle time take what a meter saw (docs/metered.md).
+
+    shape: the cost table; own: whether it was made for this GPU; basis: what it rests on. modelled_j: of kernels and
+    idle time before the factor. idle_s: None: not known, taken for 0. within: nine kernels of ten are this factor from
+    their true energy at most.
+    """
+
+    metered_j: float
+    source: str
+    shape: str
+    own: bool
+    basis: str | None
+    factor: float
+    modelled_j: float
+    idle_s: float | None
+    idle_j: float
+    within: float
+
+
 class Profile(Struct, kw_only=True):
     """A priced profile: `eprof.profile/1`."""
 
@@ -344,6 +365,7 @@ class Profile(Struct, kw_only=True):
     counts: dict[str, TotalCount]
     intensity_flop_per_byte: float | None
     marks: Marks
+    to_meter: ToMeter | UnsetType = UNSET
     grouped: str | UnsetType = UNSET
     groups: list[Group] | UnsetType = UNSET
     ranks: Ranks | UnsetType = UNSET

@@ -39,6 +39,9 @@ def joule_marks_of(energy: "Energy") -> dict[str, int]:
     if energy.total_s is not None and energy.costs is not None:
         marks[CONSTANT] = int(energy.costs.constant_marks)
         marks[TOTAL] = marks[COMPUTATION] | marks[DATA] | marks[CONSTANT]
+    if energy.metered is not None:
+        # What was not counted is in what the meter saw; only the idle time is modelled.
+        marks[TOTAL] = int(Mark.ESTIMATED) if energy.metered.idle_j else 0
     return marks
 
 

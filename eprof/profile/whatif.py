@@ -371,6 +371,11 @@ def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
 
 
 def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
+    if energy.metered is not None:
+        raise UsageError(
+            f"--what-if costs={value}: these costs are scaled to a meter, and no meter saw a run with others; ask with "
+            "--no-to-meter, or without --energy."
+        )
     table = energy.profile.on_this_gpu(load(value))
     same_gpu = now.table is not None and (table.path == now.table.path or set(table.devices) & set(now.table.devices))
     priced = energy.profile.for_this_gpu(_nearest(table, now.costs.setting) if same_gpu else table.at(), table)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _LARGEST = 1e15  # J, s, MHz, or processes
-_KINDS: Mapping[Any, str] = {str: "text", list: "list"}
+_KINDS: Mapping[Any, str] = {str: "text", list: "list", bool: "truth value"}
 _ENERGY = {
     "joules": float,
     "window_s": float,
@@ -20,6 +20,7 @@ FORM: Mapping[str, Any] = {
     "status": str,
     "program": [str],
     "command": str,
+    "whole": bool,
     "warnings": [str],
     "profiler": {"name": str},
     "device": {"name": str, "capability": str},

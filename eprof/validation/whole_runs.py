@@ -40,7 +40,7 @@ def held_against_meter(
     runs = []
     notes = []
     for path in directories:
-        energy = api.load(path, kernels=kernels).energy(costs, setting)
+        energy = api.load(path, kernels=kernels).energy(costs, setting, to_meter=False)
         if energy.costs is None:
             raise EprofError(f"{path}: no cost table is made for this GPU; name one with --costs.")
         if energy.measured is None:

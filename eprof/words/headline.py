@@ -1,6 +1,9 @@
 """The one thing to know, as a sentence chosen by rule, and what follows from it."""
 
+from msgspec.structs import replace
+
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
+from eprof.words import metered
 from eprof.words.badges import ASSUMED, MISSING, Amount
 from eprof.words.blocks import Headline
 from eprof.words.names import short
@@ -19,7 +22,12 @@ _FAMILIES = {count.group: count.family for count in COUNTS.values()}
 
 
 def headline(view: View) -> Headline:
-    """Choose the sentence for a document."""
+    """Choose the sentence for a document, and say how metered energy was split."""
+    chosen = _chosen(view)
+    return replace(chosen, lead=_joined(chosen.lead, *metered.sentences(view)))
+
+
+def _chosen(view: View) -> Headline:
     if not view.has_energy:
         return _counts(view)
     total, above, constant = view.energy("total"), view.above, view.energy(CONSTANT)
@@ -47,7 +55,7 @@ def at_least(amount: Amount, unit: str) -> str:
 def _mostly_constant(view: View, constant: Amount) -> Headline:
     total = view.energy("total")
     share, joules = percent((constant.value or 0) / (total.value or 1)), quantity(total.value or 0, "J")
-    start = f"{share} of the predicted {joules}"
+    start = f"{share} of the {view.total_is} {joules}"
     if total.lower:
         start = f"At least {joules} predicted; {share} of what is known"
     draws = _draws(view, constant)
@@ -62,7 +70,7 @@ def _mostly_constant(view: View, constant: Amount) -> Headline:
 def _constant_alone(view: View, constant: Amount) -> Headline:
     joules = quantity(constant.value or 0, "J")
     return Headline(
-        f"At least {joules} predicted, for constant power alone{_draws(view, constant)}.",
+        f"At least {joules} {view.total_is}, for constant power alone{_draws(view, constant)}.",
         "What computation and data movement add is not known: no count that has a price is in the logs.",
         constant.marks | MISSING,
     )
@@ -95,7 +103,9 @@ def _mostly_data(view: View) -> Headline:
     is_most = joules >= 0.5 * (data.value or 1)
     where = f"most of it {level}" if is_most else f"{level} more than any other level"
     if view.energy(COMPUTATION).value is None:
-        sentence = f"Moving data takes {at_least(data, 'J')}, predicted, {where}; what computation takes is not known."
+        sentence = (
+            f"Moving data takes {at_least(data, 'J')}, {view.parts_are}, {where}; what computation takes is not known."
+        )
         return Headline(sentence, _joined(_constant_part(view), _largest_kernel(view)), above.marks)
 
     start = _share_of_above(view, f"Moving data takes {percent((data.value or 0) / (above.value or 1))}")
@@ -130,11 +140,13 @@ def _share_of_above(view: View, share: str) -> str:
     above = view.above
     known = quantity(above.value or 0, "J")
     if not above.marks & MISSING:
-        return f"{share} of the predicted {known} above constant power"
-    joules = quantity(view.energy("total").value or 0, "J")
+        return f"{share} of the {view.parts_are} {known} above constant power"
+    total = view.energy("total")
+    joules = quantity(total.value or 0, "J")
     if share.startswith(("Moving", "Other", "Special", "Computation")):
         share = share[0].lower() + share[1:]
-    return f"At least {joules} predicted; {share} of the {known} known above constant power"
+    least = f"At least {joules}" if total.lower else joules
+    return f"{least} {view.total_is}; {share} of the {known} known above constant power"
 
 
 # ------------------------------------------------------------------------------------------------- what follows

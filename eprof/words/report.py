@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from eprof.base.marks import names
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.profile import schema
-from eprof.words.badges import UNKNOWN, Amount, ratio
+from eprof.words.badges import ESTIMATED, UNKNOWN, Amount, ratio
 from eprof.words.blocks import Column, Medium, Row, Table
 from eprof.words.cells import Cell, Name, Quantity, Share, Stack
 from eprof.words.names import proper
 from eprof.words.numbers import plain, whole
-from eprof.words.view import Entry, View, energy_of, time_of
+from eprof.words.view import Entry, View, by_time_of, energy_of, time_of
 
 _PARTS = (COMPUTATION, DATA, CONSTANT)
 _WIDE = 90  # columns of a terminal
@@ -33,6 +33,8 @@ def split_table(view: View) -> Table:
         cells: list[Cell] = [part, _quantity(energy, "J"), _share(energy, total), ", ".join(names(energy.marks))]
         rows.append(Row(cells, total=part == "total"))
     measured = view.document.energy_j.measured
+    if view.to_meter is not None and view.to_meter.idle_j:
+        rows.append(Row(["idle", Quantity(view.to_meter.idle_j, "J", ESTIMATED), "outside of kernels", "estimated"]))
     if measured is not None:
         rows.append(Row(["measured", Quantity(measured, "J"), "by the meter, per run", ""]))
     return Table(columns, rows)
@@ -46,6 +48,7 @@ def kernel_table(view: View, limit: int | None) -> Table:
         Column("launches"),
         Column("time"),
         *_energy_columns(view, Medium.TERMINAL),
+        Column("by time", media=_NOWHERE if view.to_meter is None else Medium.ALL, from_width=_WIDE),
         *(Column(part, media=Medium.MARKDOWN) for part in _PARTS),
         Column("flop/B", media=Medium.TERMINAL, from_width=_WIDE),
         Column("marks", "left", Medium.MARKDOWN),
@@ -64,6 +67,7 @@ def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
         str(kernel.launches),
         _quantity(time_of(kernel), "s"),
         *_energy_cells(view, kernel),
+        _quantity(by_time_of(kernel), "J"),
         *(_quantity(energy_of(kernel, part), "J") for part in _PARTS),
         _plain(kernel.intensity_flop_per_byte, ""),
         ", ".join(kernel.marks),

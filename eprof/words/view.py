@@ -5,7 +5,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from numpy.typing import NDArray
 
 from eprof.base.marks import from_names
@@ -42,6 +42,11 @@ def energy_of(entry: Entry, part: str) -> Amount:
 def time_of(entry: Entry) -> Amount:
     """The time of a kernel, of a group or of the whole."""
     return Amount(entry.time_s, bits(entry.time_marks))
+
+
+def by_time_of(kernel: schema.Kernel) -> Amount:
+    """The metered energy of a kernel if it went with time alone."""
+    return Amount(None if kernel.by_time_j is UNSET else kernel.by_time_j)
 
 
 def power_of(entry: Entry) -> Amount:
@@ -107,6 +112,23 @@ class View:
     def has_energy(self) -> bool:
         """Whether any energy is known."""
         return self.energy("total").value is not None
+
+    @cached_property
+    def to_meter(self) -> schema.ToMeter | None:
+        """How the costs were scaled to a meter; None where they are as the table has them."""
+        return self.document.to_meter or None
+
+    @property
+    def total_is(self) -> str:
+        """What the total is: "predicted", "metered", or "estimated" where the meter saw idle time too."""
+        if self.to_meter is None:
+            return "predicted"
+        return "estimated" if self.to_meter.idle_j else "metered"
+
+    @property
+    def parts_are(self) -> str:
+        """What the parts of the total are: "predicted", or "estimated" where the total was metered."""
+        return "predicted" if self.to_meter is None else "estimated"
 
     @cached_property
     def groups(self) -> dict[str, Amount]:

@@ -16,7 +16,7 @@ from eprof.profile import schema
 from eprof.words import names
 from eprof.words.badges import Amount, quantity_of, share_of, written
 from eprof.words.numbers import percent, plain, quantity, whole
-from eprof.words.view import DRAM, View, energy_of, power_of, time_of
+from eprof.words.view import DRAM, View, by_time_of, energy_of, power_of, time_of
 from eprof.words.view import Column as Counted
 
 FIRST_ROWS = 20
@@ -58,11 +58,14 @@ _SHARE = Column("share", "Share", "share", title="share of all kernels")
 _SUM = Column("sum", "Sum", "sum", title="running sum of the shares, in the order shown")
 
 _ENERGY_COLUMNS = (
-    Column("total", "Energy", "main", "J", "predicted energy", _joules("total")),
+    Column("total", "Energy", "main", "J", "energy of all calls", _joules("total")),
     _SHARE,
     _SUM,
     _CALLS,
     _TIME,
+    Column(
+        "bytime", "By time", "quantity", "J", "metered energy if it went with time alone", lambda _, k: by_time_of(k)
+    ),
     Column("power", "Power", "quantity", "W", "mean power: energy over time", lambda _, kernel: power_of(kernel)),
     Column("constant", "Constant", "quantity", "J", "constant power times time", _joules(CONSTANT)),
     Column("computation", "Computation", "quantity", "J", "energy of all instructions", _joules(COMPUTATION)),

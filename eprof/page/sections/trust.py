@@ -9,6 +9,7 @@ from eprof.base.vocabulary import CONSTANT
 from eprof.page import svg
 from eprof.page.section import Section
 from eprof.profile import schema
+from eprof.words import metered
 from eprof.words.badges import LETTERS, MEANINGS, MISSING, Amount, quantity_of
 from eprof.words.numbers import NARROW, percent, quantity, signed_percent
 from eprof.words.view import View, energy_of_count
@@ -42,6 +43,8 @@ def _fit(view: View) -> Mapping[str, Any]:
 
 
 def _sentence(view: View, total: Amount, measured: float | None) -> str:
+    if view.to_meter is not None:
+        return metered.certainty(view.to_meter)
     if measured:
         error = signed_percent((total.value or 0.0) / measured - 1)
         lower = ", a lower bound," if total.lower else ""

@@ -1,0 +1,168 @@
+"""The metered total, split by counts: one factor on all prices and on constant power makes the model equal the meter.
+
+    f (sum_k E_k + pi0 T_idle) = E_meter          T_idle = T_metered - sum_k T_k, 0 at least (docs/metered.md)
+
+A cost table then gives only the shape of the split: how much one kernel takes beside another. The total is measured.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from eprof.base.arrays import Floats, known_or_zero
+from eprof.base.errors import MeterError, UsageError
+from eprof.base.marks import Mark
+from eprof.costs import Costs
+from eprof.counting.counts import Counts
+from eprof.energy.attribution import attribute
+from eprof.energy.intervals import amounts_of, prices_of
+
+# Four GPUs, each priced with the shape of the other three, need 0.84 to 1.38 (docs/studies/power).
+LEAST, MOST = 0.4, 2.5
+# Nine kernels of ten that a table has not seen are this factor off at most, whether it was fitted to their GPU or to
+# others: it is the split, and not the level, that is hard to know (docs/metered.md).
+WITHIN = 1.33
+ESTIMATED = "estimated"
+_JOULES = {"": 1.0, "mj": 1e-3, "j": 1.0, "kj": 1e3, "wh": 3600.0}
+_AMOUNT = re.compile(r"(\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?)\s*(mj|j|kj|wh|)", re.IGNORECASE)
+_MOST_J = 1e15
+# What is assumed of a table that was made for another GPU, before and after a meter gave the factor.
+SAME, PROPORTIONAL = "the two cost the same", "the two cost the same but for one factor, which the meter gives"
+_SENSOR = 0.1  # how far a sensor, or a board of the same kind, may be off
+
+
+class Meter(Struct, frozen=True):
+    """What a meter saw of one run of the program. source: where that is from, in words.
+
+    duration_s: from the program's start to its end; None: not known.
+    """
+
+    joules: float
+    source: str
+    duration_s: float | None = None
+
+
+class Metered(Struct, frozen=True):
+    """How a table was scaled to a meter. All energies in J; modelled_j: of kernels and idle, before the factor.
+
+    idle_s: what the meter saw outside of kernels; None: not known, and taken for 0. idle_j: its constant energy, after
+    the factor. within: nine kernels of ten are this factor from their true share at most.
+    """
+
+    meter: Meter
+    factor: float
+    modelled_j: float
+    idle_s: float | None
+    idle_j: float
+    within: float = WITHIN
+
+    @property
+    def kernels_j(self) -> float:
+        """What the kernels take of the metered energy."""
+        return self.meter.joules - self.idle_j
+
+    def by_time_j(self, time_s: Floats) -> Floats:
+        """What each kernel would take if energy went with time alone, (n_kernels,)."""
+        return np.asarray(self.kernels_j * time_s / time_s.sum())
+
+
+def joules(text: str) -> float:
+    """The joules of "812J", "812 mJ", "0.8kJ", "2Wh" or "812". Raises UsageError."""
+    amount = _AMOUNT.fullmatch(text.strip())
+    if amount is None:
+        raise UsageError(f"--energy {text}: write a number above 0 with J, mJ, kJ or Wh, such as 812J.")
+    return checked(float(amount[1]) * _JOULES[amount[2].lower()])
+
+
+def checked(number: float) -> float:
+    """Joules that a meter may have seen. Raises UsageError."""
+    if not 0 < number < _MOST_J:
+        raise UsageError(f"--energy: {number:g} J is no energy of a run; it is above 0 J, and below {_MOST_J:g} J.")
+    return number
+
+
+def metered(counts: Counts, costs: Costs, meter: Meter, is_own: bool = False) -> Metered:
+    """The factor that makes kernels and idle time add up to what the meter saw.
+
+    is_own: the costs were made for the profiled GPU. Raises MeterError: times are not known, or the joules cannot be
+    those of these kernels.
+    """
+    _check_times(counts)
+    kernels_s = float(counts.rows.time_s.sum())
+    idle_s = None if meter.duration_s is None else max(meter.duration_s - kernels_s, 0.0)
+    whole_s = kernels_s + (idle_s or 0.0)
+    knows_gpu = is_own and costs.basis != ESTIMATED and not costs.constant_marks & Mark.ASSUMED
+    if knows_gpu:
+        _check_power(costs, meter, whole_s)
+
+    split = attribute(counts, costs)
+    if not np.nansum(split.total_j) > np.nansum(split.constant_j):
+        raise MeterError(
+            f"Metered energy cannot be split by counts: nothing that was counted here has a price in {costs.name}."
+        )
+    idle_j = costs.constant_power_w * (idle_s or 0.0)
+    modelled_j = float(np.nansum(split.total_j)) + idle_j
+    factor = meter.joules / modelled_j
+    if not LEAST <= factor <= MOST:
+        raise MeterError(_implausible(costs, meter, modelled_j, whole_s))
+    return Metered(meter, factor, modelled_j, idle_s, factor * idle_j)
+
+
+def factors(counts: Counts, replicas: Sequence[Costs], scaling: Metered) -> tuple[float, ...]:
+    """The factor of each replica of a table: each is scaled to the meter by itself, so the total is certain in all."""
+    if not replicas:
+        return ()
+    amounts = known_or_zero(amounts_of(counts)).sum(axis=0)
+    amounts[-1] += scaling.idle_s or 0.0
+    modelled_j = amounts @ np.stack([prices_of(costs) for costs in replicas], axis=-1)
+    return tuple((scaling.meter.joules / modelled_j).tolist())
+
+
+def _check_times(counts: Counts) -> None:
+    """Raise MeterError unless the time of every kernel is known in full."""
+    rows = counts.rows
+    lacks = np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)
+    if lacks.any():
+        raise MeterError(
+            f"Metered energy cannot be split: the time of {int(lacks.sum())} of {len(rows)} kernels is not known; give "
+            "a trace along with the log, or --time KERNEL=SECONDS."
+        )
+    if not rows.time_s.sum() > 0:
+        raise MeterError("Metered energy cannot be split: the kernels take no time.")
+
+
+def _check_power(costs: Costs, meter: Meter, whole_s: float) -> None:
+    """Raise MeterError where the mean power is none that the GPU of the costs can draw."""
+    mean_w = meter.joules / whole_s
+    limit_w, constant_w = costs.peaks.power_limit_w, costs.constant_power_w
+    bound = ""
+    if limit_w is not None and mean_w > limit_w * (1 + _SENSOR):
+        bound = f"more than the {limit_w:.4g} W that {costs.device} may draw"
+    elif mean_w < constant_w * (1 - _SENSOR):
+        bound = f"less than the {constant_w:.4g} W that {costs.device} draws whatever it does"
+    if bound:
+        raise MeterError(f"{_seen(meter)} over {whole_s:.4g} s are {mean_w:.4g} W, {bound}. {_check(meter)}")
+
+
+def _implausible(costs: Costs, meter: Meter, modelled_j: float, whole_s: float) -> str:
+    """That the factor is none, with the numbers that it comes from."""
+    return (
+        f"{_seen(meter)} are {meter.joules / modelled_j:.3g} times the {modelled_j:.4g} J that {costs.name} makes of "
+        f"these {whole_s:.4g} s ({meter.joules / whole_s:.4g} W on average); plausible are {LEAST:g} to {MOST:g}. "
+        f"{_check(meter)}"
+    )
+
+
+def _seen(meter: Meter) -> str:
+    return f"The {meter.joules:.4g} J of {meter.source}"
+
+
+def _check(meter: Meter) -> str:
+    """What is probably wrong."""
+    idle = "" if meter.duration_s is not None else ", or idle time that no log tells"
+    return (
+        f"Check the unit of the energy, whether the meter saw other programs or GPUs{idle}, and whether the "
+        "logs, the times and the cost table are of this GPU."
+    )

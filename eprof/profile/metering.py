@@ -1,0 +1,105 @@
+"""A priced profile held to what a meter saw: whose joules they are, and the profile with its table scaled to them."""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from eprof.base.errors import MeterError, UsageError
+from eprof.costs import CostTable, Scale
+from eprof.costs.estimate import estimated
+from eprof.energy import metering
+from eprof.energy.metering import Meter, Metered
+from eprof.logs.runs import Measured
+
+if TYPE_CHECKING:
+    from eprof.profile.profile import Energy, Profile
+
+GIVEN = "--energy"
+
+
+def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
+    """What a meter saw of the profiled run: `metered_j` if the user gives it, else what the run directory holds.
+
+    Raises MeterError: there is none, or it is not of these kernels alone.
+    """
+    why = _ambiguous(profile)
+    if metered_j is not None:
+        if why:
+            raise MeterError(f"{GIVEN} is of a whole run on one GPU, but {why}.")
+        return Meter(metering.checked(metered_j), GIVEN)
+
+    measured = profile.run.measured() if profile.run is not None else None
+    if measured is None:
+        raise MeterError(
+            f"--to-meter: {why or 'no meter was read in this run'}; say what a meter saw of the whole run with "
+            f"{GIVEN}, such as {GIVEN} 812J."
+        )
+    if why or measured.boards not in (None, 1):
+        raise MeterError(f"--to-meter: {why or f'the meter covers {measured.covers}'}: the joules are not this GPU's.")
+    return Meter(measured.joules, _source(measured), measured.seconds)
+
+
+def shape_of(profile: "Profile") -> CostTable:
+    """The shape for a GPU without a table: the estimated one. Raises MeterError: the logs do not name the GPU."""
+    name = profile.counted[0].device.name
+    if name is None:
+        raise MeterError("The logs do not name the GPU; say with --costs which table gives the shape of the split.")
+    return estimated(name)
+
+
+def _ambiguous(profile: "Profile") -> str:
+    """Why joules of a run would not be those of the kernels; empty if they are."""
+    if not profile.whole or (profile.run is not None and not profile.run.whole):
+        return "only some of its kernels are looked at (-k, or launches that were left out)"
+    if len(profile.counted) > 1:
+        return f"the logs are of {len(profile.counted)} devices"
+    return ""
+
+
+def _source(measured: Measured) -> str:
+    runs = "1 run" if measured.runs == 1 else f"{measured.runs} runs"
+    return f"the meter ({measured.method}, {runs})"
+
+
+def held_to(energy: "Energy", meter: Meter) -> "Energy":
+    """The same kernels with all prices and constant power scaled so that they and idle time take what the meter saw.
+
+    Raises MeterError: the joules cannot be those of these kernels. UsageError: no cost table gives the shape.
+    """
+    costs, table = energy.costs, energy.table
+    if costs is None or table is None:
+        raise UsageError("--to-meter needs a cost table for the shape of the split; name one with --costs.")
+    if energy.total_s is not None:
+        raise MeterError(
+            "Metered energy cannot be split: only the time of all kernels together is known; give a trace along with "
+            "the log, or --time KERNEL=SECONDS."
+        )
+    is_own = energy.profile.is_served_by(table)
+    scaling = metering.metered(energy.counts, costs, meter, is_own)
+    setting = costs.setting.label if costs.setting.core_mhz and costs.setting.memory_mhz else None
+    # How well a fit knows one GPU says nothing of another.
+    replicas = () if energy.profile.is_named_otherwise(table) else table.replicas(setting)
+    scale = Scale(scaling.factor, metering.factors(energy.counts, replicas, scaling))
+    assumed = tuple(note.replace(metering.SAME, metering.PROPORTIONAL) for note in costs.notes)
+    scaled = replace(costs.scaled(scaling.factor), notes=assumed)
+    notes = (*energy.notes, *_notes(energy, scaling))
+    return replace(energy.priced(scaled), table=table.scaled(scale), metered=scaling, notes=notes)
+
+
+def _notes(energy: "Energy", scaling: Metered) -> list[str]:
+    """What a reader should know of the split, besides how it was made."""
+    notes = []
+    if scaling.idle_s is None:
+        notes.append(f"{GIVEN} says nothing of idle time: all of it is split over the kernels.")
+    kernels_s = float(energy.counts.rows.time_s.sum())
+    if scaling.meter.duration_s is not None and kernels_s > 1.05 * scaling.meter.duration_s:
+        notes.append(
+            f"The kernels' times add up to {kernels_s:.4g} s, more than the {scaling.meter.duration_s:.4g} s that were "
+            "metered: they overlap, or were timed in a slower run. No idle time is taken off."
+        )
+    if energy.lacks_some:
+        notes.append(
+            "Some work has no count or no price. The metered total is complete; what kernels with such work take is "
+            "at least what is shown, what the others take at most."
+        )
+    return notes

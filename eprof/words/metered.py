@@ -1,0 +1,68 @@
+"""How metered energy was split, in sentences: by which shape and factor, and what time alone would say."""
+
+from collections.abc import Iterator
+
+from eprof.profile import schema
+from eprof.words.names import short
+from eprof.words.numbers import plain, quantity, whole
+from eprof.words.view import View, by_time_of, energy_of
+
+Kernel = tuple[schema.Kernel, float, float]
+
+
+def sentences(view: View) -> Iterator[str]:
+    """None where no meter was used."""
+    if view.to_meter is None:
+        return
+    yield _how(view.to_meter)
+    if len(view.kernels) > 1:
+        yield _by_time(view, view.to_meter)
+
+
+def certainty(to_meter: schema.ToMeter) -> str:
+    """What of the numbers is measured, and how well the rest is known."""
+    idle = " together with idle time" if to_meter.idle_j else ""
+    return (
+        f"The total{idle} is what the meter saw. The split over kernels is estimated: nine kernels of ten are a factor "
+        f"of {to_meter.within:g} off at most."
+    )
+
+
+def _how(to_meter: schema.ToMeter) -> str:
+    """Shape, factor and idle time."""
+    whose = "" if to_meter.own else ", the table of another GPU,"
+    idle = ""
+    if to_meter.idle_j:
+        idle = f", {quantity(to_meter.idle_j, 'J')} of it idle for {quantity(to_meter.idle_s or 0, 's')}"
+    return (
+        f"{quantity(to_meter.metered_j, 'J')} were metered ({to_meter.source}){idle}. They are split by counts: the "
+        f"prices of {to_meter.shape}{whose} times {plain(to_meter.factor)}."
+    )
+
+
+def _by_time(view: View, to_meter: schema.ToMeter) -> str:
+    """What each kernel would take if energy went with time alone, and whether the difference can be told."""
+    known = f"x/÷{to_meter.within:g}"
+    apart = [kernel for kernel in _kernels(view) if not _alike(kernel, to_meter.within)]
+    if not apart:
+        return f"Time alone would say the same of every kernel, as far as the split is known ({known})."
+    kernel, by_counts, by_time = max(apart, key=lambda kernel: abs(kernel[1] - kernel[2]))
+    alike = len(view.kernels) - len(apart)
+    return (
+        f"By time alone {short(kernel.name, 40)} would take {quantity(by_time, 'J')} instead of "
+        f"{quantity(by_counts, 'J')}; for {whole(alike)} of {whole(len(view.kernels))} kernels the two differ by less "
+        f"than the split is known to, {known}."
+    )
+
+
+def _kernels(view: View) -> Iterator[Kernel]:
+    """Each kernel with its energy by counts and by time alone, in J."""
+    for kernel in view.kernels:
+        by_counts, by_time = energy_of(kernel, "total").value, by_time_of(kernel).value
+        if by_counts is not None and by_time is not None:
+            yield kernel, by_counts, by_time
+
+
+def _alike(kernel: Kernel, within: float) -> bool:
+    _, by_counts, by_time = kernel
+    return by_counts <= by_time * within and by_time <= by_counts * within

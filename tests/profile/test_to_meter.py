@@ -1,0 +1,167 @@
+"""`--to-meter` and `--energy` on whole reports: run directories with a meter, energies given by hand, what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eprof
+from eprof.base.errors import MeterError, UsageError
+from eprof.profile.document import document
+
+MADE = Path(__file__).parents[1] / "golden" / "logs"
+NCU = MADE / "ncu.csv"
+MODELLED_J = 0.0245  # of NCU by v100
+
+
+@pytest.fixture
+def run_directory(tmp_path):
+    """Makes a run directory of two kernels, metered for 1 ms, which is 331 us of kernels and the rest idle."""
+
+    def make(joules=0.06, window_s=0.001, runs=1, meter=None, name="run.eprof", **more):
+        home = tmp_path / name
+        (home / "logs").mkdir(parents=True)
+        (home / "logs" / "counters-1-1.csv").write_bytes(NCU.read_bytes())
+        energy = {"joules": joules, "window_s": window_s, "runs": runs, "method": "energy counter"}
+        manifest = {
+            "schema": "eprof.run/1",
+            "status": "complete",
+            "command": "./program",
+            "meter": meter or {"name": "NVML", "covers": "the GPU board with its memory", "devices": ["GPU"]},
+            "measurements": [{"what": "energy", "number": 1, "command": ["./program"], "energy": energy}],
+            **more,
+        }
+        (home / "run.json").write_text(json.dumps(manifest))
+        return home
+
+    return make
+
+
+def test_kernels_and_idle_time_take_what_the_meter_saw(run_directory):
+    energy = eprof.load(run_directory()).energy("v100", to_meter=True)
+    told = document(energy)
+    kernels_j = sum(kernel.energy_j.total for kernel in told.kernels)
+    assert kernels_j + told.to_meter.idle_j == pytest.approx(0.06, rel=1e-9)
+    assert told.energy_j.total == pytest.approx(kernels_j, rel=1e-9)
+    assert told.energy_j.measured == 0.06
+    assert told.to_meter.idle_s == pytest.approx(0.001 - told.time_s)
+    assert told.to_meter.idle_j == pytest.approx(told.costs.constant_power_w * told.to_meter.idle_s)
+    assert sum(kernel.by_time_j for kernel in told.kernels) == pytest.approx(kernels_j, rel=1e-9)
+
+
+def test_the_split_has_the_shape_of_the_table():
+    profile = eprof.load(NCU)
+    predicted, scaled = profile.energy("v100"), profile.energy("v100", metered_j=0.02)
+    factor = document(scaled).to_meter.factor
+    np.testing.assert_allclose(scaled.split.joules.values, factor * predicted.split.joules.values, rtol=1e-12)
+    assert float(scaled.split.total_j.sum()) == pytest.approx(0.02, rel=1e-9)
+
+
+def test_kernels_are_estimated_and_the_total_is_measured():
+    told = document(eprof.load(NCU).energy("v100", metered_j=0.02))
+    assert told.energy_marks.total == []
+    assert all("estimated" in kernel.marks for kernel in told.kernels)
+
+
+def test_a_table_of_another_gpu_is_scaled_where_there_are_joules(run_directory):
+    profile = eprof.load(run_directory())
+    assert document(profile.energy("v100")).to_meter.factor > 0
+    assert profile.energy("v100", to_meter=False).metered is None
+
+
+def test_a_table_of_the_gpu_itself_is_scaled_only_if_asked(run_directory):
+    home = run_directory(joules=0.05, device={"name": "Tesla V100", "capability": "7.0"})
+    profile = eprof.load(home)
+    assert profile.energy().metered is None
+    scaled = profile.energy(to_meter=True)
+    assert document(scaled).to_meter.own
+    assert scaled.table.replicas("1380/877")
+
+
+def test_joules_that_cannot_be_right_leave_a_prediction_and_a_warning(run_directory):
+    energy = eprof.load(run_directory(joules=60.0)).energy("v100")
+    assert energy.metered is None
+    assert any(warning.startswith("Not scaled to the meter: The 60 J") for warning in energy.warnings)
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"meter": {"name": "RAPL", "covers": "the host"}}, "covers the host"),
+        ({"meter": {"name": "NVML", "covers": "2 GPU boards", "devices": ["A", "B"]}}, "covers 2 GPU boards"),
+        ({"whole": False}, "only some of its kernels"),
+        ({"joules": None}, "no meter was read"),
+        ({"joules": 60.0}, "plausible are 0.4 to 2.5"),
+        ({"window_s": None, "joules": 0.0001}, "Check the unit"),
+    ],
+)
+def test_a_meter_that_saw_something_else_is_refused(run_directory, more, reason):
+    with pytest.raises(MeterError, match=reason):
+        eprof.load(run_directory(**more)).energy("v100", to_meter=True)
+
+
+def test_energy_of_a_selection_is_refused():
+    with pytest.raises(MeterError, match="only some of its kernels"):
+        eprof.load(NCU, kernels=["gemm"]).energy("v100", metered_j=0.02)
+
+
+def test_energy_of_several_devices_is_refused():
+    profile = eprof.load(MADE / "two-devices.csv", time=["regex:copy=0.25"])
+    with pytest.raises(MeterError, match="the logs are of 2 devices"):
+        profile.energy("gtx980", metered_j=10.0)
+
+
+def test_a_total_time_that_no_kernel_has_is_refused():
+    profile = eprof.load(MADE / "holes.csv", time=["0.5"])
+    with pytest.raises(MeterError, match="time"):
+        profile.energy("gtx680", metered_j=30.0)
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, float("nan"), float("inf")])
+def test_no_energy_is_a_usage_error(number):
+    with pytest.raises(UsageError):
+        eprof.load(NCU).energy("v100", metered_j=number)
+
+
+def test_what_if_asks_of_the_scaled_prices():
+    energy = eprof.load(NCU).energy("v100", metered_j=0.02)
+    assert energy.what_if("time=-0%").change_j == pytest.approx(0.0, abs=1e-12)
+    half = energy.what_if("pi0=-50%")
+    assert half.change_j == pytest.approx(-0.5 * float(energy.split.constant_j.sum()))
+    with pytest.raises(UsageError, match="scaled to a meter"):
+        energy.what_if("costs=gtx980")
+
+
+def test_the_command_line_says_shape_factor_and_time_alone(eprof_command):
+    done = eprof_command("report", NCU, "--costs", "v100", "--energy", "20mJ")
+    said = " ".join(done.stdout.split())
+    assert "20.0 mJ were metered (--energy)" in said
+    assert "the prices of v100, the table of another GPU, times 0.815" in said
+    assert "By time alone axpy would take 5.46 mJ instead of 3.71 mJ" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--energy", "20J"], 1, "are 815 times the 0.02454 J"),
+        (["--energy", "20 apples"], 2, "with J, mJ, kJ or Wh"),
+        (["--energy", "20mJ", "--no-to-meter"], 2, "give one of the two"),
+        (["--to-meter"], 1, "say what a meter saw of the whole run with --energy"),
+    ],
+)
+def test_the_command_line_refuses_in_one_sentence(eprof_command, options, code, message):
+    done = eprof_command("report", NCU, "--costs", "v100", *options)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_every_form_of_report_is_made(eprof_command, tmp_path):
+    files = [f"report.{kind}" for kind in ("html", "md", "json", "csv")]
+    outputs = [word for file in files for word in ("-o", file)]
+    assert eprof_command("report", NCU, "--costs", "v100", "--energy", "20mJ", "-q", *outputs).returncode == 0
+    page = (tmp_path / "report.html").read_text()
+    assert ">By time<" in page
+    assert "The total is what the meter saw." in page
+    assert json.loads((tmp_path / "report.json").read_text())["to_meter"]["shape"] == "v100"
