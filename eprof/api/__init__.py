@@ -68,7 +68,7 @@ def load(
         tuple(logs.read_columns(columns)) if columns is not None else None,
         counters.descriptions(),
         # The reader keeps no other counters, so that wide traces fit in memory.
-        counters.names_in_use(),
+        counters.names_in_use,
         cache_place() if cache else None,
         parts if parts != RANK else None,
         gather=not owner and not rank_of,

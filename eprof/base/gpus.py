@@ -1,8 +1,8 @@
 """Names of GPUs: drivers and profilers write the name of one GPU in several ways."""
 
-import re
+from eprof.base.text import pattern
 
-_INDEX = re.compile(r"\s*\(\d+\)\s*$")
+_INDEX = pattern(r"\s*\(\d+\)\s*$")
 
 
 def normal_name(device_name: str) -> str:

@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from eprof.base.errors import UsageError
-from eprof.base.text import cut
+from eprof.base.text import cut, pattern
 
 _RETURNS = "void "
 _REGEX = "regex:"
-_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
-_ANGLES = re.compile(r"operator\s*(?:<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->|[<>]")
+_ANONYMOUS = pattern(r"\(anonymous namespace\)::|<unnamed>::")
+_ANGLES = pattern(r"operator\s*(?:<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->|[<>]")
 # In a mangled name: a substitution (S9_, T_) or a literal (Li4E), each one unit, whatever digits it holds.
-_MANGLED_UNIT = re.compile(r"[ST][0-9A-Z]*_|L[a-z]n?\d+E")
-_MANGLED_LENGTH = re.compile(r"\d+")
+_MANGLED_UNIT = pattern(r"[ST][0-9A-Z]*_|L[a-z]n?\d+E")
+_MANGLED_LENGTH = pattern(r"\d+")
 
 
 def selector(wanted: Sequence[str], option: str = "-k") -> Callable[[str], bool]:

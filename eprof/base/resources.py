@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -15,18 +16,23 @@ if TYPE_CHECKING:
 _HANDED_OVER = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 
 
+@cache
 def folder(name: str) -> Traversable:
     """The data folder `name`: inside the package in a wheel, beside it in a checkout."""
-    from importlib.resources import files  # slow to load, and not needed around a program without kernels
+    package = Path(__file__).parents[1]
+    for place in (package / "data" / name, package.parent / name):
+        if place.is_dir():
+            return place
+    from importlib.resources import files  # slow to load, and needed only for a package in a zip file
 
-    packed = files("eprof") / "data" / name
-    return packed if packed.is_dir() else Path(__file__).parents[2] / name
+    return files("eprof") / "data" / name
 
 
 def tree(start: Traversable, suffix: str) -> list[Traversable]:
-    """All files below `start` whose names end in `suffix`, sorted by path."""
+    """All files below `start` whose names end in `suffix`, sorted by path; none if it is no folder."""
     files: list[Traversable] = []
-    for entry in sorted(start.iterdir(), key=lambda entry: entry.name):
+    entries = start.iterdir() if start.is_dir() else ()
+    for entry in sorted(entries, key=lambda entry: entry.name):
         if entry.is_dir():
             files += tree(entry, suffix)
         elif entry.name.endswith(suffix):

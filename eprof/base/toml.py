@@ -4,21 +4,25 @@ Formulas know `+ - * /`, parentheses, numbers and names. They are parsed with `a
 text from a file is ever run as Python.
 """
 
+from __future__ import annotations
+
 import ast
 import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
-from importlib.resources.abc import Traversable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import tomli as tomllib  # compiled: twice as quick as the one of Python
 from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
 from eprof.base.resources import content
-from eprof.base.text import brief
+from eprof.base.text import brief, pattern
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 
 class Arithmetic(Protocol):
@@ -43,7 +47,7 @@ _LARGEST_NUMBER = 1e100
 _MOST_BYTES = 1 << 20
 _LONGEST_MESSAGE = 2000
 _LARGEST_INTEGER = 1 << 4096  # Python does not write those of 4,300 digits
-_LONG_INTEGER = re.compile(r"\w{1000}")
+_LONG_INTEGER = pattern(r"\w{1000}")
 
 
 class Formula(Struct, frozen=True, dict=True):
@@ -53,7 +57,7 @@ class Formula(Struct, frozen=True, dict=True):
     names: frozenset[str]
 
     @classmethod
-    def parse(cls, text: str) -> "Formula":
+    def parse(cls, text: str) -> Formula:
         """Parse `text`. Raises ValueError with the reason if it is not a formula of this language."""
         if len(text) > _LONGEST_FORMULA:
             raise ValueError(f"the formula is longer than {_LONGEST_FORMULA} characters")
@@ -117,7 +121,7 @@ class Document(Struct, frozen=True, eq=False):
     data: dict[str, Any]
 
     @classmethod
-    def read(cls, source: Traversable) -> "Document":
+    def read(cls, source: Traversable) -> Document:
         """Read and parse `source`. Raises DefinitionError: cannot be read, not UTF-8, not TOML (with the line).
 
         What is no file, or is larger than any definition is, cannot be read.
@@ -132,7 +136,7 @@ class Document(Struct, frozen=True, eq=False):
         return cls.parse(text, label)
 
     @classmethod
-    def parse(cls, text: str, label: str) -> "Document":
+    def parse(cls, text: str, label: str) -> Document:
         """Parse `text`, named `label` in messages. Raises DefinitionError with the line if it is not TOML."""
         try:
             data = tomllib.loads(text)
@@ -154,7 +158,7 @@ class Document(Struct, frozen=True, eq=False):
         return DefinitionError(f"{self.label}:{line_of(self.text, *keys)}: {brief(message, _LONGEST_MESSAGE)}")
 
     @property
-    def root(self) -> "Node":
+    def root(self) -> Node:
         """The whole file as a table."""
         return Node(self, self.data)
 
@@ -188,11 +192,11 @@ class Node(Struct, frozen=True, eq=False):
     def __contains__(self, key: str) -> bool:
         return key in self.value
 
-    def __getitem__(self, key: str) -> "Node":
+    def __getitem__(self, key: str) -> Node:
         value = self.value.get(key) if isinstance(self.value, dict) else None
         return Node(self.document, value, (*self.path, key))
 
-    def table(self, known: Collection[str] | None = None) -> "Node":
+    def table(self, known: Collection[str] | None = None) -> Node:
         """The node itself, if it is a table without keys that are not `known`."""
         if not isinstance(self.value, dict):
             raise self.wrong("a table of keys and values")
@@ -201,13 +205,13 @@ class Node(Struct, frozen=True, eq=False):
                 raise self[key].error(f"unknown key `{key}`; use one of: {', '.join(sorted(known))}.")
         return self
 
-    def items(self) -> "list[tuple[str, Node]]":
+    def items(self) -> list[tuple[str, Node]]:
         """The keys and entries of a table; none of one that is missing."""
         if self.value is None:
             return []
         return [(key, self[key]) for key in self.table().value]
 
-    def entries(self, kind: str = "a list") -> "list[Node]":
+    def entries(self, kind: str = "a list") -> list[Node]:
         """The entries of a list; none of one that is missing."""
         if self.value is None:
             return []
@@ -221,7 +225,7 @@ class Node(Struct, frozen=True, eq=False):
             return (*self.path, number)
         return self.path
 
-    def each(self) -> "list[Node]":
+    def each(self) -> list[Node]:
         """The entries of a list, or a value that stands alone; none of one that is missing."""
         if isinstance(self.value, list) or self.value is None:
             return self.entries()

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from eprof.base.text import pattern
 from eprof.calibration.manifest import Benchmark, Capability, Manifest
 
-_FUNCTION = re.compile(r"\s*Function : (\S+)")
-_INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P[T\d]+\s+)?([A-Z][\w.]*)(.*?);")
-_TARGET = re.compile(r"0x([0-9a-f]+)")
+_FUNCTION = pattern(r"\s*Function : (\S+)")
+_INSTRUCTION = pattern(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P[T\d]+\s+)?([A-Z][\w.]*)(.*?);")
+_TARGET = pattern(r"0x([0-9a-f]+)")
 # Opcodes by word, up to the first dot. Those that are in no list (moves, selections, the uniform datapath) are `misc`.
 _WORDS: Mapping[str, str] = {
     opcode: word

@@ -1,8 +1,10 @@
 """`calibration/benchmarks.toml`: the benchmarks, what one launch of each does, and how fast a GPU should be at it."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -19,6 +21,9 @@ _BENCHMARK = (
     *("name", "source", "kernel", "title", "from", "but_not", "blocks", "block", "region", "spread", "least"),
     *("needs_counters", "count", "overhead", "flop"),
 )
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 _LEAST = 0.6
 _LARGEST = 1e9
 _BLOCK = 256

@@ -1,7 +1,6 @@
 """Gates: how much more energy NEW may take, for a check that fails a pull request (`--fail-above`)."""
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from msgspec import Struct
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
 from eprof.base.marks import Mark
-from eprof.base.text import cut, few, printable
+from eprof.base.text import cut, few, pattern, printable
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.compare import schema
 from eprof.compare.changes import Changes
@@ -21,7 +20,7 @@ from eprof.compare.side import TIME, WORDS
 Cells = tuple[Any, ...]
 
 TOTAL, SECONDS, EACH = "total", "time", "*"
-_FORM = re.compile(r"(?:(?P<kernel>.+):)?(?:(?P<what>[a-z][a-z0-9_]*)=)?(?P<percent>\d+(?:\.\d*)?|\.\d+)\s*%?")
+_FORM = pattern(r"(?:(?P<kernel>.+):)?(?:(?P<what>[a-z][a-z0-9_]*)=)?(?P<percent>\d+(?:\.\d*)?|\.\d+)\s*%?")
 _FAMILIES = ("computation", "data", CONSTANT)
 
 

@@ -4,11 +4,12 @@ A table is a file of `costs/`, or one of the user's (docs/costs.md). `table.py` 
 from it at a DVFS setting, `file.py` reads and checks its file; the types are to be imported from here.
 """
 
-import difflib
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eprof.base.errors import CostError, DefinitionError
 from eprof.base.resources import folder, tree
@@ -17,6 +18,9 @@ from eprof.base.toml import Document
 from eprof.costs.file import read
 from eprof.costs.intervals import BASES
 from eprof.costs.table import Charge, Costs, CostTable, Peaks, Price, Scale, Setting
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = [
     "BASES",
@@ -50,6 +54,8 @@ def load(name_or_path: str) -> CostTable:
         return _parsed(Document.read(Path(name_or_path)))
     if name_or_path not in _shipped():
         known = ", ".join(tables())
+        import difflib
+
         close = difflib.get_close_matches(name_or_path.lower(), tables(), n=1, cutoff=0.5)
         meant = f"Did you mean {close[0]}? " if close else ""
         raise CostError(

@@ -3,7 +3,6 @@
 Each function here raises DefinitionError for the first mistake that it sees; `read` collects those of all of them.
 """
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -464,6 +463,8 @@ def _charges(node: Node) -> dict[str, Node]:
 def _statement(word: str, entry: Node, known: Collection[str] | None) -> Statement:
     """What the file says of one word. known: the prices; None if these could not be read."""
     if word not in COUNTS:
+        import difflib
+
         close = difflib.get_close_matches(word, COUNTS, n=1)
         meant = f"did you mean `{close[0]}`?" if close else f"use one of: {', '.join(COUNTS)}."
         raise entry.error(f"`{word}` is not a word of the vocabulary; {meant}")

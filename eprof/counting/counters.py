@@ -3,19 +3,23 @@
 `definition.py` has what a definition says, `loading.py` reads and checks the files `counters/**/*.toml`.
 """
 
-import re
+from __future__ import annotations
+
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eprof.base import resources
 from eprof.base.errors import DefinitionError
 from eprof.base.gpus import may_be_same, normal_name
+from eprof.base.text import pattern
 from eprof.base.toml import Document
 from eprof.counting.definition import SIMULATED, Definition
 from eprof.counting.loading import applies_to, load, numbered, read
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = [
     "SIMULATED",
@@ -33,9 +37,9 @@ __all__ = [
 ]
 _NOT_DEFINITIONS = ("devices.toml", "descriptions.toml", "numbers.toml", "measurements")
 _PROFILERS = ("nvprof", "ncu")
-_NCU_NAME = re.compile(r"[a-z][a-z0-9]*__\w")
+_NCU_NAME = pattern(r"[a-z][a-z0-9]*__\w")
 # What is behind the name of a GPU in some logs: its memory, its form.
-_VARIANT = re.compile(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*|pcie|sxm\d?|nvl))$")
+_VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*|pcie|sxm\d?|nvl))$")
 
 
 def definitions(extra: Path | None = None) -> list[Definition]:
@@ -76,26 +80,26 @@ def _load_once(place: Traversable) -> Definition:
 
 
 @cache
-def _places() -> dict[tuple[str, str], Traversable]:
-    """The file for each profiler and capability. Loading and checking all of them takes a while."""
-    places: dict[tuple[str, str], Traversable] = {}
-    for place in definition_files():
-        profiler, capabilities = applies_to(read(place))
-        for capability in capabilities:
-            places.setdefault((profiler, capability), place)
+def _places(profiler: str) -> dict[str, Traversable]:
+    """The file for each capability. Loading and checking all of them takes a while."""
+    places: dict[str, Traversable] = {}
+    for place in definition_files(profiler):
+        _, capabilities = applies_to(read(place))
+        places = dict.fromkeys(capabilities, place) | places
     return places
 
 
 @cache
-def names_in_use() -> frozenset[str]:
-    """Every counter that some file names: what a reader should keep of a log. Nothing is checked here."""
+def names_in_use(profiler: str) -> frozenset[str]:
+    """Every counter that a file for this profiler names: what a reader keeps of a log. Nothing is checked here."""
     names: set[str] = set()
-    for place in resources.tree(resources.folder("counters"), ".toml"):
+    for place in resources.tree(resources.folder("counters") / profiler, ".toml"):
+        if place.name in _NOT_DEFINITIONS:
+            continue
         for value in read(place).data.get("counter", {}).values():
             entry = value if isinstance(value, dict) else {"name": value}
-            names.update(_each(entry.get("name", [])))
-            for pattern in _each(entry.get("slices", [])):
-                names.update(numbered(pattern))
+            for name in (*_each(entry.get("name", [])), *_each(entry.get("slices", []))):
+                names.update(numbered(name))
     return frozenset(names)
 
 
@@ -103,9 +107,10 @@ def _each(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else value
 
 
-def definition_files() -> list[Traversable]:
-    """The built-in definition files, without the parts that they extend and without the lists beside them."""
+def definition_files(profiler: str | None = None) -> list[Traversable]:
+    """The built-in definition files (of a profiler), without the parts that they extend and the lists beside them."""
     folders = [folder for folder in resources.folder("counters").iterdir() if folder.is_dir()]
+    folders = [folder for folder in folders if profiler in (None, folder.name)]
     return [
         file
         for folder in sorted(folders, key=_by_profiler)
@@ -123,8 +128,8 @@ def _by_profiler(folder: Traversable) -> tuple[int, str]:
 
 def find(profiler: str, capability: str, extra: Path | None = None) -> Definition:
     """The definition for a profiler and a compute capability ("3.5"). Raises DefinitionError, naming the known ones."""
-    if extra is None and (profiler, capability) in _places():
-        return _load_once(_places()[profiler, capability])
+    if extra is None and capability in _places(profiler):
+        return _load_once(_places(profiler)[capability])
     known = [definition for definition in definitions(extra) if definition.profiler == profiler]
     for definition in known:
         if capability in definition.capabilities:

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from eprof.base.marks import Mark, names
+from eprof.base.text import pattern
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS
 
@@ -19,7 +20,7 @@ _COMPUTATION = ("instruction", "flop", "cycle")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}
 SECTIONS = {**_OF_UNIT, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
 WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 
 class Counter(Struct, frozen=True):

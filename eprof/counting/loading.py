@@ -1,10 +1,11 @@
 """Loads a counter definition: a file laid over those that it extends, checked by the rules of docs/counters.md."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -13,6 +14,9 @@ from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, INSTRUCTIONS, LEVEL_PARTS
 from eprof.counting.definition import SECTIONS, SIMULATED, WORDS_OF, Check, Counter, Definition, Entry, TimePair
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 SCHEMA = 1
 UNITS = ("count", "percent", "byte_per_s", "other")
@@ -83,7 +87,7 @@ class _Stack(Struct, frozen=True, eq=False):
         return self.documents[-1].root
 
     @classmethod
-    def of(cls, document: Document, place: Traversable | None) -> "_Stack":
+    def of(cls, document: Document, place: Traversable | None) -> _Stack:
         layers: dict[str, Document] = {}
         _extend(document, place, (), layers)
         documents = (*layers.values(), document)
@@ -219,7 +223,9 @@ def _is_numbered(slices: Any, expect: Any) -> bool:
 
 
 def numbered(pattern: str) -> tuple[str, ...]:
-    """The names of slices that a log may have, of `l2_subp{}_hits`."""
+    """The names of slices that a log may have, of `l2_subp{}_hits`; a name without {} stands for itself."""
+    if "{}" not in pattern:
+        return (pattern,)
     return tuple(pattern.replace("{}", str(number)) for number in range(MOST_SLICES))
 
 

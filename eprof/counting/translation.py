@@ -10,11 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from eprof.base import resources
+from eprof.base.text import pattern
 from eprof.base.toml import Document, Node
 from eprof.counting.counters import definitions
 from eprof.counting.definition import Definition
 
-_METRIC = re.compile(r"[a-z]\w*__\w+(?:\.\w+)+")
+_METRIC = pattern(r"[a-z]\w*__\w+(?:\.\w+)+")
 
 
 class OtherName(Struct, frozen=True):

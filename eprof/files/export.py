@@ -2,13 +2,12 @@
 
 import io
 import json
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from eprof.base.text import in_markdown, printable
+from eprof.base.text import in_markdown, pattern, printable
 from eprof.files.drawing import markdown
 from eprof.profile import schema
 from eprof.words.blocks import Notes
@@ -19,7 +18,7 @@ from eprof.words.view import View
 if TYPE_CHECKING:
     import pandas as pd
 
-_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_UNSEEN = pattern("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "|", "%")  # wide ones too
 _encoder = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # numbers of NumPy
 

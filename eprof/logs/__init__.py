@@ -4,13 +4,14 @@
 cheap: readers are imported when something is read.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.logs.sniff import FORMATS
 
 if TYPE_CHECKING:
+    from eprof.logs.reading import Keep
     from eprof.rows.log import Launches, Log
 
 __all__ = ["FORMATS", "combine", "read", "read_columns"]
@@ -21,15 +22,16 @@ def read(
     *,
     columns: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
-    keep: Container[str] | None = None,
+    keep: "Keep" = None,
     progress: Callable[[int], None] | None = None,
     parts: str | None = None,
 ) -> "Log":
     """Read one log, whatever kind of nvprof log it is.
 
     columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
-    name, for tables headed by descriptions. keep: the counters to hold, by name; None for all. progress: is told how
-    many bytes more were read. parts: "stream" or "nvtx", by which rows of a kernel are to be told apart.
+    name, for tables headed by descriptions. keep: the counters to hold, by name, or what gives those of a profiler;
+    None for all. progress: is told how many bytes more were read. parts: "stream" or "nvtx", by which rows of a kernel
+    are to be told apart.
     Raises LogError, one sentence, if the file cannot be read or holds no kernels.
     """
     from eprof.logs.reading import read as read_now

@@ -14,9 +14,7 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -148,6 +146,9 @@ class Cache(Struct, frozen=True):
         if entry.is_dir():
             return
         self.folder.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
+        import shutil
+        import tempfile
+
         beside = Path(tempfile.mkdtemp(dir=self.folder, prefix=".new-"))
         try:
             arrays: dict[str, Array] = {}
@@ -176,6 +177,8 @@ class Cache(Struct, frozen=True):
 
     def _prune(self) -> None:
         """Drop the entries that were used longest ago until the rest is small enough, and what killed reports left."""
+        import shutil
+
         for beside in self.folder.glob(".new-*"):
             if abs(time.time() - beside.stat().st_mtime) > _ABANDONED_S:
                 shutil.rmtree(beside, ignore_errors=True)

@@ -4,12 +4,8 @@ Each file is read by itself, by the same function and with the same order of add
 come back in the order of the paths: the totals are the same to the last digit.
 """
 
-import logging
 import re
-import shutil
-import socket
 import stat
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import cached_property, partial
@@ -19,10 +15,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof import profilers
 from eprof.base.errors import LogError, ShortageError, UsageError, shortage
 from eprof.logs import read
 from eprof.logs.cache import Cache, Stamp, asked, refusal
-from eprof.logs.workers import in_order
 from eprof.rows.log import Log
 from eprof.rows.threads import cores
 
@@ -40,20 +36,22 @@ Progress = Callable[[int, int], None]
 class Reading(Struct, frozen=True, dict=True):
     """What is asked of the reader (`logs.read`), and the folder of the cache; None: no cache.
 
+    keep: gives the counters to hold of a profiler's log.
     gather: of every so many logs the first gets the tables of all and the others none: thousands of logs then take no
     more room and time than their rows. Only for what looks at all of them together.
     """
 
     columns: tuple[str, ...] | None
     names: dict[str, str]
-    keep: frozenset[str]
+    keep: Callable[[str], frozenset[str]]
     cache: Path | None = None
     parts: str | None = None
     gather: bool = False
 
     @cached_property
     def _asked(self) -> str:
-        return asked(self.columns, self.names, self.keep, self.parts)
+        keep = [name for profiler in profilers.names() for name in self.keep(profiler)]
+        return asked(self.columns, self.names, keep, self.parts)
 
     @cached_property
     def refused(self) -> str | None:
@@ -90,6 +88,9 @@ class Reading(Struct, frozen=True, dict=True):
 
     def _pipe(self, path: Path) -> Log:
         """A pipe is copied first, because readers look at a file's start more than once."""
+        import shutil
+        import tempfile
+
         with tempfile.NamedTemporaryFile(prefix="eprof-") as spool:
             with path.open("rb") as pipe:
                 shutil.copyfileobj(pipe, spool)
@@ -212,6 +213,8 @@ def _here(paths: Sequence[Path], reading: Reading, tell: Tell) -> Iterator[Read]
 
 def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int) -> Iterator[Read]:
     """Over this machine's cores. Where a process is killed or cannot be had, the rest is read here, one by one."""
+    from eprof.logs.workers import in_order
+
     workers, done = min(workers, len(paths)), 0
     # Few large logs must not go to one process.
     blocks = _blocks(paths, min(1 + len(paths) // (16 * workers), _AT_ONCE))
@@ -252,6 +255,8 @@ def _client(scheduler: str) -> Any:
         from dask import distributed
     except ImportError as err:
         raise UsageError("--scheduler needs Dask; install it with: pip install 'eprof[dask]'") from err
+    import logging
+
     library: Any = distributed  # its classes have no types
     try:
         if scheduler == "local":
@@ -291,6 +296,8 @@ def _enough() -> None:
 
 def _answers(scheduler: str) -> None:
     """Raises OSError at once where nobody listens; Dask itself would try again and again."""
+    import socket
+
     address = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
     if address:
         socket.create_connection((address[1], int(address[2])), timeout=10).close()

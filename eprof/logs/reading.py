@@ -18,6 +18,7 @@ from eprof.rows.log import Log
 from eprof.rows.stream import Source, Tuning, blocks, open_source
 
 Reader = Callable[[Source, Iterator[bytes], Container[str] | None, str | None, int], Log]
+Keep = Container[str] | Callable[[str], Container[str]] | None
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
 _TIMES_PACKED = 10  # a log is about as many times its packed size
 _MOST_COLUMNS = 1 << 20  # bytes of a file of column names
@@ -28,15 +29,16 @@ def read(
     *,
     columns: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
-    keep: Container[str] | None = None,
+    keep: Keep = None,
     progress: Callable[[int], None] | None = None,
     parts: str | None = None,
 ) -> Log:
     """Read one log, whatever profiler it is of.
 
     columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
-    name, for tables headed by descriptions. keep: the counters to hold, by name; None for all. progress: is told how
-    many bytes more were read. parts: "stream" or "nvtx", by which rows of a kernel are to be told apart.
+    name, for tables headed by descriptions. keep: the counters to hold, by name, or what gives those of a profiler;
+    None for all. progress: is told how many bytes more were read. parts: "stream" or "nvtx", by which rows of a kernel
+    are to be told apart.
     Raises LogError, one sentence, if the file cannot be read or holds no kernels.
     """
     return read_tuned(path, Tuning(), columns=columns, names=names, keep=keep, progress=progress, parts=parts)
@@ -48,7 +50,7 @@ def read_tuned(
     *,
     columns: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
-    keep: Container[str] | None = None,
+    keep: Keep = None,
     progress: Callable[[int], None] | None = None,
     parts: str | None = None,
 ) -> Log:
@@ -64,7 +66,7 @@ def _read(
     tuning: Tuning,
     columns: Sequence[str] | None,
     names: Mapping[str, str],
-    keep: Container[str] | None,
+    keep: Keep,
     parts: str | None,
 ) -> Log:
     """As `read`, from an open file."""
@@ -72,35 +74,39 @@ def _read(
     if head.startswith(SQLITE):
         from eprof.profilers.nvprof.sqlite import read_sqlite
 
-        return read_sqlite(source, keep, parts)
+        return read_sqlite(source, _of(keep, "nvprof"), parts)
     if head.startswith(ncu_signs.REPORT):
         from eprof.profilers.ncu import report as ncu_report
 
-        return ncu_report.read(source, keep)
+        return ncu_report.read(source, _of(keep, "ncu"))
     if columns is None and (reader := _other_reader(head)) is not None:
-        return reader(source, blocks(source, tuning), keep, parts, tuning.fold_rows)
+        return reader(source, blocks(source, tuning), _of(keep, "ncu"), parts, tuning.fold_rows)
     size = os.fstat(source.handle.fileno()).st_size
     if oclgrind_signs.MARK.encode() in source.head or size > len(source.head) and oclgrind_signs.is_in(source.path):
         from eprof.profilers.oclgrind import reader as oclgrind
 
-        return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), keep)
+        return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), _of(keep, "oclgrind"))
     refuse_foreign(source.path, head)
     pieces = blocks(source, tuning)
     first = next(pieces, b"")
     if columns is None and (reader := _other_reader(first)) is not None:
-        return reader(source, chain([first], pieces), keep, parts, tuning.fold_rows)
+        return reader(source, chain([first], pieces), _of(keep, "ncu"), parts, tuning.fold_rows)
     from eprof.profilers.nvprof import reader as nvprof
 
     size_bytes = _likely_bytes(size, source)
-    walked = nvprof.walk(source, chain([first], pieces), tuning, columns, names, keep, parts, size_bytes)
+    walked = nvprof.walk(source, chain([first], pieces), tuning, columns, names, _of(keep, "nvprof"), parts, size_bytes)
     if columns is None and not walked.has_tables:
         late = _late_reader(source.path, tuning, walked.is_foreign, walked.is_profiled)
         if late is not None:
             with (again := open_source(source.path)).handle:
-                log = late(again, blocks(again, tuning), keep, parts, tuning.fold_rows)
+                log = late(again, blocks(again, tuning), _of(keep, "ncu"), parts, tuning.fold_rows)
             source.lacks_bytes |= again.lacks_bytes
             return log
     return walked.log(columns is not None)
+
+
+def _of(keep: Keep, profiler: str) -> Container[str] | None:
+    return keep(profiler) if callable(keep) else keep
 
 
 def _likely_bytes(size: int, source: Source) -> int:

@@ -2,8 +2,6 @@
 
 import contextlib
 import math
-import re
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +12,7 @@ from msgspec.structs import replace
 
 from eprof import logs, profilers
 from eprof.base.errors import LogError
-from eprof.base.text import few
+from eprof.base.text import few, pattern
 from eprof.logs.join import spelling
 from eprof.profilers.ncu.signs import SLOWED
 from eprof.rows.log import Launches, Log, Names
@@ -26,13 +24,13 @@ if TYPE_CHECKING:
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 _BY_PRODUCTS = (".out", ".err", ".icd", ".nsys-rep", ".sqlite", ".part")
 _EXAMPLES = 3
-_FIRST_DEVICE = re.compile(r"ncu device 0\b")
+_FIRST_DEVICE = pattern(r"ncu device 0\b")
 _SAME_LAUNCHES = 0.001
 _NOTEWORTHY_SPREAD = 0.05
 _HOST_METER = "RAPL"
 Reader = Callable[[Path], Log]
 # A log's measurement and repetition: "counters-1-4711.csv".
-_LOG_NAME = re.compile(rf"({TIME}|{ENERGY}|{COUNTERS})-([0-9]+)")
+_LOG_NAME = pattern(rf"({TIME}|{ENERGY}|{COUNTERS})-([0-9]+)")
 
 
 class Key(NamedTuple):
@@ -142,9 +140,9 @@ class Run(Struct, frozen=True):
         windows = [(energy.get("window_s"), max(int(energy.get("runs", 1)), 1)) for energy in results]
         seconds = [float(window) / runs for window, runs in windows if window]
         first = results[0]
-        duration_s = statistics.median(seconds) if len(seconds) == len(results) else None
+        duration_s = median(seconds) if len(seconds) == len(results) else None
         return Measured(
-            statistics.median(joules),
+            median(joules),
             str(first.get("method")),
             str(self.section("meter").get("covers", "the meter's domain")),
             sum(int(energy.get("runs", 1)) for energy in results),
@@ -169,9 +167,14 @@ def _warnings(manifest: Mapping[str, Any] | None) -> list[str]:
     return [str(warning) for warning in (manifest or {}).get("warnings", [])]
 
 
+def median(values: Sequence[float]) -> float:
+    """The median of one value or more."""
+    return float(np.median(values))
+
+
 def spread(values: Sequence[float]) -> float:
     """(largest - smallest) / median; 0 where the median is 0."""
-    middle = statistics.median(values)
+    middle = median(values)
     return (max(values) - min(values)) / middle if middle else 0.0
 
 
@@ -301,7 +304,7 @@ def _median(key: Key, seconds: float, times: Mapping[Key, list[float]]) -> float
         return seconds
     for known in (key, key._replace(device=None), Key(None, key.kernel, None)):
         if known in times:
-            return statistics.median(times[known])
+            return median(times[known])
     return seconds
 
 

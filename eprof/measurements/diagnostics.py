@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from eprof.base.text import brief, few
+from eprof.base.text import brief, few, pattern
 from eprof.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, lines
 
 PLAUSIBLE_W = (1.0, 3000.0)
@@ -20,7 +20,7 @@ _LEVELS = 3
 _SPREAD = 1.15
 _FULL = 1.5  # utilisations are at most 1, give or take what meters do
 _GPU_COLUMNS = {"gpu", "gpu_name", "gpu_id", "gpu_index", "gpu_model", "device", "device_name", "device_id", "card"}
-_NUMBERED = re.compile(r"(?:gpu|device|card|cuda)?[ :_-]*\d+(?:\.0)?", re.IGNORECASE)
+_NUMBERED = pattern(r"(?:gpu|device|card|cuda)?[ :_-]*\d+(?:\.0)?", re.IGNORECASE)
 # 1e9 a second, ten times and more what the fastest GPUs of 2025 do: 8 TB/s of DRAM, some 1e14 instructions a second.
 _FASTEST = {"dram_byte": 1e5, "_byte": 1e7, "_instruction": 1e6}
 

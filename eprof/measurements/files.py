@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from eprof.base.resources import opened
+from eprof.base.text import pattern
 from eprof.measurements.values import MeasurementError
 
 _MOST_BYTES = 256 << 20
@@ -21,7 +22,7 @@ _PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _UNREAD = (".zip", ".xz", ".tar", ".tgz")
 _LOOK_BYTES = 1 << 16
 _SEPARATORS = (",", ";", "\t")
-_COMMA, _POINT = re.compile(rb"[-+]?\d+,\d+(e[-+]?\d+)?", re.I), re.compile(rb"[-+]?\d+\.\d+(e[-+]?\d+)?", re.I)
+_COMMA, _POINT = pattern(rb"[-+]?\d+,\d+(e[-+]?\d+)?", re.I), pattern(rb"[-+]?\d+\.\d+(e[-+]?\d+)?", re.I)
 
 
 def table(path: Path, rows: int | None = None) -> pd.DataFrame:

@@ -1,9 +1,9 @@
 """Units: what a mapping's keys are in, what a cell may say of itself ("18.8 W"), names that contradict their key."""
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from eprof.base.text import pattern
 from eprof.measurements.mapping import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
 
 # Words to SI units, clocks to MHz. Micro is u, or either of the two characters that look like it.
@@ -13,7 +13,7 @@ _TIME = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, 
 _CLOCK = {"MHz": 1.0, "GHz": 1e3, "kHz": 1e-3, "Hz": 1e-6, "mhz": 1.0, "Mhz": 1.0}
 _VOLT = {"V": 1.0, "mV": 1e-3, "uV": 1e-6}
 _KINDS = ((POWERS, _POWER), (ENERGIES, _ENERGY), (TIMES, _TIME), (CLOCKS, _CLOCK), (VOLTS, _VOLT))
-_BEHIND = re.compile(r"(?:[\s_./-]|[(\[])([a-zA-Z\u00b5\u03bc]+)[)\]]?$")
+_BEHIND = pattern(r"(?:[\s_./-]|[(\[])([a-zA-Z\u00b5\u03bc]+)[)\]]?$")
 
 
 def spelled(key: str) -> Mapping[str, float]:

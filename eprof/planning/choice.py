@@ -29,7 +29,7 @@ def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capabili
     """What to collect with `collector`. Raises DefinitionError if the GPU's capability is not known."""
     if collector.simulated:
         return CounterPlan(definition=f"{collector.name}/{counters.SIMULATED}")
-    offer = collector.offered(tool, counters.names_in_use())
+    offer = collector.offered(tool, counters.names_in_use(collector.name))
     offered = offer.names if offer else None
     device = (offer.device if offer else None) or tool.device
     known = capability or tool.capability or _capability(device, offered or ())

@@ -6,7 +6,6 @@ priced again. How times change is written with each change.
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats, known_or_zero, known_sum
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.marks import Mark, names
+from eprof.base.text import pattern
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
 from eprof.counting.counts import Counts
@@ -33,8 +33,8 @@ from eprof.rooflines import flops_of, machines, traffic_of
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
 
-_SCALED = re.compile(r"([+-]?\d+(?:\.\d+)?)(%?)")
-_WATTS = re.compile(r"(\d+(?:\.\d+)?)\s*[wW]")
+_SCALED = pattern(r"([+-]?\d+(?:\.\d+)?)(%?)")
+_WATTS = pattern(r"(\d+(?:\.\d+)?)\s*[wW]")
 _FREE = "free"
 # First the machine, then what runs on it, then how fast it runs there.
 _COUNTS = "counts"

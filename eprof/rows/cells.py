@@ -1,12 +1,12 @@
 """Cells: numbers with the units that nvprof glues to them, levels, and the many ways to say that there is no value."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from eprof.base.arrays import Array, Floats
+from eprof.base.text import pattern
 from eprof.rows.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT
 
 # What a cell is: an index into UNITS, or a negative reason for there being no value.
@@ -28,16 +28,16 @@ REASONS = {
 }
 # Digits can be matched in one way only: else the many of a damaged cell would be tried in all.
 _NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_SIGNED, _UNSIGNED = re.compile(f"[+-]?{_NUMBER}"), re.compile(rf"\+?{_NUMBER}")
-_WITH_UNIT = re.compile(rf"(\+?{_NUMBER})(%|[KMGT]?B/s)?")
-_LEVEL_TEXT = re.compile(r"[A-Za-z]+ \((\d{1,9})\)")
+_SIGNED, _UNSIGNED = pattern(f"[+-]?{_NUMBER}"), pattern(rf"\+?{_NUMBER}")
+_WITH_UNIT = pattern(rf"(\+?{_NUMBER})(%|[KMGT]?B/s)?")
+_LEVEL_TEXT = pattern(r"[A-Za-z]+ \((\d{1,9})\)")
 # nvprof 11.8 prints 2**30 B/s as 1 GB/s, and logs of CUDA 8 hold "976.562500KB/s" for 10**6 B/s. Up to CUDA 6.5 it was
 # 10**9: a K20c log holds "2.753000KB/s", and 10**9 gives the fixed 705 MHz clock there.
 RATES = {"B/s": 1.0, "KB/s": 2.0**10, "MB/s": 2.0**20, "GB/s": 2.0**30, "TB/s": 2.0**40}
 OLD_RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
 Rates = Mapping[str, float]
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-_TIME = re.compile(rf"({_NUMBER})(ns|us|ms|s)?")
+_TIME = pattern(rf"({_NUMBER})(ns|us|ms|s)?")
 _MISSING = {
     "": EMPTY,
     "-": EMPTY,

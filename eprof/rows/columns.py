@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import compress
@@ -12,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Array, Bools, Floats, numbered
+from eprof.base.text import pattern
 from eprof.rows.cells import LARGEST, LEAST_WRONG, RATES, Rates, as_cell, cells
 from eprof.rows.header import split
 from eprof.rows.log import BYTES_PER_S, COUNT, PERCENT, Names
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 # What traces without Correlation_ID put behind a kernel's name.
-LAUNCH_ID = re.compile(r" \[[0-9]+\]$")
+LAUNCH_ID = pattern(r" \[[0-9]+\]$")
 _QUOTE, _COMMA, _NEWLINE = b'",\n'
 _STEP = 1 << 18  # bytes that stay in the processor's cache
 

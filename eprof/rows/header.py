@@ -1,9 +1,10 @@
 """Header lines: which table begins, and where its columns are."""
 
 import csv
-import re
 
 from msgspec import Struct
+
+from eprof.base.text import pattern
 
 METRICS, EVENTS, WIDE, TRACE, SUMMARY, IGNORED = (
     "nvprof-metrics-summary",
@@ -14,10 +15,11 @@ METRICS, EVENTS, WIDE, TRACE, SUMMARY, IGNORED = (
     "ignored",
 )
 FOREIGN_NCU, FOREIGN_NSYS = "ncu", "nsys"
+
 WIDE_FIXED = ("Device", "Context", "Stream", "Kernel", "Correlation_ID")
 _LONGEST_PREFIX = 3
 _MOST_COLUMNS = 5000  # a few hundred counters are all that a GPU has
-_PERHAPS = re.compile(r'(?:[^,]*,){0,3}"?(?:Device|Start|Time ?\(%\)|Type|ID|Process ID)"?,')
+_PERHAPS = pattern(r'(?:[^,]*,){0,3}"?(?:Device|Start|Time ?\(%\)|Type|ID|Process ID)"?,')
 # Columns that a table of the kind must have; the first kind that fits is taken.
 _KINDS = (
     (METRICS, {"Device", "Kernel", "Invocations", "Metric Name", "Avg"}),

@@ -10,6 +10,7 @@ import numpy as np
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
+from eprof.base.text import pattern
 from eprof.rows.cells import LARGEST, is_wrong
 from eprof.rows.sections import Cells, texts_of
 
@@ -19,10 +20,10 @@ _SHOWN = 40  # characters of a cell
 # Some locales write a blank (French, Finnish) or an apostrophe (Swiss) between groups of three digits.
 _BLANKS = "[ \u00a0\u2009\u202f\ufffd'\u2019]"
 # Groups are of three digits, in India of two but for the last.
-_IN_GROUPS = re.compile(rf"\s*[+-]?[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})*{_BLANKS}[0-9]{{3}}(?:[.,][0-9]+)?\s*")
-_SIX = re.compile(r"[+-]?[0-9]+\.[0-9]{6}")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_WITH_SIGNS = re.compile(r"[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]+)?")
+_IN_GROUPS = pattern(rf"\s*[+-]?[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})*{_BLANKS}[0-9]{{3}}(?:[.,][0-9]+)?\s*")
+_SIX = pattern(r"[+-]?[0-9]+\.[0-9]{6}")
+_NUMBER = pattern(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_WITH_SIGNS = pattern(r"[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]+)?")
 
 
 class Style(NamedTuple):

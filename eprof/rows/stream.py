@@ -13,9 +13,10 @@ from typing import IO
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
+from eprof.base.text import pattern
 from eprof.rows import packing
 
-_BREAK = re.compile(rb"\r\n?|\n")
+_BREAK = pattern(rb"\r\n?|\n")
 _HEAD = 4096
 
 

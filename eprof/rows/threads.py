@@ -3,7 +3,6 @@
 import os
 import resource
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -23,6 +22,8 @@ def is_memory_scarce() -> bool:
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
     """The same items, each made by a thread while the one before it is worked on."""
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and for long logs only
+
     with ThreadPoolExecutor(1) as maker:
         coming = maker.submit(next, items, None)
         while (item := coming.result()) is not None:

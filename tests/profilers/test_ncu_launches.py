@@ -17,7 +17,7 @@ from eprof.rows.stream import Tuning
 RATE, CYCLES = f"{FFMA}.per_cycle_elapsed", "smsp__cycles_elapsed.avg"
 OPCODES = "sass__thread_inst_executed_true_per_opcode"
 THROUGHPUT = "Memory Throughput"
-IN_USE = counters.names_in_use()
+IN_USE = counters.names_in_use("ncu")
 UNLIKE = ((1000, 100), (10, 10_000))  # cycles and a rate a cycle: 200,000 instructions
 TRUTH = sum(cycles * rate for cycles, rate in UNLIKE)
 ESTIMATED, MISSING = int(Mark.ESTIMATED), int(Mark.MISSING)

@@ -41,7 +41,7 @@ class Report:
         self.path, self.log = path, read(path)
         kernels = self.log.tables[0].rows.frame()["kernel"]
         self.raw = self.log.tables[0].counters.frame().set_index(kernels.astype(str))
-        self.launches = logs.combine([read(path, keep=counters.names_in_use())])
+        self.launches = logs.combine([read(path, keep=counters.names_in_use("ncu"))])
         counted = counts.count(self.launches, counters.find("ncu", "7.0"), "accessed")
         self.table = counted.table.set_index(counted.kernels["kernel"])
         self.marks = counted.marks.set_index(counted.kernels["kernel"])
@@ -131,7 +131,7 @@ def test_a_rate_a_cycle_times_the_mean_cycles_is_the_opcode_count(report):
         assert np.allclose(report.raw[name] * report.raw["gpc__cycles_elapsed.max"], truth, rtol=1.5e-3)
         exact += (truth > 0).sum()
     assert exact == 9
-    blind = logs.combine([read(report.path, keep={n for n in counters.names_in_use() if "per_opcode" not in n})])
+    blind = logs.combine([read(report.path, keep={n for n in counters.names_in_use("ncu") if "per_opcode" not in n})])
     counted = counts.count(blind, counters.find("ncu", "7.0"))
     assert np.allclose(counted.table["fp64_fma"], report.table["fp64_fma"], rtol=1e-12)
     assert (counted.marks["fp64_fma"] == int(Mark.ESTIMATED)).all()
@@ -262,7 +262,7 @@ def test_the_same_launches_as_a_raw_page(baseline, tmp_path):
             about = [place, 7, "openacc", "host", kernel, 1, 7, "", "", 0, "7.0", "Tesla V100-SXM2-32GB"]
             cells = [repr(float(baseline.raw[name].iloc[place])) for name in names]
             out.writerow([*about, f"{sum(own.values()):.0f} ({told})", *cells])
-    again = logs.combine([read(path, keep=counters.names_in_use())])
+    again = logs.combine([read(path, keep=counters.names_in_use("ncu"))])
     assert list(again.rows.device) == ["Tesla V100-SXM2-32GB (0)"] * 5
     counted = counts.count(again, counters.find("ncu", "7.0"), "accessed")
     for word in baseline.table:

@@ -195,12 +195,14 @@ def _prepare():
     for module in pkgutil.walk_packages(eprof.__path__, "eprof."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    from eprof import costs
+    from eprof import costs, profilers
     from eprof.counting import counters, translation
     from eprof.page import shell
 
-    for once in (counters.definitions, counters.names_in_use, counters.descriptions, translation.other_names):
+    for once in (counters.definitions, counters.descriptions, translation.other_names):
         once()
+    for profiler in profilers.names():
+        counters.names_in_use(profiler)
     for name in costs.tables():
         costs.load(name)
     # What most pages are made with; compiling it takes as long as the rest of a short report.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eprof.base.text import pattern
 from eprof.collect.meters.source import Sample, Source
 
 _BUSES = ("sys/bus/i2c/drivers/ina3221x", "sys/bus/i2c/drivers/ina3221")
@@ -13,8 +14,8 @@ _CLOCKS = (
     ("sys/kernel/debug/clock/gbus/rate", "sys/kernel/debug/clock/emc/rate"),
     ("sys/kernel/debug/bpmp/debug/clk/gpcclk/rate", "sys/kernel/debug/bpmp/debug/clk/emc/rate"),
 )
-_TOTAL = re.compile(r"_IN\b|_IN$|system|total", re.IGNORECASE)
-_GPU = re.compile(r"gpu", re.IGNORECASE)
+_TOTAL = pattern(r"_IN\b|_IN$|system|total", re.IGNORECASE)
+_GPU = pattern(r"gpu", re.IGNORECASE)
 
 
 class Rail(NamedTuple):

@@ -25,7 +25,7 @@ from eprof.base import advice
 from eprof.base.arrays import Columns, numbered
 from eprof.base.gpus import normal_label
 from eprof.base.marks import Mark
-from eprof.base.text import cut, few
+from eprof.base.text import cut, few, pattern
 from eprof.logs.join import copies, spelling
 from eprof.logs.join.gathering import together
 from eprof.logs.join.passes import are_opposite, by_collection, passes
@@ -38,7 +38,7 @@ from eprof.rows.log import COUNT, KernelRows, Launches, Log, Table
 Array = np.ndarray[Any, Any]
 _SLOWED = ("nvprof-sqlite-counted", "ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
 _TIME_KINDS = (TRACE, "nvprof-sqlite", "nsys-sqlite", "nsys-trace", "nsys-summary", SUMMARY, *_SLOWED)
-_NUMBERED = re.compile(r"ncu device (\d+)(?: \(CC (.*)\))?")
+_NUMBERED = pattern(r"ncu device (\d+)(?: \(CC (.*)\))?")
 _EXAMPLES = 3
 _Row = tuple[str | None, str, str | None]
 Times = dict[str, Sums]

@@ -11,12 +11,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
+from eprof.base.text import pattern
 from eprof.rows.log import Log, Names, Table
 
 # What rows of one kernel can be told apart by.
 RANK, STREAM, NVTX = "rank", "stream", "nvtx"
 PARTS = (RANK, STREAM, NVTX)
-_NUMBER = re.compile(r"\d+")
+_NUMBER = pattern(r"\d+")
 _EXAMPLES = 3
 
 

@@ -11,16 +11,15 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from eprof.base.text import pattern
 from eprof.profilers.nsys.signs import KIND
 from eprof.rows.log import Log, Table
 
 _COUNTED = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
-_UNNAMED = re.compile(r"<unnamed>|\(anonymous namespace\)")
-_CAST = re.compile(
-    r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)"
-)
-_SUFFIX = re.compile(r"\b(\d+)(?:u|l|ul|ull|ll)\b", re.IGNORECASE)
-_SPACE = re.compile(r"\s+(?=\W)|(?<=\W)\s+")
+_UNNAMED = pattern(r"<unnamed>|\(anonymous namespace\)")
+_CAST = pattern(r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)")
+_SUFFIX = pattern(r"\b(\d+)(?:u|l|ul|ull|ll)\b", re.IGNORECASE)
+_SPACE = pattern(r"\s+(?=\W)|(?<=\W)\s+")
 _EXAMPLES = 3
 _OTHER_WORDS = (("true", "1"), ("false", "0"))
 

@@ -13,16 +13,17 @@ from itertools import chain
 
 from msgspec import Struct
 
+from eprof.base.text import pattern
 from eprof.rows.header import split
 from eprof.rows.sections import Rows, Section
 
 NOTE = "ncu broke lines of this summary in the midst of rows; these were put together again"
 _SHAPES = {
-    "Process ID": re.compile(r"\d[\d,]*"),
-    "Process Name": re.compile(r".*\D.*"),
-    "Block Size": re.compile(r"\(.*\)|\d+"),
-    "Grid Size": re.compile(r"\(.*\)|\d+"),
-    "Invocations": re.compile(r"\d[\d,]*"),
+    "Process ID": pattern(r"\d[\d,]*"),
+    "Process Name": pattern(r".*\D.*"),
+    "Block Size": pattern(r"\(.*\)|\d+"),
+    "Grid Size": pattern(r"\(.*\)|\d+"),
+    "Invocations": pattern(r"\d[\d,]*"),
 }
 _MARK = '","'
 _MOST = 1 << 16  # cells without a row

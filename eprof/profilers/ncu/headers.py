@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from eprof.base.text import pattern
 from eprof.profilers.nsys import summary as nsys
 from eprof.rows.sections import Section, looks_like_row
 
@@ -11,13 +12,13 @@ TRACE, LINES = "nsys-trace", "lines"  # a table of nsys that is read as columns;
 _MARKS = ("Process ID", "Kernel Name", "CorrId", "Total Time")
 _MARK_BYTES = tuple(mark.encode() for mark in _MARKS)
 _SEPARATOR = r"(?:,|;|\t)"
-_HEADER = re.compile(
+_HEADER = pattern(
     rf'"?(?:ID"?{_SEPARATOR} ?"?)?Process ID"?{_SEPARATOR} ?"?Process Name"?(?:{_SEPARATOR}|$)'
     r'|"?Start ?\((?P<trace>\w+)\)"?,"?Duration ?\(\w+\)"?,"?CorrId"?,'
     r'|^"?(?P<lines>Time) ?\(%\)"?,"?Total Time '
 )
 # A script may have left out columns: what is needed is a number first, the kernel, and metrics.
-_FEWER = re.compile(rf'(?<![\w "])"?(?:ID|Process ID)"?{_SEPARATOR}')
+_FEWER = pattern(rf'(?<![\w "])"?(?:ID|Process ID)"?{_SEPARATOR}')
 _ALIASES = {"Device Id": "Device"}  # of summaries up to 2022
 VALUE = {LONG: "Metric Value", SUMMARY: "Average"}
 _NEEDED = {kind: ("Metric Name", "Metric Unit", value) for kind, value in VALUE.items()}

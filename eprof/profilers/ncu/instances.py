@@ -4,20 +4,20 @@ Cells of a metric with instances are `total (NAME: value; NAME: value; ...)` (`-
 `total (value; value; ...)` (`values`), or, as in 2019, the bare values with `; ` between.
 """
 
-import re
 from collections.abc import Collection, Container, Mapping, Sequence
 
 import numpy as np
 
 from eprof.base.arrays import Array
+from eprof.base.text import pattern
 from eprof.rows.numbers import Style, ungrouped, value
 from eprof.rows.sections import Cells, texts_of
 
-PER_OPCODE = re.compile(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode")
-_NAMED = re.compile(r"\(((?:[A-Za-z_][\w.]*: [^;()]*)(?:; [A-Za-z_][\w.]*: [^;()]*)*)\)$")
-_WITH_TOTAL = re.compile(r"\s*([^;(]*[^;(\s])\s*\(.*\)\s*")
+PER_OPCODE = pattern(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode")
+_NAMED = pattern(r"\(((?:[A-Za-z_][\w.]*: [^;()]*)(?:; [A-Za-z_][\w.]*: [^;()]*)*)\)$")
+_WITH_TOTAL = pattern(r"\s*([^;(]*[^;(\s])\s*\(.*\)\s*")
 _NO_NUMBER = r"[^0-9.,eE+-]"
-_ODD = re.compile(_NO_NUMBER)
+_ODD = pattern(_NO_NUMBER)
 _TOLERANCE = 1e-6  # of the total: instances are whole numbers, the total too
 Opcodes = Mapping[str, float] | None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 
@@ -11,6 +10,7 @@ from msgspec import Struct
 
 from eprof.base.arrays import Array, numbered
 from eprof.base.errors import LogError
+from eprof.base.text import pattern
 from eprof.profilers.ncu import derived, instances, parts
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, LABELS, Part, Remarks, Sheet, part_of
@@ -28,9 +28,9 @@ _RATE_LABELS = {
     ("DRAM Frequency", "hz"): "dram__cycles_elapsed.avg.per_second",
     ("DRAM Frequency", "cycle/second"): "dram__cycles_elapsed.avg.per_second",
 }
-_LABEL_AND_NAME = re.compile(r".* \(([a-z][a-z0-9]*__[\w.]+)\)")
+_LABEL_AND_NAME = pattern(r".* \(([a-z][a-z0-9]*__[\w.]+)\)")
 _SAMPLE = 4096
-_WHOLE = re.compile("[0-9][0-9,]{0,15}")
+_WHOLE = pattern("[0-9][0-9,]{0,15}")
 _KEYS = {
     LONG: ("Process ID", "ID"),
     SUMMARY: ("Process ID", "Kernel Name", "Block Size", "Grid Size", "Device", "CC"),

@@ -1,25 +1,24 @@
 """ncu's messages: why there is no table, or what is not right with it."""
 
-import re
-
+from eprof.base.text import pattern
 from eprof.collect.messages import DRIVER_REMEDY, Effect, Findings, Message, of_the_driver, shortened
 
 CSV = "ncu --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
 IMPORT = "ncu --import FILE.ncu-rep --csv --page raw --print-units base > out.csv"
 IMPORTED = f"the report as a CSV: `{IMPORT}`"
-_LINE = re.compile(r"\s*==(PROF|WARNING|ERROR|INFO)== ?(.*)")
-_BARE = re.compile(r"(?:unrecognised option|the argument for option|Invalid option) \S.*")  # of ncu up to 2022
+_LINE = pattern(r"\s*==(PROF|WARNING|ERROR|INFO)== ?(.*)")
+_BARE = pattern(r"(?:unrecognised option|the argument for option|Invalid option) \S.*")  # of ncu up to 2022
 # Pages and summaries that hold no counters of launches, by the line that names their columns.
 _OTHERS = (
-    (re.compile(r'"?(?:Address|Line No)"?(?:,| {2,})"?Source"?(?:[, ].*)?\s*'), "its page of source code"),
-    (re.compile(r'"?Launch Attribute"?(?:,| +)"?Value"?\s*'), "its page of the session"),
+    (pattern(r'"?(?:Address|Line No)"?(?:,| {2,})"?Source"?(?:[, ].*)?\s*'), "its page of source code"),
+    (pattern(r'"?Launch Attribute"?(?:,| +)"?Value"?\s*'), "its page of the session"),
     (
-        re.compile(r'"Domain","Range:.*"Kernel Name".*'),
+        pattern(r'"Domain","Range:.*"Kernel Name".*'),
         "its summary per NVTX range, in which ranges within ranges have the same launches",
     ),
 )
 _FIRST = frozenset('"ALutI')  # letters of _BARE and _OTHERS
-_CONNECTED = re.compile(r"Connected to process (\d+)(?: \((.*)\))?")
+_CONNECTED = pattern(r"Connected to process (\d+)(?: \((.*)\))?")
 # Causes before consequences: the first that a log without a table shows explains it.
 CATALOGUE = (
     *of_the_driver("ncu"),

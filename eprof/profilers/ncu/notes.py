@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from eprof.base.text import few
+from eprof.base.text import few, pattern
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.headers import SUMMARY
 from eprof.profilers.ncu.sheet import Part, Remarks
 from eprof.profilers.ncu.signs import SLOWED
 from eprof.profilers.ncu.tables import ASIDE, counting
 
-_RATE = re.compile(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
+_RATE = pattern(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
 _SHOWN, _FEW = 12, 6
 
 

@@ -16,11 +16,11 @@ column goes on in the lines below, whose other cells are empty.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
+from eprof.base.text import pattern
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME
 from eprof.profilers.ncu.units import unit_of
@@ -31,24 +31,24 @@ COLUMNS = {
     SUMMARY: ["Block Size", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC", "Invocations"],
 }
 _METRIC = ("Metric Name", "Metric Unit")
-_PROCESS = re.compile(r"\s*\[(\d{1,10})\] (\S.*)@\S+\s*")
-_DEVICE = re.compile(r"\s*Device (\d{1,4})(?:, CC (\d{1,3}\.\d))?\s*")
-_TAIL = re.compile(
+_PROCESS = pattern(r"\s*\[(\d{1,10})\] (\S.*)@\S+\s*")
+_DEVICE = pattern(r"\s*Device (\d{1,4})(?:, CC (\d{1,3}\.\d))?\s*")
+_TAIL = pattern(
     r"(?: \(\d+, \d+, \d+\)x\(\d+, \d+, \d+\))?(?:, \d{4}-\w{3}-\d\d \d\d:\d\d:\d\d)?"
     r"((?:, [A-Za-z][A-Za-z ]* [\d.]+)+)\s*$"
 )
-_OLD_SUMMARY = re.compile(
+_OLD_SUMMARY = pattern(
     r", Block Size (\d{1,9}), Grid Size (\d{1,12})(?:, Device (\d{1,4}))?, (\d{1,12}) invocations\s*$"
 )
-_ABOUT = re.compile(r"([A-Za-z][A-Za-z ]*) ([\d.]+)")
-_RULER = re.compile(r"\s*---+(?: ---+){2,}\s*")
-_COLUMN = re.compile(r"---+")
-_HEADER = re.compile(r"\s*Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+Maximum\s+Average)\s*")
-_RULE = re.compile(r"\s*(?:OPT|INF|WRN|ERR) .*|\s*---+ ---+\s*")
-_SECTION = re.compile(r"\s*(?:Section|Table Name) ?: .*")
-_LOOSE = re.compile(r"\s*(\w+__[\w.]+)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
-_NO_VALUE = re.compile(r"[a-z][a-z0-9]*_[a-z0-9_.]+\s*")  # a metric whose value is an empty text
-_COMMENT = re.compile(r"\s*(?://+|#+|\*|>)(?=\s|$)")
+_ABOUT = pattern(r"([A-Za-z][A-Za-z ]*) ([\d.]+)")
+_RULER = pattern(r"\s*---+(?: ---+){2,}\s*")
+_COLUMN = pattern(r"---+")
+_HEADER = pattern(r"\s*Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+Maximum\s+Average)\s*")
+_RULE = pattern(r"\s*(?:OPT|INF|WRN|ERR) .*|\s*---+ ---+\s*")
+_SECTION = pattern(r"\s*(?:Section|Table Name) ?: .*")
+_LOOSE = pattern(r"\s*(\w+__[\w.]+)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
+_NO_VALUE = pattern(r"[a-z][a-z0-9]*_[a-z0-9_.]+\s*")  # a metric whose value is an empty text
+_COMMENT = pattern(r"\s*(?://+|#+|\*|>)(?=\s|$)")
 _NEAR = 160  # characters before `, Context` that grid, block and date may take
 _KINDS = {3: LONG, 5: SUMMARY}
 _ATTRIBUTE = "device__attribute_"

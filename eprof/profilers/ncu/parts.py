@@ -5,15 +5,15 @@ Msg". A cell holds the thread, then each open range in quotes, the outermost fir
 `1  "<default domain>:step:none:none:none:none:none:none"  "<default domain>:solve:none:none:..." `.
 """
 
-import re
 from collections.abc import Callable, Sequence
 
+from eprof.base.text import pattern
 from eprof.profilers.ncu.headers import LONG, RAW
 from eprof.rows.sections import Section
 
 OUTSIDE = "(outside of ranges)"
 _PUSH_POP = "Push/Pop_Range"
-_RANGE = re.compile(r'"([^"]+)"')
+_RANGE = pattern(r'"([^"]+)"')
 _AFTER = 6  # fields that follow the name of a range: type and value of its payload, of its colour, of its message
 
 

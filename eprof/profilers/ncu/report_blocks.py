@@ -6,13 +6,13 @@ results. Read off two reports of ncu 2022.2; NVIDIA's reader passes over what it
 how eprof knows what it should have found.
 """
 
-import re
 from collections.abc import Iterator
 from typing import IO
 
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
+from eprof.base.text import pattern
 from eprof.profilers.ncu.signs import REPORT
 
 _VERSION = 1
@@ -20,7 +20,7 @@ _SOURCES, _RESULTS, _SESSION, _PAYLOAD, _PROCESS, _RANGES = 1, 2, 3, 5, 6, 7
 _PID, _PROGRAM = 1, 3
 _FIXED = {1: 8, 5: 4}  # bytes of fields, by their wire type
 _LARGEST_HEADER = 64 << 20  # session details and string tables are some kB
-_BUILD = re.compile(rb"Nsight Compute\D{0,20}(\d{4}\.\d+(?:\.\d+)*)")
+_BUILD = pattern(rb"Nsight Compute\D{0,20}(\d{4}\.\d+(?:\.\d+)*)")
 
 Message = dict[int, list[int | bytes]]
 

@@ -1,6 +1,6 @@
 """How logs of ncu are recognised. It imports nothing of their readers, so that other logs need not wait for these."""
 
-import re
+from eprof.base.text import pattern
 
 REPORT = b"NVR\0"  # a report file begins so
 SLOWED = (
@@ -9,7 +9,7 @@ SLOWED = (
 )
 
 # Starts of lines that ncu or nsys write, beside the header lines of their tables.
-_SIGN = re.compile(
+_SIGN = pattern(
     rb'(?:^|\n)(?:[^\n]*Process ID"?[,;\t] ?"?(?:Process|Kernel) Name'
     rb'|[^\n]{0,300}Kernel Name"?[,;\t][^\n]{0,300}Metric Name'
     rb'|(?:[#/*>]+ *)?==(?:PROF|ERROR|WARNING)== |"?Time ?\(%\)"?,"?Total Time \('
@@ -20,8 +20,8 @@ _SIGN = re.compile(
     rb'|"?(?:Address|Line No)"?(?:,| {2,})"?Source"?[, \r\n]|"?Launch Attribute"?(?:,| +)"?Value'
     rb"|[^\n]*, Context \d+, Stream \d+|[#/*> \t]* +Metric Name +Metric Unit +(?:Metric Value|Minimum))"
 )
-_NVPROF = re.compile(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
-_LABEL = re.compile(r"ncu device \d+ \(CC (\d+\.\d+)\)")
+_NVPROF = pattern(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
+_LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 
 
 def capability_of_label(label: str) -> str | None:

@@ -1,21 +1,21 @@
 """Units as Nsight Compute writes them, scaled row by row, and what its metrics are."""
 
-import re
 from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Array
+from eprof.base.text import pattern
 from eprof.rows.log import BYTES_PER_S, COUNT, OTHER, PERCENT
 
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 # In nanoseconds, ncu's base unit of time.
 _TIME = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}
-_SCALED = re.compile(
+_SCALED = pattern(
     r"([KMGTP]?)(byte|hz|inst|cycle|sector|warp|block|thread|request|wavefront|branches|op|register|bit)s?"
 )
-_NEVER_COUNTS = re.compile(r"device__attribute_|.*\.(ratio|pct|max_rate)$|.*\.(per_|pct_of_|peak_)")
+_NEVER_COUNTS = pattern(r"device__attribute_|.*\.(ratio|pct|max_rate)$|.*\.(per_|pct_of_|peak_)")
 _WHOLE_UNITS = ("", "inst", "sector", "warp", "block", "thread", "request", "byte", "cycle", "ns", "nsecond")
 _ROUNDED = 0.01  # 1.00 of a scaled unit may be 0.995
 

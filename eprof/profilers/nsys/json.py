@@ -1,18 +1,18 @@
 """`nsys stats --format json`: arrays of objects, a row of a table each, between lines of what nsys says."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from eprof.base.errors import LogError
+from eprof.base.text import pattern
 from eprof.profilers.nsys.signs import KIND
 from eprof.profilers.nsys.summary import COMMAND, Nsys, Shape, shape_of
 from eprof.rows.log import Log
 from eprof.rows.stream import Source
 
 # The first columns of the tables that tell times of kernels, and of those that come before them in a log.
-_OBJECT = re.compile(r'\{\s*"')  # never inside of a string: quotes are escaped there
+_OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
 

@@ -7,13 +7,15 @@ groups or decimals is seen in other cells: every summary has a percentage such a
 import re
 from collections.abc import Iterable
 
+from eprof.base.text import pattern
+
 _POINTS = ".,"
 _BLANKS = " \u00a0\u2009\u202f"
 _QUOTES = "'\u2019\ufffd"
-_NUMBER = re.compile(rf"\d{{1,30}}(?:[{_POINTS}{_BLANKS}{_QUOTES}]\d+)*[{_POINTS}]?", re.ASCII)
-_SIGNS = re.compile(rf"[{_POINTS}]")
-_GROUPED = re.compile(rf"\d{{1,4}}(?:[{_BLANKS}{_QUOTES}{_POINTS}]\d{{2,4}})*", re.ASCII)
-_NOT_DIGITS = re.compile(r"\D", re.ASCII)
+_NUMBER = pattern(rf"\d{{1,30}}(?:[{_POINTS}{_BLANKS}{_QUOTES}]\d+)*[{_POINTS}]?", re.ASCII)
+_SIGNS = pattern(rf"[{_POINTS}]")
+_GROUPED = pattern(rf"\d{{1,4}}(?:[{_BLANKS}{_QUOTES}{_POINTS}]\d{{2,4}})*", re.ASCII)
+_NOT_DIGITS = pattern(r"\D", re.ASCII)
 _GROUP = 3  # digits of the last group of a whole number
 
 

@@ -1,9 +1,9 @@
 """How tables of nsys as JSON are recognised; in CSV and text they are recognised with those of ncu."""
 
-import re
+from eprof.base.text import pattern
 
 KIND = "nsys-summary"
-_SIGN = re.compile(rb'[{,]\s*"(?:Time ?\(%\)|Total Time ?\(\w+\)|Duration ?\(\w+\)|QCount|KAvg ?\(\w+\))"\s*:')
+_SIGN = pattern(rb'[{,]\s*"(?:Time ?\(%\)|Total Time ?\(\w+\)|Duration ?\(\w+\)|QCount|KAvg ?\(\w+\))"\s*:')
 
 
 def is_in(block: bytes) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.arrays import Columns
+from eprof.base.text import pattern
 from eprof.profilers.nsys.numbers import Numbers
 from eprof.profilers.nsys.signs import KIND
 from eprof.rows.header import split
@@ -31,23 +32,23 @@ TRACE, KERNELS, BY_GRID, ALL, LAUNCHED = (
 )
 _BEST = (TRACE, KERNELS, BY_GRID, ALL, LAUNCHED)
 _UNIT = r" ?\((ns|nsec|us|usec|ms|msec|s|sec)\)"
-_TOTAL = re.compile(f"Total Time{_UNIT}")
-_AVERAGE = re.compile(f"KAvg{_UNIT}")
-_DURATION = re.compile(f"Duration{_UNIT}")
+_TOTAL = pattern(f"Total Time{_UNIT}")
+_AVERAGE = pattern(f"KAvg{_UNIT}")
+_DURATION = pattern(f"Duration{_UNIT}")
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-_PERHAPS = re.compile(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
-_TEXT = re.compile(
+_PERHAPS = pattern(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
+_TEXT = pattern(
     r"\s*(?:Time ?\(%\)\s+Total Time \([a-z]+\)\s+\S.*|(?:PID\s+TID\s+DevId\s+)?Count\s+QCount\s.*"
     r"|Start \([a-z]+\)\s+Duration \([a-z]+\)\s+CorrId\s.*)"
 )
-_OTHERS = re.compile(r"\s*(?:Time ?\(%\)\s+)?Total(?: Time)?(?: \(.*\))?\s+(?:Num Calls|Operations|Count)\s")
-_RULER = re.compile(r"\s*-+(?:  ?-+)+\s*")
-_COLUMN = re.compile(r"-+")
-_ASIDE = re.compile(
+_OTHERS = pattern(r"\s*(?:Time ?\(%\)\s+)?Total(?: Time)?(?: \(.*\))?\s+(?:Num Calls|Operations|Count)\s")
+_RULER = pattern(r"\s*-+(?:  ?-+)+\s*")
+_COLUMN = pattern(r"-+")
+_ASIDE = pattern(
     r"\s*(?:(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)"
     r"|\[\d/\d\] Executing '\w+' stats report|\*\* .*\(\w+\):\s*$)"
 )
-_WORDS = re.compile(r"[ \t]+")
+_WORDS = pattern(r"[ \t]+")
 _ENGLISH = Numbers(".")  # of CSV and JSON, whatever the locale
 _MOST_LAUNCHES = 10**12
 _CUT = "…"

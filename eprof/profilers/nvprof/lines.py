@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Bools
+from eprof.base.text import pattern
 from eprof.profilers.nvprof import text
 from eprof.profilers.nvprof.messages import PROFILER_LINE, Messages, is_chatter
 from eprof.profilers.nvprof.section import ColumnSection, Ignored, Section
@@ -33,9 +34,9 @@ _SECTIONS: dict[str, type[Section]] = {
 _NEWLINE, _COMMA, _QUOTE, _ZERO, _NINE = b'\n,"09'
 _STEP = 1 << 20  # bytes that stay in the processor's cache
 _HEADER_STARTS = (b'"Dev', b'"Sta', b'"Tim', b'"Typ')
-_LIKE_A_ROW = re.compile(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
-_COMMENT = re.compile(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]+\S)")  # what a log stands behind in source code, in a mail
-_NAMES_DEVICE = re.compile(
+_LIKE_A_ROW = pattern(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}')
+_COMMENT = pattern(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]+\S)")  # what a log stands behind in source code, in a mail
+_NAMES_DEVICE = pattern(
     r'[ \t]{0,9}Device "(?P<whole>[^"]{1,200} \(\d{1,6}\))"'
     r'|.{0,40}?GPU Device (?P<number>\d{1,6}): "(?P<name>[^"]{1,200})" with compute capability'
 )

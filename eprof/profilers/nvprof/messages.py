@@ -3,17 +3,17 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from eprof.base.text import cut, few
+from eprof.base.text import cut, few, pattern
 from eprof.collect.messages import Effect, Findings, Message, of_the_driver
 
-PROFILER_LINE = re.compile(
+PROFILER_LINE = pattern(
     r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
 )
-_COMMAND = re.compile(r"NVPROF is profiling process (\d+), command: (.*)")
+_COMMAND = pattern(r"NVPROF is profiling process (\d+), command: (.*)")
 _EXAMPLES, _SHOWN = 3, 60
 _LONGEST = 4000  # characters of a message that are looked at
 # A log has one of these for each launch.
-_ROUTINE = ("Replaying kernel ", "Profiling application: ", "Profiling result:")
+_ROUTINE = ("Replaying kernel ", "Profiling application: ", "Profiling result:", "Metric result:", "Event result:")
 
 _AGAIN = "profile again"
 _MAYBE_LOST = "; counts may be incomplete"
@@ -177,7 +177,7 @@ CATALOGUE = (
     ),
 )
 # Lines of nvprof that carry no `==PID==` and say nothing about counts: not program output.
-_CHATTER = re.compile(
+_CHATTER = pattern(
     r'(?:[^,"=]{1,40},){0,3}\s*(?:No API activities were profiled\.|This can happen because of short execution .*'
     r'|Total CPU (?:Page faults|thrashes|throttles).*: \d+|Device "[^"]+"'
     r"|(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|Src Dev|Dst Dev|Src Ctx|Dst Ctx): .*"

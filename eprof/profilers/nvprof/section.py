@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 
+from eprof.base.text import pattern
 from eprof.profilers.nvprof.store import Store
 from eprof.rows.columns import Form, LineRows, Rows, parse
 from eprof.rows.header import Header
 
-DEVICE = re.compile(r"\(\d+\)\s*$")
-WHOLE = re.compile(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
+DEVICE = pattern(r"\(\d+\)\s*$")
+WHOLE = pattern(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
 _HELD_LINES = 20_000
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from eprof.base.arrays import Array, Bools, Ints, numbered
+from eprof.base.text import pattern
 from eprof.profilers.nvprof.pieces import Piece
 from eprof.profilers.nvprof.section import DEVICE, WHOLE, ColumnSection
 from eprof.profilers.nvprof.store import Numbers, Store
@@ -18,7 +18,7 @@ from eprof.rows.log import COUNT
 
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
 _SIGNS_OF_WRONG = (b"18446744073709551", b"1.84467")  # in a cell of 2^64-1
-_LIST = re.compile(r"\d+(?:,\s*\d+)+")
+_LIST = pattern(r"\d+(?:,\s*\d+)+")
 _HELD_CELLS = 1 << 22
 
 

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from eprof.base.text import pattern
 from eprof.profilers.nvprof.pieces import Piece, Sums
 from eprof.profilers.nvprof.section import DEVICE
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
@@ -17,31 +18,29 @@ from eprof.rows.header import EVENTS, METRICS, TRACE, WIDE, Header
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
-_COUNTERS = re.compile(
-    r"\s*+Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Max\s++Avg(\s+Total)?\s*+(Device \".*)?"
-)
-_DEVICE = re.compile(r'\s*+Device "([^"]*+)"(?:\s*+|\s++(Kernel: .*))')
-_KERNEL = re.compile(r"(?= *\t| {4})\s++Kernel: (.*)")
-_INSTANCES = re.compile(r"\[([^\[\]]*+)\]")
-_USAGE = re.compile(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls((?:\s+(?:Avg|Min|Max))*+)\s+Name\s*")
-_TRACE = re.compile(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
-_API_TRACE = re.compile(r"\s*Start\s+Duration\s+(?:Unified Memory\s+)?Name\s*")
-_WIDE = re.compile(r"\s*Device\s+Context\s+Stream\s+Kernel\s+\S.*")
-_COLUMN = re.compile(r"\S+(?: \S+)*")
-_UNIFIED = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
+_COUNTERS = pattern(r"\s*+Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Max\s++Avg(\s+Total)?\s*+(Device \".*)?")
+_DEVICE = pattern(r'\s*+Device "([^"]*+)"(?:\s*+|\s++(Kernel: .*))')
+_KERNEL = pattern(r"(?= *\t| {4})\s++Kernel: (.*)")
+_INSTANCES = pattern(r"\[([^\[\]]*+)\]")
+_USAGE = pattern(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls((?:\s+(?:Avg|Min|Max))*+)\s+Name\s*")
+_TRACE = pattern(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
+_API_TRACE = pattern(r"\s*Start\s+Duration\s+(?:Unified Memory\s+)?Name\s*")
+_WIDE = pattern(r"\s*Device\s+Context\s+Stream\s+Kernel\s+\S.*")
+_COLUMN = pattern(r"\S+(?: \S+)*")
+_UNIFIED = pattern(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
 _HEADERS = (_COUNTERS, _USAGE, _TRACE, _API_TRACE, _WIDE, _UNIFIED)
 _FIRST = ("Invocations", "Type", "Time", "Start", "Count", "Device ")  # words of these
-_LEVEL = (re.compile(r"[A-Z][a-z]+"), re.compile(r"\(\d+\)"))
+_LEVEL = (pattern(r"[A-Z][a-z]+"), pattern(r"\(\d+\)"))
 # A row of a summary up to its calls; then come as many values as the header has columns, and the name.
 _USAGE_ROW = (
     r"(?:\s*+(?P<type>[A-Z][A-Za-z ()]*+):)?\s++[\d.]++%?\s++(?P<time>\S++)\s++(?P<calls>\d{{1,12}}+)"
     r"(?:\s++\S++){{{values}}}\s++(?P<name>\S.*)"
 )
-_BARE_ROW = re.compile(r"\s*+GPU activities:\s++[\d.]++%\s.*")
+_BARE_ROW = pattern(r"\s*+GPU activities:\s++[\d.]++%\s.*")
 _NO_NAME = "a trace made without --csv cuts off the names of devices; the device is taken from other logs"
 _HELD_LAUNCHES = 1 << 16
-_UNITS_ROW = re.compile(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
-_TRACE_UNITS = re.compile(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s+(?:[KMGT]?B(?:/s)?|\s)++)?")
+_UNITS_ROW = pattern(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
+_TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s+(?:[KMGT]?B(?:/s)?|\s)++)?")
 
 
 class TextSection(ABC):

@@ -1,10 +1,9 @@
 """Times: GPU traces (a row a launch) and GPU summaries (a row a kernel)."""
 
-import re
-
 import numpy as np
 
 from eprof.base.arrays import Bools
+from eprof.base.text import pattern
 from eprof.profilers.nvprof.pieces import Piece, Sums
 from eprof.profilers.nvprof.section import WHOLE, ColumnSection, Section
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
@@ -13,7 +12,7 @@ from eprof.rows.columns import LAUNCH_ID, Form, Rows
 from eprof.rows.header import SUMMARY, Header
 from eprof.rows.log import COUNT
 
-_LIKE_A_CALL = re.compile(r"cu(?:da)?[A-Z]\w*")
+_LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
 
 

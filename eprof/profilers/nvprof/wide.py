@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Array, Floats
+from eprof.base.text import pattern
 from eprof.profilers.nvprof.pieces import Cells, Piece, Sums
 from eprof.profilers.nvprof.section import DEVICE, ColumnSection
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
@@ -18,13 +19,13 @@ from eprof.rows.header import WIDE_FIXED, Header
 from eprof.rows.log import COUNT, OTHER, Names
 
 # Column labels of things that nvprof prints with a unit, which a table without its row of units has lost.
-_RATE = re.compile(
+_RATE = pattern(
     r"throughput|efficiency|hit.rate|utilization|activity|occupancy|stall|overhead|\bipc\b|per.(?:request|warp|cycle)"
     r"|per active cycle",
     re.IGNORECASE,
 )
-_UNIT = re.compile(r"%|[A-Za-z/]*")
-_INSTANCE = re.compile(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a counter and unit of the GPU
+_UNIT = pattern(r"%|[A-Za-z/]*")
+_INSTANCE = pattern(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a counter and unit of the GPU
 
 
 class _Column(Struct, frozen=True):

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 # Built-ins whose arithmetic is done in the type of their arguments; their types tell that of the untyped instructions.
+from eprof.base.text import pattern
+
 _MATH = """
     fma mad fmuladd sin cos tan asin acos atan atan2 sinh cosh tanh sinpi cospi exp exp2 exp10 expm1 log log2 log10
     log1p pow pown powr rootn sqrt rsqrt cbrt hypot fabs fmin fmax fmod floor ceil round rint trunc minnum maxnum
@@ -17,9 +19,9 @@ _MATH_NAMES = frozenset(_MATH.split())
 _SCALAR = {"f": "f32", "d": "f64", "Dh": "f16"}
 _SIZES = {"c": 1, "h": 1, "s": 2, "t": 2, "Dh": 2, "i": 4, "j": 4, "f": 4, "l": 8, "m": 8, "d": 8}
 _SPACES = {"1": "global", "2": "constant", "3": "local"}
-_TYPE = re.compile(r"(?:Dv(\d{1,4})_)?(Dh|[chstijlmfd])")
-_POINTER = re.compile(r"P(?:U3AS(\d))?[VKr]*(?:U7_Atomic)?(?:Dv\d+_)?(Dh|[chstijlmfd])?")
-_INTRINSIC = re.compile(r"llvm\.([a-z]+(?:\.[a-z]+)*?)(?:\.(?:v(\d{1,4}))?(f16|f32|f64|i\d+|p\d.*))?")
+_TYPE = pattern(r"(?:Dv(\d{1,4})_)?(Dh|[chstijlmfd])")
+_POINTER = pattern(r"P(?:U3AS(\d))?[VKr]*(?:U7_Atomic)?(?:Dv\d+_)?(Dh|[chstijlmfd])?")
+_INTRINSIC = pattern(r"llvm\.([a-z]+(?:\.[a-z]+)*?)(?:\.(?:v(\d{1,4}))?(f16|f32|f64|i\d+|p\d.*))?")
 
 
 class Access(Struct, frozen=True):

@@ -22,6 +22,7 @@ from msgspec import Struct, field
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
+from eprof.base.text import pattern
 from eprof.profilers.oclgrind.mangled import Called, called
 from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK
 from eprof.rows.log import COUNT, Launches, Log, Names, Table, TableRows
@@ -29,12 +30,12 @@ from eprof.rows.log import COUNT, Launches, Log, Names, Table, TableRows
 UNTYPED = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp")
 TYPES = ("f16", "f32", "f64")
 _BYTES = {"f16": 2, "f32": 4, "f64": 8}
-_COUNT = re.compile(r"\s*(\d[\d.,'\u00a0\u202f]{0,39}) - (.+)")
-_ENDLESS = re.compile(r"\s*\d[\d.,'\u00a0\u202f]{40}")  # no count: the block is damaged
-_MEMORY = re.compile(r"(load|store) (\S+) \((\d[\d.,'\u00a0\u202f]{0,39}) bytes\)")
+_COUNT = pattern(r"\s*(\d[\d.,'\u00a0\u202f]{0,39}) - (.+)")
+_ENDLESS = pattern(r"\s*\d[\d.,'\u00a0\u202f]{40}")  # no count: the block is damaged
+_MEMORY = pattern(r"(load|store) (\S+) \((\d[\d.,'\u00a0\u202f]{0,39}) bytes\)")
 _WHOLE = ("load ", "store ")  # counted in bytes too, which are right for vectors
 _VECTORS = ("insertelement", "extractelement", "shufflevector")
-_OWN = re.compile(r"(load|store|vload|vstore|atomic|call) .+|[a-z]+( f(16|32|64)( assumed)?)?")
+_OWN = pattern(r"(load|store|vload|vstore|atomic|call) .+|[a-z]+( f(16|32|64)( assumed)?)?")
 _GUESS = "f32"
 
 
