@@ -78,7 +78,6 @@ _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
 }
 _STATEMENT_KINDS = {"formula": "pays", "nothing": "nothing", "unpriced": "unpriced"}
 # The last word of a price's name is what it is the price of; it says which counts may pay it.
-_BOARD_KEYS = ("devices", "mark", "w", "interval_constant_w", "wider", "why")
 _PRICED_THINGS = {
     "flop": ("flop", "instruction"),
     "instruction": ("instruction",),
@@ -86,6 +85,7 @@ _PRICED_THINGS = {
     "byte": ("byte",),
 }
 _CYCLES_PAY_NOTHING = Statement("nothing", None, "in the prices of what is done in them, and in constant power", NONE)
+_BOARD_KEYS = ("devices", "mark", "constant_power", "interval_constant_w", "peak", "wider", "why")
 _SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
 
@@ -430,13 +430,13 @@ def _board(entry: Node) -> Board:
         raise entry.error("a board needs `devices`, as logs name them.")
     if "mark" in entry:
         entry["mark"].choice(("assumed",))
-    interval = entry["interval_constant_w"]
     return Board(
         devices=devices,
         why=_text(entry["why"]),
         assumed="mark" in entry,
-        w=None if entry["w"].value is None else _number(entry["w"]),
-        interval_constant_w=None if interval.value is None else _range(interval),
+        constant=_constant(entry["constant_power"]) if "constant_power" in entry else None,
+        interval_constant_w=_range(entry["interval_constant_w"]) if "interval_constant_w" in entry else None,
+        peak=_peak(entry["peak"]) if "peak" in entry else None,
         wider={name: factor.number(1, 100) for name, factor in entry["wider"].items()},
     )
 

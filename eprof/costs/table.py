@@ -17,11 +17,12 @@ from eprof.base.gpus import normal_name
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS
-from eprof.costs.intervals import BASES, CONSTANT_POWER, REFIT_SHARE, Intervals, Range
+from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, REFIT_SHARE, Intervals, Range
 
 CORE, MEMORY = DOMAINS = ("core", "memory")
 _DEFAULT_FROM = "the table's default"
 _SAME_CLOCK = 0.01
+_UNNAMED = re.compile(r"ncu device \d+ \((CC \d+\.\d+)\)")  # a text of ncu has no name of the GPU
 _UNSTATED = "the table says nothing about it"
 
 
@@ -272,16 +273,17 @@ class FitRecord(Struct, frozen=True, eq=False):
 class Board(Struct, frozen=True):
     """Other devices that a table serves, and what is different there.
 
-    assumed: nobody measured them, so every energy is. w: replaces the constant watts that go with no voltage.
-    interval_constant_w: replaces that of the table. wider: price, or "constant_power" -> the factor by which its
-    interval is wider at both ends.
+    devices: as logs name them; "CC 9.0" is any GPU of that compute capability that its log does not name. assumed: nobody
+    measured them, so every energy is. constant, interval_constant_w, peak: replace those of the table. wider: price, or
+    "constant_power" -> the factor by which its interval is wider at both ends.
     """
 
     devices: tuple[str, ...]
     why: str
     assumed: bool = False
-    w: float | None = None
+    constant: Constant | None = None
     interval_constant_w: Range | None = None
+    peak: Peak | None = None
     wider: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -434,13 +436,16 @@ class CostTable(Struct, frozen=True, eq=False):
         board = next((board for board in self.boards if _is_among(device_name, board.devices)), None)
         if board is None or self.is_for(device_name):
             return self
-        constant = self.constant
-        if board.w is not None:
-            constant = replace(_with_watts(constant, board.w), why=board.why)
         intervals = self.intervals
         if board.interval_constant_w is not None:
             intervals = replace(intervals, constant_w=board.interval_constant_w)
-        table = replace(self, constant=constant, intervals=intervals.wider(board.wider), boards=())
+        table = replace(
+            self,
+            constant=board.constant or self.constant,
+            peak=board.peak or self.peak,
+            intervals=intervals.wider(board.wider),
+            boards=(),
+        )
         if board.assumed:
             # The table still serves the board, in which nothing is different any more.
             served = Board(board.devices, board.why, assumed=True)
@@ -523,7 +528,7 @@ class CostTable(Struct, frozen=True, eq=False):
         core_mhz, memory_mhz = _clocks(setting)
         for listed in self.settings:
             if (listed.core_mhz, listed.memory_mhz) == (core_mhz, memory_mhz):
-                return Point(listed, "asked for; the table lists it")
+                return self._listed(listed)
         core = _level(_curve(self.settings, CORE), core_mhz)
         memory = _level(_curve(self.settings, MEMORY), memory_mhz)
         if core is None or memory is None:
@@ -533,6 +538,13 @@ class CostTable(Struct, frozen=True, eq=False):
         origin = "; ".join(between) or "both voltages are the table's, though it does not list the pair"
         chosen = Setting(core_mhz, core.volts, memory_mhz, memory.volts)
         return Point(chosen, f"asked for; {origin}", {domain: level.marks for domain, level in levels.items()})
+
+    def _listed(self, setting: Setting) -> Point:
+        """A setting of the list. Away from the one where others measured, the square of the voltage is an estimate."""
+        if self.basis not in NEEDS_INTERVALS or setting == self.default:
+            return Point(setting, "asked for; the table lists it")
+        found = f"asked for; the prices were measured at {self.default.label} and go with the square of the voltage"
+        return Point(setting, found, dict.fromkeys(DOMAINS, Mark.ESTIMATED))
 
     def _no_setting(self, setting: str) -> CostError:
         curves = {domain: _curve(self.settings, domain) for domain in DOMAINS}
@@ -597,7 +609,6 @@ def _board_data(board: Board) -> dict[str, Any]:
     return {
         "devices": list(board.devices),
         "assumed": board.assumed,
-        "w": board.w,
         "interval_constant_w": _pair(board.interval_constant_w),
         "wider": dict(board.wider),
         "why": board.why,
@@ -605,13 +616,8 @@ def _board_data(board: Board) -> dict[str, Any]:
 
 
 def _is_among(device_name: str, devices: Iterable[str]) -> bool:
-    return normal_name(device_name) in map(normal_name, devices)
-
-
-def _with_watts(constant: Constant, watts: float) -> Constant:
-    """Constant power with other watts that go with no voltage."""
-    others = tuple(term for term in constant.terms if term.name != "w")
-    return replace(constant, terms=(*others, Term(watts, None, "w")))
+    name = _UNNAMED.sub(r"\1", device_name)
+    return normal_name(name) in map(normal_name, devices)
 
 
 def _numbers(formula: str, prices: Mapping[str, Price]) -> str:

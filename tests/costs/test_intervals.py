@@ -47,12 +47,12 @@ dram_write = { formula = "dram_byte", why = "table 3" }
 
 [[board]]
 devices = ["X 80GB"]
-w = 30
+constant_power = { core_w_per_v = 40, w = 30 }
 interval_constant_w = [60, 75]
 why = "its idle power, measured"
 
 [[board]]
-devices = ["Y"]
+devices = ["Y", "CC 9.9"]
 mark = "assumed"
 wider = { dram_byte = 2.0, constant_power = 1.5 }
 why = "nobody measured a Y"
@@ -105,7 +105,7 @@ def test_a_table_without_basis_says_so_and_one_with_a_fit_is_fitted(tmp_path):
         ("fp32_flop = [6, 11]", "fp32_flop = [6, 11]\nl2_byte = [1, 2]", "`l2_byte` is no price of this table"),
         ("wider = { dram_byte", "wider = { l2_byte", "`l2_byte` is no price of this table"),
         ("dram_byte = 2.0", "dram_byte = 0.5", "a number from 1 to 100"),
-        ('devices = ["Y"]\n', "", "a board needs `devices`"),
+        ('devices = ["Y", "CC 9.9"]\n', "", "a board needs `devices`"),
         ('mark = "assumed"', 'mark = "perhaps"', "use one of: assumed"),
     ],
 )
@@ -126,6 +126,7 @@ def test_boards_have_their_own_constant_power_and_assumed_ones_wider_intervals(t
     assert assumed.intervals.constant_w == pytest.approx((40 / 1.5, 90))
     assert assumed.notes[-1] == "nobody measured a Y"
     assert own.on("Z") is own and not own.serves("Z")
+    assert own.serves("ncu device 3 (CC 9.9)") and not own.serves("ncu device 3 (CC 9.0)")
 
 
 def test_replicas_hold_the_table_itself_and_the_ends_of_every_interval(tmp_path):
