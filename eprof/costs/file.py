@@ -85,7 +85,7 @@ _PRICED_THINGS = {
     "byte": ("byte",),
 }
 _CYCLES_PAY_NOTHING = Statement("nothing", None, "in the prices of what is done in them, and in constant power", NONE)
-_BOARD_KEYS = ("devices", "mark", "constant_power", "interval_constant_w", "peak", "wider", "why")
+_BOARD_KEYS = ("devices", "mark", "constant_power", "interval_constant_w", "peak", "memory_mhz", "wider", "why")
 _SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
 
@@ -437,6 +437,7 @@ def _board(entry: Node) -> Board:
         constant=_constant(entry["constant_power"]) if "constant_power" in entry else None,
         interval_constant_w=_range(entry["interval_constant_w"]) if "interval_constant_w" in entry else None,
         peak=_peak(entry["peak"]) if "peak" in entry else None,
+        memory_mhz=_positive(entry["memory_mhz"]) if "memory_mhz" in entry else None,
         wider={name: factor.number(1, 100) for name, factor in entry["wider"].items()},
     )
 

@@ -274,8 +274,8 @@ class Board(Struct, frozen=True):
     """Other devices that a table serves, and what is different there.
 
     devices: as logs name them; "CC 9.0" is any GPU of that compute capability that its log does not name. assumed: nobody
-    measured them, so every energy is. constant, interval_constant_w, peak: replace those of the table. wider: price, or
-    "constant_power" -> the factor by which its interval is wider at both ends.
+    measured them, so every energy is. constant, interval_constant_w, peak, memory_mhz: replace those of the table. wider:
+    price, or "constant_power" -> the factor by which its interval is wider at both ends.
     """
 
     devices: tuple[str, ...]
@@ -284,6 +284,7 @@ class Board(Struct, frozen=True):
     constant: Constant | None = None
     interval_constant_w: Range | None = None
     peak: Peak | None = None
+    memory_mhz: float | None = None
     wider: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -298,7 +299,8 @@ class CostTable(Struct, frozen=True, eq=False):
     """A checked cost table. `at` gives the costs at a setting, `explain` the same with all reasons, as plain data.
 
     relative: voltages are relative to those of a reference setting, and prices hold there. basis: one of `BASES`, or
-    None where the file does not say. sources: price, or "constant_power" -> where it is from.
+    None where the file does not say. sources: price, or "constant_power" -> where it is from. assumption: why the table
+    stands in for a GPU that it was not made for, where it is on such a board.
     """
 
     name: str
@@ -322,6 +324,7 @@ class CostTable(Struct, frozen=True, eq=False):
     sources: Mapping[str, str] = field(default_factory=dict)
     boards: tuple[Board, ...] = ()
     scale: "Scale | None" = None
+    assumption: str = ""
 
     def at(self, setting: str | None = None) -> Costs:
         """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -441,6 +444,8 @@ class CostTable(Struct, frozen=True, eq=False):
             intervals = replace(intervals, constant_w=board.interval_constant_w)
         table = replace(
             self,
+            settings=tuple(_with_memory(setting, board.memory_mhz) for setting in self.settings),
+            default=_with_memory(self.default, board.memory_mhz),
             constant=board.constant or self.constant,
             peak=board.peak or self.peak,
             intervals=intervals.wider(board.wider),
@@ -449,7 +454,7 @@ class CostTable(Struct, frozen=True, eq=False):
         if board.assumed:
             # The table still serves the board, in which nothing is different any more.
             served = Board(board.devices, board.why, assumed=True)
-            return replace(table, notes=(*self.notes, board.why), boards=(served,))
+            return replace(table, assumption=board.why, boards=(served,))
         return replace(table, devices=board.devices)
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:
@@ -613,6 +618,10 @@ def _board_data(board: Board) -> dict[str, Any]:
         "wider": dict(board.wider),
         "why": board.why,
     }
+
+
+def _with_memory(setting: Setting, memory_mhz: float | None) -> Setting:
+    return setting if memory_mhz is None else replace(setting, memory_mhz=memory_mhz)
 
 
 def _is_among(device_name: str, devices: Iterable[str]) -> bool:

@@ -214,7 +214,7 @@ class Profile(Struct, frozen=True, eq=False):
         others = sorted(name for name in profiled if not table.is_for(name))
         if not others:
             return priced
-        note = (
+        note = table.assumption or (
             f"The costs are those of {table.device}, the counts are from {listed(others)}: "
             f"every energy rests on the assumption that {SAME}."
         )

@@ -48,6 +48,7 @@ dram_write = { formula = "dram_byte", why = "table 3" }
 [[board]]
 devices = ["X 80GB"]
 constant_power = { core_w_per_v = 40, w = 30 }
+memory_mhz = 1600
 interval_constant_w = [60, 75]
 why = "its idle power, measured"
 
@@ -119,12 +120,13 @@ def test_boards_have_their_own_constant_power_and_assumed_ones_wider_intervals(t
     other = own.on("NVIDIA X 80GB")
     assert other.is_for("X 80GB") and not own.is_for("X 80GB") and own.serves("X 80GB")
     assert other.at().constant_power_w == 70 and other.intervals.constant_w == (60, 75)
+    assert other.default.label == "1000/1600" and other.at("500/1600").setting.core_v == 0.5
     assumed = own.on("Y")
     assert not assumed.is_for("Y") and assumed.serves("Y") and not assumed.serves("X 80GB")
     assert assumed.on("Y").intervals == assumed.intervals
     assert assumed.intervals.prices_pj == {"fp32_flop": (6, 11), "dram_byte": (25, 240)}
     assert assumed.intervals.constant_w == pytest.approx((40 / 1.5, 90))
-    assert assumed.notes[-1] == "nobody measured a Y"
+    assert assumed.assumption == "nobody measured a Y" and not own.assumption
     assert own.on("Z") is own and not own.serves("Z")
     assert own.serves("ncu device 3 (CC 9.9)") and not own.serves("ncu device 3 (CC 9.0)")
 
