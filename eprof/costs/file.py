@@ -15,7 +15,7 @@ from eprof.base.marks import NONE, Mark
 from eprof.base.text import listed
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
-from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, Intervals, Range, of_fit
+from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, Intervals, Range
 from eprof.costs.table import (
     CORE,
     DOMAINS,
@@ -136,7 +136,7 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
         peak=peak,
         relative="pj_at_reference" in root,
         fit=fit,
-        intervals=of_fit(fit.data) if fit and not intervals.meaning else intervals,
+        intervals=intervals,
         sources=sources,
         boards=boards,
     )
@@ -626,12 +626,22 @@ def _names_are_prices(root: Node, table: CostTable) -> None:
                 raise entry.error(f"`{name}` is no price of this table; use one of: {', '.join(sorted(known))}.")
 
 
+def _with_interval(table: CostTable) -> set[str]:
+    """The prices that have an interval, of their own or from refits; and constant power, if it has one."""
+    known = set(table.intervals.prices_pj)
+    if table.intervals.constant_w is not None:
+        known.add(CONSTANT_POWER)
+    if table.fit is not None and table.fit.number:
+        known |= set(table.fit.replicas) | {CONSTANT_POWER}
+    return known
+
+
 def _certainty_stated(root: Node, table: CostTable) -> None:
     """A table that eprof's user did not measure says for each price where it is from and how far it is known."""
     if table.basis not in NEEDS_INTERVALS:
         return
     prices = [rate.name for rate in table.rates]
-    known = {*table.intervals.prices_pj, *([CONSTANT_POWER] if table.intervals.constant_w else [])}
+    known = _with_interval(table)
     no_interval = [name for name in (*prices, CONSTANT_POWER) if name not in known]
     no_source = [name for name in (*prices, CONSTANT_POWER) if name not in table.sources]
     lacks = [

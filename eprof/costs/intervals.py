@@ -14,7 +14,7 @@ BASES: Mapping[str, str] = {
 NEEDS_INTERVALS = ("published", "estimated")
 CONSTANT_POWER = "constant_power"
 REFIT_SHARE = 0.9
-_OF_REFITS = "90 % of the fits to programs drawn at random"
+OF_REFITS = "90 % of the fits to programs drawn at random"
 _STEPS = (-1.0, -0.5, 0.0, 0.5, 1.0)  # from all prices low to all high
 _CONSTANT_STEPS = (-1.0, 0.0, 1.0)
 
@@ -22,7 +22,7 @@ Range = tuple[float, float]
 
 
 class Intervals(Struct, frozen=True):
-    """The range of each price and of constant power, at the table's default setting.
+    """The range of each price and of constant power at one setting.
 
     prices_pj: price -> (low, high) in pJ. constant_w: in W. meaning: what spans them: "zero to random operands".
     """
@@ -62,27 +62,6 @@ class Intervals(Struct, frozen=True):
             )
             for step, constant_step in product(_STEPS, _CONSTANT_STEPS)
         ]
-
-
-def of_fit(data: Mapping[str, object]) -> Intervals:
-    """The intervals that the section [fit] of a fitted table gives, as shares of its replicas."""
-    prices = data.get("interval_pj")
-    constant = data.get("interval_constant_w")
-    ranges = {name: _range(pair) for name, pair in prices.items()} if isinstance(prices, Mapping) else {}
-    return Intervals(
-        {name: pair for name, pair in ranges.items() if pair is not None},
-        _range(constant),
-        _OF_REFITS if ranges else "",
-    )
-
-
-def _range(pair: object) -> Range | None:
-    """Two numbers of a file, or None."""
-    if not isinstance(pair, list) or len(pair) != 2:
-        return None
-    low, high = pair
-    is_numbers = isinstance(low, int | float) and isinstance(high, int | float)
-    return (float(low), float(high)) if is_numbers else None
 
 
 def _widened(range_: Range, factor: float) -> Range:

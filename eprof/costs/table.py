@@ -17,7 +17,7 @@ from eprof.base.gpus import normal_name
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS
-from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, REFIT_SHARE, Intervals, Range
+from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, OF_REFITS, REFIT_SHARE, Intervals, Range
 
 CORE, MEMORY = DOMAINS = ("core", "memory")
 _DEFAULT_FROM = "the table's default"
@@ -273,9 +273,9 @@ class FitRecord(Struct, frozen=True, eq=False):
 class Board(Struct, frozen=True):
     """Other devices that a table serves, and what is different there.
 
-    devices: as logs name them; "CC 9.0" is any GPU of that compute capability that its log does not name. assumed: nobody
-    measured them, so every energy is. constant, interval_constant_w, peak, memory_mhz: replace those of the table. wider:
-    price, or "constant_power" -> the factor by which its interval is wider at both ends.
+    devices: as logs name them; "CC 9.0" is any GPU of that compute capability that its log does not name.
+    assumed: nobody measured them, so every energy is. constant, interval_constant_w, peak, memory_mhz: replace those of
+    the table. wider: price, or "constant_power" -> the factor by which its interval is wider at both ends.
     """
 
     devices: tuple[str, ...]
@@ -386,6 +386,21 @@ class CostTable(Struct, frozen=True, eq=False):
         return REFIT_SHARE if self._has_refits else 1.0
 
     @property
+    def interval_is(self) -> str | None:
+        """What the intervals of the table span; None if it has none."""
+        return OF_REFITS if self._has_refits else self.intervals.meaning or None
+
+    def spread(self, setting: str | None = None) -> Intervals:
+        """The intervals of prices and constant power at `setting`, from the replicas. Raises CostError."""
+        replicas = self.replicas(setting)
+        if not replicas:
+            return Intervals()
+        share = self.interval_share
+        prices = {name: _between([costs.prices[name].pj for costs in replicas], share) for name in replicas[0].prices}
+        constant = _between([costs.constant_power_w for costs in replicas], share)
+        return Intervals(prices, constant, self.interval_is or "")
+
+    @property
     def _has_refits(self) -> bool:
         return self.fit is not None and self.fit.number > 0
 
@@ -460,6 +475,7 @@ class CostTable(Struct, frozen=True, eq=False):
     def explain(self, setting: str | None = None) -> dict[str, Any]:
         """Everything that is known at `setting`, as plain data that JSON can hold (docs/costs.md). Raises CostError."""
         costs, point = self.at(setting), self._point(setting)
+        spread = self.spread(setting)
         watts, formula, _ = self.constant.at(point)
         peaks = costs.peaks
         return {
@@ -475,17 +491,17 @@ class CostTable(Struct, frozen=True, eq=False):
             "setting": _setting_data(costs.setting),
             "setting_from": costs.setting_from,
             "settings": [{**_setting_data(setting), "default": setting == self.default} for setting in self.settings],
-            "prices": [self._price_data(price) for price in costs.prices.values()],
+            "prices": [self._price_data(price, spread) for price in costs.prices.values()],
             "charges": [self._charge_data(word, costs) for word in COUNTS],
             "constant": {
                 "power_w": watts,
                 "formula": formula,
                 "why": self.constant.why,
                 "marks": mark_words.names(costs.constant_marks),
-                "interval_w": _pair(self.intervals.constant_w),
+                "interval_w": _pair(spread.constant_w),
                 "from": self.sources.get(CONSTANT_POWER),
             },
-            "interval_is": self.intervals.meaning or None,
+            "interval_is": self.interval_is,
             "boards": [_board_data(board) for board in self.boards],
             "peaks": {
                 "sp_gflops": peaks.sp_gflops,
@@ -501,10 +517,10 @@ class CostTable(Struct, frozen=True, eq=False):
             "fit": dict(self.fit.data) if self.fit else None,
         }
 
-    def _price_data(self, price: Price) -> dict[str, Any]:
-        """A row of `explain`: a price at the setting, its interval at the default setting, and where it is from."""
+    def _price_data(self, price: Price, spread: Intervals) -> dict[str, Any]:
+        """A row of `explain`: a price, its interval, and where it is from."""
         unit = price.name.rpartition("_")[2]
-        known = {"interval_pj": _pair(self.intervals.prices_pj.get(price.name)), "from": self.sources.get(price.name)}
+        known = {"interval_pj": _pair(spread.prices_pj.get(price.name)), "from": self.sources.get(price.name)}
         return {"name": price.name, "unit": unit, **asdict(price), "marks": mark_words.names(price.marks), **known}
 
     def _charge_data(self, word: str, costs: Costs) -> dict[str, Any]:
@@ -604,6 +620,15 @@ def _clocks(setting: str) -> tuple[float, float]:
 
 def _setting_data(setting: Setting) -> dict[str, Any]:
     return {"label": setting.label, **asdict(setting)}
+
+
+def _between(values: list[float], share: float) -> Range:
+    """The range that holds `share` of the values, with as many below as above."""
+    import numpy as np
+
+    outside = 50 * (1 - share)
+    low, high = np.percentile(values, [outside, 100 - outside])
+    return float(low), float(high)
 
 
 def _pair(range_: Range | None) -> list[float] | None:

@@ -117,7 +117,7 @@ def _costs(energy: Energy, listed: Collection[str]) -> schema.Costs | None:
         device=costs.device,
         source=costs.source,
         basis=costs.basis,
-        interval_is=(energy.table.intervals.meaning or None) if energy.table is not None else None,
+        interval_is=energy.table.interval_is if energy.table is not None else None,
         books=costs.books,
         setting=costs.setting_data,
         setting_from=costs.setting_from,

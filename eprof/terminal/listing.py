@@ -49,11 +49,41 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
     known = [f"{peaks[key]:g} {unit}" for key, unit in units if peaks[key] is not None]
     if known:
         yield Text(printable(f"Peaks: {', '.join(known)} ({peaks['why']})."))
+    yield from _interval(explained)
     yield _charges(explained["charges"])
+    yield from _prices(explained)
     yield from (Text(printable(note)) for note in explained["notes"])
     labels = [f"{one['label']}{' (default)' if one['default'] else ''}" for one in explained["settings"]]
     if len(labels) > 1:
         yield Text(f"Settings, core/memory MHz: {', '.join(labels)}.")
+
+
+def _interval(explained: Row) -> Iterable[RenderableType]:
+    """The range of constant power, and what the intervals of a table span."""
+    watts = explained["constant"]["interval_w"]
+    if watts is not None:
+        yield Text(printable(f"Constant power: {watts[0]:.3g} to {watts[1]:.3g} W{_origin(explained['constant'])}."))
+    if explained["interval_is"]:
+        yield Text(printable(f"Intervals: {explained['interval_is']}."))
+
+
+def _origin(entry: Row) -> str:
+    return f", from {entry['from']}" if entry["from"] else ""
+
+
+def _prices(explained: Row) -> Iterable[RenderableType]:
+    """The named prices with their intervals and sources, and the boards that the table serves too."""
+    prices = explained["prices"]
+    if any(price["interval_pj"] or price["from"] for price in prices):
+        table = _table("price", "pJ", "interval", "from")
+        for price in prices:
+            low, high = price["interval_pj"] or (None, None)
+            interval = "" if low is None else f"{low:.3g} to {high:.3g}"
+            table.add_row(price["name"], f"{price['pj']:.4g}", interval, printable(price["from"] or ""))
+        yield table
+    for board in explained["boards"]:
+        assumed = " (assumed)" if board["assumed"] else ""
+        yield Text(printable(f"Also for {', '.join(board['devices'])}{assumed}: {board['why']}"))
 
 
 def _setting(explained: Row) -> str:

@@ -17,9 +17,9 @@ WATTS = st.floats(1, 440)
 def test_intervals_hold_their_price_and_constant_power_grows_with_idle_power(idle_w):
     table = estimated("GeForce RTX 4090", idle_w=idle_w)
     costs = table.at()
-    for name, (low, high) in table.intervals.prices_pj.items():
+    for name, (low, high) in table.spread().prices_pj.items():
         assert low <= costs.prices[name].pj <= high
-    low_w, high_w = table.intervals.constant_w
+    low_w, high_w = table.spread().constant_w
     assert costs.constant_power_w == pytest.approx(idle_w, rel=1e-3)
     assert low_w < idle_w < high_w
     more = estimated("GeForce RTX 4090", idle_w=1.02 * idle_w)
@@ -30,7 +30,7 @@ def test_intervals_hold_their_price_and_constant_power_grows_with_idle_power(idl
 def test_intervals_are_90_percent_of_the_replicas():
     table = estimated("GeForce RTX 4090")
     prices = sorted(costs.prices["dram_byte"].pj for costs in table.replicas())
-    low, high = table.intervals.prices_pj["dram_byte"]
+    low, high = table.spread().prices_pj["dram_byte"]
     outside = [price for price in prices if not low <= price <= high]
     assert table.interval_share == 0.9
     assert len(outside) == pytest.approx(0.1 * len(prices), abs=1)
@@ -59,7 +59,7 @@ def test_the_data_sheet_gives_constant_power_and_the_limit():
 
 def test_idle_power_narrows_the_interval_of_constant_power():
     def width(table):
-        low, high = table.intervals.constant_w
+        low, high = table.spread().constant_w
         return high / low
 
     assert width(estimated("RTX 4090", idle_w=52)) < width(estimated("RTX 4090"))

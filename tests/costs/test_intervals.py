@@ -141,6 +141,9 @@ def test_replicas_hold_the_table_itself_and_the_ends_of_every_interval(tmp_path)
     constant = {round(costs.constant_power_w, 9) for costs in replicas}
     assert constant == {round(30 * factor, 9) for factor in (40 / 50, 1, 60 / 50)}
     assert table(tmp_path).interval_share == 1.0
+    spread = table(tmp_path).spread("500/900")
+    assert spread.prices_pj == {"fp32_flop": pytest.approx((6 * scale, 11 * scale)), "dram_byte": (50, 120)}
+    assert spread.constant_w == pytest.approx((30 * 40 / 50, 30 * 60 / 50))
 
 
 ENDS = st.floats(0.01, 1.0), st.floats(1.0, 5.0)
@@ -178,7 +181,9 @@ def test_refits_are_the_replicas_of_a_fitted_table(name):
     fitted = costs.load(name)
     assert fitted.interval_share == 0.9
     assert len(fitted.replicas()) == fitted.fit.number
-    assert fitted.intervals.prices_pj["dram_byte"] == tuple(fitted.fit.data["interval_pj"]["dram_byte"])
+    low, high = fitted.spread().prices_pj["dram_byte"]
+    assert low < fitted.at().prices["dram_byte"].pj < high
+    assert fitted.interval_is == "90 % of the fits to programs drawn at random"
 
 
 @pytest.mark.parametrize("name", costs.tables())

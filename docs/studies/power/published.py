@@ -1,6 +1,6 @@
 """Published cost tables against measurements that they have not seen: watts of microbenchmarks, idle watts by clock.
 
-    python docs/studies/power/published.py DATA          DATA: the folder of public measurements (docs/costs.md names them)
+    python docs/studies/power/published.py DATA          DATA: the folder of public measurements
 
 A row is predicted from rates alone: P = pi0 + sum of rates times prices; its interval from the table's replicas.
 """
@@ -95,7 +95,7 @@ def by_operands(rates: Mapping[str, float]) -> dict[str, float]:
 
 
 def rooflines(data: Path) -> Iterator[Row]:
-    """RRZE's gpu-benches at 1038c5d: FP32 multiply-adds and bytes of DRAM in all proportions, on eight A100 and an H200."""
+    """FP32 multiply-adds and bytes of DRAM in all proportions, on eight A100 and an H200 (RRZE's gpu-benches)."""
     with (data / "rrze_gpu_roofline_power.csv").open() as file:
         for line in csv.DictReader(file):
             rates = _copied(float(line["dram_byte_per_s"]), *LEVELS)
@@ -166,7 +166,9 @@ def main(data: Path) -> None:
     for device in ("A100-SXM4-40GB", "H200"):
         print(_summary(device, [row for row in rooflines(data) if row.device == device]))
     for folder, device in (("yz8", "A100-PCIE-40GB"), ("netsres117", "A100-SXM4-80GB")):
-        print(f"idle of {device} at {len(idle(data, folder))} clocks: {100 * idle_error(data, folder, device):.2f} % off")
+        print(
+            f"idle of {device} at {len(idle(data, folder))} clocks: {100 * idle_error(data, folder, device):.2f} % off"
+        )
     for row, watts in mixes(data):
         print(f"B300 {row.name}: {watts:.0f} W, measured {row.power_w:.0f} ({100 * (watts / row.power_w - 1):+.1f} %)")
 

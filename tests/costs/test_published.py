@@ -1,0 +1,141 @@
+"""Published tables: made of the printed numbers by the stated rule, and checked against runs that they have not seen."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from eprof import costs
+from eprof.base.marks import Mark
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT.parent / "shared" / "data" / "modern"
+sys.path.insert(0, str(ROOT / "docs" / "studies" / "power"))
+import prices  # noqa: E402
+import published  # noqa: E402
+
+# [SC25] Table 3 as transcribed: pJ a bit of HBM (control, datapath), L2, L1; pJ a flop of FP64 and of FP16 matrix units.
+TABLE_3 = {
+    "a100": ((8.47, 4.64), (3.11, 1.60), (1.26, 0.33), 28.50, 0.70),
+    "gh200": ((8.69, 2.99), 4.87, 1.45, 23.60, 0.52),
+    "mi250x": ((11.82, 1.82), 2.82, 1.54, 15.73, 1.60),
+    "mi300a": ((13.47, 1.25), 1.39, 2.11, 11.47, 0.46),
+}
+SHARES = (8.47 / 13.11, 3.11 / 4.71, 1.26 / 1.59, 0.37 / 0.70, 0.37 / 0.70)  # of control, the A100's
+NAMES = ("dram_byte", "l2_byte", "l1_byte", "fp64_flop", "tensor_fp16_flop")
+
+
+def data():
+    if not DATA.is_dir():
+        pytest.skip("needs the public measurements, which are not part of this project")
+    return DATA
+
+
+@pytest.mark.parametrize("name", TABLE_3)
+def test_prices_and_intervals_follow_from_the_printed_numbers(name):
+    table = costs.load(name)
+    for price, printed, share in zip(NAMES, TABLE_3[name], SHARES, strict=True):
+        control, datapath = printed if isinstance(printed, tuple) else (share * printed, (1 - share) * printed)
+        unit = 8 if price.endswith("_byte") else 1
+        assert table.at().prices[price].pj == pytest.approx(unit * (control + datapath / 2), rel=0.006)
+        low, high = table.intervals.prices_pj[price]
+        assert low == pytest.approx(unit * control / 1.25, rel=0.006)
+        assert high == pytest.approx(unit * (control + datapath) * 1.15, rel=0.006)
+
+
+@pytest.mark.parametrize("name", [*TABLE_3, "b300"])
+def test_estimated_prices_have_wider_intervals_and_marks(name):
+    table = costs.load(name)
+    widths = {price: high / max(low, 1e-9) for price, (low, high) in table.intervals.prices_pj.items()}
+    estimated = {price for price, source in table.sources.items() if source.startswith("estimated")}
+    assert min(widths[price] for price in estimated) > 3
+    for charge in table.at().charges.values():
+        if charge.formula and any(price in charge.formula for price in estimated):
+            assert charge.marks & Mark.ESTIMATED
+    assert table.basis == "published"
+
+
+def test_tables_of_transcribed_numbers_say_so():
+    for name in TABLE_3:
+        table = costs.load(name)
+        assert "transcribed, not compared with the paper" in table.source
+        assert any("transcribed" in note and "not compared with the paper" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("row", published.ROWS, ids=lambda row: row.name)
+def test_a_run_of_constant_operands_lies_inside_the_interval_of_the_a100(row):
+    by = published.by_operands(row.rates)
+    assert by["control"] < by["middle"] < by["random"]
+    ends = published.predicted(costs.for_device(row.device), row.rates)
+    assert ends.low_w < ends.power_w < ends.high_w
+    assert ends.holds(row.power_w)
+    assert abs(by["control"] / row.power_w - 1) < 0.15
+
+
+@pytest.mark.parametrize(("device", "error"), [("A100-SXM4-40GB", 0.23), ("H200", 0.13)])
+def test_rooflines_of_the_a100_and_the_h200_lie_inside_the_interval(device, error):
+    rows = [row for row in published.rooflines(data()) if row.device == device]
+    table = costs.for_device(device)
+    made = [published.predicted(table, row.rates) for row in rows]
+    assert all(one.holds(row.power_w) for one, row in zip(made, rows, strict=True))
+    errors = [abs(one.power_w / row.power_w - 1) for one, row in zip(made, rows, strict=True)]
+    assert sum(errors) / len(errors) < error
+
+
+@pytest.mark.parametrize(("folder", "device"), [("yz8", "A100-PCIE-40GB"), ("netsres117", "A100-SXM4-80GB")])
+def test_idle_watts_of_the_a100_come_out_at_81_clocks(folder, device):
+    assert len(published.idle(data(), folder)) == 81
+    assert published.idle_error(data(), folder, device) < 0.01
+
+
+def test_mixes_of_units_of_the_b300_come_out():
+    mixes = list(published.mixes(data()))
+    assert len(mixes) == 6
+    for row, watts in mixes:
+        assert watts == pytest.approx(row.power_w, rel=0.05), row.name
+
+
+@pytest.mark.parametrize(
+    ("device", "table", "assumed"),
+    [
+        ("NVIDIA A100-SXM4-40GB (0)", "a100", False),
+        ("NVIDIA A100-PCIE-40GB", "a100", False),
+        ("NVIDIA A100-SXM4-80GB", "a100", False),
+        ("NVIDIA A100 80GB PCIe", "a100", True),
+        ("ncu device 0 (CC 8.0)", "a100", True),
+        ("NVIDIA GH200 480GB", "gh200", False),
+        ("NVIDIA H100 80GB HBM3", "gh200", True),
+        ("NVIDIA H100 PCIe", "gh200", True),
+        ("NVIDIA H200", "gh200", True),
+        ("ncu device 1 (CC 9.0)", "gh200", True),
+        ("NVIDIA B300 SXM6 AC", "b300", False),
+        ("AMD Instinct MI250X", "mi250x", False),
+        ("AMD Instinct MI300A", "mi300a", False),
+    ],
+)
+def test_gpus_are_priced_by_their_names_and_stand_ins_are_assumed(device, table, assumed):
+    found = costs.for_device(device)
+    assert found.name == table
+    assert found.is_for(device) != assumed
+    assert bool(found.assumption) == assumed
+    assert found.replicas()
+
+
+@pytest.mark.parametrize("device", ["NVIDIA B200", "NVIDIA A30", "NVIDIA GeForce RTX 4090", "ncu device 0 (CC 8.6)"])
+def test_a_gpu_without_a_table_gets_none(device):
+    assert costs.for_device(device) is None
+
+
+def test_away_from_the_measured_clock_the_prices_of_the_a100_are_estimates():
+    table = costs.load("a100")
+    assert not table.at("1410/1215").prices["l2_byte"].marks
+    for setting in ("1005/1215", "1250/1215"):
+        costs_there = table.at(setting)
+        assert costs_there.prices["l2_byte"].marks & Mark.ESTIMATED
+        assert costs_there.constant_marks & Mark.ESTIMATED
+        assert costs_there.constant_power_w < table.at().constant_power_w
+
+
+def test_the_guide_has_the_prices_of_the_tables():
+    guide = prices.GUIDE.read_text()
+    assert prices.BEGIN + prices.markdown() + prices.END in guide, "run python docs/studies/power/prices.py --rewrite"
