@@ -14,6 +14,7 @@ on every GPU. Own run: the joules of a run of some kernels are known, and one fa
 FP64 has two prices: chips that run it at half or a third of the rate of FP32 have units for it, the others a few.
 """
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,16 +82,18 @@ IDLE_W = {
     },
 }
 FULL_RATE_FP64 = ("2.0", "3.5", "3.7", "6.0", "7.0", "7.2", "8.0", "9.0", "10.0")
+# Matrix products on tensor cores, FP16, pJ a flop: the least and the most that was published (README.md).
+TENSOR_FP16_PJ = (0.37, 2.1)
 ROUNDS = 8
 RUNS = 200
 RUN_KERNELS = 4
 LEFT_OUT_DRAWS = 40
 DRAWS = 60  # of the file
-SCALE_STEPS = 20
+NOISE = 6  # draws of prices for each drawn shape
 # A measured idle power is not quite the constant of the fit: 30 % either way in nine of ten.
 KNOWN_SD = float(np.log(1.3)) / 1.645
-# Spreads of the scale that are tried, sd of its logarithm.
-SCALE_SDS = np.arange(0.1, 0.61, 0.02)
+# Spreads of single prices that are tried, sd of their logarithms.
+PRICE_SDS = np.arange(0.0, 1.21, 0.1)
 
 
 @dataclass(frozen=True)
@@ -182,7 +185,7 @@ def shape(parts: list[Measured]) -> tuple[Floats, list[tuple[float, float]]]:
 
 
 def shares(parts: list[Measured], constants_w: list[float], memory: str) -> Floats:
-    """Constant power over power limit of the boards with this kind of memory ("any": of all): fitted ones, idle ones."""
+    """Constant power over power limit of the boards with this kind of memory, or with "any": fitted, and public."""
     kinds = IDLE_W if memory == "any" else {memory: IDLE_W[memory]}
     fitted = [
         constant_w / part.gpu.limit_w
@@ -220,6 +223,18 @@ def steps(number: int) -> Floats:
     return np.array([NormalDist().inv_cdf((place + 0.5) / number) for place in range(number)])
 
 
+def spread_prices(shapes: Floats, price_sd: float, scale_sd: float, draw: np.random.Generator) -> Floats:
+    """Shapes with a factor of mean 1 on each price, and one on all prices of a shape; (n_shapes, n_terms)."""
+    noise = np.exp(price_sd * draw.standard_normal(shapes.shape) - price_sd**2 / 2)
+    scales = np.exp(scale_sd * draw.permutation(steps(len(shapes))))
+    return shapes * noise * scales[:, None]
+
+
+def spread_of_scales(fitted: list[tuple[float, float]]) -> float:
+    """Standard deviation of the logarithm of the GPUs' scales."""
+    return float(np.std(np.log([scale for scale, _ in fitted]), ddof=1))
+
+
 # ---- a GPU left out
 
 
@@ -244,18 +259,22 @@ def predict(target: Measured, others: list[Measured]) -> tuple[Floats, Floats]:
 def of_own_run(model_w: Floats, power_w: Floats) -> tuple[Floats, Floats]:
     """Modelled and metered power of kernels in runs whose total joules are metered; by the model, and by time alone.
 
-    Each run has some kernels with random shares of its time. Returns predicted over measured, (n_runs * n_kernels,).
+    Returns predicted over measured, (n_runs * n_kernels,).
     """
-    draw = np.random.default_rng(2026)
     by_model, by_time = [], []
-    for _ in range(RUNS):
-        kernels = draw.choice(len(power_w), RUN_KERNELS, replace=False)
-        of_time = draw.dirichlet(np.ones(RUN_KERNELS))
+    for kernels, of_time in runs(len(power_w)):
         mean_w = of_time @ power_w[kernels]
         factor = mean_w / (of_time @ model_w[kernels])
         by_model.append(factor * model_w[kernels] / power_w[kernels])
         by_time.append(mean_w / power_w[kernels])
     return np.concatenate(by_model), np.concatenate(by_time)
+
+
+def runs(number: int) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+    """Runs of some of so many kernels: which, and their shares of time."""
+    draw = np.random.default_rng(2026)
+    for _ in range(RUNS):
+        yield draw.choice(number, RUN_KERNELS, replace=False), draw.dirichlet(np.ones(RUN_KERNELS))
 
 
 def covering(ratio: Floats, share: float = 0.9) -> float:
@@ -265,57 +284,78 @@ def covering(ratio: Floats, share: float = 0.9) -> float:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A GPU as if it had never been measured. drawn_w: dynamic power by drawn shapes that did not see the kernel."""
+    """A GPU as if it had never been measured.
+
+    sheet_w, idle_w: constant power of each kernel by the data sheet, and with idle power known. shapes: drawn at
+    random, (n_draws, n_terms). unseen: which draws lack which kernels, (n_draws, n_kernels).
+    """
 
     measured: Measured
     dynamic_w: Floats
     sheet_w: Floats
     sheet_sd: float
-    idle_w: float
+    idle_w: Floats
     limit_only_w: float
-    drawn_w: list[Floats]
+    scale_sd: float
+    shapes: Floats
+    unseen: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, target: Measured, others: list[Measured]) -> "LeftOut":
         """The GPU `target`, predicted from `others`."""
         dynamic_w, sheet_w = predict(target, others)
-        shapes = list(drawn_shapes(others, LEFT_OUT_DRAWS, seed=7))
-        drawn_w = [
-            np.array([rates @ prices for prices, seen in shapes if kernel not in seen])
-            for kernel, rates in zip(target.kernels, target.rates, strict=True)
-        ]
-        # The constant that suits its own kernels stands in for a measured idle power.
-        _, idle_w = scale_and_constant(target, dynamic_w)
-        _, sheet_sd = middle_share(others, shape(others)[1], target.gpu.memory)
+        drawn = list(drawn_shapes(others, LEFT_OUT_DRAWS, seed=7))
+        _, fitted = shape(others)
         limit_only = np.mean([np.median(other.power_w) / other.gpu.limit_w for other in others]) * target.gpu.limit_w
-        return cls(target, dynamic_w, sheet_w, sheet_sd, idle_w, float(limit_only), drawn_w)
+        return cls(
+            measured=target,
+            dynamic_w=dynamic_w,
+            sheet_w=sheet_w,
+            sheet_sd=middle_share(others, fitted, target.gpu.memory)[1],
+            # The constant that suits its own kernels stands in for a measured idle power.
+            idle_w=np.full(len(dynamic_w), scale_and_constant(target, dynamic_w)[1]),
+            limit_only_w=float(limit_only),
+            scale_sd=spread_of_scales(fitted),
+            shapes=np.array([prices for prices, _ in drawn]),
+            unseen=np.array([[kernel not in seen for kernel in target.kernels] for _, seen in drawn]),
+        )
 
-    def power_w(self, constant_w: Floats | float) -> Floats:
-        """Predicted power of each kernel."""
-        return self.dynamic_w + constant_w
+    def replicas_w(self, price_sd: float, constant_w: Floats, constant_sd: float) -> Floats:
+        """Power of each kernel by drawn shapes and constants; (n_draws * NOISE, n_kernels)."""
+        draw = np.random.default_rng(5)
+        prices = spread_prices(np.repeat(self.shapes, NOISE, axis=0), price_sd, self.scale_sd, draw)
+        constants = np.exp(constant_sd * draw.permutation(steps(len(prices))))
+        return prices @ self.measured.rates.T + constants[:, None] * constant_w
 
-    def covered(self, scale_sd: float, constant_w: Floats, constant_sd: float) -> npt.NDArray[np.bool_]:
-        """Whether each kernel's measured power is in the 90 % interval of shapes, scales and constants."""
-        z = steps(SCALE_STEPS)
-        constants = np.exp(constant_sd * np.random.default_rng(5).permutation(z))
+    def covered(self, price_sd: float, constant_w: Floats, constant_sd: float) -> float:
+        """The share of kernels whose measured power is in the 90 % interval of the draws that have not seen them."""
+        replicas_w = self.replicas_w(price_sd, constant_w, constant_sd)
+        unseen = np.repeat(self.unseen, NOISE, axis=0)
+        edges = [np.percentile(power_w[new], [5, 95]) for power_w, new in zip(replicas_w.T, unseen.T, strict=True)]
+        low, high = np.transpose(edges)
+        return float(np.mean((low <= self.measured.power_w) & (self.measured.power_w <= high)))
+
+    def covered_of_own_run(self, price_sd: float) -> float:
+        """The share of kernels of metered runs that are in the 90 % interval, if each draw has its own factor.
+
+        Constant power is that of the data sheet. Draws may have seen the kernels here, on the other GPUs.
+        """
+        replicas_w = self.replicas_w(price_sd, self.sheet_w, self.sheet_sd)
+        power_w = self.measured.power_w
         inside = []
-        for dynamic_w, middle_w, power_w in zip(self.drawn_w, constant_w, self.measured.power_w, strict=True):
-            powers = np.outer(dynamic_w, np.exp(scale_sd * z)) + middle_w * constants
-            low, high = np.percentile(powers, [5, 95])
-            inside.append(low <= power_w <= high)
-        return np.array(inside)
-
-    def covered_with_idle(self, scale_sd: float) -> npt.NDArray[np.bool_]:
-        """`covered` with the idle power known."""
-        return self.covered(scale_sd, np.full(len(self.dynamic_w), self.idle_w), KNOWN_SD)
+        for kernels, of_time in runs(len(power_w)):
+            factors = (of_time @ power_w[kernels]) / (replicas_w[:, kernels] @ of_time)
+            low, high = np.percentile(factors[:, None] * replicas_w[:, kernels], [5, 95], axis=0)
+            inside.append((low <= power_w[kernels]) & (power_w[kernels] <= high))
+        return float(np.mean(inside))
 
 
-def spread_of_scale(parts: list[LeftOut]) -> float:
-    """The least spread of the scale, sd of its logarithm, with which intervals cover nine of ten kernels."""
-    for scale_sd in SCALE_SDS:
-        if np.concatenate([part.covered_with_idle(scale_sd) for part in parts]).mean() >= 0.9:
-            return float(scale_sd)
-    return float(SCALE_SDS[-1])
+def spread_of_prices(parts: list[LeftOut]) -> float:
+    """The least spread of single prices with which intervals cover nine of ten kernels of metered runs."""
+    for price_sd in PRICE_SDS:
+        if np.mean([part.covered_of_own_run(price_sd) for part in parts]) >= 0.9:
+            break
+    return float(price_sd)
 
 
 # ---- what is printed
@@ -326,10 +366,11 @@ def show_joint(parts: list[Measured]) -> None:
     prices, fitted = shape(parts)
     print("One shape for all, pJ:", ", ".join(f"{term} {price:.3g}" for term, price in zip(TERMS, prices, strict=True)))
     for part, (scale, constant_w) in zip(parts, fitted, strict=True):
-        together = error(scale * (part.rates @ prices) + constant_w, part.power_w)
+        of_all = error(scale * (part.rates @ prices) + constant_w, part.power_w)
         columns = np.column_stack([part.rates, np.ones(len(part.power_w))])
         alone = error(columns @ least_absolute(columns, part.power_w), part.power_w)
-        print(f"{part.gpu.name:12} scale {scale:.2f}, {constant_w:5.1f} W constant; error {together:.1f} %, own prices {alone:.1f} %")
+        errors = f"error {of_all:.1f} %, own prices {alone:.1f} %"
+        print(f"{part.gpu.name:12} scale {scale:.2f}, {constant_w:5.1f} W constant; {errors}")
 
 
 COLUMNS = ("limit only", "data sheet", "idle known", "own run", "idle -30 %", "idle +30 %", "own, sheet", "by time")
@@ -337,97 +378,117 @@ COLUMNS = ("limit only", "data sheet", "idle known", "own run", "idle -30 %", "i
 
 def errors_of(part: LeftOut) -> list[float]:
     """Mean errors in % by `COLUMNS`."""
-    power_w = part.measured.power_w
-    own = [part.idle_w, 0.7 * part.idle_w, 1.3 * part.idle_w, part.sheet_w]
-    by_model = [100 * float(np.mean(np.abs(of_own_run(part.power_w(idle), power_w)[0] - 1))) for idle in own]
-    _, by_time = of_own_run(part.power_w(part.idle_w), power_w)
+    power_w, dynamic_w = part.measured.power_w, part.dynamic_w
+    constants_w = (part.idle_w, 0.7 * part.idle_w, 1.3 * part.idle_w, part.sheet_w)
+    own_runs = [of_own_run(dynamic_w + constant_w, power_w)[0] for constant_w in constants_w]
+    _, by_time = of_own_run(power_w, power_w)
     return [
         error(np.full(len(power_w), part.limit_only_w), power_w),
-        error(part.power_w(part.sheet_w), power_w),
-        error(part.power_w(part.idle_w), power_w),
-        *by_model,
-        100 * float(np.mean(np.abs(by_time - 1))),
+        error(dynamic_w + part.sheet_w, power_w),
+        error(dynamic_w + part.idle_w, power_w),
+        *(100 * float(np.mean(np.abs(ratio - 1))) for ratio in (*own_runs, by_time)),
     ]
 
 
 def show_left_out(parts: list[LeftOut]) -> None:
     """Print the errors of each GPU as if it had never been measured."""
-    print(f"\nMean error of power or of a kernel's joules, %\n{'':12}" + "".join(f"{column:>12}" for column in COLUMNS))
-    rows = np.array([errors_of(part) for part in parts])
-    for name, row in zip([*(part.measured.gpu.name for part in parts), "mean"], [*rows, rows.mean(axis=0)], strict=True):
-        print(f"{name:12}" + "".join(f"{value:12.1f}" for value in row))
+    print("\nGPU left out: mean error of power, or of a kernel's joules, %")
+    print_table(COLUMNS, parts, [errors_of(part) for part in parts], ".1f")
 
 
 def show_intervals(parts: list[LeftOut]) -> None:
     """Print which factors cover nine kernels of ten, and how many kernels 90 % intervals cover.
 
-    The spread of the scale that a GPU's intervals take is that which suits the three others.
+    The spread of prices that a GPU's intervals take is that which suits the three others.
     """
-    print(f"\n{'':12}{'nine of ten kernels within x/÷':>40}{'in 90 % intervals, %':>34}")
-    print(f"{'':12}{'data sheet':>16}{'idle known':>12}{'own run':>12}{'scale sd':>12}{'data sheet':>12}{'idle known':>12}")
-    covered = []
+    factors, shares = [], []
     for part in parts:
-        power_w, known_w = part.measured.power_w, part.power_w(part.idle_w)
-        sheet, known = covering(part.power_w(part.sheet_w) / power_w), covering(known_w / power_w)
-        own = covering(of_own_run(known_w, power_w)[0])
-        scale_sd = spread_of_scale([other for other in parts if other is not part])
-        inside = [part.covered(scale_sd, part.sheet_w, part.sheet_sd), part.covered_with_idle(scale_sd)]
-        covered.append([100 * kernels.mean() for kernels in inside])
-        cells = f"{sheet:16.2f}{known:12.2f}{own:12.2f}{scale_sd:12.2f}{covered[-1][0]:12.0f}{covered[-1][1]:12.0f}"
-        print(f"{part.measured.gpu.name:12}{cells}")
-    sheet, known = np.mean(covered, axis=0)
-    print(f"{'mean':12}{'':52}{sheet:12.0f}{known:12.0f}\nThe spread of the scale for all four: {spread_of_scale(parts):.2f}")
+        power_w, dynamic_w = part.measured.power_w, part.dynamic_w
+        ratios = [(dynamic_w + constant_w) / power_w for constant_w in (part.sheet_w, part.idle_w)]
+        factors.append([covering(ratio) for ratio in (*ratios, of_own_run(dynamic_w + part.idle_w, power_w)[0])])
+        price_sd = spread_of_prices([other for other in parts if other is not part])
+        of_sheet = part.covered(price_sd, part.sheet_w, part.sheet_sd)
+        with_idle = part.covered(price_sd, part.idle_w, KNOWN_SD)
+        shares.append([100 * of_sheet, 100 * with_idle, 100 * part.covered_of_own_run(price_sd)])
+    kinds = ("data sheet", "idle known", "own run")
+    print("\nNine of ten kernels are within x/÷")
+    print_table(kinds, parts, factors, ".2f")
+    print("\nKernels in 90 % intervals, %")
+    print_table(kinds, parts, shares, ".0f")
+    print(f"\nSpread of single prices for the file: {spread_of_prices(parts):.1f}")
+
+
+def print_table(columns: tuple[str, ...], parts: list[LeftOut], rows: list[list[float]], form: str) -> None:
+    """Print a row a GPU, and their mean."""
+    names = [*(part.measured.gpu.name for part in parts), "mean"]
+    print(f"{'':12}" + "".join(f"{column:>12}" for column in columns))
+    for name, row in zip(names, [*rows, np.mean(rows, axis=0)], strict=True):
+        print(f"{name:12}" + "".join(f"{value:12{form}}" for value in row))
 
 
 # ---- the file
 
 
-def file_text(parts: list[Measured], scale_sd: float) -> str:
+def file_text(parts: list[Measured], price_sd: float) -> str:
     """The file of the shape."""
     prices, fitted = shape(parts)
+    low_pj, high_pj = TENSOR_FP16_PJ
+    middle_pj = (low_pj * high_pj) ** 0.5
     draw = np.random.default_rng(2026)
-    scales = np.exp(scale_sd * draw.permutation(steps(DRAWS)))
-    drawn = np.array([drawn for drawn, _ in drawn_shapes(parts, DRAWS, seed=2026)]) * scales[:, None]
-    lines = [HEAD, "[pj]"]
-    lines += [f"{term}_{unit} = {price:.3g}" for (term, unit), price in zip(TERMS.items(), prices, strict=True)]
-    lines += ["", FP64, f"[fp64]\nfull_rate = {list(FULL_RATE_FP64)}".replace("'", '"')]
-    lines += ["", "# Constant power: a share of the board's power limit by its kind of memory, and the standard deviation of its"]
-    lines += ["# logarithm; `idle_known_sd` is that of a constant power that was measured as idle power.", "[constant]"]
+    shapes = np.array([drawn for drawn, _ in drawn_shapes(parts, DRAWS, seed=2026)])
+    replicas = {
+        **_named(spread_prices(shapes, price_sd, spread_of_scales(fitted), draw).T),
+        "tensor_fp16_flop": middle_pj * (high_pj / low_pj) ** (draw.permutation(steps(DRAWS)) / (2 * 1.645)),
+        "constant_steps": draw.permutation(steps(DRAWS)),
+    }
+    prices_pj = {**_named(prices), "tensor_fp16_flop": middle_pj}
+    lines = [HEAD, "[pj]", *(f"{name} = {price:.3g}" for name, price in prices_pj.items())]
+    lines += ["", FP64, "[fp64]", f"full_rate = {json.dumps(FULL_RATE_FP64)}"]
+    lines += ["", CONSTANT, "[constant]", *_constants(parts, fitted), f"idle_known_sd = {KNOWN_SD:.2f}"]
+    lines += ["", REPLICAS, "[replicas]", *(f"{name} = {_list(values)}" for name, values in replicas.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _named(values: Floats) -> dict[str, Floats]:
+    return {f"{term}_{unit}": value for (term, unit), value in zip(TERMS.items(), values, strict=True)}
+
+
+def _constants(parts: list[Measured], fitted: list[tuple[float, float]]) -> Iterator[str]:
     for memory in (*IDLE_W, "any"):
         share, sd = middle_share(parts, fitted, memory)
-        lines.append(f"{memory} = {{ share = {share:.3f}, sd = {sd:.2f} }}")
-    lines += [f"idle_known_sd = {KNOWN_SD:.2f}", "", REPLICAS, "[replicas]"]
-    lines += [f"{term}_{unit} = {_list(values)}" for (term, unit), values in zip(TERMS.items(), drawn.T, strict=True)]
-    lines.append(f"constant_steps = {_list(draw.permutation(steps(DRAWS)))}")
-    return "\n".join(lines) + "\n"
+        yield f"{memory} = {{ share = {share:.3f}, sd = {sd:.2f} }}"
 
 
 def _list(values: Floats) -> str:
     return "[" + ", ".join(f"{value:.3g}" for value in values) + "]"
 
 
-FP64 = """\
-# Compute capabilities with units for FP64 at half or a third of the rate of FP32 (CUDA C++ Programming Guide, throughput
-# of native arithmetic instructions); all others pay the low rate's price."""
 HEAD = """\
-# Prices of a GPU that nobody measured (docs/costs.md): one shape for four GPUs, and how far it may be off.
+# Prices of a GPU that nobody measured, in pJ (docs/costs.md), and how far off they may be.
 #
-# Least absolute relative errors of power on the counts, times and powers of NV-DVFS-Benchmark (Q. Wang, X. Chu, ICPADS
-# 2018; https://github.com/blackjack2015/NV-DVFS-Benchmark, csvs/raw at commit 56df884), at the default clocks of a
-# GTX 980, a GTX 1080 Ti, a P100 and a V100. `python docs/studies/power/transfer.py DATA --write` makes this file again.
+# Instructions and bytes: one shape for four GPUs, least absolute relative errors of power on the counts, times and
+# powers of NV-DVFS-Benchmark (Q. Wang, X. Chu, ICPADS 2018; csvs/raw of https://github.com/blackjack2015/NV-DVFS-Benchmark
+# at commit 56df884), at the default clocks of a GTX 980, a GTX 1080 Ti, a P100 and a V100. Tensor work: the middle of
+# what was published. `python docs/studies/power/transfer.py DATA --write` makes this file again.
 """
+FP64 = """\
+# Compute capabilities with units for FP64 at a half or a third of the rate of FP32 (CUDA C++ Programming Guide,
+# throughput of native arithmetic instructions). FP64 on all others pays the price of the low rate."""
+CONSTANT = """\
+# Constant power as a share of the board's power limit, by its kind of memory, and the standard deviation of the share's
+# logarithm. idle_known_sd: that of a constant power which was measured as idle power."""
 REPLICAS = """\
-# The shape of GPUs and kernels drawn at random, each times a scale drawn for the GPU as a whole; constant power is
-# multiplied by exp(sd * step)."""
+# Shapes of GPUs and kernels drawn at random, times a factor drawn for each price and one for the GPU as a whole; prices
+# of tensor work drawn from the published range. Constant power is multiplied by exp(sd * step)."""
 
 
 if __name__ == "__main__":
     measured = read(Path(sys.argv[1]))
     left_out = [LeftOut.of(part, [other for other in measured if other is not part]) for part in measured]
     if "--write" in sys.argv:
-        FILE.write_text(file_text(measured, spread_of_scale(left_out)))
+        FILE.write_text(file_text(measured, spread_of_prices(left_out)))
     elif "--check" in sys.argv:
-        sys.exit(FILE.read_text() != file_text(measured, spread_of_scale(left_out)))
+        sys.exit(FILE.read_text() != file_text(measured, spread_of_prices(left_out)))
     else:
         show_joint(measured)
         show_left_out(left_out)
