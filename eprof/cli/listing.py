@@ -1,12 +1,14 @@
 """`eprof costs` and `eprof counters`: list, show and check cost tables and counter definitions."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.cli import config
-from eprof.cli.options import SETTING, Commands, add_listing, command
+from eprof.cli.options import SETTING, Commands, add_listing, command, repeatable
 from eprof.cli.output import say
+from eprof.cli.writing import write
 
 
 def add_costs(commands: Commands) -> argparse.ArgumentParser:
@@ -19,8 +21,24 @@ def add_costs(commands: Commands) -> argparse.ArgumentParser:
     )
     parser.add_argument("name", nargs="?", metavar="NAME|FILE", help="a table, or a file of your own to check and show")
     parser.add_argument("--setting", metavar=SETTING, help="DVFS setting in MHz (default: the table's)")
+    _add_estimate(parser)
     add_listing(parser)
     return parser
+
+
+def _add_estimate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--estimate", metavar="GPU", help="make a table for a GPU that nobody measured: 'RTX 4090'")
+    parser.add_argument(
+        "--idle-w",
+        type=float,
+        metavar="WATTS",
+        help="with --estimate: power of the idle GPU at the clocks of a load, as nvidia-smi prints it right after one",
+    )
+    parser.add_argument(
+        "--tdp-w", type=float, metavar="WATTS", help="with --estimate: its power limit (default: of its data sheet)"
+    )
+    repeatable(parser, "-o", "--output", metavar="FILE", help="with --estimate: the table's file (default: show it)")
+    parser.add_argument("-f", "--force", action="store_true", help="overwrite FILE")
 
 
 def add_counters(commands: Commands) -> argparse.ArgumentParser:
@@ -47,6 +65,11 @@ def costs(options: argparse.Namespace) -> int:
     from eprof import costs as tables
     from eprof.terminal import listing
 
+    if options.estimate is not None:
+        return _estimate(options)
+    for option in ("idle_w", "tdp_w", "output"):
+        if config.asked(options, option):
+            raise UsageError(f"--{option.replace('_', '-')} goes with --estimate GPU.")
     if options.name is None:
         return _list_costs(options)
     mistakes: list[str] = []
@@ -61,6 +84,25 @@ def costs(options: argparse.Namespace) -> int:
     explained = table.explain(options.setting)
     if not _printed(options, explained):
         listing.show_costs(explained)
+    return 0
+
+
+def _estimate(options: argparse.Namespace) -> int:
+    """Write the table of a GPU that nobody measured, or show it."""
+    from eprof.costs import estimate
+    from eprof.terminal import listing
+
+    if options.name is not None or config.asked(options, "setting"):
+        raise UsageError("--estimate makes a table by itself; name no other table and no setting.")
+    text = estimate.table_text(options.estimate, options.idle_w, options.tdp_w)
+    table = estimate.parsed(text)
+    if config.asked(options, "output"):
+        for path in options.output:
+            write(Path(path), text.encode(), options.force)
+        for note in table.notes:
+            say(note)
+    elif not _printed(options, table.explain()):
+        listing.show_costs(table.explain())
     return 0
 
 

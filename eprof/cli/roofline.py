@@ -9,7 +9,7 @@ from eprof.cli.options import SETTING, Commands, add_capability, add_output, com
 from eprof.cli.output import deliver, drawn, planned
 
 if TYPE_CHECKING:
-    from eprof.costs import Costs
+    from eprof.costs import Costs, CostTable
     from eprof.profile.profile import Energy
     from eprof.rooflines import Machine, Match
 
@@ -126,7 +126,7 @@ def _table_and_setting(text: str) -> tuple[str, str | None]:
 def _has_settings(name: str) -> bool:
     from eprof import costs
 
-    return len(costs.load(name).settings) > 1
+    return name != costs.ESTIMATED and len(costs.load(name).settings) > 1
 
 
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
@@ -154,12 +154,10 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
 
 def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs"]:
     """Every table at every setting that is asked for; that of the kernels first, and once."""
-    from eprof import costs as tables
-
     priced: list[Costs] = []
     for text in options.costs:
         name, setting = _table_and_setting(text)
-        table = tables.load(name)
+        table = _table(name, energy)
         settings = [setting]
         if setting is None and options.setting and len(table.settings) > 1:
             settings = options.setting
@@ -170,6 +168,14 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
         priced += [energy.table.at(setting) for setting in options.setting]
     own = energy.costs
     return [own, *(costs for costs in priced if (costs.name, costs.setting) != (own.name, own.setting))]
+
+
+def _table(name: str, energy: "Energy | None") -> "CostTable":
+    from eprof import costs
+
+    if name == costs.ESTIMATED and energy is not None:
+        return energy.profile.estimated()
+    return costs.load(name)
 
 
 def _precisions(wanted: str | None, main: str | None) -> list[str]:

@@ -105,9 +105,9 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
         command_line=options.command_line,
     )
     energy = profile.energy(options.costs, None, options.efficiency, to_meter=False)
-    if energy.costs is None:
+    table = energy.table
+    if table is None:
         raise EprofError("No cost table is made for this GPU; name one with --costs (`eprof costs` lists them).")
-    table = inputs.table_of(energy, options.costs)
     now, why = inputs.setting_in_force(energy, table, options.setting)
     wanted = [name.strip() for name in options.settings.split(",")] if options.settings else []
     return build.from_profile(energy, table, wanted, now, why)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASES",
+    "ESTIMATED",
     "Charge",
     "CostTable",
     "Costs",
@@ -40,6 +41,9 @@ __all__ = [
 ]
 
 
+ESTIMATED = "estimated"  # the table that `estimated` of estimate.py makes for the GPU of a log
+
+
 def tables() -> list[str]:
     """The names of the tables that come with eprof, sorted."""
     return sorted(_shipped())
@@ -52,6 +56,11 @@ def load(name_or_path: str) -> CostTable:
     """
     if is_file(name_or_path):
         return _parsed(Document.read(Path(name_or_path)))
+    if name_or_path == ESTIMATED:
+        raise CostError(
+            "`estimated` is a table of the GPU in a profiler's log, and there is none here; write the table to a file, "
+            "which goes everywhere: eprof costs --estimate GPU -o mine.toml."
+        )
     if name_or_path not in _shipped():
         known = ", ".join(tables())
         import difflib

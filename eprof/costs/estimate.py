@@ -22,13 +22,32 @@ from eprof.costs.file import read
 from eprof.costs.table import CostTable
 from eprof.counting.counters import capability_of
 
-NAME = "estimated"
 _LARGEST_W = 10_000
 TENSOR_FLOP = "tensor_fp16_flop"
 _FP64 = "fp64_instruction"
 _FULL_RATE, _LOW_RATE = "fp64_full_rate_instruction", "fp64_low_rate_instruction"
 _LEVELS = ("shared", "l1", "l2", "dram")
-_IN_ISSUE = ("special", "conversion", "control", "load_store", "communication", "misc")
+_ISSUE = "in the price of a warp instruction issued"
+_NOTHING = {
+    **dict.fromkeys(("special", "conversion", "control", "load_store", "communication", "misc"), _ISSUE),
+    "sm_active_cycle": "in the prices of what is done in them, and in constant power",
+}
+_TENSOR = {
+    **dict.fromkeys(("tensor_fp16", "tensor_bf16"), (TENSOR_FLOP, "the middle of what was published for FP16")),
+    "tensor_tf32": (f"2 * {TENSOR_FLOP}", "half the rate of FP16"),
+    **dict.fromkeys(("tensor_fp8", "tensor_int8"), (f"0.5 * {TENSOR_FLOP}", "twice the rate of FP16")),
+    **dict.fromkeys(("tensor_fp6", "tensor_fp4"), (f"0.5 * {TENSOR_FLOP}", "no more than FP8")),
+    "tensor_other": (TENSOR_FLOP, "taken for FP16: the type is not known"),
+}
+_UNPRICED = {
+    "tensor": "published prices of tensor work are of flops, and of FP64 there is one alone",
+    "fp64": "not known whether this GPU does FP64 at full rate",
+}
+_SHAPE_SOURCE = "docs/studies/power: the shape that four GPUs share"
+_TENSOR_SOURCE = (
+    "0.37 to 2.1 pJ a flop: A100 and GH200 of Antepara et al., SC 2025 (transcribed), B300 of sinkers/gpu-power-lab, "
+    "RTX 3090 of bang001/gpupower0701 (docs/studies/power)"
+)
 _SOURCE = (
     "docs/studies/power/transfer.py: one shape of prices for the GTX 980, GTX 1080 Ti, P100 and V100, fitted to "
     "NV-DVFS-Benchmark (Q. Wang, X. Chu, ICPADS 2018)"
@@ -42,7 +61,12 @@ def estimated(device_name: str, idle_w: float | None = None, tdp_w: float | None
     board's power limit `tdp_w` in W; without that, of the limit of its data sheet.
     Raises CostError: no such power, or a GPU whose data sheet is not known when neither is given.
     """
-    table, errors = read(Document.parse(table_text(device_name, idle_w, tdp_w), "estimated table"))
+    return parsed(table_text(device_name, idle_w, tdp_w))
+
+
+def parsed(text: str) -> CostTable:
+    """The table of a text that `table_text` made."""
+    table, errors = read(Document.parse(text, "estimated"))
     if table is None:
         raise errors[0]
     return table
@@ -53,7 +77,7 @@ def table_text(device_name: str, idle_w: float | None = None, tdp_w: float | Non
     board = _board(device_name, idle_w, tdp_w)
     constant = _constant(board, idle_w)
     note = _note(printable(board.name), constant)
-    origin = Origin(NAME, _SOURCE, "docs/studies/power: the shape that four GPUs share", note)
+    origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
     return _text(device_name, board, constant, shape_prices(board.name), origin)
 
 
@@ -72,12 +96,16 @@ class Prices(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True):
-    """Where a table's numbers come from: its name, its source, the source of each price, and a note for reports."""
+    """Where a table's numbers come from: its name, its source, the source of each price, and a note for reports.
+
+    of_tensor: the source of the price of tensor work, if it is another.
+    """
 
     name: str
     source: str
     of_prices: str
     note: str
+    of_tensor: str = ""
 
 
 def _text(device_name: str, board: "_Board", constant: "_Constant", prices: Prices, origin: Origin) -> str:
@@ -129,8 +157,8 @@ def _unlisted(device_name: str) -> str:
     boards = near(device_name)
     meant = f"Did you mean {listed(boards, 'or')}? " if boards else ""
     return (
-        f"eprof has no data sheet of `{brief(device_name, 100)}`. {meant}Else give the board's power limit "
-        "(--tdp-w, as nvidia-smi -q -d POWER prints it), or better its idle power (--idle-w)."
+        f"eprof has no data sheet of `{brief(device_name, 100)}`. {meant}Else make its table with its power "
+        "limit, or better its idle power: eprof costs --estimate NAME --tdp-w WATTS (or --idle-w WATTS) -o mine.toml."
     )
 
 
@@ -218,6 +246,9 @@ def _note(name: str, constant: _Constant) -> str:
 
 
 def _price_lines(prices: Prices, constant: _Constant, origin: Origin) -> str:
+    sources = dict.fromkeys(prices.pj, origin.of_prices)
+    if origin.of_tensor:
+        sources[TENSOR_FLOP] = origin.of_tensor
     lines = [
         "[pj]",
         *(f"{name} = {_number(price)}" for name, price in prices.pj.items()),
@@ -228,7 +259,7 @@ def _price_lines(prices: Prices, constant: _Constant, origin: Origin) -> str:
         'mark = "estimated"',
         "",
         "[sources]",
-        *(f"{name} = {_quoted(origin.of_prices)}" for name in prices.pj),
+        *(f"{name} = {_quoted(source)}" for name, source in sources.items()),
         f"constant_power = {_quoted(constant.source)}",
     ]
     return "\n".join(lines) + "\n"
@@ -240,20 +271,21 @@ def _charge_lines(prices: Collection[str]) -> str:
 
 def _charge(word: str, prices: Collection[str]) -> str:
     """What a word of the vocabulary pays."""
-    price, why = _price_of(word)
-    if price in prices:
-        return f'{word} = {{ formula = "{price}", why = "{why}", mark = "estimated" }}'
-    if word in _IN_ISSUE:
-        return f'{word} = {{ nothing = "in the price of a warp instruction issued" }}'
+    formula, why = _formula(word)
+    if formula.rpartition(" ")[2] in prices:
+        return f'{word} = {{ formula = "{formula}", why = "{why}", mark = "estimated" }}'
+    if word in _NOTHING:
+        return f'{word} = {{ nothing = "{_NOTHING[word]}" }}'
     if word.startswith(("global_", "local_")):
         return f'{word} = {{ nothing = "the same bytes are charged at the levels that they pass" }}'
-    if word.startswith("fp64"):
-        return f'{word} = {{ unpriced = "not known whether this GPU does FP64 at full rate" }}'
-    return f'{word} = {{ unpriced = "not in the measurements that the shape was fitted to" }}'
+    unpriced = _UNPRICED.get(word.partition("_")[0], "not in the measurements that the shape was fitted to")
+    return f'{word} = {{ unpriced = "{unpriced}" }}'
 
 
-def _price_of(word: str) -> tuple[str, str]:
-    """The price that a word pays, if the table has it, and why."""
+def _formula(word: str) -> tuple[str, str]:
+    """What a word pays if the table has that price, and why."""
+    if word in _TENSOR:
+        return _TENSOR[word]
     kind = word.partition("_")[0]
     if kind == "fp16":
         return "fp32_instruction", "one or two numbers in the registers of one FP32 instruction"

@@ -15,7 +15,7 @@ from eprof.base.errors import CostError, DefinitionError, LogError, MeterError, 
 from eprof.base.marks import Mark, names
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS, GROUPS, PARTS
-from eprof.costs import Charge, Costs, CostTable, for_device
+from eprof.costs import ESTIMATED, Charge, Costs, CostTable, estimate, for_device
 from eprof.costs import load as load_costs
 from eprof.counting import checks, counters, counts, times
 from eprof.counting.counts import Counts
@@ -180,6 +180,8 @@ class Profile(Struct, frozen=True, eq=False):
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
         if isinstance(costs, CostTable):
             return costs
+        if costs == ESTIMATED:
+            return self.estimated()
         if costs is not None:
             return self.on_this_gpu(load_costs(costs))
         tables = {one.device.name: for_device(one.device.name) for one in self.counted if one.device.name}
@@ -188,6 +190,18 @@ class Profile(Struct, frozen=True, eq=False):
             return None
         (table,) = found.values()
         return table if len(tables) == 1 else load_costs(table.name)
+
+    def estimated(self) -> CostTable:
+        """The estimated table for the GPU of the logs. Raises CostError: they name none, or several."""
+        names = {one.device.name for one in self.counted}
+        name = next(iter(names))
+        if name is None or len(names) > 1 or capability_of_label(name) is not None:
+            whose = "are of several GPUs" if len(names) > 1 else "do not name the GPU"
+            raise CostError(
+                f"--costs estimated is for one GPU, and the logs {whose}; make its table with `eprof costs --estimate "
+                "GPU -o mine.toml`, and name that with --costs."
+            )
+        return estimate.estimated(name)
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
         """The table as it holds on the board of the logs; as it is where they are of several, or do not name it."""
@@ -522,7 +536,11 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
     def _no_costs(self) -> str:
         known = {one.device.name for one in self.profile.counted if one.device.name}
         whose = f"No cost table is made for {listed(sorted(known))}" if known else "The logs do not name the GPU"
-        return f"{whose}, so no energy is shown; choose one with --costs (`eprof costs` lists them)."
+        return (
+            f"{whose}, so no energy is shown. Three ways to joules: a table of its own (eprof calibrate or eprof fit); "
+            "joules that a meter saw, split by the counts (--energy 12J, or eprof run and --to-meter); a rough "
+            "estimate (--costs estimated)."
+        )
 
     def _no_time(self) -> str:
         unknown = int(np.isnan(self.counts.rows.time_s).sum())

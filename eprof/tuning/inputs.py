@@ -5,7 +5,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from eprof import costs
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.costs import CostTable
@@ -96,12 +95,6 @@ def _protocol(measured: Measurements) -> str:
 def power_model(table: CostTable) -> PowerModel:
     """A cost table as what predicts the power."""
     return PowerModel(kind="table", name=table.name, device=table.device, source=table.source)
-
-
-def table_of(energy: Energy, named: str | None) -> CostTable:
-    """The cost table that a profile was priced with."""
-    assert energy.costs is not None
-    return costs.load(str(named or _priced_as(energy, "costs") or energy.costs.name))
 
 
 def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> tuple[str, str]:

@@ -450,7 +450,7 @@ def no_costs() -> Cell:
     kernels = [
         kernel(name, counts_of(1e9 / (1 + at), 0.5, at), 0.1 / (1 + at), priced=False) for at, name in enumerate(FMM)
     ]
-    warning = "No cost table is made for Jetson TK1, so no energy is shown; choose one with --costs (`eprof costs` lists them)."
+    warning = "No cost table is made for Jetson TK1, so no energy is shown. Three ways to joules: a table of its own."
     return document(kernels, priced=False, warnings=(warning,))
 
 
