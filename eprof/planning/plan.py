@@ -5,9 +5,11 @@ from collections.abc import Collection
 from msgspec import Struct, field
 
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import COUNTS, PARTS
+from eprof.base.vocabulary import COUNTS, PARTS, TENSOR_PARTS
 from eprof.costs import Costs
 from eprof.counting.definition import Counter, Definition, Entry
+
+_TENSOR = TENSOR_PARTS["tensor"]
 
 
 class Plan(Struct, frozen=True):
@@ -48,13 +50,19 @@ class _Planner(Struct, frozen=True):
     offered: Collection[str] | None
 
     def words(self, costs: Costs | None) -> list[str]:
-        """The words to count: those that pay, in their finest parts; a total only where its parts are not counted."""
+        """The words to count: those that pay, in their finest parts; a total only where its parts are not counted.
+
+        Where tensor work of some type pays, all types are counted: what has no price must not go unseen.
+        """
         has_parts = {total for total, parts in PARTS.items() if any(self._entries(part) for part in parts)}
         words = [word for word in COUNTS if word not in self.definition.absent]
         if costs is None:
             words = [word for word in words if self._entries(word) or word in self.definition.uncountable]
         else:
-            words = [word for word in words if word in costs.charges and costs.charges[word].pays]
+            paying = {word for word in words if word in costs.charges and costs.charges[word].pays}
+            if paying & set(_TENSOR):
+                paying |= {word for word in _TENSOR if self._entries(word)}
+            words = [word for word in words if word in paying]
         return [word for word in words if word not in has_parts]
 
     def for_word(self, word: str) -> tuple[str, ...] | None:

@@ -1,7 +1,8 @@
 """What follows from the metrics of one launch of Nsight Compute: its time, the totals behind its rates, its clocks.
 
 A mean rate times summed cycles is wrong where launches differ. So a rate is made a total here, launch by launch, as a
-counter of its own, `RATE[total]`, and totals are added up.
+counter of its own, `RATE[total]`, and totals are added up. So is the utilisation of a pipe, in cycles of all
+multiprocessors, and a mean over multiprocessors, in cycles of all of them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Container, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
+from eprof.profilers.ncu import tensor_ops
 from eprof.rows.log import Clock
 
 TOTAL = "[total]"
@@ -28,7 +30,20 @@ _MEMORY = ("dram__cycles_elapsed.avg.per_second", "dram__cycles_elapsed.max.per_
 _CYCLES = tuple(f"{unit}__cycles_elapsed.{rollup}" for rollup in ("avg", "max") for unit in ("smsp", "sm", "gpc"))
 _ALL_CYCLES = "smsp__cycles_elapsed.sum"
 _SCHEDULERS = ("device__attribute_multiprocessor_count", "device__attribute_num_schedulers_per_multiprocessor")
-TIMES = frozenset((*DURATIONS, *(name for pair in CLOCKS for name in pair), *_MEMORY, *_SCHEDULERS))
+_ACTIVE, _MEAN_ACTIVE = "sm__cycles_active.sum", "sm__cycles_active.avg"
+_MULTIPROCESSORS = ("launch__sm_count", _SCHEDULERS[0])
+_OF_ACTIVE, _OF_ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
+TIMES = frozenset(
+    (
+        *DURATIONS,
+        *(name for pair in CLOCKS for name in pair),
+        *_MEMORY,
+        *_SCHEDULERS,
+        *_MULTIPROCESSORS,
+        _ACTIVE,
+        _MEAN_ACTIVE,
+    )
+)
 _A_SECOND = ".per_second"
 _PER_CYCLE, _PER_SECOND = ".sum.per_cycle_elapsed", ".sum" + _A_SECOND
 _FEW = 512  # bytes: below, the rounding of their rate shows
@@ -38,6 +53,8 @@ _SHORT_S = 1e-4  # of shorter launches the time holds so much else that cycles a
 def is_read(name: str, keep: Container[str] | None) -> bool:
     """Whether a metric is asked for, or something that is made of it."""
     if keep is None or name in keep or name in TIMES or name + TOTAL in keep:
+        return True
+    if tensor_ops.is_read(name, keep):
         return True
     return name.endswith(_PER_SECOND) and name.removesuffix(_A_SECOND) in keep
 
@@ -72,15 +89,36 @@ def _of_sums(metrics: Mapping[str, Array], number: int) -> Array:
 def totals(
     metrics: Mapping[str, Array], time_s: Array, launches: Array, keep: Container[str] | None
 ) -> dict[str, Array]:
-    """The totals of rates a cycle and a second, by `RATE[total]`; NaN for rows of several launches, or unknown ones."""
-    made: dict[str, Array] = {}
+    """The totals of rates a cycle and a second, by `RATE[total]`; NaN for rows of several launches, or unknown ones.
+
+    And those of utilisations and of active cycles, and the flops of tensor cores by type.
+    """
     alone = launches == 1
+    made = tensor_ops.totals(metrics, keep)
+    for name, total in _cycles_of_all(metrics, len(time_s), keep).items():
+        made[name + TOTAL] = np.where(alone, total, np.nan)
     for name, rate in metrics.items():
         if not name.endswith((_PER_CYCLE, _PER_SECOND)) or not (keep is None or name + TOTAL in keep):
             continue
         spans = _cycles(metrics, len(time_s)) if name.endswith(_PER_CYCLE) else time_s
         made[name + TOTAL] = np.where(alone & (rate >= 0), rate * spans, np.nan)
     return made
+
+
+def _cycles_of_all(metrics: Mapping[str, Array], number: int, keep: Container[str] | None) -> dict[str, Array]:
+    """Cycles of all multiprocessors: those with work, and those in which a pipe was busy, by the name of the metric."""
+    multiprocessors = _first_known([metrics[name] for name in _MULTIPROCESSORS if name in metrics], number)
+    mean_active = metrics.get(_MEAN_ACTIVE, np.full(number, np.nan)) * multiprocessors
+    active = _first_known([metrics[_ACTIVE], mean_active] if _ACTIVE in metrics else [mean_active], number)
+    elapsed = _cycles(metrics, number) * multiprocessors
+
+    cycles = {_MEAN_ACTIVE: mean_active} if _MEAN_ACTIVE in metrics else {}
+    for name, percent in metrics.items():
+        if name.endswith(_OF_ACTIVE):
+            cycles[name] = percent / 100 * active
+        elif name.endswith(_OF_ELAPSED):
+            cycles[name] = percent / 100 * elapsed
+    return {name: total for name, total in cycles.items() if keep is None or name + TOTAL in keep}
 
 
 def _cycles(metrics: Mapping[str, Array], number: int) -> Array:

@@ -22,6 +22,7 @@ LABELS = {
     "Duration": "gpu__time_duration.sum",
     "Elapsed Cycles": "gpc__cycles_elapsed.max",
     "SM Active Cycles": "sm__cycles_active.avg",
+    "# SMs": "launch__sm_count",
     "Executed Instructions": "smsp__inst_executed.sum",
     "Issued Instructions": "smsp__inst_issued.sum",
     "Threads": "launch__thread_count",
