@@ -1,0 +1,87 @@
+"""Flops of tensor cores by the type of their operands: `sm__ops_path_tensor_src_TYPE*.sum`, the sum of what a log has of it.
+
+ncu counts the operations of a type as a whole (`..._src_fp16.sum`) or by what they add up in (`..._dst_fp32`), and may
+split both by instruction (`..._op_hgmma_src_fp16`) and by sparsity (`..._sparsity_on`). What a log has of these depends
+on the chip and on the set of metrics.
+"""
+
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from eprof.base.arrays import Array
+
+_NAME = re.compile(
+    r"sm__ops_path_tensor(?:_op_(?P<op>[a-z]+))?_src_(?P<types>[a-z]+\d+(?:_[a-z]+\d+)*?)"
+    r"(?:_dst_(?P<dst>[a-z]+\d+))?(?:_sparsity_(?P<sparsity>on|off))?\.sum"
+)
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """A metric of tensor operations, and which part of those of its types it counts; None: all of them."""
+
+    name: str
+    types: str
+    op: str | None
+    dst: str | None
+    sparsity: str | None
+
+    def contains(self, other: "_Metric") -> bool:
+        """Whether all that the other counts is counted here as well."""
+        pairs = ((self.op, other.op), (self.dst, other.dst), (self.sparsity, other.sparsity))
+        return self != other and all(own in (None, part) for own, part in pairs)
+
+
+def _metric(name: str) -> _Metric | None:
+    match = _NAME.fullmatch(name)
+    return None if match is None else _Metric(name, **match.groupdict())
+
+
+def whole_name(types: str) -> str:
+    """What the sum over all metrics of some types is called."""
+    return f"sm__ops_path_tensor_src_{types}*.sum"
+
+
+def by_op_name(types: str) -> str:
+    """The same where the log has the types split by instruction, perhaps not all of these."""
+    return f"sm__ops_path_tensor_op_*_src_{types}*.sum"
+
+
+def is_read(name: str, keep: Container[str]) -> bool:
+    """Whether a metric is part of a sum that is asked for."""
+    metric = _metric(name)
+    return metric is not None and (whole_name(metric.types) in keep or by_op_name(metric.types) in keep)
+
+
+def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Each sum that these metrics make, and which of them it adds up: none twice, none of half a split by sparsity."""
+    by_types: dict[str, list[_Metric]] = {}
+    for metric in filter(None, map(_metric, names)):
+        by_types.setdefault(metric.types, []).append(metric)
+
+    sums = {}
+    for types, metrics in by_types.items():
+        whole = _outermost([metric for metric in metrics if metric.op is None])
+        chosen = whole or _outermost(metrics)
+        if chosen:
+            name = whole_name(types) if whole else by_op_name(types)
+            sums[name] = tuple(metric.name for metric in chosen)
+    return sums
+
+
+def _outermost(metrics: Sequence[_Metric]) -> list[_Metric]:
+    """The metrics that no other contains; nothing where the other half of a split by sparsity is not there."""
+    outer = [metric for metric in metrics if not any(other.contains(metric) for other in metrics)]
+    halves = [(metric.op, metric.dst) for metric in outer if metric.sparsity]
+    is_half = any(halves.count(half) == 1 for half in halves)
+    return [] if is_half else outer
+
+
+def totals(metrics: Mapping[str, Array], keep: Container[str] | None) -> dict[str, Array]:
+    """The sums over the metrics of a log, those that are asked for; NaN where a part is not known."""
+    made = {}
+    for name, names in parts(metrics).items():
+        if keep is None or name in keep:
+            made[name] = sum((metrics[part] for part in names[1:]), start=metrics[names[0]])
+    return made
