@@ -104,6 +104,7 @@ FLOAT_PARTS: dict[str, tuple[str, ...]] = {
 LEVEL_PARTS: dict[str, tuple[str, ...]] = {level: (f"{level}_read", f"{level}_write") for level in ("l1", "l2", "dram")}
 # Instructions stand in for flops here: their sums and prices are of other units.
 TENSOR_PARTS: dict[str, tuple[str, ...]] = {"tensor": tuple(count.name for count in _TENSOR)}
+TENSOR_FLOPS = tuple(name for name in TENSOR_PARTS["tensor"] if name not in ("tensor_int8", "tensor_other"))
 PARTS: dict[str, tuple[str, ...]] = {**FLOAT_PARTS, **LEVEL_PARTS, **TENSOR_PARTS}
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from eprof.base.arrays import Ints
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
-from eprof.rooflines import flops_of, traffic_of
+from eprof.rooflines import all_flops_of, traffic_of
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -72,7 +72,7 @@ def kernel_time_marks(energy: "Energy") -> Ints:
 def intensity_of(energy: "Energy") -> float | None:
     """Flops per DRAM byte of all kernels; None where either is not known of some kernel."""
     counts = energy.counts.whole
-    work, moved = flops_of(counts), traffic_of(counts)
+    work, moved = all_flops_of(counts), traffic_of(counts)
     if np.isnan(work).any() or np.isnan(moved).any():
         return None
     return ratio(float(work.sum()), float(moved.sum()))

@@ -7,7 +7,7 @@
 from eprof.rooflines.dots import PARTS, Dots, place
 from eprof.rooflines.equal import Match, equal_power
 from eprof.rooflines.machine import PRECISIONS, Level, Machine, described, machine, machines
-from eprof.rooflines.work import flops_of, intensity_of, main_precision, traffic_of
+from eprof.rooflines.work import all_flops_of, flops_of, intensity_of, main_precision, traffic_of
 
 __all__ = [
     "PARTS",
@@ -18,6 +18,7 @@ __all__ = [
     "Match",
     "described",
     "equal_power",
+    "all_flops_of",
     "flops_of",
     "intensity_of",
     "machine",

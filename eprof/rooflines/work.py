@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from eprof.base.arrays import Columns, Floats
-from eprof.base.vocabulary import COUNTS
+from eprof.base.arrays import Columns, Floats, known_or_zero
+from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, TENSOR_FLOPS
 
 _TENSOR = [name for name, count in COUNTS.items() if count.group == "tensor"]
 
@@ -11,8 +11,8 @@ _TENSOR = [name for name, count in COUNTS.items() if count.group == "tensor"]
 def flops_of(counts: Columns, precision: str | None = None) -> Floats:
     """Useful floating-point operations: add + mul + 2 fma, of all widths or one ("fp32"); NaN where unknown.
 
-    Of all widths, the flops are not known where tensor cores worked: their peak is another, and the flops of their
-    instructions may not be counted.
+    Of all widths, they are not known where tensor cores worked, whose peaks no roofline has; `all_flops_of` has their
+    flops as well.
     """
     total = np.zeros(len(counts))
     for name, count in COUNTS.items():
@@ -21,6 +21,17 @@ def flops_of(counts: Columns, precision: str | None = None) -> Floats:
     if precision is None:
         total = np.where((counts.only(_TENSOR) > 0).any(axis=1), np.nan, total)
     return total
+
+
+def all_flops_of(counts: Columns) -> Floats:
+    """Useful flops, with those of tensor cores on floating-point types; NaN where some are not known."""
+    vector: Floats = np.stack([flops_of(counts, group) for group in FLOAT_PARTS]).sum(axis=0)
+    types = counts.only(TENSOR_FLOPS)
+    told_apart = ~np.isnan(types).all(axis=1)
+    instructions = known_or_zero(counts.only(["tensor"])).sum(axis=1)
+    untold = np.where(instructions > 0, np.nan, 0.0)
+    tensor: Floats = np.where(told_apart, types.sum(axis=1), untold)
+    return vector + tensor
 
 
 def traffic_of(counts: Columns, level: str = "dram") -> Floats:
@@ -34,7 +45,7 @@ def traffic_of(counts: Columns, level: str = "dram") -> Floats:
 def intensity_of(counts: Columns) -> Floats:
     """Arithmetic intensity I = W/Q, flop per DRAM byte ([R] II); NaN where W or Q is unknown or Q is 0."""
     moved = traffic_of(counts)
-    return flops_of(counts) / np.where(moved > 0, moved, np.nan)
+    return all_flops_of(counts) / np.where(moved > 0, moved, np.nan)
 
 
 def main_precision(counts: Columns) -> str | None:

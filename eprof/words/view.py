@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct
 from numpy.typing import NDArray
 
 from eprof.base.marks import from_names
-from eprof.base.vocabulary import COMPUTATION, COUNTS, DATA, GROUPS, Count, stand_ins
+from eprof.base.vocabulary import COMPUTATION, COUNTS, DATA, GROUPS, TENSOR_FLOPS, Count, stand_ins
 from eprof.profile import schema
 from eprof.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, ratio, total
 
@@ -229,7 +229,7 @@ class View:
         return Amount(count.value, bits(count.marks) & self.masks[name] | MISSING * is_lower)
 
     def flops(self, entry: Entry) -> Amount:
-        """Floating-point operations, two for a multiply-add; not known unless every class of them is."""
+        """Floating-point operations, two for a multiply-add, with those of tensor cores; not known unless all are."""
         return self._all_flops if entry is self.document else self._flops(entry)
 
     @cached_property
@@ -246,7 +246,18 @@ class View:
             if count.value:
                 work += count.value * flops
                 marks |= bits(count.marks) & self.masks[name]
-        return Amount(work, marks)
+        tensor = self._tensor_flops(entry)
+        return Amount(None, MISSING) if tensor.value is None else Amount(work + tensor.value, marks | tensor.marks)
+
+    def _tensor_flops(self, entry: Entry) -> Amount:
+        """Those of tensor cores; not known where there are instructions of them, or only some types are known."""
+        instructions = entry.counts.get("tensor")
+        if instructions is not None and instructions.value:
+            return Amount(None, MISSING)
+        amounts = [self.amount(entry, name) for name in TENSOR_FLOPS if name in entry.counts]
+        if any(amount.marks & MISSING for amount in amounts):
+            return Amount(None, MISSING)
+        return total([Amount(0.0), *amounts])
 
     def intensity(self, entry: Entry) -> Amount:
         """Flops per DRAM byte."""

@@ -293,7 +293,7 @@ def test_half_precision_is_counted_in_instructions_and_marked():
 
 def test_tensor_work_is_thirty_two_times_its_warp_instructions():
     pipe, half = "sm__inst_executed_pipe_tensor.sum", "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum"
-    counted = count({pipe: [10, 0]}, "7.0")
+    counted = count({pipe: [10, 0]}, "8.6")
     assert counted.table["tensor"].tolist() == [320, 0] and counted.marks["tensor"].tolist() == [A, 0]
     assert row(count({pipe: 10, half: 4}, "8.0"))["tensor"] == 32 * 6, "HFMA2.MMA is no matrix work"
     assert count({pipe: 10}, "8.0").marks["tensor"].iloc[0] == A | E
@@ -421,7 +421,9 @@ def test_find_shows_the_name_in_the_other_profiler(capsys):
     assert all(any(op("integer") in one for one in row["also"]) for row in found) and found
     assert any("nvprof: inst_integer" in one for row in translation.search("op_integer") for one in row["also"])
     lone = translation.search("sm_efficiency")
-    assert lone == [{"definition": "", "counter": "sm_efficiency", "words": [], "also": lone[0]["also"]}]
+    assert all(row["words"] == ["sm_active_cycle"] for row in lone) and lone[0]["also"]
+    unused = translation.search("special_fu_utilization")
+    assert unused == [{"definition": "", "counter": "special_fu_utilization", "words": [], "also": unused[0]["also"]}]
     assert "slices" in translation.search("l2_subp0_total_read")[0]["also"][0]
     with pytest.raises(SystemExit, match="0"):
         main(["counters", "--find", "inst_integer"])

@@ -10,6 +10,7 @@ from eprof.collect.collector import ENERGY, PLAIN, TIME, GpuCollector, Offer, Pl
 from eprof.collect.messages import beginnings, no_log, understand
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask
+from eprof.profilers.ncu import tensor_ops
 from eprof.profilers.ncu.messages import CATALOGUE
 from eprof.profilers.nsys import timing as nsys
 
@@ -60,15 +61,14 @@ class Ncu(GpuCollector):
     def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
         """The metrics of this GPU's chip, plain and with the suffix of a sum; needs no driver.
 
-        Those with a value for each opcode are offered by their plain names, if this ncu can print such values.
+        Those with a value for each opcode are offered by their plain names, if this ncu can print such values; flops of
+        tensor cores as the sums that their metrics make.
         """
-        chip = _CHIPS.get(tool.capability or "")
-        path = str(tool.path)
-        text = ask([path, "--query-metrics", *(["--chips", chip] if chip else [])])
-        names = {name for name in re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE) if _PER_OPCODE not in name}
+        names = _chip_metrics(tool)
         if not names:
             return None
-        return Offer(tool.device, frozenset(names | {f"{name}.sum" for name in names} | _by_opcode(path, wanted)))
+        sums = names | {f"{name}.sum" for name in names} | tensor_ops.parts(f"{name}.sum" for name in names).keys()
+        return Offer(tool.device, frozenset(sums | _by_opcode(str(tool.path), wanted)))
 
     def basic(self, capability: str) -> dict[str, str]:
         """The smallest set of counters.md 3.1, for a GPU without a definition."""
@@ -96,7 +96,7 @@ class Ncu(GpuCollector):
         if what in (PLAIN, TIME, ENERGY):
             return Step(what, request.program, _alone(what, request))
         log = place.log(what, ".csv")
-        metrics = list(dict.fromkeys([*(name.partition("[")[0] for name in counters), _DURATION]))
+        metrics = list(dict.fromkeys([*_metrics(counters, tool), _DURATION]))
         command = [
             str(tool.path), "--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all",
             "--clock-control", "base" if request.lock_clocks else "none", "--log-file", str(log),
@@ -169,6 +169,24 @@ def _options(path: str) -> str:
 
 def _tells_opcodes(path: str) -> bool:
     return re.search(_DETAILS, _options(path)) is not None
+
+
+def _chip_metrics(tool: Tool) -> frozenset[str]:
+    """The metrics of this GPU's chip without suffix, none with a value for each opcode."""
+    chip = _CHIPS.get(tool.capability or "")
+    text = ask([str(tool.path), "--query-metrics", *(["--chips", chip] if chip else [])])
+    names = re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE)
+    return frozenset(name for name in names if _PER_OPCODE not in name)
+
+
+def _metrics(counters: Sequence[str], tool: Tool) -> list[str]:
+    """The metrics behind counters: those with opcodes by their plain names, those that a sum (`*`) is made of."""
+    metrics = [name.partition("[")[0] for name in counters if "*" not in name]
+    sums = [name for name in counters if "*" in name]
+    if sums:
+        parts = tensor_ops.parts(f"{name}.sum" for name in _chip_metrics(tool))
+        metrics += [part for name in sums for part in parts.get(name, ())]
+    return metrics
 
 
 def _by_opcode(path: str, wanted: Collection[str]) -> frozenset[str]:

@@ -23,6 +23,7 @@ LABELS = {
     "Elapsed Cycles": "gpc__cycles_elapsed.max",
     "SM Active Cycles": "sm__cycles_active.avg",
     "# SMs": "launch__sm_count",
+    "SMs": "launch__sm_count",  # as text tables are read
     "Executed Instructions": "smsp__inst_executed.sum",
     "Issued Instructions": "smsp__inst_issued.sum",
     "Threads": "launch__thread_count",

@@ -1,4 +1,4 @@
-"""Flops of tensor cores by the type of their operands: `sm__ops_path_tensor_src_TYPE*.sum`, the sum of what a log has of it.
+"""Flops of tensor cores by the type of operands: `sm__ops_path_tensor_src_TYPE*.sum`, the sum of what a log has of it.
 
 ncu counts the operations of a type as a whole (`..._src_fp16.sum`) or by what they add up in (`..._dst_fp32`), and may
 split both by instruction (`..._op_hgmma_src_fp16`) and by sparsity (`..._sparsity_on`). What a log has of these depends
