@@ -7,7 +7,8 @@ on the chip and on the set of metrics.
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from eprof.base.arrays import Array
 
@@ -17,8 +18,7 @@ _NAME = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class _Metric:
+class _Metric(Struct, frozen=True):
     """A metric of tensor operations, and which part of those of its types it counts; None: all of them."""
 
     name: str
