@@ -17,6 +17,7 @@ from eprof.words.badges import MISSING
 from eprof.words.blocks import Block, Notes, Section, Sentence, Tone
 from eprof.words.cells import signed_quantity
 from eprof.words.diff import bits
+from eprof.words.intervals import cell, label
 from eprof.words.numbers import plain, signed_percent
 
 _KERNELS = 200
@@ -49,6 +50,8 @@ def _figures(document: Document) -> list[Figure]:
     energy, time = Figure("Energy", "not compared"), Figure("Time", "not known")
     if document.change_j is not None:
         share = "" if document.change_share is None else f"({signed_percent(document.change_share)})"
+        ends = cell(document.interval_j, "J", signed=True)
+        share += f" {ends}" if ends else ""
         energy = Figure("Energy", signed_quantity(document.change_j, "J"), share, bits(document.marks))
     if document.change_time_s is not None:
         time = Figure("Time", signed_quantity(document.change_time_s, "s"), "", times & ~MISSING)
@@ -70,7 +73,8 @@ def _sections(document: Document) -> Iterator[Section]:
     drawn = waterfall(document)
     if drawn:
         bars, axis = drawn
-        chart = Markup(templates().get_template("waterfall.html").render(bars=bars))  # noqa: S704  escaped there
+        rows = templates().get_template("waterfall.html").render(bars=bars, intervals=document.intervals)
+        chart = Markup(rows)  # noqa: S704  escaped there
         blocks = [Sentence(_how_to_read(document)), chart, *_quiet(axis.note)]
         yield Section("changed", "What changed", "What changed", blocks)
 
@@ -100,6 +104,8 @@ def _sections(document: Document) -> Iterator[Section]:
 def _how_to_read(document: Document) -> str:
     subject = "What both sides know of it" if document.partial else "Energy"
     sentences = [f"{subject}, from OLD to NEW; each step is a part of the change, largest first, and they add up."]
+    if document.intervals is not None:
+        sentences.append(f"A thin line over a step is its {label(document.intervals.share)}.")
     if not diff_words.is_shown(document):
         sentences.append("Steps are grey, because no difference is shown by the repeats.")
     return " ".join([*sentences, diff_words.unchanged(document)]).strip()

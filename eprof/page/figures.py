@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from eprof.words.badges import MISSING, Amount
+from eprof.words.intervals import wide
 from eprof.words.numbers import NARROW, plain, quantity, signed_percent
 from eprof.words.view import DRAM, View, power_of
 
@@ -67,10 +68,9 @@ def figures(view: View) -> list[Figure]:
 
 
 def _range(view: View) -> str:
-    """What the refits of a fitted table's prices make of the energy, in words."""
-    interval = view.document.interval_j
-    low, high = (interval.total if interval else None) or (None, None)
-    return "" if low is None or high is None else f", {quantity(low, 'J')} to {quantity(high, 'J')}"
+    """The interval of the energy, in words."""
+    text = wide(view.interval("total"), "J")
+    return f", {text}" if text else ""
 
 
 def _figure(label: str, amount: Amount, unit: str, why: str = "", note: str = "") -> Figure:

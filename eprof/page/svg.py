@@ -49,13 +49,27 @@ def rect(segment: Segment, *, gaps: bool = True) -> Markup:
     return Markup('<rect class="c-{}{}" x="{}" width="{}"/>').format(segment.group, gap, *edges(segment))
 
 
-def bar(segments: list[Segment], label: str, *, open_end: bool = False) -> Markup:
-    """A stacked bar. open_end: dashes at its end say that something is missing there."""
+def bar(
+    segments: list[Segment], label: str, *, open_end: bool = False, interval: tuple[float, float] | None = None
+) -> Markup:
+    """A stacked bar. open_end: dashes at its end say that something is missing there. interval: in per cent."""
     body = Markup("").join(rect(segment) for segment in segments)
     end = segments[-1].start + segments[-1].width if segments else 0.0
     return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(
-        label, body, _open_end(end, 18) if open_end else ""
+        label, body + whisker(interval), _open_end(end, 18) if open_end else ""
     )
+
+
+def whisker(interval: tuple[float, float] | None) -> Markup:
+    """A thin line over a bar, from one end of an interval to the other, in per cent of the width."""
+    if interval is None:
+        return Markup("")
+    low, high = pct(interval[0]), pct(interval[1])
+    line = Markup('<rect class="wh" x="{}" y="8" width="{}" height="2"/>').format(low, pct(interval[1] - interval[0]))
+    ends = Markup("").join(
+        Markup('<rect class="wh" x="{}" y="5" width="2" height="8"/>').format(x) for x in (low, high)
+    )
+    return line + ends
 
 
 def _open_end(end: float, height: int) -> Markup:

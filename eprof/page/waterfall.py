@@ -7,10 +7,11 @@ from msgspec import Struct
 
 from eprof.compare.schema import Document, Side
 from eprof.page.drawing import change as drawn_change
-from eprof.page.svg import pct
+from eprof.page.svg import pct, whisker
 from eprof.words.badges import written
 from eprof.words.cells import Change, signed_quantity
 from eprof.words.diff import bits, is_shown, moving, step_label
+from eprof.words.intervals import cell, known
 from eprof.words.names import cut
 from eprof.words.numbers import quantity, signed_percent
 
@@ -29,6 +30,7 @@ class Bar(Struct, frozen=True):
     picture: Markup
     amount: Markup
     share: str
+    interval: str = ""
 
 
 class Axis(Struct, frozen=True):
@@ -62,6 +64,7 @@ class _Move(Struct, frozen=True):
     label: str
     change_j: float
     marks: int
+    ends: tuple[float, float] | None = None
 
 
 def waterfall(document: Document) -> tuple[list[Bar], Axis] | None:
@@ -73,7 +76,10 @@ def waterfall(document: Document) -> tuple[list[Bar], Axis] | None:
     levels = [old]
     for move in moves:
         levels.append(levels[-1] + move.change_j)
-    ground = axis([*levels, new])
+    reached = [
+        level + end for level, move in zip(levels, moves, strict=False) if move.ends is not None for end in move.ends
+    ]
+    ground = axis([*levels, *reached, new])
 
     shown = is_shown(document)
     bars = [_total("OLD", document.old, old, ground)]
@@ -83,7 +89,9 @@ def waterfall(document: Document) -> tuple[list[Bar], Axis] | None:
 
 def _moves(document: Document) -> list[_Move]:
     """The steps, those too small to be seen in one."""
-    moves = [_Move(step_label(step), step.change_j, bits(step.marks)) for step in moving(document)]
+    moves = [
+        _Move(step_label(step), step.change_j, bits(step.marks), known(step.interval_j)) for step in moving(document)
+    ]
     most = max((abs(move.change_j) for move in moves), default=0.0)
     small = [move for move in moves if abs(move.change_j) < _DRAWN * most]
     if len(small) < 2:
@@ -108,9 +116,19 @@ def _step(move: _Move, level: float, ground: Axis, old: float, shown: bool) -> B
     share = signed_percent(move.change_j / old) if old else ""
     join = Markup('<line class="w-join" x1="{0}" x2="{0}" y1="-13" y2="16"/>').format(pct(ground.place(level)))
     bar = Markup('<rect class="w-{}" x="{}" y="2" width="{}" height="14"/>').format(kind, pct(left), pct(width))
-    label = f"{move.label}: {signed_quantity(move.change_j, 'J')}"
-    label += f", {share} of OLD" if share else ""
-    return Bar(move.label, kind, _svg(label, join + bar), drawn_change(Change(move.change_j, "J", move.marks)), share)
+    interval = cell(move.ends, "J", signed=True)
+    spoken = [signed_quantity(move.change_j, "J"), interval, f"{share} of OLD" if share else ""]
+    label = f"{move.label}: {', '.join(filter(None, spoken))}"
+    picture = _svg(label, join + bar + _whisker(move, level, ground))
+    return Bar(move.label, kind, picture, drawn_change(Change(move.change_j, "J", move.marks)), share, interval)
+
+
+def _whisker(move: _Move, level: float, ground: Axis) -> Markup:
+    """The interval of a step, at the end that it reaches."""
+    if move.ends is None:
+        return Markup("")
+    low, high = (ground.place(level + end) for end in move.ends)
+    return whisker((low, high))
 
 
 def _kind(move: _Move, shown: bool) -> str:

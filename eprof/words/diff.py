@@ -10,8 +10,9 @@ from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS, INSTRUCTIONS
 from eprof.compare.schema import Document, Gate, Model, Step, Test
 from eprof.words.blocks import Headline, Legend, Verdict
 from eprof.words.cells import signed_quantity
+from eprof.words.intervals import is_told, size
 from eprof.words.names import short
-from eprof.words.numbers import percent, plain, quantity
+from eprof.words.numbers import percent, percent_span, plain, quantity, span
 
 _PROSE = {"int": "integer instructions", "sfu": "special functions", "other": "other instructions"}
 _LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "dram": "DRAM", "system": "host memory"}
@@ -145,8 +146,30 @@ def _headline(document: Document) -> str:
         )
     if change == 0:
         return f"{_scope(document)}the predicted energy is the same, though not every count is."
-    size = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}"
-    return f"{_scope(document)}NEW uses {size} than OLD, predicted; {_reason(document, change)}."
+    if document.interval_j is not None:
+        sentence = _scope(document) + _with_interval(document, change, *document.interval_j)
+        return sentence[0].upper() + sentence[1:]
+    less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}"
+    return f"{_scope(document)}NEW uses {less} than OLD, predicted; {_reason(document, change)}."
+
+
+def _with_interval(document: Document, change: float, low: float, high: float) -> str:
+    """The change and its interval; where that holds 0, that the prices do not tell which side uses less."""
+    joules = quantity(abs(change), "J")
+    if low < 0 < high:
+        return (
+            f"the prices do not tell whether NEW uses less energy than OLD: {joules}{_share(document)} "
+            f"{_less_more(change)} is predicted, {span(low, high, 'J', signed=True)} is possible."
+        )
+    joules += f" ({size(low, high, 'J')})"
+    if document.change_share is None or document.interval_share is None:
+        return f"NEW uses {joules} {_less_more(change)} than OLD, predicted; {_reason(document, change)}."
+    shares = percent_span(*sorted(abs(share) for share in document.interval_share))
+    share = percent(abs(document.change_share))
+    return (
+        f"NEW uses {share} {_less_more(change)} energy than OLD ({shares}), predicted: {joules}; "
+        f"{_reason(document, change)}."
+    )
 
 
 def _scope(document: Document) -> str:
@@ -178,11 +201,17 @@ def _no_change(document: Document) -> str:
 
 
 def _reason(document: Document, change: float) -> str:
-    """The largest step in the direction of the change, with its share of the change, or its joules if it is larger."""
+    """The largest step in the direction of the change that the prices tell.
+
+    With its share of the change, or its joules if it is larger.
+    """
     along = [step for step in document.steps if step.change_j * change > 0]
     if not along:
         return "its parts cancel"
-    largest = along[0]
+    told = [step for step in along if is_told(step.change_j, step.interval_j)]
+    if not told:
+        return "the prices do not tell which of its parts is the largest"
+    largest = told[0]
     share = largest.change_j / change
     phrase = _phrase(largest, document)
     if share > 1:
@@ -263,9 +292,21 @@ def _by_how_much(ratio: float, less: str) -> str:
 
 
 def _lead(document: Document) -> Iterator[str]:
+    yield from _unsure(document)
     yield from _against(document)
     yield from _ratios(document)
     yield from _measured(document)
+
+
+def _unsure(document: Document) -> Iterator[str]:
+    """The step that would be the largest, where the prices do not tell how large it is."""
+    change = document.change_j
+    if not change or not is_shown(document):
+        return
+    along = [step for step in document.steps if step.change_j * change > 0]
+    if along and along[0].interval_j is not None and not is_told(along[0].change_j, along[0].interval_j):
+        low, high = along[0].interval_j
+        yield f"How much of it is {step_label(along[0])} ({size(low, high, 'J')}) the prices do not tell."
 
 
 def _against(document: Document) -> Iterator[str]:
@@ -275,7 +316,11 @@ def _against(document: Document) -> Iterator[str]:
         return
     along = sum(step.change_j for step in document.steps if step.change_j * change > 0)
     against = [step for step in document.steps if step.change_j * change < 0]
-    if against and abs(sum(step.change_j for step in against)) >= _WORTH * abs(along):
+    if (
+        against
+        and is_told(against[0].change_j, against[0].interval_j)
+        and abs(sum(step.change_j for step in against)) >= _WORTH * abs(along)
+    ):
         verb = "takes back" if change < 0 else "saves"
         yield f"{step_label(against[0])} {verb} {quantity(abs(against[0].change_j), 'J')} of it."
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from eprof.base.vocabulary import CONSTANT
 from eprof.compare.schema import Bounds, Document, Kernel, KernelSide, Model, Part
+from eprof.words import intervals
 from eprof.words.badges import MISSING
 from eprof.words.blocks import Column, Medium, Row, Table
 from eprof.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
@@ -20,8 +21,8 @@ _REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "set
 
 def sides(document: Document) -> Table:
     """Energy by family, time, power and what a meter saw, OLD beside NEW."""
-    rows = [*_energies(document), _time(document), *_power(document), *_measured(document)]
-    return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows)
+    rows = [*_energies(document), *_intervals(document), _time(document), *_power(document), *_measured(document)]
+    return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=_interval_note(document))
 
 
 def _energies(document: Document) -> Iterator[Row]:
@@ -41,6 +42,30 @@ def _energies(document: Document) -> Iterator[Row]:
             marks |= bits(document.marks) & MISSING
         compared = document.old.compared_j if family == "total" else _compared_old(parts)
         yield _beside(label, before, after, Change(change, "J", marks), compared)
+
+
+def _intervals(document: Document) -> Iterator[Row]:
+    """The intervals of the energy of both sides, and of the change."""
+    if document.intervals is None:
+        return
+    sides = [(side.interval_j or {}).get("total") for side in (document.old, document.new)]
+    yield Row(
+        [
+            intervals.label(document.intervals.share),
+            *(intervals.cell(ends, "J") for ends in sides),
+            intervals.cell(document.interval_j, "J", signed=True),
+            "",
+        ]
+    )
+
+
+def _interval_note(document: Document) -> str:
+    """What the intervals are made of."""
+    found = document.intervals
+    if found is None:
+        return ""
+    whose = ", the same prices for both sides" if found.paired else ", prices of both sides drawn independently"
+    return intervals.meaning(found.share, found.replicas, None, whose)
 
 
 def _compared_old(parts: Sequence[Part]) -> float:
@@ -87,6 +112,7 @@ def steps(document: Document) -> Table:
     columns = [
         Column("what changed", align="left"),
         Column("by"),
+        *_interval_column(document),
         Column("share", media=Medium.TERMINAL),
         Column("of OLD", media=Medium.MARKDOWN),
         Column("less · more", align="center", media=Medium.TERMINAL),
@@ -96,6 +122,7 @@ def steps(document: Document) -> Table:
             [
                 step_label(step),
                 Change(step.change_j, "J", bits(step.marks)),
+                *_interval_cell(document, step.interval_j),
                 Share(step.change_j / change if change else None),
                 _growth(step.change_j, old),
                 Bar(step.change_j / largest),
@@ -105,8 +132,20 @@ def steps(document: Document) -> Table:
     ]
     total = Change(change, "J", bits(document.marks))
     whole = Share(1.0 if change else None)
-    rows.append(Row(["change", total, whole, Share(document.change_share, signed=True), ""], total=True))
+    ends = _interval_cell(document, document.interval_j)
+    rows.append(Row(["change", total, *ends, whole, Share(document.change_share, signed=True), ""], total=True))
     return Table(columns, rows, note=unchanged(document))
+
+
+def _interval_column(document: Document, from_width: int = 0) -> list[Column]:
+    """A column of intervals, where the prices have any."""
+    if document.intervals is None:
+        return []
+    return [Column(intervals.label(document.intervals.share), from_width=from_width)]
+
+
+def _interval_cell(document: Document, ends: Sequence[float] | None) -> list[Cell]:
+    return [] if document.intervals is None else [intervals.cell(ends, "J", signed=True)]
 
 
 # ---------------------------------------------------------------------------------------------------------- kernels
@@ -122,13 +161,14 @@ def kernels(document: Document, limit: int | None = None) -> Table:
     columns = [
         Column("kernel", align="left"),
         *_SIDES,
+        *_interval_column(document),
         Column("", media=Medium.PAGE),
         Column("of OLD"),
         Column("speedup", media=ratios),
         Column("greenup", media=ratios if document.has_energy else Medium.NONE),
         Column("calls", media=Medium.PAGE),
     ]
-    rows = [_kernel(kernel, span, document.has_energy, largest) for kernel, span in zip(shown, spans, strict=True)]
+    rows = [_kernel(document, kernel, span, largest) for kernel, span in zip(shown, spans, strict=True)]
     return Table(columns, rows, left_out=_rest(changes[len(shown) :], document.has_energy), browsable=True)
 
 
@@ -147,7 +187,8 @@ def _kernel_change(kernel: Kernel, has_energy: bool) -> float | None:
     return None if old is None or new is None else new - old
 
 
-def _kernel(kernel: Kernel, span: tuple[int, int], has_energy: bool, largest: float) -> Row:
+def _kernel(document: Document, kernel: Kernel, span: tuple[int, int], largest: float) -> Row:
+    has_energy = document.has_energy
     change = _kernel_change(kernel, has_energy)
     marks = bits(kernel.marks) if has_energy else 0
     return Row(
@@ -156,6 +197,7 @@ def _kernel(kernel: Kernel, span: tuple[int, int], has_energy: bool, largest: fl
             _amount(kernel.old, has_energy),
             _amount(kernel.new, has_energy),
             Change(change, "J" if has_energy else "s", marks),
+            *_interval_cell(document, kernel.interval_j),
             Bar((change or 0.0) / largest),
             _kernel_growth(kernel, change, has_energy),
             Factor(kernel.speedup),
@@ -199,6 +241,7 @@ def _calls(kernel: Kernel) -> Written:
 def counts(document: Document) -> Table:
     """A row a part of the matched kernels, largest change first, then the counts that cost nothing."""
     columns = [Column("count", align="left"), *_SIDES, Column("by", align="left"), Column("energy")]
+    columns += _interval_column(document)
     parts = [part for part in document.parts if part.kernel is None]
     rows = [_part(part, document) for part in parts]
     priced = {part.what for part in parts}
@@ -206,7 +249,9 @@ def counts(document: Document) -> Table:
         if word not in priced:
             unit, marks = _UNITS[count.unit], bits(count.marks)
             amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks)
-            rows.append(Row([word_label(word), *amounts, Change(count.change, unit), "", ""]))
+            rows.append(
+                Row([word_label(word), *amounts, Change(count.change, unit), "", "", *_interval_cell(document, None)])
+            )
     return Table(columns, rows)
 
 
@@ -221,6 +266,7 @@ def _part(part: Part, document: Document) -> Row:
             "" if is_price else Change(part.new - part.old, unit),
             _REASONS[part.because],
             Change(part.change_j, "J", bits(part.marks)),
+            *_interval_cell(document, part.interval_j),
         ]
     )
 

@@ -1,11 +1,14 @@
 """The one thing to know, as a sentence chosen by rule, and what follows from it."""
 
+from collections.abc import Callable, Mapping
+
 from msgspec.structs import replace
 
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.words import metered
 from eprof.words.badges import ASSUMED, MISSING, Amount
 from eprof.words.blocks import Headline
+from eprof.words.intervals import in_brackets
 from eprof.words.names import short
 from eprof.words.numbers import percent, quantity, whole
 from eprof.words.view import DRAM, View
@@ -36,11 +39,36 @@ def _chosen(view: View) -> Headline:
         return Headline("Nothing that was counted costs energy.", why, total.marks)
     if above.value is None:
         return _constant_alone(view, constant)
-    if (constant.value or 0) >= 0.5 * total.value:
-        return _mostly_constant(view, constant)
-    if (view.energy(DATA).value or 0) >= 0.5 * above.value:
-        return _mostly_data(view)
-    return _mostly_computation(view)
+    family = _largest_family(view)
+    if not view.is_told(family):
+        return _not_told(view)
+    return _HEADLINES[family](view)
+
+
+def _largest_family(view: View) -> str:
+    """Constant power if it is half of all; else what is most of the rest."""
+    if (view.energy(CONSTANT).value or 0) >= 0.5 * (view.energy("total").value or 0):
+        return CONSTANT
+    return DATA if (view.energy(DATA).value or 0) >= 0.5 * (view.above.value or 0) else COMPUTATION
+
+
+def _not_told(view: View) -> Headline:
+    """The prices leave open what takes most of the energy."""
+    return Headline(
+        f"{_total(view)} {view.total_is}; the prices do not tell what takes most of it.",
+        _joined(_constant_part(view), _largest_kernel(view)),
+        view.energy("total").marks,
+    )
+
+
+def _total(view: View) -> str:
+    """All energy with its interval: "3.14 J (2.24 to 3.55 J)"."""
+    return quantity(view.energy("total").value or 0, "J") + in_brackets(view.interval("total"), "J")
+
+
+def _in_all(view: View) -> str:
+    """All energy with its interval behind a sentence on its parts; nothing where there is no interval."""
+    return f"; in all {_total(view)}" if view.interval("total") else ""
 
 
 def at_least(amount: Amount, unit: str) -> str:
@@ -52,12 +80,12 @@ def at_least(amount: Amount, unit: str) -> str:
 # ---------------------------------------------------------------------------------------------- what takes the most
 
 
-def _mostly_constant(view: View, constant: Amount) -> Headline:
-    total = view.energy("total")
-    share, joules = percent((constant.value or 0) / (total.value or 1)), quantity(total.value or 0, "J")
-    start = f"{share} of the {view.total_is} {joules}"
+def _mostly_constant(view: View) -> Headline:
+    total, constant = view.energy("total"), view.energy(CONSTANT)
+    share = percent((constant.value or 0) / (total.value or 1))
+    start = f"{share} of the {view.total_is} {_total(view)}"
     if total.lower:
-        start = f"At least {joules} predicted; {share} of what is known"
+        start = f"At least {_total(view)} predicted; {share} of what is known"
     draws = _draws(view, constant)
     until = f"{draws} whatever the GPU does" if draws else ""
     return Headline(
@@ -100,32 +128,37 @@ def _mostly_data(view: View) -> Headline:
     above, data = view.above, view.energy(DATA)
     top, joules = _largest_group(view, DATA)
     level = _PROSE.get(top, GROUPS[top])
-    is_most = joules >= 0.5 * (data.value or 1)
-    where = f"most of it {level}" if is_most else f"{level} more than any other level"
+    where = f", {level} more than any other level"
+    if joules >= 0.5 * (data.value or 1):
+        where = f", most of it {level}"
+    if not view.is_told(top):
+        where = ""
     if view.energy(COMPUTATION).value is None:
         sentence = (
-            f"Moving data takes {at_least(data, 'J')}, {view.parts_are}, {where}; what computation takes is not known."
+            f"Moving data takes {at_least(data, 'J')}, {view.parts_are}{where}; what computation takes is not known."
         )
-        return Headline(sentence, _joined(_constant_part(view), _largest_kernel(view)), above.marks)
+        return Headline(sentence, _joined(_unsure(view, top), _constant_part(view), _largest_kernel(view)), above.marks)
 
     start = _share_of_above(view, f"Moving data takes {percent((data.value or 0) / (above.value or 1))}")
     lever = f"Fewer bytes at that level ({level}) save the most above constant power."
-    return Headline(f"{start}, {where}.", _consequence(view, top, lever), above.marks)
+    return Headline(f"{start}{where}{_in_all(view)}.", _consequence(view, top, lever), above.marks)
 
 
 def _mostly_computation(view: View) -> Headline:
     above = view.above.value or 1
     top, joules = _largest_group(view, COMPUTATION)
     lever = f"{_LEVERS.get(top, 'Fewer or narrower operations save')} the most above constant power."
-    if joules >= 0.5 * above:
+    if joules >= 0.5 * above and view.is_told(top):
         verb = _VERBS.get(top, f"{GROUPS[top]} arithmetic takes")
         sentence = _share_of_above(view, f"{verb} {percent(joules / above)}")
     else:
         # No class is half of it: naming one alone would hide that others, or a memory level, take as much.
         share = percent((view.energy(COMPUTATION).value or 0) / above)
-        sentence = f"{_share_of_above(view, f'Computation takes {share}')}, {GROUPS[top]} more than any other class"
+        sentence = _share_of_above(view, f"Computation takes {share}")
+        if view.is_told(top):
+            sentence += f", {GROUPS[top]} more than any other class"
         lever = ""
-    return Headline(f"{sentence}.", _consequence(view, top, lever), view.above.marks)
+    return Headline(f"{sentence}{_in_all(view)}.", _consequence(view, top, lever), view.above.marks)
 
 
 def _largest_group(view: View, family: str) -> tuple[str, float]:
@@ -133,6 +166,13 @@ def _largest_group(view: View, family: str) -> tuple[str, float]:
     groups = {group: amount.value or 0.0 for group, amount in view.groups.items() if _FAMILIES.get(group) == family}
     top = max(groups, key=lambda group: groups[group])
     return top, groups[top]
+
+
+def _unsure(view: View, group: str) -> str:
+    """What is said of the largest group where the prices do not tell how large it is."""
+    if view.is_told(group):
+        return ""
+    return f"How much of it is {GROUPS[group]}{in_brackets(view.interval(group), 'J')} the prices do not tell."
 
 
 def _share_of_above(view: View, share: str) -> str:
@@ -154,14 +194,16 @@ def _share_of_above(view: View, share: str) -> str:
 
 def _consequence(view: View, top: str, lever: str) -> str:
     """What would save the most, the constant part and the largest kernel."""
-    return _joined(_lever(view, top, lever), _constant_part(view), _largest_kernel(view))
+    return _joined(_unsure(view, top), _lever(view, top, lever), _constant_part(view), _largest_kernel(view))
 
 
 def _lever(view: View, top: str, lever: str) -> str:
     """`lever`, if it is about the largest part above constant power; else what that part is."""
     parts = {group: amount.value or 0 for group, amount in view.groups.items() if group != CONSTANT}
     largest = max(parts, key=lambda group: parts[group])
-    if largest == top or not view.above.value:
+    if not view.above.value or not view.is_told(largest):
+        return ""
+    if largest == top:
         return lever
     share = percent(parts[largest] / view.above.value)
     return f"The largest single part is {_PROSE.get(largest, GROUPS[largest])} with {share}."
@@ -190,6 +232,13 @@ def _largest_kernel(view: View) -> str:
 
 def _joined(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+_HEADLINES: Mapping[str, Callable[[View], Headline]] = {
+    CONSTANT: _mostly_constant,
+    DATA: _mostly_data,
+    COMPUTATION: _mostly_computation,
+}
 
 
 # --------------------------------------------------------------------------------------------- without any energy

@@ -86,3 +86,28 @@ def _fixed(value: float, step: str) -> str:
 def signed_percent(share: float) -> str:
     """A difference: 0.031 -> "+3.1 %"."""
     return ("+" if share > 0 else "") + percent(share)
+
+
+def span(low: float, high: float, unit: str, *, signed: bool = False) -> str:
+    """Two ends of an interval, the unit once where both have it: "2.24 to 3.55 J"; signed: "−934 to −302 mJ"."""
+    first, last = (_end(end, unit, signed) for end in (low, high))
+    if first == last:
+        return last
+    number, _, its_unit = first.partition(NARROW)
+    if its_unit == last.partition(NARROW)[2]:
+        first = number
+    return f"{first} to {last}"
+
+
+def _end(value: float, unit: str, signed: bool) -> str:
+    if value == 0:
+        return "0"
+    return ("+" if signed and value > 0 else "") + quantity(value, unit)
+
+
+def percent_span(low: float, high: float) -> str:
+    """Two ends of an interval of a share: "13 to 26 %"."""
+    first, last = percent(low), percent(high)
+    if first == last:
+        return last
+    return f"{first.removesuffix(f'{NARROW}%')} to {last}"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from eprof.base.marks import names
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.profile import schema
+from eprof.words import intervals
 from eprof.words.badges import ESTIMATED, UNKNOWN, Amount, ratio
 from eprof.words.blocks import Column, Medium, Row, Table
 from eprof.words.cells import Cell, Name, Quantity, Share, Stack
@@ -13,7 +14,7 @@ from eprof.words.numbers import plain, whole
 from eprof.words.view import Entry, View, by_time_of, energy_of, time_of
 
 _PARTS = (COMPUTATION, DATA, CONSTANT)
-_WIDE = 90  # columns of a terminal
+_WIDE, _WIDEST = 90, 100  # columns of a terminal
 _NOWHERE = Medium(0)
 
 
@@ -25,19 +26,23 @@ def split_table(view: View) -> Table:
         Column("part", "left"),
         Column("energy"),
         Column(share, media=Medium.TERMINAL),
+        Column(_interval_label(view), media=_intervals(view)),
         Column("marks", "left", Medium.MARKDOWN),
     ]
     rows = []
     for part in (*_PARTS, "total"):
         energy = view.energy(part)
-        cells: list[Cell] = [part, _quantity(energy, "J"), _share(energy, total), ", ".join(names(energy.marks))]
+        ends = intervals.cell(view.interval(part), "J")
+        cells: list[Cell] = [part, _quantity(energy, "J"), _share(energy, total), ends, ", ".join(names(energy.marks))]
         rows.append(Row(cells, total=part == "total"))
     measured = view.document.energy_j.measured
     if view.to_meter is not None and view.to_meter.idle_j:
-        rows.append(Row(["idle", Quantity(view.to_meter.idle_j, "J", ESTIMATED), "outside of kernels", "estimated"]))
+        rows.append(
+            Row(["idle", Quantity(view.to_meter.idle_j, "J", ESTIMATED), "outside of kernels", "", "estimated"])
+        )
     if measured is not None:
-        rows.append(Row(["measured", Quantity(measured, "J"), "by the meter, per run", ""]))
-    return Table(columns, rows)
+        rows.append(Row(["measured", Quantity(measured, "J"), "by the meter, per run", "", ""]))
+    return Table(columns, rows, note=_interval_note(view))
 
 
 def kernel_table(view: View, limit: int | None) -> Table:
@@ -51,6 +56,7 @@ def kernel_table(view: View, limit: int | None) -> Table:
         Column("by time", media=_NOWHERE if view.to_meter is None else Medium.ALL, from_width=_WIDE),
         *(Column(part, media=Medium.MARKDOWN) for part in _PARTS),
         Column("flop/B", media=Medium.TERMINAL, from_width=_WIDE),
+        Column(_interval_label(view), media=_intervals(view) & ~Medium.PAGE, from_width=_WIDEST),
         Column("marks", "left", Medium.MARKDOWN),
     ]
     shown = view.kernels[:limit]
@@ -70,6 +76,7 @@ def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
         _quantity(by_time_of(kernel), "J"),
         *(_quantity(energy_of(kernel, part), "J") for part in _PARTS),
         _plain(kernel.intensity_flop_per_byte, ""),
+        intervals.cell(kernel.interval_j, "J"),
         ", ".join(kernel.marks),
     ]
     return Row(cells)
@@ -88,6 +95,7 @@ def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
         *_energy_columns(view, Medium.ALL),
         Column("of all", media=on_page),
         Column("flop/B", media=Medium.PAGE),
+        Column(_interval_label(view), media=_intervals(view), from_width=_WIDEST),
     ]
     rest = len(view.document.groups or ()) - len(groups)
     left_out = f"and {whole(rest)} more groups" if rest else ""
@@ -105,8 +113,28 @@ def _group_row(view: View, group: schema.Group, largest: float) -> Row:
         *_energy_cells(view, group),
         _share(energy_of(group, "total"), view.energy("total")),
         _plain(group.intensity_flop_per_byte, UNKNOWN),
+        intervals.cell(group.interval_j, "J"),
     ]
     return Row(cells)
+
+
+def _intervals(view: View) -> Medium:
+    """Where intervals are shown: nowhere, if the cost table has none."""
+    return Medium.ALL if view.document.interval_j else _NOWHERE
+
+
+def _interval_label(view: View) -> str:
+    found = view.document.interval_j
+    return intervals.label(found.share) if found else ""
+
+
+def _interval_note(view: View) -> str:
+    """What the intervals are made of."""
+    found = view.document.interval_j
+    if not found:
+        return ""
+    spans = view.costs.interval_is if view.costs else None
+    return intervals.meaning(found.share, found.replicas, spans)
 
 
 def _energy_columns(view: View, shares: Medium) -> list[Column]:

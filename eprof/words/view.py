@@ -9,9 +9,10 @@ from msgspec import UNSET, Struct
 from numpy.typing import NDArray
 
 from eprof.base.marks import from_names
-from eprof.base.vocabulary import COMPUTATION, COUNTS, DATA, GROUPS, TENSOR_FLOPS, Count, stand_ins
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, TENSOR_FLOPS, Count, stand_ins
 from eprof.profile import schema
 from eprof.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, ratio, total
+from eprof.words.intervals import Ends, is_told
 
 Entry = schema.Profile | schema.Kernel | schema.Group
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
@@ -144,6 +145,22 @@ class View:
                 members[COUNTS[name].group].append(energy_of_count(count))
         sums = {group: _more_than_nothing(total(amounts)) for group, amounts in members.items() if amounts}
         return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
+
+    # --------------------------------------------------------------------------------------------------- intervals
+
+    def interval(self, part: str) -> Ends:
+        """The interval of an energy of the whole: of a family, of the total, or of a group of counts."""
+        intervals = self.document.interval_j
+        if not intervals:
+            return None
+        ends: Ends = getattr(intervals, part, None) or intervals.groups.get(part)
+        return ends
+
+    def is_told(self, part: str) -> bool:
+        """Whether the prices tell an energy of the whole, by family or by group of counts."""
+        families = (COMPUTATION, DATA, CONSTANT, "total")
+        amount = self.energy(part) if part in families else self.groups.get(part, Amount(None))
+        return is_told(amount.value, self.interval(part))
 
     # ----------------------------------------------------------------------------------------------------- counts
 

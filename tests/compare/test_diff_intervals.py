@@ -11,6 +11,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eprof.compare import compare
+from eprof.files.diff import to_markdown
+from eprof.page.diff import html
+from eprof.terminal import diff as terminal
+from eprof.words.diff import words
+from eprof.words.intervals import cell, is_told
+from eprof.words.numbers import NARROW, span
 
 few = settings(max_examples=12, deadline=None)
 NUMBER = 12
@@ -158,3 +164,90 @@ def test_one_side_without_replicas_leaves_no_interval():
     document = compare([with_replicas(OLD)[0]], [energy(NEW)]).typed
     assert document.interval_j is None and document.intervals is None
     assert document.old.interval_j is not None and document.new.interval_j is None
+
+
+# ------------------------------------------------------------------------------------------------------------ words
+
+
+def made(interval_j, interval_share, steps, change_j=-1.0):
+    """A document of a change with some steps: {group: (change, interval)}."""
+    document = compare([with_replicas(OLD)[0]], [with_replicas(NEW)[0]]).typed
+    pattern = next(step for step in document.steps if step.group == "dram")
+    drawn = [
+        replace(pattern, group=group, words=[group], change_j=change, interval_j=ends)
+        for group, (change, ends) in steps.items()
+    ]
+    return replace(
+        document,
+        change_j=change_j,
+        interval_j=interval_j,
+        change_share=change_j / 4,
+        interval_share=interval_share,
+        steps=drawn,
+        partial=False,
+        marks=[],
+    )
+
+
+def said(document):
+    chosen = words(document)
+    return chosen.headline.replace(NARROW, " "), chosen.lead.replace(NARROW, " ")
+
+
+def test_the_headline_carries_an_asymmetric_interval():
+    headline, lead = said(made([-1.2, -0.5], [-0.3, -0.1], {"dram": (-0.9, [-1.1, -0.5])}))
+    start = (
+        "NEW uses 25 % less energy than OLD (10 to 30 %), predicted: 1.00 J (0.500 J to 1.20 J); 90 % of the saving is"
+    )
+    assert headline.startswith(start.replace("0.500 J to", "500 mJ to"))
+    assert "do not tell" not in headline + lead
+
+
+def test_a_part_that_is_not_told_is_never_the_reason():
+    steps = {"fp64": (-0.6, [-1.2, 0.0]), "dram": (-0.4, [-0.5, -0.3])}
+    headline, lead = said(made([-1.2, -0.5], [-0.3, -0.1], steps))
+    assert "40 % of the saving is DRAM" in headline and "FP64" not in headline
+    assert lead.startswith("How much of it is FP64 (0 to 1.20 J) the prices do not tell.")
+
+
+def test_where_no_part_is_told_none_is_named():
+    steps = {"fp64": (-0.6, [-1.2, 0.0]), "dram": (-0.4, [-0.9, 0.3])}
+    headline, _ = said(made([-1.2, -0.5], [-0.3, -0.1], steps))
+    assert headline.endswith("; the prices do not tell which of its parts is the largest.")
+
+
+def test_an_interval_around_zero_says_that_nothing_is_told():
+    headline, _ = said(made([-1.2, 0.5], [-0.3, 0.1], {"dram": (-1.0, [-1.2, 0.5])}))
+    assert headline == (
+        "the prices do not tell whether NEW uses less energy than OLD: 1.00 J (25 %) less is predicted, "
+        "−1.20 J to +500 mJ is possible."
+    ).replace("the prices", "The prices", 1)
+
+
+def test_every_medium_shows_the_intervals():
+    document = compare([with_replicas(OLD)[0]], [with_replicas(NEW)[0]]).typed
+    shown = {cell(entry.interval_j, "J", signed=True) for entry in (*document.steps, *document.kernels, document)}
+    printed = terminal.text(document, width=140)
+    assert all(ends.replace(NARROW, " ") in printed for ends in shown)
+    assert "the same prices for both sides" in printed
+    assert all(ends in to_markdown(document).decode() for ends in shown)
+    page = html(document)
+    assert all(ends in page for ends in shown)
+    steps = [step for step in document.steps if step.change_j]
+    assert page.count('class="wh"') == 3 * len(steps)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(2.24, 3.55, "2.24 to 3.55 J"), (0.0, 1.25, "0 to 1.25 J"), (0.51, 2.04, "510 mJ to 2.04 J"), (0, 0, "0")],
+)
+def test_ends_share_their_unit(low, high, text):
+    assert span(low, high, "J").replace(NARROW, " ") == text
+
+
+@pytest.mark.parametrize(
+    ("value", "ends", "told"),
+    [(1, [0.8, 1.7], True), (1, [0.1, 1.2], False), (1, [0, 0.5], False), (-1, [-1.2, -0.4], True), (1, None, True)],
+)
+def test_a_part_is_told_if_its_interval_has_one_sign_and_is_no_wider(value, ends, told):
+    assert is_told(value, ends) is told

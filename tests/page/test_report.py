@@ -567,8 +567,8 @@ def test_5000_kernels_are_built_in_no_more_than_their_share(large):
 def test_a_fitted_table_says_how_far_it_is_known(pages):
     _, page = pages("fitted")
     whole_energy = support.fmm()["energy_j"]["total"]
-    low, high = quantity(0.93 * whole_energy, "J"), quantity(1.06 * whole_energy, "J")
-    assert f"predicted, {low} to {high}" in page.text
+    ends = numbers.span(0.93 * whole_energy, 1.06 * whole_energy, "J")
+    assert f"predicted, {ends}" in page.text and f"({ends})" in page.text
     assert f"14.5{N}% mean error on programs left out" in page.text
     assert "fp64_instruction: trust their sum" in page.text
     assert "core_mhz is 852 here, the fit saw 900 to 1380" in page.text

@@ -13,7 +13,8 @@ from eprof.profile import schema
 from eprof.words import names
 from eprof.words.badges import MISSING, Amount, quantity_of, share_of, total, written
 from eprof.words.headline import at_least
-from eprof.words.numbers import percent, quantity, whole
+from eprof.words.intervals import known, label
+from eprof.words.numbers import percent, quantity, span, whole
 from eprof.words.view import View, energy_of
 
 SHOWN = 20
@@ -56,12 +57,13 @@ def section(view: View) -> Section | None:
         return None
     bunches = _bunches(view)
     shown, rest = bunches[:SHOWN], bunches[SHOWN:]
-    scale = max(bunch.amount.value or 0.0 for bunch in shown) or 1.0
+    scale = max(_length(view, bunch) for bunch in shown) or 1.0
     content = {
         "sentence": _sentence(view, bunches),
         "legend": _legend(view),
         "rows": [_row(view, bunch, scale) for bunch in shown],
         "rest": _rest(view, rest),
+        "interval": _whisker_label(view, shown),
         "open": any(bunch.amount.marks & MISSING for bunch in shown),
     }
     return Section("kernels", "Kernels", _HEADINGS[view.measure], "kernels.html", content)
@@ -79,6 +81,24 @@ def _bunches(view: View) -> list[Bunch]:
         for key, places in members.items()
     ]
     return sorted(bunches, key=lambda bunch: -(bunch.amount.value or 0.0))
+
+
+def _length(view: View, bunch: Bunch) -> float:
+    """How far a bar reaches, with the interval of its kernel."""
+    ends = _interval(view, bunch.places[0]) if len(bunch.places) == 1 else None
+    return max(bunch.amount.value or 0.0, ends[1] if ends else 0.0)
+
+
+def _interval(view: View, place: int) -> tuple[float, float] | None:
+    """The interval of a kernel's energy, if kernels are ranked by that."""
+    return known(view.kernels[place].interval_j) if view.measure == "total" else None
+
+
+def _whisker_label(view: View, bunches: Sequence[Bunch]) -> str:
+    """What the whiskers on the bars are; nothing where there are none."""
+    intervals = view.document.interval_j
+    has_any = any(_interval(view, place) for bunch in bunches for place in bunch.places)
+    return label(intervals.share) if intervals and has_any else ""
 
 
 def _sentence(view: View, bunches: list[Bunch]) -> Markup:
@@ -136,7 +156,8 @@ def _row(view: View, bunch: Bunch, scale: float) -> Row:
 def _kernel_row(view: View, place: int, scale: float) -> Row:
     kernel = view.kernels[place]
     amount = view.ranked(kernel)
-    bar = _bar(view, _colours(view, kernel, amount), amount, scale, names.short(kernel.name, 80))
+    name = names.short(kernel.name, 80)
+    bar = _bar(view, _colours(view, kernel, amount), amount, scale, name, _interval(view, place))
     label, full = names.short(kernel.name, NAME_LENGTH), kernel.name
     if view.several_devices:
         device = kernel.device or "unnamed GPU"
@@ -167,12 +188,24 @@ def _added(view: View, places: list[int]) -> dict[str, float]:
     return sums
 
 
-def _bar(view: View, parts: Mapping[str, float], amount: Amount, scale: float, name: str) -> Markup:
+def _bar(
+    view: View,
+    parts: Mapping[str, float],
+    amount: Amount,
+    scale: float,
+    name: str,
+    ends: tuple[float, float] | None = None,
+) -> Markup:
     spoken = [f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in parts.items() if value and group in GROUPS]
     value = "not known" if amount.value is None else at_least(amount, UNITS[view.measure])
     detail = f" ({', '.join(spoken)})" if spoken else ""
-    is_open = bool(amount.marks & MISSING)
-    return svg.bar(svg.laid(parts.items(), scale), f"{name}: {value}{detail}", open_end=is_open)
+    spoken_ends = f", {span(*ends, 'J')}" if ends else ""
+    return svg.bar(
+        svg.laid(parts.items(), scale),
+        f"{name}: {value}{spoken_ends}{detail}",
+        open_end=bool(amount.marks & MISSING),
+        interval=(100 * ends[0] / scale, 100 * ends[1] / scale) if ends else None,
+    )
 
 
 def _rest(view: View, rest: list[Bunch]) -> tuple[str, Markup, Markup] | None:

@@ -11,7 +11,7 @@ from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words import metered
 from eprof.words.badges import LETTERS, MEANINGS, MISSING, Amount, quantity_of
-from eprof.words.numbers import NARROW, percent, quantity, signed_percent
+from eprof.words.numbers import NARROW, percent, quantity, signed_percent, span
 from eprof.words.view import View, energy_of_count
 
 Row = tuple[str, Markup, Markup]
@@ -76,7 +76,7 @@ def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
     if interval and low is not None and high is not None:
         segment = svg.Segment("plain", 100 * low / scale, 100 * (high - low) / scale)
         bar = svg.bar([segment], f"from {quantity(low, 'J')} to {quantity(high, 'J')}")
-        yield _of_interval(view, interval), bar, Markup("±{}").format(quantity((high - low) / 2, "J"))
+        yield _of_interval(view, interval), bar, Markup(span(low, high, "J"))
 
 
 def _of_interval(view: View, interval: schema.Interval) -> str:

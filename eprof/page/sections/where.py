@@ -8,6 +8,7 @@ from eprof.page import svg
 from eprof.page.section import Section
 from eprof.words.badges import AT_LEAST, MISSING, Amount, quantity_of, share_of
 from eprof.words.headline import at_least
+from eprof.words.intervals import in_brackets
 from eprof.words.numbers import percent, quantity
 from eprof.words.view import View
 
@@ -28,12 +29,17 @@ def section(view: View) -> Section | None:
         "all": everything,
         "above": above,
         "parts": [
-            (group, GROUPS[group], quantity_of(amount, "J"), share_of(amount, total))
+            (group, _label(view, group), quantity_of(amount, "J"), share_of(amount, total))
             for group, amount in view.groups.items()
         ],
         "unknown": _unknown(view),
     }
     return Section("where", "Where it goes", "Where the energy goes", "where.html", content)
+
+
+def _label(view: View, group: str) -> str:
+    """A group, with its interval where the prices do not tell how large it is."""
+    return GROUPS[group] if view.is_told(group) else GROUPS[group] + in_brackets(view.interval(group), "J")
 
 
 def _sentence(view: View) -> Markup:
@@ -45,7 +51,8 @@ def _sentence(view: View) -> Markup:
             pieces.append(Markup("{} is not known").format(name))
         else:
             verb = " takes" if part == COMPUTATION else ""
-            pieces.append(Markup("{}{} {}").format(name, verb, quantity_of(amount, "J")))
+            interval = in_brackets(view.interval(part), "J")
+            pieces.append(Markup("{}{} {}{}").format(name, verb, quantity_of(amount, "J"), interval))
     return Markup("{}, {}, {}.").format(*pieces)
 
 

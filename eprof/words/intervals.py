@@ -1,0 +1,69 @@
+"""Intervals in words: how far a number is known, and whether it can be told at all."""
+
+from collections.abc import Sequence
+
+from eprof.words.numbers import percent, span
+
+Ends = Sequence[float | None] | None
+
+
+def known(ends: Ends) -> tuple[float, float] | None:
+    """Both ends of an interval; None where there is none."""
+    if ends is None:
+        return None
+    low, high = ends
+    return None if low is None or high is None else (low, high)
+
+
+def is_told(value: float | None, ends: Ends) -> bool:
+    """Whether a number can be told: its interval has one sign and is no wider than the number.
+
+    Where there is no interval, nothing says that it cannot.
+    """
+    pair = known(ends)
+    if pair is None or value is None:
+        return True
+    low, high = pair
+    return low * high > 0 and high - low <= abs(value) or low == high
+
+
+def in_brackets(ends: Ends, unit: str) -> str:
+    """The interval behind its number: " (2.24 to 3.55 J)"; nothing where there is none, or it has no width."""
+    text = wide(ends, unit)
+    return f" ({text})" if text else ""
+
+
+def wide(ends: Ends, unit: str) -> str:
+    """The interval as text; empty where there is none, or both ends read the same."""
+    text = cell(ends, unit)
+    return text if " to " in text else ""
+
+
+def cell(ends: Ends, unit: str, *, signed: bool = False) -> str:
+    """The interval as a cell of a table; empty where there is none."""
+    pair = known(ends)
+    return "" if pair is None else span(*pair, unit, signed=signed)
+
+
+def label(share: float) -> str:
+    """The heading of intervals that hold this share of the replicas."""
+    return "interval" if share >= 1 else f"{percent(share)} interval"
+
+
+def meaning(share: float, replicas: int, spans: str | None, whose: str = "") -> str:
+    """What the intervals of a document are made of.
+
+    spans: what those of a table with intervals of its own span. whose: which side of a difference they are of.
+    """
+    source = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
+    if share >= 1:
+        source = "Interval: what those of the prices" + (f" ({spans})" if spans else "") + " make of these counts"
+    return f"{source}{whose}; errors of the model and of the counts are not in it."
+
+
+def size(low: float, high: float, unit: str) -> str:
+    """The interval of a change without its direction, where it has one: −0.9 to −0.3 J is "300 to 900 mJ"."""
+    if low * high < 0:
+        return span(low, high, unit, signed=True)
+    least, most = sorted((abs(low), abs(high)))
+    return span(least, most, unit)
