@@ -9,9 +9,10 @@ from eprof.base.text import in_code
 from eprof.compare.schema import Document
 from eprof.files import export
 from eprof.files.drawing import markdown
+from eprof.words import costs as costs_words
 from eprof.words import diff as diff_words
 from eprof.words import diff_tables
-from eprof.words.blocks import Block, Notes, Sentence
+from eprof.words.blocks import Block, Notes, Sentence, Tone
 
 _KERNELS = 20
 
@@ -31,6 +32,9 @@ def to_markdown(document: Document) -> bytes:
 def _blocks(document: Document) -> Iterator[Block]:
     words = diff_words.words(document)
     yield diff_words.headline(document)
+    priced = [costs_words.priced(side.costs) for side in (document.old, document.new) if side.costs is not None]
+    if priced:
+        yield Sentence(f"Costs: {', '.join(dict.fromkeys(priced))}.", Tone.QUIET)
     yield from diff_words.verdicts(document)
     if document.steps and not document.is_zero:
         yield diff_tables.steps(document)

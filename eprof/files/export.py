@@ -10,7 +10,8 @@ import msgspec
 from eprof.base.text import in_markdown, pattern, printable
 from eprof.files.drawing import markdown
 from eprof.profile import schema
-from eprof.words.blocks import Notes
+from eprof.words import costs as costs_words
+from eprof.words.blocks import Block, Notes, Sentence, Tone
 from eprof.words.headline import headline
 from eprof.words.report import kernel_table, split_table
 from eprof.words.view import View
@@ -87,5 +88,8 @@ def to_markdown(document: schema.Profile | Mapping[str, Any], limit: int = 50) -
     """A summary for a pull request or a notebook: the headline, the split, the kernels, the warnings."""
     view = View(document)
     heading = f"## {in_markdown(view.document.title)}"
+    blocks: list[Block] = [headline(view)]
+    if view.costs is not None:
+        blocks.append(Sentence(f"Costs: {costs_words.priced(view.costs)}.", Tone.QUIET))
     notes = Notes(view.document.warnings, "warning")
-    return markdown(heading, [headline(view), split_table(view), kernel_table(view, limit), notes])
+    return markdown(heading, [*blocks, split_table(view), kernel_table(view, limit), notes])

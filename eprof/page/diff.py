@@ -133,7 +133,7 @@ def _facts(side: Side) -> Iterator[tuple[str, str]]:
     if side.costs is None:
         yield "Costs", "none"
     else:
-        yield "Costs", f"{costs_words.named(side.costs.name, side.costs.basis)}, {setting(side.costs.setting)}"
+        yield "Costs", f"{costs_words.named(side.costs)}, {setting(side.costs.setting)}"
     if side.time_from:
         yield "Time", side.time_from
     if side.repeats > 1:

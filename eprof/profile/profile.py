@@ -184,7 +184,7 @@ class Profile(Struct, frozen=True, eq=False):
             return self.estimated()
         if costs is not None:
             return self.on_this_gpu(load_costs(costs))
-        tables = {one.device.name: for_device(one.device.name) for one in self.counted if one.device.name}
+        tables = {name: for_device(name) for name in map(_gpu_of, self.counted) if name}
         found = {table.name: table for table in tables.values() if table is not None}
         if len(found) != 1 or None in tables.values():
             return None
@@ -205,9 +205,8 @@ class Profile(Struct, frozen=True, eq=False):
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
         """The table as it holds on the board of the logs; as it is where they are of several, or do not name it."""
-        names = {one.device.name for one in self.counted}
-        name = next(iter(names), None)
-        return table.on(name) if name is not None and len(names) == 1 else table
+        names = set(map(_gpu_of, self.counted))
+        return table.on(*names) if len(names) == 1 else table
 
     def is_of(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU."""
@@ -215,7 +214,7 @@ class Profile(Struct, frozen=True, eq=False):
 
     def is_served_by(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU, or lists it among the boards that it serves too."""
-        return all(one.device.name is not None and table.serves(one.device.name) for one in self.counted)
+        return all(map(table.serves, map(_gpu_of, self.counted)))
 
     def _at(self, table: CostTable, setting: str | None) -> Costs:
         if setting is not None or self.clocks is None or not self.is_of(table):
@@ -247,6 +246,13 @@ class Profile(Struct, frozen=True, eq=False):
 
     def _repr_html_(self) -> str:
         return self.energy().to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
+
+
+def _gpu_of(counted: Counted) -> str:
+    """The name of a GPU that tables go by: "CC 8.0" where its log does not name it; empty where nothing is known."""
+    device = counted.device
+    unnamed = f"CC {device.capability}" if device.capability else ""
+    return device.name or unnamed
 
 
 def _assumed(charge: Charge) -> Charge:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from eprof.compare.schema import Document, Side
 from eprof.terminal import drawing
-from eprof.terminal.report import setting
 from eprof.words import costs as costs_words
 from eprof.words import diff as diff_words
 from eprof.words import diff_tables
@@ -48,5 +47,4 @@ def _subject(side: Side) -> str:
     devices = ", ".join(dict.fromkeys(device.name or "GPU not named" for device in side.devices))
     if side.costs is None:
         return f"{side.name} ({devices})"
-    table = costs_words.named(side.costs.name, side.costs.basis)
-    return f"{side.name} ({devices}, costs {table} at {setting(side.costs.setting)})"
+    return f"{side.name} ({devices}, costs {costs_words.priced(side.costs)})"

@@ -82,22 +82,13 @@ def _subject(document: schema.Profile) -> str:
     named = [f"{number} × {name}" if number > 1 else name for name, number in devices.items()]
     words = [document.title, ", ".join(named)]
     if document.costs is not None:
-        table = costs_words.named(document.costs.name, document.costs.basis)
-        words.append(f"costs {table} at {setting(document.costs.setting)}")
+        words.append(f"costs {costs_words.priced(document.costs)}")
     return " · ".join(words)
 
 
 def _device(device: schema.Device) -> str:
     capability = f" (capability {device.capability})" if device.capability else ""
     return f"{device.name or 'GPU not named'}{capability}"
-
-
-def setting(values: Mapping[str, float | None]) -> str:
-    """A DVFS setting in words: "852/924 MHz", or "its one setting" where the table does not name clocks."""
-    core, memory = values["core_mhz"], values["memory_mhz"]
-    if core is None or memory is None:
-        return "its one setting"
-    return f"{core:g}/{memory:g} MHz"
 
 
 def _bar(view: View) -> Iterator[RenderableType]:

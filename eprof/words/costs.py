@@ -1,6 +1,38 @@
 """Cost tables in words."""
 
+from collections.abc import Mapping
+from typing import Protocol
 
-def named(name: str, basis: str | None) -> str:
+
+class Priced(Protocol):
+    """The cost table of a document: of a report, or of a side of a diff."""
+
+    @property
+    def name(self) -> str:
+        """Of the table."""
+
+    @property
+    def basis(self) -> str | None:
+        """What its prices rest on."""
+
+    @property
+    def setting(self) -> dict[str, float | None]:
+        """Clocks in MHz."""
+
+
+def named(costs: Priced) -> str:
     """A table with what its prices rest on: "v100 (fitted)"."""
-    return f"{name} ({basis or 'basis not stated'})"
+    return f"{costs.name} ({costs.basis or 'basis not stated'})"
+
+
+def priced(costs: Priced) -> str:
+    """A table with its basis and setting: "v100 (fitted) at 1380/877 MHz"."""
+    return f"{named(costs)} at {setting(costs.setting)}"
+
+
+def setting(values: Mapping[str, float | None]) -> str:
+    """A DVFS setting in words: "852/924 MHz", or "its one setting" where the table does not name clocks."""
+    core, memory = values["core_mhz"], values["memory_mhz"]
+    if core is None or memory is None:
+        return "its one setting"
+    return f"{core:g}/{memory:g} MHz"
