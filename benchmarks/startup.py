@@ -3,6 +3,7 @@
 Usage: python benchmarks/startup.py [ROUNDS]. The goal: a report on a small log takes at most 0.7 times `import pandas`.
 """
 
+import operator
 import os
 import statistics
 import subprocess
@@ -52,7 +53,7 @@ def processor_s(arguments: list[str]) -> float:
 
 
 def main() -> None:
-    """Print the medians, and their ratios to `import pandas`."""
+    """Print medians of the times, and of the ratios to `import pandas` in the same round: load changes both alike."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -61,9 +62,9 @@ def main() -> None:
         for _ in range(rounds):
             for name, arguments in timed.items():
                 times[name].append(processor_s(arguments))
-    medians = {name: statistics.median(seconds) for name, seconds in times.items()}
-    for name, seconds in medians.items():
-        print(f"{name:16} {1e3 * seconds:7.1f} ms  {seconds / medians[BASE]:5.2f} of {BASE}")
+    for name, seconds in times.items():
+        ratio = statistics.median(map(operator.truediv, seconds, times[BASE]))
+        print(f"{name:16} {1e3 * statistics.median(seconds):7.1f} ms  {ratio:5.2f} of {BASE}")
 
 
 main()

@@ -1,6 +1,7 @@
 """The house rules of docs/architecture.md, checked on the code itself."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -303,3 +304,28 @@ def test_importing_eprof_is_light():
     code = "import sys, eprof, eprof.cli; print([m for m in ('pandas','numpy','pyarrow','rich','jinja2') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert out.stdout.strip() == "[]"
+
+
+_LOG = """==1== NVPROF is profiling process 1, command: ./made_up
+==1== Metric result:
+"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"
+"Tesla K20c (0)","axpy(int, float*)",2,"inst_integer","Integer Instructions",1000,1000,1000
+"""
+
+
+@pytest.mark.parametrize(
+    "command", [["report", "old.csv", "--time", "0.5"], ["diff", "old.csv", "new.csv"]], ids=" ".join
+)
+def test_a_small_log_needs_no_library_that_is_slow_to_import(command, tmp_path):
+    for name in ("old.csv", "new.csv"):
+        (tmp_path / name).write_text(_LOG)
+    code = (
+        "import atexit, sys; from eprof.cli import main\n"
+        "slow = ('pandas', 'pyarrow', 'polars', 'scipy', 'asyncio', 'importlib.resources', 'multiprocessing')\n"
+        "atexit.register(lambda: print([m for m in slow if m in sys.modules], file=open('loaded', 'w')))\n"
+        f"main({[*command, '--costs', 'gtx680', '-o', 'page.html']})"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "EPROF_CACHE": "off"}
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, cwd=tmp_path, env=environment)
+    assert (tmp_path / "loaded").read_text().strip() == "[]"
+    assert (tmp_path / "page.html").is_file()
