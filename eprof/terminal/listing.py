@@ -1,4 +1,4 @@
-"""`eprof costs` and `eprof counters` in a terminal: what stands in the cellar, and why."""
+"""`eprof costs` and `eprof counters` in a terminal: the tables and definitions that there are, and what stands in one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,11 +17,10 @@ _BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "
 
 def show_tables(tables: Sequence[Row]) -> None:
     """List the cost tables."""
-    listing = _table("name", "made for", "basis", "settings", "source")
+    listing = _table("name", "made for", "basis", "settings")
     for table in tables:
-        settings = str(max(1, table["settings"]))
-        listing.add_row(table["name"], table["device"], table["basis"] or "not stated", settings, table["source"])
-    _print([listing, Text("`eprof costs NAME` shows what every count pays, and why.", style="dim")])
+        listing.add_row(table["name"], table["device"], table["basis"] or "not stated", str(max(1, table["settings"])))
+    _print([listing, Text("`eprof costs NAME` shows what every count pays, why, and its source.", style="dim")])
 
 
 def show_costs(explained: Row) -> None:
