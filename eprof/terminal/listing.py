@@ -1,4 +1,4 @@
-"""`eprof costs` and `eprof counters` in a terminal: the tables and definitions that there are, and what stands in one."""
+"""`eprof costs` and `eprof counters` in a terminal: which tables and definitions there are, and what is in one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
