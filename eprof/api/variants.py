@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import api
-from eprof.base.errors import LogError
+from eprof.base.errors import LogError, MeterError
 from eprof.base.kernels import selector
 from eprof.compare import Difference, compare
 from eprof.logs import runs
@@ -41,10 +41,12 @@ class PriceAs(Struct, frozen=True):
     costs: "str | CostTable | None" = None
     setting: str | None = None
     efficiency: float | None = None
+    to_meter: bool | None = None
+    metered_j: float | None = None
 
     def price(self, profile: Profile) -> Energy:
         """Put prices on a profile."""
-        return profile.energy(self.costs, self.setting, self.efficiency)
+        return profile.energy(self.costs, self.setting, self.efficiency, self.to_meter, self.metered_j)
 
 
 def energies(inputs: Sequence[Any], reading: ReadAs, pricing: PriceAs) -> list[Energy]:
@@ -57,6 +59,8 @@ def energies(inputs: Sequence[Any], reading: ReadAs, pricing: PriceAs) -> list[E
             repeats.append(pricing.price(given))
         else:
             repeats += [pricing.price(profile) for profile in profiles(given, reading)]
+    if pricing.metered_j is not None and len(repeats) > 1:
+        raise MeterError(f"An energy was given for one run, and there are {len(repeats)} repeats, each with its own.")
     return repeats
 
 
@@ -122,6 +126,9 @@ def diff(
     new_costs: str | None = None,
     new_setting: str | None = None,
     efficiency: float | None = None,
+    to_meter: bool | None = None,
+    old_metered_j: float | None = None,
+    new_metered_j: float | None = None,
     match: Sequence[str] = (),
     similar: bool = True,
     fail_above: Sequence[str] = (),
@@ -129,11 +136,13 @@ def diff(
     """What changed from `old` to `new`, and why: parts of the change in energy that add up (docs/diff.md).
 
     old, new: a log, a run directory, a `Profile`, a priced one (`Energy`), or a list of these: repeats. costs, setting:
-    of both sides, but for `new_costs` and `new_setting`. match: "OLD=NEW" pairs kernels by hand; similar: whether names
+    of both sides, but for `new_costs` and `new_setting`. to_meter: each side is scaled to its own meter, or to the
+    joules given (`Profile.energy`). match: "OLD=NEW" pairs kernels by hand; similar: whether names
     that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes.
     """
-    before = energies(_repeats_of(old), ReadAs(), PriceAs(costs, setting, efficiency))
-    new_pricing = PriceAs(new_costs or costs, new_setting or setting, efficiency)
+    old_pricing = PriceAs(costs, setting, efficiency, to_meter, old_metered_j)
+    new_pricing = PriceAs(new_costs or costs, new_setting or setting, efficiency, to_meter, new_metered_j)
+    before = energies(_repeats_of(old), ReadAs(), old_pricing)
     after = energies(_repeats_of(new), ReadAs(), new_pricing)
     return compare(before, after, match_by_hand=match, similar=similar, fail_above=fail_above)
 

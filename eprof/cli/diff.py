@@ -3,7 +3,19 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from eprof.cli.options import SETTING, TABLE, Commands, add_columns, add_output, add_pricing, command, repeatable
+from eprof.cli.options import (
+    JOULES,
+    SETTING,
+    TABLE,
+    Commands,
+    add_columns,
+    add_output,
+    add_pricing,
+    add_to_meter,
+    command,
+    joules,
+    repeatable,
+)
 from eprof.cli.output import deliver, drawn, planned, say
 
 if TYPE_CHECKING:
@@ -11,6 +23,7 @@ if TYPE_CHECKING:
     from eprof.compare.schema import Document
 
 _TIME = "[KERNEL=]SECONDS"
+_OF_SIDE = ("costs", "setting", "time", "energy")
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
@@ -30,6 +43,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser.add_argument("old", metavar="OLD", help=inputs)
     parser.add_argument("new", metavar="NEW", help="the same, of the new variant")
     add_pricing(parser, "the one made for the GPU of each log")
+    add_to_meter(parser)
     for side in ("old", "new"):
         _add_side(parser, side)
     _add_comparing(parser)
@@ -43,6 +57,9 @@ def _add_side(parser: argparse.ArgumentParser, side: str) -> None:
     repeatable(parser, f"--{side}", dest=f"more_{side}", metavar="INPUT", help=f"one more repeat of {name}")
     parser.add_argument(f"--{side}-costs", metavar=TABLE, help=f"cost table of {name} alone")
     parser.add_argument(f"--{side}-setting", metavar=SETTING, help=f"DVFS setting of {name} alone")
+    parser.add_argument(
+        f"--{side}-energy", metavar=JOULES, help=f"what a meter saw of {name}'s run, such as 812J: --to-meter with it"
+    )
     repeatable(parser, f"--{side}-time", metavar=_TIME, help=f"time for logs without, of {name} alone")
 
 
@@ -78,12 +95,13 @@ def _compare(options: argparse.Namespace) -> "Difference":
     from eprof.compare import compare
 
     sides = []
-    for inputs, costs, setting, time in (
-        ([options.old, *options.more_old], options.old_costs, options.old_setting, options.old_time),
-        ([options.new, *options.more_new], options.new_costs, options.new_setting, options.new_time),
-    ):
+    for side in ("old", "new"):
+        costs, setting, time, energy = (getattr(options, f"{side}_{what}") for what in _OF_SIDE)
         reading = ReadAs(options.capability, options.columns, time or options.time)
-        pricing = PriceAs(costs or options.costs, setting or options.setting, options.efficiency)
+        pricing = PriceAs(
+            costs or options.costs, setting or options.setting, options.efficiency, options.to_meter, joules(energy)
+        )
+        inputs = [getattr(options, side), *getattr(options, f"more_{side}")]
         sides.append(energies(inputs, reading, pricing))
     return compare(
         *sides,

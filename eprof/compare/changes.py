@@ -152,9 +152,15 @@ def changes(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
 def _halves(side: Side, places: Sequence[int | None]) -> list[Half]:
     """One side of every match: the mean over the repeats, then each repeat."""
     rows = np.array([place or 0 for place in places], dtype=np.int64)
-    price = np.broadcast_to(side.price, (len(rows), len(WORDS)))
     return [
-        Half(grid.number[rows], grid.joules[rows], price, grid.marks[rows], grid.counted[rows], states(grid)[rows])
+        Half(
+            number=grid.number[rows],
+            joules=grid.joules[rows],
+            price=side.cell_prices(grid)[rows],
+            marks=grid.marks[rows],
+            counted=grid.counted[rows],
+            state=states(grid)[rows],
+        )
         for grid in (side.mean, *side.repeats)
     ]
 

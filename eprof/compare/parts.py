@@ -16,8 +16,8 @@ from eprof.compare.side import WORDS
 Table: TypeAlias = "np.ndarray[Any, Any]"
 Rows: TypeAlias = "np.ndarray[Any, np.dtype[np.intp]]"
 
-COUNTED, TIMED, COST, SETTING = "counts", "time", "cost", "setting"
-PRICES = (COST, SETTING)
+COUNTED, TIMED, COST, SETTING, METER = "counts", "time", "cost", "setting", "meter"
+PRICES = (COST, SETTING, METER)
 # The words of every combination of marks: thousands of kernels use them.
 MARK_WORDS = {bits: names(bits) for bits in range(16)}
 _FAMILIES = {word: count.family for word, count in COUNTS.items()} | {CONSTANT: CONSTANT}
@@ -167,11 +167,13 @@ def _reasons(
 
 
 def price_because(changes: Changes) -> str:
-    """What a changed price is due to: another setting of one table, or another table."""
+    """What a changed price is due to: another setting, another table, or the factor that a meter gave one table."""
     old, new = changes.old_side.costs, changes.new_side.costs
     if old is None or new is None or (old.name, old.source) != (new.name, new.source):
         return COST
-    return SETTING if old.setting != new.setting else COST
+    if old.setting != new.setting:
+        return SETTING
+    return METER if changes.old_side.factors or changes.new_side.factors else COST
 
 
 def steps(parts: Iterable[Part], spread: Spread | None) -> list[Step]:

@@ -5,7 +5,7 @@ What is not known is None. `marks` are words (`eprof.base.marks.names`), energie
 
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 SCHEMA = "eprof.diff/1"
 Range = list[float]
@@ -103,10 +103,17 @@ class EnergyByFamily(Struct, frozen=True):
     measured: float | None = None
 
 
+class ToMeter(Struct, frozen=True):
+    """What a meter saw and the factor on the prices, means over the repeats."""
+
+    metered_j: float
+    factor: float
+
+
 class Side(Struct, frozen=True):
     """OLD or NEW; numbers are means over its repeats. compared_j: the energy that the change is of.
 
-    interval_j: by family, and of the total.
+    interval_j: by family, and of the total. to_meter: by which factor the prices were scaled to what a meter saw.
     """
 
     title: str
@@ -126,6 +133,7 @@ class Side(Struct, frozen=True):
     compared_j: float | None
     marks: list[str]
     interval_j: dict[str, Range | None] | None = None
+    to_meter: ToMeter | UnsetType = UNSET
 
 
 class Uncompared(Struct, frozen=True):

@@ -79,7 +79,20 @@ class Side(Struct, frozen=True, eq=False, dict=True):
     @property
     def measured(self) -> list[float]:
         """What a meter saw in each repeat, J."""
-        return [energy.measured.joules for energy in self.energies if energy.measured is not None]
+        return [energy.measured_j for energy in self.energies if energy.measured_j is not None]
+
+    @property
+    def factors(self) -> list[float]:
+        """What the prices of each repeat were scaled by, to what its meter saw; none where they were not."""
+        return [energy.metered.factor for energy in self.energies if energy.metered is not None]
+
+    def cell_prices(self, grid: Grid) -> Floats:
+        """The price of each cell of a grid, (n_kernels, n_words): joules over number where factors differ."""
+        prices = np.broadcast_to(self.price, grid.joules.shape)
+        if len(set(self.factors)) < 2:
+            return prices
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(grid.number > 0, grid.joules / grid.number, prices)
 
     def taken(self, places: Sequence[int]) -> "Side":
         """The same side with some of its kernels only."""
@@ -97,11 +110,15 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
         raise UsageError(f"The repeats of {label} are priced differently; say --costs and --setting.")
     keys = list(dict.fromkeys(key for energy in energies for key in _keys(energy)))
     grids = tuple(_grid(energy, keys) for energy in energies)
-    return Side(label, tuple(energies), _kernels(energies, keys), grids, _mean(grids), _prices(energies[0].costs))
+    return Side(label, tuple(energies), _kernels(energies, keys), grids, _mean(grids), _mean_prices(energies))
 
 
-def _pricing(costs: Costs | None) -> tuple[str, str, float] | None:
-    return None if costs is None else (costs.name, costs.setting.label, costs.constant_power_w)
+def _pricing(costs: Costs | None) -> tuple[str, str, str] | None:
+    """What repeats have in common; where each was scaled to its own meter, not the factor."""
+    if costs is None:
+        return None
+    constant_w = costs.constant_power_w if costs.factor == 1 else math.nan
+    return costs.name, costs.setting.label, repr(constant_w)
 
 
 Key = tuple[str | None, str]
@@ -190,6 +207,13 @@ def _partly(marks: Ints, grids: Sequence[Grid], some: Bools, which: str) -> Ints
     for grid in grids:
         of_known |= np.where(np.isnan(getattr(grid, table)), 0, getattr(grid, which))
     return np.where(some, of_known | _ESTIMATED, marks)
+
+
+def _mean_prices(energies: Sequence[Energy]) -> Floats:
+    """The prices of all repeats; their mean where each was scaled to its own meter."""
+    prices = [_prices(energy.costs) for energy in energies]
+    is_one = len({energy.costs.factor for energy in energies if energy.costs is not None}) < 2
+    return prices[0] if is_one else np.asarray(np.mean(prices, axis=0))
 
 
 def _prices(costs: Costs | None) -> Floats:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from eprof.base.marks import names
@@ -25,6 +26,7 @@ from eprof.compare.schema import (
     Part,
     Sample,
     Side,
+    ToMeter,
 )
 from eprof.compare.schema import Test as TestResult
 from eprof.compare.side import TIME, WORDS, Floats
@@ -100,7 +102,15 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
         compared_j=compared_j,
         marks=energy_marks["total"],
         interval_j=of_side(variant),
+        to_meter=_to_meter(variant),
     )
+
+
+def _to_meter(variant: Variant) -> ToMeter | UnsetType:
+    factors = variant.factors
+    if not factors:
+        return UNSET
+    return ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
 
 
 def _name(variant: Variant) -> str:

@@ -18,6 +18,7 @@ _FEW = 4
 def warnings(changes: Changes, notes: Sequence[str]) -> list[str]:
     """Sentences, what bears on every number first. notes: those of the matching."""
     sentences = [
+        *_meters(changes.old_side, changes.new_side),
         *_devices(changes),
         *_programs(changes),
         *_left_out(changes),
@@ -29,6 +30,22 @@ def warnings(changes: Changes, notes: Sequence[str]) -> list[str]:
         *_of_sides(changes.old_side, changes.new_side),
     ]
     return list(dict.fromkeys(sentences))
+
+
+def _meters(old: Side, new: Side) -> Iterator[str]:
+    """How the prices of the sides were scaled to what their meters saw."""
+    scaled = [_meter(side) for side in (old, new) if side.factors]
+    if scaled:
+        yield f"Prices are scaled to what a meter saw: {'; '.join(scaled)}. Only the joules of kernels are compared."
+    if len(scaled) == 1:
+        lacking = "NEW" if old.factors else "OLD"
+        yield f"{lacking} is not scaled to a meter, so part of the change may be the error of its prices."
+
+
+def _meter(side: Side) -> str:
+    factor = sum(side.factors) / len(side.factors)
+    metered_j = sum(side.measured) / len(side.measured)
+    return f"{side.label} {metered_j:.4g} J, prices times {factor:.3g}"
 
 
 def _devices(changes: Changes) -> Iterator[str]:

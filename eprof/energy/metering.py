@@ -93,8 +93,7 @@ def metered(counts: Counts, costs: Costs, meter: Meter, is_own: bool = False) ->
     kernels_s = float(counts.rows.time_s.sum())
     idle_s = None if meter.duration_s is None else max(meter.duration_s - kernels_s, 0.0)
     whole_s = kernels_s + (idle_s or 0.0)
-    knows_gpu = is_own and costs.basis != ESTIMATED and not costs.constant_marks & Mark.ASSUMED
-    if knows_gpu:
+    if is_own:
         _check_power(costs, meter, whole_s)
 
     split = attribute(counts, costs)
@@ -140,10 +139,11 @@ def _check_power(costs: Costs, meter: Meter, whole_s: float) -> None:
     bound = ""
     if limit_w is not None and mean_w > limit_w * (1 + _SENSOR):
         bound = f"more than the {limit_w:.4g} W that {costs.device} may draw"
-    elif mean_w < constant_w * (1 - _SENSOR):
+    knows_constant = costs.basis != ESTIMATED and not costs.constant_marks & Mark.ASSUMED
+    if knows_constant and mean_w < constant_w * (1 - _SENSOR):
         bound = f"less than the {constant_w:.4g} W that {costs.device} draws whatever it does"
     if bound:
-        raise MeterError(f"{_seen(meter)} over {whole_s:.4g} s are {mean_w:.4g} W, {bound}. {_check(meter)}")
+        raise MeterError(f"{_seen(meter)} over {whole_s:.4g} s are {mean_w:.4g} W, {bound}. {what_to_check(meter)}")
 
 
 def _implausible(costs: Costs, meter: Meter, modelled_j: float, whole_s: float) -> str:
@@ -151,7 +151,7 @@ def _implausible(costs: Costs, meter: Meter, modelled_j: float, whole_s: float) 
     return (
         f"{_seen(meter)} are {meter.joules / modelled_j:.3g} times the {modelled_j:.4g} J that {costs.name} makes of "
         f"these {whole_s:.4g} s ({meter.joules / whole_s:.4g} W on average); plausible are {LEAST:g} to {MOST:g}. "
-        f"{_check(meter)}"
+        f"{what_to_check(meter)}"
     )
 
 
@@ -159,7 +159,7 @@ def _seen(meter: Meter) -> str:
     return f"The {meter.joules:.4g} J of {meter.source}"
 
 
-def _check(meter: Meter) -> str:
+def what_to_check(meter: Meter) -> str:
     """What is probably wrong."""
     idle = "" if meter.duration_s is not None else ", or idle time that no log tells"
     return (

@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.errors import MeterError, UsageError
 from eprof.costs import CostTable, Scale
+from eprof.costs.datasheets import data_sheet
 from eprof.costs.estimate import estimated
 from eprof.energy import metering
 from eprof.energy.metering import Meter, Metered
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from eprof.profile.profile import Energy, Profile
 
 GIVEN = "--energy"
+_MOST_W = 1500.0
 
 
 def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
@@ -39,12 +42,29 @@ def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
     return Meter(measured.joules, _source(measured), measured.seconds)
 
 
-def shape_of(profile: "Profile") -> CostTable:
-    """The shape for a GPU without a table: the estimated one. Raises MeterError: the logs do not name the GPU."""
+def shape_of(profile: "Profile", meter: Meter) -> CostTable:
+    """The shape for a GPU without a table: the estimated one.
+
+    Without a data sheet, constant power is taken to be half of the mean power that the meter saw: for the split of the
+    four GPUs of docs/studies/power that is as good. Raises MeterError: the logs do not name the GPU, or no GPU draws
+    this power.
+    """
     name = profile.counted[0].device.name
     if name is None:
         raise MeterError("The logs do not name the GPU; say with --costs which table gives the shape of the split.")
-    return estimated(name)
+    kernels_s = float(np.nansum(profile.counts().rows.time_s))
+    whole_s = max(meter.duration_s or 0.0, kernels_s)
+    if data_sheet(name) is not None or not whole_s > 0:
+        return estimated(name)
+    mean_w = meter.joules / whole_s
+    if mean_w > _MOST_W:
+        raise MeterError(
+            f"The {meter.joules:.4g} J of {meter.source} over {whole_s:.4g} s are {mean_w:.4g} W, which no GPU board "
+            f"draws. {metering.what_to_check(meter)}"
+        )
+    table = estimated(name, idle_w=mean_w / 2)
+    guess = "half of the mean power that the meter saw, as no data sheet of this GPU is known"
+    return replace(table, constant=replace(table.constant, why=guess))
 
 
 def _ambiguous(profile: "Profile") -> str:

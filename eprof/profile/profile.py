@@ -119,7 +119,7 @@ class Profile(Struct, frozen=True, eq=False):
 
         meter = meter_of(self, metered_j)
         if predicted.costs is None:
-            predicted = self._predicted(shape_of(self), None, None)
+            predicted = self._predicted(shape_of(self, meter), None, None)
         return held_to(predicted, meter)
 
     def _to_meter_by_default(self, predicted: "Energy") -> "Energy":

@@ -62,14 +62,16 @@ def bits(marks: list[str]) -> int:
     return int(from_names(marks))
 
 
+_PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
+
+
 def step_label(step: Step) -> str:
     """What a step of the waterfall is: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
     if step.group is None:
         side = "NEW" if step.kernels == "appeared" else "OLD"
         return f"Kernel only in {side}" if step.names == 1 else f"Kernels only in {side}"
     name = _only_word(step) or GROUPS[step.group]
-    suffix = {"setting": ", other setting", "cost": ", other price"}.get(step.because or "", "")
-    return name + suffix
+    return name + _PRICES.get(step.because or "", "")
 
 
 def _only_word(step: Step) -> str:
@@ -145,12 +147,12 @@ def _headline(document: Document) -> str:
             f"{quantity(change, 'J')}{_share(document)}, with a 95 % interval {_interval(test, 'J')}."
         )
     if change == 0:
-        return f"{_scope(document)}the predicted energy is the same, though not every count is."
-    if document.interval_j is not None:
+        return f"{_scope(document)}the {_basis(document)} energy is the same, though not every count is."
+    if document.interval_j is not None and not _is_metered(document):
         sentence = _scope(document) + _with_interval(document, change, *document.interval_j)
         return sentence[0].upper() + sentence[1:]
     less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}"
-    return f"{_scope(document)}NEW uses {less} than OLD, predicted; {_reason(document, change)}."
+    return f"{_scope(document)}NEW uses {less} than OLD, {_basis(document)}; {_reason(document, change)}."
 
 
 def _with_interval(document: Document, change: float, low: float, high: float) -> str:
@@ -170,6 +172,15 @@ def _with_interval(document: Document, change: float, low: float, high: float) -
         f"NEW uses {share} {_less_more(change)} energy than OLD ({shares}), predicted: {joules}; "
         f"{_reason(document, change)}."
     )
+
+
+def _is_metered(document: Document) -> bool:
+    """Whether both sides are scaled to what their meters saw."""
+    return bool(document.old.to_meter and document.new.to_meter)
+
+
+def _basis(document: Document) -> str:
+    return "metered" if _is_metered(document) else "predicted"
 
 
 def _scope(document: Document) -> str:
@@ -196,7 +207,7 @@ def _no_change(document: Document) -> str:
     if document.same_inputs:
         return "No change: OLD and NEW are the same logs, priced alike."
     energy = document.old.energy_j.total
-    both = "" if energy is None else f"; both use {quantity(energy, 'J')}, predicted"
+    both = "" if energy is None else f"; both use {quantity(energy, 'J')}, {_basis(document)}"
     return f"No change: every count and time is the same{both}."
 
 
@@ -229,6 +240,8 @@ def _phrase(step: Step, document: Document) -> str:
     noun = _noun(step.group)
     if step.because == "setting":
         return f"the price of {noun} at the other setting"
+    if step.because == "meter":
+        return f"what the meters saw of {noun} beyond counts and time"
     if step.because == "cost":
         return f"the price of {noun} in the other cost table"
     change = step.new - step.old

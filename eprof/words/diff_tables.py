@@ -16,7 +16,7 @@ _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
 _FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power", "total": "Energy"}
 _UNITS = {"byte": "B", "instruction": "", "flop": "flop", "cycle": "", "s": "s"}
 _STATUSES = {"appeared": "new", "vanished": "gone"}
-_REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "setting"}
+_REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "setting", "meter": "meter"}
 
 
 def sides(document: Document) -> Table:
@@ -257,7 +257,7 @@ def counts(document: Document) -> Table:
 
 def _part(part: Part, document: Document) -> Row:
     unit, marks = _UNITS[part.unit], _count_marks(part, document) & ~MISSING
-    is_price = part.because in ("cost", "setting")
+    is_price = part.because in ("cost", "setting", "meter")
     return Row(
         [
             word_label(part.what),

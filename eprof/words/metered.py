@@ -30,14 +30,21 @@ def certainty(to_meter: schema.ToMeter) -> str:
 
 def _how(to_meter: schema.ToMeter) -> str:
     """Shape, factor and idle time."""
-    whose = "" if to_meter.own else ", the table of another GPU,"
     idle = ""
     if to_meter.idle_j:
         idle = f", {quantity(to_meter.idle_j, 'J')} of it idle for {quantity(to_meter.idle_s or 0, 's')}"
     return (
-        f"{quantity(to_meter.metered_j, 'J')} were metered ({to_meter.source}){idle}. They are split by counts: the "
-        f"prices of {to_meter.shape}{whose} times {plain(to_meter.factor)}."
+        f"{quantity(to_meter.metered_j, 'J')} were metered ({to_meter.source}){idle}. They are split by counts: "
+        f"{_shape(to_meter)} times {plain(to_meter.factor)}."
     )
+
+
+def _shape(to_meter: schema.ToMeter) -> str:
+    """Whose prices give the shape of the split."""
+    if to_meter.basis == "estimated":
+        return "prices estimated for a GPU that nobody measured,"
+    whose = "" if to_meter.own else ", another GPU's table,"
+    return f"the prices of {to_meter.shape}{whose}"
 
 
 def _by_time(view: View, to_meter: schema.ToMeter) -> str:

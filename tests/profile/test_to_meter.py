@@ -124,6 +124,52 @@ def test_no_energy_is_a_usage_error(number):
         eprof.load(NCU).energy("v100", metered_j=number)
 
 
+@pytest.mark.parametrize("gpu", ["NVIDIA TITAN V", "NVIDIA Quadro GV9999"])
+def test_a_gpu_without_a_table_has_joules_where_there_is_a_meter(run_directory, gpu):
+    """With a data sheet of the GPU, or without."""
+    device = {"name": gpu, "capability": "7.0"}
+    profile = eprof.load(run_directory(joules=0.04, device=device), capability="7.0")
+    told = document(profile.energy())
+    assert told.to_meter.basis == "estimated"
+    assert told.energy_j.total + told.to_meter.idle_j == pytest.approx(0.04, rel=1e-9)
+    assert profile.energy(to_meter=False).costs is None
+    with pytest.raises(MeterError, match=r"may draw|no GPU board draws"):
+        much = run_directory(joules=40.0, name="much.eprof", device=device)
+        eprof.load(much, capability="7.0").energy(to_meter=True)
+
+
+def test_each_side_of_a_diff_has_a_meter_of_its_own(run_directory):
+    old, new = run_directory(joules=0.06, name="old.eprof"), run_directory(joules=0.03, name="new.eprof")
+    difference = eprof.diff(str(old), str(new), costs="v100", to_meter=True)
+    told = difference.typed
+    assert (told.old.to_meter.metered_j, told.new.to_meter.metered_j) == (0.06, 0.03)
+    assert told.change_j < 0
+    assert {part.because for part in told.parts if part.change_j} == {"meter"}
+    assert sum(part.change_j for part in told.parts) == pytest.approx(told.new.compared_j - told.old.compared_j)
+
+
+def test_repeats_have_a_factor_each(run_directory):
+    old = [run_directory(joules=joules, name=f"old-{joules}.eprof") for joules in (0.05, 0.06)]
+    new = [run_directory(joules=joules, name=f"new-{joules}.eprof") for joules in (0.03, 0.04)]
+    told = eprof.diff([str(path) for path in old], [str(path) for path in new], costs="v100", to_meter=True).typed
+    assert told.old.to_meter.metered_j == pytest.approx(0.055)
+    assert sum(part.change_j for part in told.parts) == pytest.approx(told.new.compared_j - told.old.compared_j)
+
+
+def test_one_energy_for_several_repeats_is_refused():
+    with pytest.raises(MeterError, match="2 repeats, each with its own"):
+        eprof.diff([str(NCU), str(NCU)], str(NCU), costs="v100", old_metered_j=0.02)
+
+
+def test_a_diff_says_how_its_sides_were_scaled(eprof_command):
+    done = eprof_command("diff", NCU, NCU, "--costs", "v100", "--old-energy", "20mJ", "--new-energy", "30mJ")
+    said = " ".join(done.stdout.split())
+    assert (
+        "Prices are scaled to what a meter saw: OLD 0.02 J, prices times 0.815; NEW 0.03 J, prices times 1.22." in said
+    )
+    assert "more than OLD, metered" in said
+
+
 def test_what_if_asks_of_the_scaled_prices():
     energy = eprof.load(NCU).energy("v100", metered_j=0.02)
     assert energy.what_if("time=-0%").change_j == pytest.approx(0.0, abs=1e-12)
@@ -137,7 +183,7 @@ def test_the_command_line_says_shape_factor_and_time_alone(eprof_command):
     done = eprof_command("report", NCU, "--costs", "v100", "--energy", "20mJ")
     said = " ".join(done.stdout.split())
     assert "20.0 mJ were metered (--energy)" in said
-    assert "the prices of v100, the table of another GPU, times 0.815" in said
+    assert "the prices of v100, another GPU's table, times 0.815" in said
     assert "By time alone axpy would take 5.46 mJ instead of 3.71 mJ" in said
 
 
