@@ -395,3 +395,36 @@ def test_without_counts_by_opcode_the_pipe_tells_of_special_functions(hopper, mo
     assert "per_opcode" not in command
     assert "pipe_xu" in command
     assert document(hopper)["counts"]["special"]["value"] == 0
+
+
+def test_tensor_work_is_collected_by_the_names_that_the_chip_has(hopper):
+    """The sum over a type's metrics is planned; ncu is asked for those of them that together are the sum, none twice."""
+    ops = "sm__ops_path_tensor_src_"
+    offered = [f"{ops}{kind}" for kind in ("fp16", "fp16_sparsity_on", "fp16_sparsity_off", "tf32_dst_fp32")]
+    env = {"STAND_IN_OFFER": " ".join([*offered, "sm__ops_path_tensor_op_hgmma_src_fp16", "sm__cycles_active"])}
+    table = hopper.folder / "tensor.toml"
+    table.write_text(TENSOR_TABLE)
+    done = hopper.run("--costs", str(table), "--no-report", hopper.script("true\n"), env=env)
+    assert done.returncode == 0, done.stderr
+    manifest = hopper.manifest()
+    assert {f"{ops}fp16*.sum", f"{ops}tf32*.sum"} <= set(manifest["plan"]["counters"])
+    command = " ".join(manifest["measurements"][1]["command"])
+    assert f"{ops}fp16.sum" in command and f"{ops}tf32_dst_fp32.sum" in command
+    assert "sparsity" not in command and "hgmma" not in command and "*" not in command
+
+
+TENSOR_TABLE = """
+schema = 1
+name = "made"
+device = "a GPU of this test"
+source = "made for a test"
+books = "accessed"
+[pj]
+tensor_fp16_flop = 0.7
+[constant_power]
+w = 54.0
+why = "made for a test"
+[charge]
+tensor_fp16 = { formula = "tensor_fp16_flop", why = "made for a test" }
+tensor = { unpriced = "instructions of unknown size" }
+"""
