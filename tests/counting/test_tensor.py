@@ -15,7 +15,7 @@ from eprof.base.vocabulary import TENSOR_PARTS
 from eprof.counting import counters, counts
 from eprof.logs import combine, read
 from eprof.planning import plan
-from eprof.profilers.ncu import tensor_ops
+from eprof.profilers.ncu import matrix_opcodes, tensor_ops
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 MODERN = Path(__file__).parents[3] / "shared" / "data" / "ncu-modern"
@@ -214,6 +214,31 @@ def test_utilisation_times_cycles_times_the_peak_is_the_work_where_a_log_has_no_
     assert row(counted)["tensor_fp16"] == pytest.approx(2 * 8192**3, rel=1e-3)
     assert counted.marks["tensor_fp16"].iloc[0] == E | A
     assert row(counted)["tensor_tf32"] == 0 and counted.marks["tensor_tf32"].iloc[0] == E
+
+
+def test_opcodes_with_their_shapes_tell_the_flops_of_each_type(tmp_path):
+    opcodes = {
+        "HMMA.16816.F32": 10, "HMMA.16816.F32.BF16": 20, "HMMA.1688.F32.TF32": 30, "DMMA.884": 40, "IMMA.16832.S8.S8": 50,
+        "FFMA": 60, "HFMA2.MMA": 70,
+    }  # fmt: skip
+    listed = "; ".join(f"{opcode}: {number}" for opcode, number in opcodes.items())
+    cell = f"{sum(opcodes.values())} ({listed})"
+    log = wide(tmp_path, {"sass__inst_executed_per_opcode_with_modifier_all": ("inst", cell)})
+    counted = row(counts.count(combine([read(log)]), counters.find("ncu", "8.0"), "served"))
+    expected = {
+        "fp16": 10 * 4096,
+        "bf16": 20 * 4096,
+        "tf32": 30 * 2048,
+        "fp64": 40 * 512,
+        "int8": 50 * 8192,
+        "other": 0,
+    }
+    assert {kind: counted[f"tensor_{kind}"] for kind in expected} == expected
+
+
+@pytest.mark.parametrize("opcode", ["HGMMA.64x128x16.F32", "UTCHMMA.2CTA", "HMMA.884.F32.F32.STEP0", "HMMA.161616.F32"])
+def test_a_matrix_instruction_of_unknown_size_makes_all_types_unknown(opcode):
+    assert matrix_opcodes.flops_by_type({"HMMA.16816.F32": 10, opcode: 1}) is None
 
 
 def test_types_that_are_told_replace_instructions_and_others_are_missing():

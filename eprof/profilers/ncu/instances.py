@@ -10,10 +10,11 @@ import numpy as np
 
 from eprof.base.arrays import Array
 from eprof.base.text import pattern
+from eprof.profilers.ncu.matrix_opcodes import TYPES, WITH_MODIFIERS, flops_by_type
 from eprof.rows.numbers import Style, ungrouped, value
 from eprof.rows.sections import Cells, texts_of
 
-PER_OPCODE = pattern(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode")
+PER_OPCODE = pattern(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode|" + WITH_MODIFIERS)
 _NAMED = pattern(r"\(((?:[A-Za-z_][\w.]*: [^;()]*)(?:; [A-Za-z_][\w.]*: [^;()]*)*)\)$")
 _WITH_TOTAL = pattern(r"\s*([^;(]*[^;(\s])\s*\(.*\)\s*")
 _NO_NUMBER = r"[^0-9.,eE+-]"
@@ -62,10 +63,25 @@ def columns(metric: str, launches: Sequence[Opcodes], total: Array, keep: Contai
     keep: the counters to make (opcodes that no launch has are 0 in all); None: the opcodes that occur.
     """
     known = [_adding_up(counts, sum_) for counts, sum_ in zip(launches, total, strict=True)]
+    if metric == WITH_MODIFIERS:
+        return _flops(known, keep)
     wanted = list(dict.fromkeys(opcode for counts in known if counts for opcode in counts))
     if wanted and isinstance(keep, Collection):
         wanted = sorted({name.partition("[")[2][:-1] for name in keep if name.startswith(f"{metric}[")})
     return {f"{metric}[{opcode}]": np.array([_count(counts, opcode) for counts in known]) for opcode in wanted}
+
+
+def _flops(launches: Sequence[Opcodes], keep: Container[str] | None) -> dict[str, Array]:
+    """The flops of matrix instructions by the type of operands, instead of each opcode with its modifiers."""
+    flops = [None if counts is None else flops_by_type(counts) for counts in launches]
+    if not any(flops):
+        return {}
+    names = {f"{WITH_MODIFIERS}[flops {kind}]": kind for kind in TYPES}
+    return {
+        name: np.array([_count(own, kind) for own in flops])
+        for name, kind in names.items()
+        if keep is None or name in keep
+    }
 
 
 def _adding_up(counts: Opcodes, total: float) -> Opcodes:

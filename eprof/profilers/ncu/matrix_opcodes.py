@@ -1,0 +1,37 @@
+"""Flops of matrix instructions by the type of their operands, from opcodes with modifiers: `HMMA.16816.F32.BF16`.
+
+The digits are the shape m n k of the product that a warp works out: 2 m n k flops. Instructions of several warps
+(HGMMA) or of steps (HMMA.884 of Volta) are not among them.
+"""
+
+from collections.abc import Mapping
+
+WITH_MODIFIERS = "sass__inst_executed_per_opcode_with_modifier_all"
+TYPES = ("fp64", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "other")
+_SHAPES = {
+    "884": 8 * 8 * 4, "8816": 8 * 8 * 16, "8832": 8 * 8 * 32, "88128": 8 * 8 * 128,
+    "1684": 16 * 8 * 4, "1688": 16 * 8 * 8, "16816": 16 * 8 * 16, "16832": 16 * 8 * 32, "16864": 16 * 8 * 64,
+    "168128": 16 * 8 * 128, "168256": 16 * 8 * 256,
+}  # fmt: skip
+_BY_MODIFIER = {
+    "HMMA": {"TF32": "tf32", "BF16": "bf16"},
+    "IMMA": {"S8": "int8", "U8": "int8"},
+    "QMMA": {"E4M3": "fp8", "E5M2": "fp8"},
+}
+_TYPE = {"DMMA": "fp64", "HMMA": "fp16", "IMMA": "other", "BMMA": "other", "QMMA": "fp6", "OMMA": "fp4"}
+
+
+def flops_by_type(instructions: Mapping[str, float]) -> dict[str, float] | None:
+    """The flops of warp instructions by opcode; None where a matrix instruction is among them that is not known."""
+    flops = dict.fromkeys(TYPES, 0.0)
+    for opcode, number in instructions.items():
+        name, *modifiers = opcode.split(".")
+        if not name.endswith("MMA"):
+            continue
+        size = next((_SHAPES[modifier] for modifier in modifiers if modifier in _SHAPES), None)
+        if name not in _TYPE or size is None or any(modifier.startswith("STEP") for modifier in modifiers):
+            return None
+        kinds = _BY_MODIFIER.get(name, {})
+        kind = next((kinds[modifier] for modifier in modifiers if modifier in kinds), _TYPE[name])
+        flops[kind] += 2 * size * number
+    return flops
