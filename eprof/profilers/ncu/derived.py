@@ -1,7 +1,7 @@
 """What follows from the metrics of one launch of Nsight Compute: its time, the totals behind its rates, its clocks.
 
 A mean rate times summed cycles is wrong where launches differ. So a rate is made a total here, launch by launch, as a
-counter of its own, `RATE[total]`, and totals are added up. So is the utilisation of a pipe, in cycles of all
+counter of its own, `RATE[total]`, and totals are added up. So is the utilisation of a tensor pipe, in cycles of all
 multiprocessors, and a mean over multiprocessors, in cycles of all of them.
 """
 
@@ -32,6 +32,7 @@ _ALL_CYCLES = "smsp__cycles_elapsed.sum"
 _SCHEDULERS = ("device__attribute_multiprocessor_count", "device__attribute_num_schedulers_per_multiprocessor")
 _ACTIVE, _MEAN_ACTIVE = "sm__cycles_active.sum", "sm__cycles_active.avg"
 _MULTIPROCESSORS = ("launch__sm_count", _SCHEDULERS[0])
+_PIPE = "_pipe_tensor_"
 _OF_ACTIVE, _OF_ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 TIMES = frozenset(
     (
@@ -106,18 +107,18 @@ def totals(
 
 
 def _cycles_of_all(metrics: Mapping[str, Array], number: int, keep: Container[str] | None) -> dict[str, Array]:
-    """Cycles of all multiprocessors: those with work, and those in which a pipe was busy, by the name of the metric."""
+    """Cycles of all multiprocessors: those with work, and those in which a tensor pipe was busy, by metric."""
     multiprocessors = _first_known([metrics[name] for name in _MULTIPROCESSORS if name in metrics], number)
     mean_active = metrics.get(_MEAN_ACTIVE, np.full(number, np.nan)) * multiprocessors
     active = _first_known([metrics[_ACTIVE], mean_active] if _ACTIVE in metrics else [mean_active], number)
     elapsed = _cycles(metrics, number) * multiprocessors
 
     cycles = {_MEAN_ACTIVE: mean_active} if _MEAN_ACTIVE in metrics else {}
-    for name, percent in metrics.items():
+    for name in (name for name in metrics if _PIPE in name):
         if name.endswith(_OF_ACTIVE):
-            cycles[name] = percent / 100 * active
+            cycles[name] = metrics[name] / 100 * active
         elif name.endswith(_OF_ELAPSED):
-            cycles[name] = percent / 100 * elapsed
+            cycles[name] = metrics[name] / 100 * elapsed
     return {name: total for name, total in cycles.items() if keep is None or name + TOTAL in keep}
 
 
