@@ -427,15 +427,15 @@ class CostTable(Struct, frozen=True, eq=False):
         assert self.fit is not None
         replicas = self.fit.replicas
         numbers = ({name: replicas[name][place] for name in replicas} for place in range(self.fit.number))
-        return tuple(self._with_numbers(chosen).at(setting) for chosen in numbers)
+        return tuple(self.with_numbers(chosen).at(setting) for chosen in numbers)
 
     def _times(self, factors: Mapping[str, float], on_constant: float) -> "CostTable":
         """The table with its prices times factors, by name, and its constant power times one."""
         numbers = {rate.name: rate.number * factors.get(rate.name, 1.0) for rate in self.rates}
         terms = {term.name: term.number * on_constant for term in self.constant.terms}
-        return self._with_numbers({**numbers, **terms})
+        return self.with_numbers({**numbers, **terms})
 
-    def _with_numbers(self, numbers: Mapping[str, float]) -> "CostTable":
+    def with_numbers(self, numbers: Mapping[str, float]) -> "CostTable":
         """The table with other numbers for some of its prices and terms of constant power, by name."""
         rates = tuple(replace(rate, number=numbers.get(rate.name, rate.number)) for rate in self.rates)
         terms = tuple(replace(term, number=numbers.get(term.name, term.number)) for term in self.constant.terms)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import eprof
 from eprof import costs
 from eprof.base.marks import Mark
 
@@ -139,3 +140,26 @@ def test_away_from_the_measured_clock_the_prices_of_the_a100_are_estimates():
 def test_the_guide_has_the_prices_of_the_tables():
     guide = prices.GUIDE.read_text()
     assert prices.BEGIN + prices.markdown() + prices.END in guide, "run python docs/studies/power/prices.py --rewrite"
+
+
+@pytest.mark.parametrize(
+    ("log", "table", "capability"),
+    [
+        ("ncu-modern/a100-sxm4-silu.ncu-rep", "a100", None),
+        ("ncu-modern/h100-pcie-rmsnorm.ncu-rep", "gh200", None),
+        ("ncu-modern/h100-sxm-text-cublas-tf32.txt", "gh200", None),
+        ("ncu/cc80-details-page-rules-estimated-speedup.csv", "a100", None),
+        ("ncu/a100-details-kernel-time-program-output.csv", "a100", "8.0"),
+    ],
+)
+def test_a_real_log_has_joules_by_default_with_basis_and_an_interval_where_nothing_is_missing(log, table, capability):
+    path = data().parent / log
+    document = eprof.load(path, capability=capability).energy().document()
+    assert document["costs"]["name"] == table and document["costs"]["basis"] == "published"
+    total_j = document["energy_j"]["total"]
+    assert total_j > 0
+    if "missing" in document["energy_marks"]["total"]:
+        return
+    low_j, high_j = document["interval_j"]["total"]
+    assert document["interval_j"]["share"] == 1
+    assert low_j < total_j < high_j

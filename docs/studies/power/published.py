@@ -89,7 +89,7 @@ def by_operands(rates: Mapping[str, float]) -> dict[str, float]:
     watts = {}
     for name, share in ((CONTROL, 0.0), (MIDDLE, 0.5), (RANDOM, 1.0)):
         prices = {price: control + share * datapath for price, (control, datapath) in A100_SPLIT.items()}
-        at = table._with_numbers(prices).at()
+        at = table.with_numbers(prices).at()
         watts[name] = power_w(at, rates)
     return watts
 
