@@ -72,13 +72,15 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--no-clock-tree", action="store_true", help="no power that goes with the clock alone")
     group.add_argument("--weights", choices=("relative", "absolute"), default="relative", help="default: relative, 1/P")
-    group.add_argument("--loss", choices=("l1", "l2"), help="absolute residuals or squares (default: l1 with a prior)")
-    group.add_argument("--ridge", type=float, metavar="X", help="how strongly energies are drawn (default 0.01, or 0)")
+    group.add_argument(
+        "--loss", choices=("l1", "l2"), help="absolute residuals or squares (default: l2; l1 where rows are wild)"
+    )
+    group.add_argument("--ridge", type=float, metavar="X", help="how strongly energies are drawn (default 0.003, or 0)")
     group.add_argument(
         "--prior",
         default="pooled",
         metavar="pooled|none|TABLE",
-        help="energies to draw to: of other GPUs (default), none (to zero), or a cost table",
+        help="energies to draw to: of other GPUs of its kind (default), none (to zero), or a cost table",
     )
     group.add_argument("--replicas", type=int, default=40, metavar="N", help="of the bootstrap (default 40, 0: none)")
     group.add_argument("--no-validate", action="store_true", help="do not leave settings and kernels out: quicker")
@@ -197,23 +199,21 @@ def _clocks(text: str, option: str) -> tuple[float, float]:
 
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     from eprof.fitting import Form
-    from eprof.fitting.defaults import RIDGE, form_for, form_without_prior
+    from eprof.fitting.defaults import form_for, ridge_for
 
+    default = form_for(measurements, _device(options))
     match options.prior:
         case "pooled":
-            prior = form_for(measurements, _device(options)).prior
+            prior = default.prior
         case "none":
             prior = None
         case _:
             prior = _prior(options.prior, measurements)
     ridge = options.ridge
     if ridge is None:
-        ridge = RIDGE if prior or measurements.own else 0.0
+        ridge = ridge_for(measurements, prior)
     if ridge < 0:
         raise UsageError(f"--ridge {ridge:g}: must not be negative.")
-    loss = options.loss
-    if loss is None:
-        loss = "l1" if prior else form_without_prior(measurements).loss
     voltages = options.voltages
     if voltages is None:
         known = measurements.rows[["core_v", "memory_v"]].notna().all(axis=None)
@@ -222,7 +222,7 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
         voltages=voltages,
         clock_tree=not options.no_clock_tree,
         weights=options.weights,
-        loss=loss,
+        loss=options.loss or default.loss,
         ridge=ridge,
         prior=prior,
     )

@@ -71,8 +71,11 @@ def add_validate(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is dealt at random (default 0)")
     parser.add_argument(
         "--scale",
-        action="store_true",
-        help="also with one measured scale factor for each kernel that is new to the model",
+        nargs="?",
+        const="kernel",
+        choices=("kernel", "card"),
+        help="also with measured scale factors for kernels that are new to the model: one for each kernel (default), "
+        "or that of one metered kernel for all others",
     )
     parser.add_argument(
         "--baselines", action="store_true", help="also constant power, V = 1, regressions, a neural network"

@@ -67,6 +67,7 @@ _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
     "settings": int,
     "reference": list,
     "error_percent": dict,
+    "within": (int, float),
     "condition": (int, float),
     "collinear": list,
     "interval_pj": dict,

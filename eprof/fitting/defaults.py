@@ -1,25 +1,28 @@
 """The form that `eprof fit` takes if it is not told otherwise, and the prior that it draws energies to.
 
-Chosen by leaving benchmarks out of the public measurements (docs/fit.md): with a prior, least absolute residuals and a
-weak ridge; without one, least squares, unless there are wild rows or kernels.
+Chosen by leaving benchmarks out of the public measurements (docs/fit.md): least squares, with a prior a weak ridge;
+least absolute residuals where there are wild rows or kernels.
 """
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 
-import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 
 from eprof.base.gpus import may_be_same
 from eprof.base.resources import folder
 from eprof.base.toml import Document
+from eprof.costs.estimate import shape
+from eprof.counting.counters import capabilities_like
 from eprof.fitting.form import Form
 from eprof.fitting.moments import Floats
 from eprof.fitting.solve import fit
 from eprof.measurements.diagnostics import wild
 from eprof.measurements.values import COUNTED, Measurements
 
-RIDGE = 0.01
+_RIDGE = 0.003
+_OWN_RIDGE = 0.01  # of energies that belong to one benchmark each
 _ENOUGH = 4  # terms that the prior must know
 _MANY = 10  # kernels, so that a few of them can be told from the rest
 _FAR = 1.8  # times the measured power, or its inverse
@@ -29,12 +32,17 @@ _FEW_OF = 0.2  # of the kernels
 def form_for(measurements: Measurements, device: str | None = None) -> Form:
     """The default form for these measurements. `device`: their GPU, whose own data the prior then leaves out."""
     if measurements.own:
-        # Two unknown energies a benchmark: a few rows each tell them badly, and settings that are left out suffer.
-        return Form(ridge=RIDGE)
+        return Form(ridge=ridge_for(measurements, None))
     prior = pooled(measurements, device)
-    if not prior:
-        return Form(loss=_loss(measurements))
-    return Form(loss="l1", ridge=RIDGE, prior=prior)
+    return Form(loss=_loss(measurements), ridge=ridge_for(measurements, prior), prior=prior)
+
+
+def ridge_for(measurements: Measurements, prior: Mapping[str, float] | None) -> float:
+    """How strongly the default form draws energies to `prior`, or to zero."""
+    if measurements.own:
+        # Two unknown energies a benchmark: a few rows each tell them badly, and settings that are left out suffer.
+        return _OWN_RIDGE
+    return _RIDGE if prior else 0.0
 
 
 def form_without_prior(measurements: Measurements) -> Form:
@@ -42,7 +50,7 @@ def form_without_prior(measurements: Measurements) -> Form:
     default = form_for(measurements)
     if default.prior is None:
         return default
-    return Form(loss=_loss(measurements))
+    return replace(default, ridge=0.0, prior=None)
 
 
 def _loss(measurements: Measurements) -> str:
@@ -76,19 +84,37 @@ def prior_may_have_seen(form: Form, device: str | None) -> str | None:
 
 
 def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str, float] | None:
-    """Energies of the terms, pJ: the mean over the GPUs of the prior but `device`; None if it does not know enough."""
+    """Energies of the terms, pJ: the mean over the GPUs that are like `device`; None if they know too few of them."""
     if measurements.kind != COUNTED or measurements.own:
         return None
-    gpus = {name: energies for name, energies in known().items() if device is None or not may_be_same(name, device)}
-    means = {}
-    for term in measurements.terms:
-        values = [energies[term] for energies in gpus.values() if term in energies]
-        if values:
-            means[term] = float(np.mean(values))
-    return means if len(means) >= _ENOUGH else None
+    energies = mean([known()[name] for name in alike(known(), device)])
+    of_terms = {term: energies[term] for term in measurements.terms if term in energies}
+    return of_terms if len(of_terms) >= _ENOUGH else None
 
 
-@lru_cache(maxsize=1)
+def mean(energies: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The mean energy of each term over the GPUs that have it."""
+    return {str(term): float(pj) for term, pj in pd.DataFrame(energies).mean().items()}
+
+
+def alike(names: Collection[str], device: str | None) -> list[str]:
+    """The GPUs that are of one kind with `device` and not the same; all others where its kind is not known."""
+    if device is None:
+        return list(names)
+    others = [name for name in names if not may_be_same(name, device)]
+    kind = _has_full_rate_fp64(device)
+    same_kind = [name for name in others if _has_full_rate_fp64(name) == kind]
+    return same_kind or others
+
+
+def _has_full_rate_fp64(device: str) -> bool | None:
+    """Whether a GPU has about as many FP64 units as FP32 ones; None: not known."""
+    capabilities = capabilities_like(device)
+    has_full_rate = {capability in shape()["fp64"]["full_rate"] for capability in capabilities}
+    return has_full_rate.pop() if len(has_full_rate) == 1 else None
+
+
+@cache
 def known() -> Mapping[str, Mapping[str, float]]:
     """GPU -> term -> pJ, from `counters/measurements/priors/energies.toml`."""
     document = Document.read(folder("counters") / "measurements" / "priors" / "energies.toml")

@@ -33,6 +33,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
         "settings": len(measurements.settings),
         "reference": {"core_mhz": fitted.reference[0], "memory_mhz": fitted.reference[1]},
         "mean_absolute_error_percent": {name: known(value) for name, value in quality.errors.items()},
+        "left_out_within_factor": known(quality.within),
         "plain_error_percent": {
             name: {model: known(value) for model, value in errors.items()} for name, errors in quality.plain.items()
         },

@@ -131,7 +131,8 @@ class _Text(Struct, frozen=True, eq=False):
         if error is not None:
             notes.append(
                 f"{self.head.name} was fitted to measured power: kernels that it had not seen are {error:.1f} % off on "
-                "average, and single prices less certain than their sum."
+                f"average, nine of ten within a factor of {self.quality.within:.2f}, and single prices less certain "
+                "than their sum."
             )
         if self.one_setting:
             notes.append(f"{self.head.name} holds at the one setting that was measured.")
@@ -307,6 +308,8 @@ class _Text(Struct, frozen=True, eq=False):
             f"reference = [{self.fitted.reference[0]:g}, {self.fitted.reference[1]:g}]",
             f"error_percent = {{ {', '.join(f'{name} = {value:.2f}' for name, value in quality.errors.items())} }}",
         ]
+        if not np.isnan(quality.within):
+            lines.append(f"within = {quality.within:.2f}        # times or divided by: nine of ten kernels left out")
         if not np.isnan(quality.condition):
             lines.append(f"condition = {number(quality.condition, 2)}")
         lines.append(f"collinear = [{', '.join(map(_quoted_list, quality.collinear))}]")

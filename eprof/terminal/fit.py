@@ -65,7 +65,11 @@ def _headline(document: Mapping[str, Any]) -> str:
     errors = document["mean_absolute_error_percent"]
     out = errors.get("leave_one_benchmark_out")
     if out is not None:
-        return f"Power of a kernel that this fit has not seen is {out:.1f} % off on average."
+        factor = document["left_out_within_factor"]
+        return (
+            f"Power of a kernel that this fit has not seen is {out:.1f} % off on average; nine of ten are within a "
+            f"factor of {factor:.2f}."
+        )
     return (
         f"Power is {errors['fit']:.1f} % off on average, on the rows that it was fitted to; unseen kernels not tried."
     )

@@ -36,7 +36,7 @@ from eprof.validation.schema import (
     WholeRun,
 )
 from eprof.validation.scores import errors_percent, grouped, histogram, known, score
-from eprof.validation.study import SCALED, Outcome, Study
+from eprof.validation.study import CARD_SCALED, SCALED, Outcome, Study
 
 EDGES = [float(edge) for edge in range(-50, 51, 2)]
 _SAW = "the table as it is, on rows of a file that it was made from: how well it follows them, no test"
@@ -121,7 +121,9 @@ def _protocol(name: str, outcome: Outcome, study: Study) -> Protocol:
 
 
 def _meaning(name: str) -> str:
-    words = protocols.MEANINGS[name.removesuffix(SCALED)]
+    words = protocols.MEANINGS[name.removesuffix(CARD_SCALED).removesuffix(SCALED)]
+    if name.endswith(CARD_SCALED):
+        return f"{words}; then the scale factor of one kernel for all others, each kernel being that one in turn"
     if not name.endswith(SCALED):
         return words
     return f"{words}; then one measured scale factor for each kernel, from one row that is not scored"
@@ -161,7 +163,11 @@ def _inputs(measurements: Measurements) -> list[Input]:
 def _form(study: Study) -> FittedForm | None:
     """How models were fitted; None where none was."""
     form = study.plan.form
-    if form is None or set(study.outcomes) <= {protocols.TABLE, protocols.TABLE + SCALED}:
+    if form is None or set(study.outcomes) <= {
+        protocols.TABLE,
+        protocols.TABLE + SCALED,
+        protocols.TABLE + CARD_SCALED,
+    }:
         return None
     plain = asdict(form)
     plain["prior"] = dict(form.prior) if form.prior else None

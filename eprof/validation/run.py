@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
@@ -125,11 +126,35 @@ def scaled(measurements: Measurements, predicted: Floats, reference: tuple[float
 
     The row that gave the factor is left out (NaN), and so are benchmarks that were not measured there.
     """
-    rows = measurements.rows
-    here = ((rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])).to_numpy()
-    factors: dict[Any, float] = {}
-    for name, factor in zip(rows["benchmark"][here], measurements.power_w[here] / predicted[here], strict=True):
-        factors.setdefault(name, float(factor))
-    mended = np.asarray(predicted * rows["benchmark"].map(factors).to_numpy(dtype=float))
-    mended[here] = np.nan
+    factors = _factors(measurements, predicted, reference)
+    mended = np.asarray(predicted * measurements.rows["benchmark"].map(factors).to_numpy(dtype=float))
+    mended[_at(measurements, reference)] = np.nan
     return mended
+
+
+def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tuple[float, float]) -> Floats:
+    """Predictions times the factor of one benchmark, measured over predicted power at the reference: (k, n).
+
+    Each of the k benchmarks that were measured there gives the factor once; its own rows are left out (NaN).
+    """
+    benchmarks = measurements.rows["benchmark"].to_numpy()
+    factors = _factors(measurements, predicted, reference)
+    mended = [np.where(benchmarks == name, np.nan, predicted * factor) for name, factor in factors.items()]
+    return np.array(mended).reshape(len(factors), len(predicted))
+
+
+def _factors(measurements: Measurements, predicted: Floats, reference: tuple[float, float]) -> dict[Any, float]:
+    """Measured over predicted power of each benchmark that was measured at the reference."""
+    here = _at(measurements, reference)
+    factors: dict[Any, float] = {}
+    ratios = measurements.power_w[here] / predicted[here]
+    for name, factor in zip(measurements.rows["benchmark"][here], ratios, strict=True):
+        factors.setdefault(name, float(factor))
+    return factors
+
+
+def _at(measurements: Measurements, reference: tuple[float, float]) -> npt.NDArray[np.bool_]:
+    """(n,) whether a row was measured at these clocks."""
+    rows = measurements.rows
+    is_here = (rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])
+    return is_here.to_numpy(dtype=np.bool_)

@@ -27,7 +27,7 @@ from eprof.validation.scores import Scores, score
 # Called with what is being done, and how far it is: (words, done, in all).
 Report = Callable[[str, int, int], None]
 OWN = "eprof"
-SCALED = "_scaled"
+SCALED, CARD_SCALED = "_scaled", "_card_scaled"
 _LEFT_OUT = {
     protocols.TABLE: "of the other measured kernels",
     protocols.HOLDOUT: "at settings that were held out",
@@ -53,7 +53,8 @@ class Plan(Struct, frozen=True):
 
     protocols: names of `protocols.py`, without TABLE and TRANSFER, which follow from the inputs; none: those that the
     rows can be split by, unless there is a table or a training set to score. form: None: the one that suits the rows.
-    holdout: settings to test on, which ask for HOLDOUT.
+    holdout: settings to test on, which ask for HOLDOUT. scale: "kernel": also with one measured scale factor for each
+    kernel that is new to the model; "card": with one, of one kernel, for all of them.
     """
 
     protocols: Sequence[str] = ()
@@ -62,7 +63,7 @@ class Plan(Struct, frozen=True):
     folds: int = 10
     seed: int = 0
     baselines: bool = False
-    scale: bool = False
+    scale: str | None = None
     processes: int | None = None
 
     def settled(self, measurements: Measurements, refit: bool) -> tuple["Plan", list[str]]:
@@ -196,16 +197,26 @@ class _Work(Struct, frozen=True, eq=False):
         return Outcome(predicted, folds, score(self.measurements.power_w, predicted))
 
     def scaled(self, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-        """The same with one measured scale factor per benchmark, where benchmarks are new to the model."""
-        mended = {}
-        for name, outcome in outcomes.items():
-            if name not in _NEW_KERNELS:
-                continue
-            predicted = run.scaled(self.measurements, outcome.predicted, self.measurements.reference)
-            known = ~np.isnan(predicted)
-            scores = score(self.measurements.power_w[known], predicted[known])
-            mended[name + SCALED] = Outcome(predicted, outcome.folds, scores)
-        return mended
+        """The same with measured scale factors, where benchmarks are new to the model."""
+        new = {name: outcome for name, outcome in outcomes.items() if name in _NEW_KERNELS}
+        if self.plan.scale == "card":
+            return {name + CARD_SCALED: self._scaled_by_one(outcome) for name, outcome in new.items()}
+        return {name + SCALED: self._scaled_each(outcome) for name, outcome in new.items()}
+
+    def _scaled_each(self, outcome: Outcome) -> Outcome:
+        """With one factor per benchmark."""
+        predicted = run.scaled(self.measurements, outcome.predicted, self.measurements.reference)
+        known = ~np.isnan(predicted)
+        return Outcome(predicted, outcome.folds, score(self.measurements.power_w[known], predicted[known]))
+
+    def _scaled_by_one(self, outcome: Outcome) -> Outcome:
+        """With the factor of one benchmark for all others: each in turn is the one that was metered."""
+        power_w = self.measurements.power_w
+        predicted = run.scaled_by_one(self.measurements, outcome.predicted, self.measurements.reference)
+        measured = np.broadcast_to(power_w, predicted.shape)
+        known = ~np.isnan(predicted)
+        middle = pd.DataFrame(predicted).median().to_numpy()
+        return Outcome(middle, outcome.folds, score(measured[known], predicted[known]))
 
     def _check_split(self, protocol: str) -> None:
         by_benchmark = protocol in (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.K_FOLD_BENCHMARKS)

@@ -7,7 +7,7 @@ from eprof.base.text import cut
 from eprof.validation import protocols
 from eprof.validation.schema import Candidate, Gate, KernelScores, Validation, WholeRun
 from eprof.validation.scores import Scores
-from eprof.validation.study import OWN, SCALED
+from eprof.validation.study import CARD_SCALED, OWN, SCALED
 from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone, Verdict
 from eprof.words.cells import Name, Quantity, Written
 from eprof.words.numbers import MINUS
@@ -55,7 +55,9 @@ _WORSE = 1.15
 
 def protocol(name: str) -> str:
     """A protocol as people call it."""
-    words = _NAMES[name.removesuffix(SCALED)]
+    words = _NAMES[name.removesuffix(CARD_SCALED).removesuffix(SCALED)]
+    if name.endswith(CARD_SCALED):
+        return f"{words}, one scale factor for the card"
     return f"{words}, one scale factor a kernel" if name.endswith(SCALED) else words
 
 

@@ -18,7 +18,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.fitting import Form, fit
-from eprof.fitting.defaults import form_for, known
+from eprof.fitting.defaults import alike, form_for, known
 from eprof.fitting.moments import Settings, moments, rows_of
 from eprof.fitting.quality import collinearity, error, examine, left_out
 from eprof.fitting.solve import level_volts
@@ -135,15 +135,27 @@ def test_a_prior_that_is_wrong_by_a_factor_common_to_all_does_little():
     assert error(found.predict(measurements), measurements.power_w) < 2.5
 
 
-def test_a_bare_prior_knows_the_gpus_but_the_one_that_is_fitted():
+def test_a_prior_is_of_other_gpus_of_the_same_kind():
     measurements = blind(made((50, 20, 30, 200), (5, 5, 10, 0, 0), (0.8, 0.85, 0.9, 1.0), (0.9, 0.95, 1.0)))
-    everything, others = form_for(measurements), form_for(measurements, "Tesla V100-SXM2-16GB (0)")
+    everything = form_for(measurements).prior
     gpus = known()
-    dram = [one["dram_byte"] for name, one in gpus.items() if "V100" not in name]
-    assert len(gpus) == 3 and len(dram) == 2
-    assert others.prior["dram_byte"] == pytest.approx(np.mean(dram))
-    assert everything.prior["dram_byte"] != others.prior["dram_byte"]
+    assert everything["dram_byte"] == pytest.approx(np.mean([prices["dram_byte"] for prices in gpus.values()]))
+
+    # A V100 has FP64 at full rate, as a P100; an RTX 3090 has not, nor have GTX cards.
+    v100 = form_for(measurements, "Tesla V100-SXM2-16GB (0)").prior
+    assert v100["dram_byte"] == gpus["Tesla P100"]["dram_byte"]
+    geforces = [gpus["GeForce GTX 980"]["dram_byte"], gpus["GeForce GTX 1080 Ti"]["dram_byte"]]
+    assert form_for(measurements, "NVIDIA GeForce RTX 3090").prior["dram_byte"] == pytest.approx(np.mean(geforces))
+    assert form_for(measurements, "GTX 980").prior["dram_byte"] == geforces[1]
+    assert form_for(measurements, "a GPU that nobody knows").prior == everything
     assert form_for(replace(measurements, kind="utilisation")) == Form()
+
+
+def test_no_prior_holds_fp64_nor_a_gpu_itself():
+    names = list(known())
+    assert all("fp64_instruction" not in prices for prices in known().values())
+    for name in names:
+        assert name not in alike(names, name) and alike(names, name)
 
 
 def test_what_is_left_out_is_not_used():

@@ -96,6 +96,8 @@ def test_train_on_another_file(command, files, tmp_path):
     found = json.loads(out)
     assert code == 0 and set(found["protocols"]) == {"transfer", "transfer_scaled"}
     assert found["trained_on"][0]["path"].endswith("other.csv")
+    code, out, _ = command("validate", files[0], "--train", other, "--scale", "card", "--format", "md")
+    assert code == 0 and "one scale factor for the card" in out
 
 
 def test_formats(command, files, tmp_path):

@@ -319,6 +319,26 @@ def test_one_scale_factor_mends_what_is_off_by_a_factor_and_its_row_is_not_score
     assert found[~at] == pytest.approx(measured.power_w[~at])
 
 
+def test_one_factor_for_a_card_is_of_each_kernel_in_turn_and_scores_the_others():
+    measured = made(benchmarks=3)
+    kernel = measured.rows["benchmark"].to_numpy()
+    doubled = run.scaled_by_one(measured, 2 * measured.power_w, measured.reference)
+    for scaled, metered in zip(doubled, dict.fromkeys(kernel), strict=True):
+        assert np.isnan(scaled[kernel == metered]).all()
+        assert scaled[kernel != metered] == pytest.approx(measured.power_w[kernel != metered])
+    nowhere = run.scaled_by_one(measured, measured.power_w, (1.0, 1.0))
+    assert nowhere.shape == (0, len(measured))
+
+
+def test_a_study_with_one_factor_for_the_card():
+    measured = made(benchmarks=5, noise=0.01)
+    outcomes = validate(measured, Plan(["leave_one_benchmark_out"], form=QUICK, scale="card", processes=1)).outcomes
+    assert list(outcomes) == ["leave_one_benchmark_out", "leave_one_benchmark_out_card_scaled"]
+    card = outcomes["leave_one_benchmark_out_card_scaled"]
+    assert card.scores.n == 4 * len(measured)
+    assert card.predicted == pytest.approx(measured.power_w, rel=0.2)
+
+
 # ---- likeness
 
 
@@ -344,7 +364,7 @@ def test_the_nearest_kernel_is_another_one_with_the_same_mix():
 
 def test_a_study_runs_what_it_is_told_and_scales_where_kernels_are_new():
     measured = made(benchmarks=5, noise=0.01)
-    found = validate(measured, Plan(["fit", "leave_one_benchmark_out"], form=QUICK, scale=True, processes=1))
+    found = validate(measured, Plan(["fit", "leave_one_benchmark_out"], form=QUICK, scale="kernel", processes=1))
     assert list(found.outcomes) == ["fit", "leave_one_benchmark_out", "leave_one_benchmark_out_scaled"]
     assert found.main == "leave_one_benchmark_out"
     assert found.outcomes["leave_one_benchmark_out_scaled"].scores.n == len(measured) - 5
