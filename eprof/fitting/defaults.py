@@ -4,7 +4,7 @@ Chosen by leaving benchmarks out of the public measurements (docs/fit.md): least
 least absolute residuals where there are wild rows or kernels.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 import pandas as pd
@@ -92,9 +92,9 @@ def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str
     return of_terms if len(of_terms) >= _ENOUGH else None
 
 
-def mean(energies: Iterable[Mapping[str, float]]) -> dict[str, float]:
+def mean(energies: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean energy of each term over the GPUs that have it."""
-    return {str(term): float(pj) for term, pj in pd.DataFrame(energies).mean().items()}
+    return {str(term): float(pj) for term, pj in pd.DataFrame(list(energies)).mean().items()}
 
 
 def alike(names: Collection[str], device: str | None) -> list[str]:

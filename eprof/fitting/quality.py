@@ -4,7 +4,7 @@ Intervals come from a bootstrap over benchmarks, not over rows: the settings of 
 drawn one by one would promise far too much.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from eprof.measurements.values import Measurements
 REPLICAS = 40
 _INTERVAL = (5.0, 95.0)
 _NINE_OF_TEN = 0.9
+_PRIOR_SPREAD = float(np.log(2.0))  # of the logarithm: how far energies of one GPU are from those of another
 _COLLINEAR = 30.0  # condition index above which columns are said to be collinear (Belsley, Kuh, Welsch 1980)
 _SINGULAR = 1e12  # no column is better known than this: exactly collinear
 _SHARE = 0.5  # of a coefficient's variance along such a direction
@@ -89,7 +90,7 @@ def examine(
         plain[name] = {model: error(watts[known], measurements.power_w[known]) for model, watts in simple.items()}
         notes += _unpredicted(by, int((~known).sum()))
         if by == "benchmark":
-            factor = within(predicted, measurements.power_w)
+            factor = within(predicted, measurements)
             notes += _far_off(measurements, predicted)
     return Quality(
         replicas=table,
@@ -178,17 +179,23 @@ def error(predicted: Floats, measured: Floats) -> float:
     return float(100 * known.mean()) if len(known) else float("nan")
 
 
-def within(predicted: Floats, measured: Floats) -> float:
-    """The factor, up or down, that nine of ten predictions are right to, of those that there are; NaN if none."""
-    off = np.abs(np.log(predicted / measured))
-    known = off[~np.isnan(off)]
-    return float(np.exp(np.quantile(known, _NINE_OF_TEN))) if len(known) else float("nan")
+def within(predicted_w: Floats, measurements: Measurements) -> float:
+    """The factor, up or down, that nine of ten predictions of a new kernel are right to; NaN if there are none.
+
+    Of k kernels that were left out the share (k + 1) / k of nine tenths is taken, so that the next one is in it.
+    """
+    off = np.abs(np.log(predicted_w / measurements.power_w))
+    known = ~np.isnan(off)
+    if not known.any():
+        return float("nan")
+    number = measurements.rows["benchmark"][known].nunique()
+    return float(np.exp(np.quantile(off[known], min(1.0, _NINE_OF_TEN * (number + 1) / number))))
 
 
 def bootstrap(
     measurements: Measurements, form: Form, number: int, seed: int = 0, progress: Progress | None = None
 ) -> list[Fit]:
-    """Fits to benchmarks drawn with replacement, as many as there are.
+    """Fits to benchmarks drawn with replacement, as many as there are, and to a prior that is drawn, too.
 
     The price of a term that no benchmark drawn has is NaN there: such a fit tells nothing of it, and it is not 0.
     """
@@ -204,10 +211,17 @@ def bootstrap(
             progress("bootstrap", done + 1, number)
         drawn = random.integers(0, len(names), len(names))
         rows = measurements.take(np.concatenate([members[code] for code in drawn]))
-        again = fit(rows, quick)
+        again = fit(rows, replace(quick, prior=_drawn(form.prior, random)))
         is_seen = (rows.rates > 0).any().to_numpy()
         fits.append(replace(again, prices_pj=again.prices_pj.where(is_seen)))
     return fits
+
+
+def _drawn(prior: Mapping[str, float] | None, random: np.random.Generator) -> dict[str, float] | None:
+    """A prior as another GPU might have given it: intervals must not be narrow for want of data."""
+    if prior is None:
+        return None
+    return {term: float(pj * np.exp(_PRIOR_SPREAD * random.normal())) for term, pj in prior.items()}
 
 
 def groups(measurements: Measurements, by: str) -> Ints:

@@ -142,16 +142,6 @@ def test_utilisations_are_fitted_but_make_no_table(tmp_path, capfd):
     assert status == 1 and "a utilisation says how busy a unit is" in err and not (tmp_path / "x.toml").exists()
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="no shared measurements here")
-def test_the_shipped_v100_table_comes_back_from_its_data(capfd):
-    status, out, _ = run(capfd, DATA / "nvdvfs_counts_v100.csv", "--device", "Tesla V100", "--no-validate",
-                         "--replicas", 0, "--format", "json")  # fmt: skip
-    assert status == 0
-    shipped = costs.load("v100").at("1380/877").prices
-    for price in json.loads(out)["prices"]:
-        assert shipped[price["name"]].pj == pytest.approx(price["pj"], rel=0.06, abs=0.1), price
-
-
 def test_help_needs_no_scipy():
     code = "import sys; sys.modules['scipy'] = None\nimport eprof.cli; eprof.cli.main(['fit', '--help'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)

@@ -2,8 +2,9 @@
 
 python docs/studies/power/forms.py DATA        DATA: the folder with nvdvfs_counts_*.csv (README.md); some minutes
 
-For speed every other clock of sets with many settings is left away. Prints the mean absolute relative error of power, %, of each form on each set. The last lines choose for each GPU the
-form that is best on the sets of all other GPUs, so that no GPU takes part in the choice that it is predicted by.
+For speed, every other clock of sets with many settings is left away. Prints the mean absolute relative error of power,
+%, of each form on each set. The last lines choose for each GPU the form that is best on the sets of all other GPUs, so
+that no GPU takes part in the choice that it is predicted by.
 """
 
 import sys
@@ -58,7 +59,10 @@ def _forms(default: Form) -> dict[str, Form]:
 
 
 def chosen(table: pd.DataFrame) -> pd.DataFrame:
-    """For each set the form that is best on the other GPUs' sets, and its error; errors are taken relative to a set's mean."""
+    """For each set the form that is best on the sets of the other GPUs, and its error.
+
+    "Best" has the least mean of errors that are relative to the mean of their set.
+    """
     relative = table / table.mean()
     rows = {}
     for names in GPUS.values():
