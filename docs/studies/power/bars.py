@@ -22,6 +22,7 @@ SETS = {
     "nvdvfs_counts_gtx980_low": ("GeForce GTX 980", 5.0, 5.0, 7.3),
     "nvdvfs_counts_gtx980_high": ("GeForce GTX 980", 8.5, 8.5, 12.2),
     "nvdvfs_counts_gtx1080ti": ("GeForce GTX 1080 Ti", 8.5, 8.5, 13.0),
+    "nvdvfs_counts_p100": ("Tesla P100", None, None, None),
     "nvdvfs_counts_v100": ("Tesla V100", 10.2, 10.9, 16.1),
     "gpmtool_gtxtitanx_tpds2019": (None, 6.1, 6.2, 6.6),
     "gpmtool_gtxtitanx_micro_named": (None, 3.8, 3.9, 4.0),
@@ -47,7 +48,7 @@ def main(data: Path, names: list[str]) -> None:
     print("|---|---|---:|---:|---:|---|---:|")
     for name in names or SETS:
         device, *bars = SETS[name]
-        measurements = read(data / f"{name}.csv")
+        measurements = read(data / f"{name}.csv", device=device)
         forms = {"plain": PLAIN}
         default = replace(form_for(measurements, device), starts=1)
         if default != PLAIN:
