@@ -17,7 +17,7 @@ from eprof.base.text import brief
 from eprof.base.toml import Document
 from eprof.costs.file import read
 from eprof.costs.intervals import BASES
-from eprof.costs.table import Charge, Costs, CostTable, Peaks, Price, Scale, Setting
+from eprof.costs.table import Charge, Costs, CostTable, Peaks, Price, Scale, Setting, name_in_tables
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -84,7 +84,9 @@ def for_device(device_name: str) -> CostTable | None:
 
     A table may serve devices that it was not made for (`CostTable.is_for`): then all that it says of them is assumed.
     """
-    own = (table for table in map(_load_shipped, tables()) if table.serves(device_name))
+    # To check all tables takes as long as the rest of a small report.
+    listed = (name for name in tables() if name_in_tables(device_name) in _flat_text(name))
+    own = (table for table in map(_load_shipped, listed) if table.serves(device_name))
     return next((table.on(device_name) for table in own), None)
 
 
@@ -106,6 +108,12 @@ def examine(path: str) -> tuple[CostTable | None, list[str]]:
 @lru_cache(maxsize=1)
 def _shipped() -> Mapping[str, Traversable]:
     return {file.name.removesuffix(".toml"): file for file in tree(folder("costs"), ".toml")}
+
+
+@lru_cache(maxsize=64)
+def _flat_text(name: str) -> str:
+    """The text of a table's file as names of devices are compared: lower case, single blanks."""
+    return " ".join(_shipped()[name].read_text(encoding="utf-8").lower().split())
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from eprof.base import marks as mark_words
 from eprof.base.errors import CostError
 from eprof.base.gpus import normal_name
 from eprof.base.marks import NONE, Mark
+from eprof.base.text import pattern
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS
 from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, OF_REFITS, REFIT_SHARE, Intervals, Range
@@ -22,7 +23,7 @@ from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, OF_REF
 CORE, MEMORY = DOMAINS = ("core", "memory")
 _DEFAULT_FROM = "the table's default"
 _SAME_CLOCK = 0.01
-_UNNAMED = re.compile(r"ncu device \d+ \((CC \d+\.\d+)\)")  # a text of ncu has no name of the GPU
+_UNNAMED = pattern(r"ncu device \d+ \((CC \d+\.\d+)\)")  # a text of ncu has no name of the GPU
 _UNSTATED = "the table says nothing about it"
 
 
@@ -649,9 +650,13 @@ def _with_memory(setting: Setting, memory_mhz: float | None) -> Setting:
     return setting if memory_mhz is None else replace(setting, memory_mhz=memory_mhz)
 
 
+def name_in_tables(device_name: str) -> str:
+    """The name by which tables list the device that a log calls `device_name`, normal for matching."""
+    return normal_name(_UNNAMED.sub(r"\1", device_name))
+
+
 def _is_among(device_name: str, devices: Iterable[str]) -> bool:
-    name = _UNNAMED.sub(r"\1", device_name)
-    return normal_name(name) in map(normal_name, devices)
+    return name_in_tables(device_name) in map(normal_name, devices)
 
 
 def _numbers(formula: str, prices: Mapping[str, Price]) -> str:

@@ -426,3 +426,12 @@ def test_the_guide_lists_every_table_and_every_key():
         *costfile._MARKS,
     ):
         assert f"`{key}`" in text, key
+
+
+@pytest.mark.parametrize("name", costs.tables())
+def test_a_device_that_a_table_lists_finds_a_table_however_it_is_spelled(name):
+    table = costs.load(name)
+    for device in (*table.devices, *(device for board in table.boards for device in board.devices)):
+        for spelled in (device, f"NVIDIA {device} (0)", device.upper().replace(" ", "  ")):
+            found = costs.for_device(spelled)
+            assert found is not None and found.serves(spelled)
