@@ -603,3 +603,58 @@ def test_templates_that_cannot_be_kept_are_used_all_the_same(tmp_path, monkeypat
     monkeypatch.setattr(shell, "_compiled", lambda: kept)
     environment = shell.templates.__wrapped__()
     assert environment.get_template("page.html") is not None and not (tmp_path / "gone").exists()
+
+
+# ---- intervals
+
+
+def with_intervals(groups=None):
+    """The FMM, with an interval of 10 % around every kernel."""
+    made = support.fitted()
+    made["interval_j"]["groups"] = groups or {}
+    for kernel in made["kernels"]:
+        energy = kernel["energy_j"]["total"]
+        kernel["interval_j"] = [0.9 * energy, 1.1 * energy]
+    return made
+
+
+def test_every_kernel_bar_has_a_whisker_and_says_its_ends():
+    made = with_intervals()
+    page = html(made)
+    assert page.count('class="wh"') == 3 * len(made["kernels"])
+    assert f"</svg>90{N}% interval</li>" in page
+    labels = [a["aria-label"] for a in Page(page).of("svg") if "aria-label" in a]
+    for kernel in made["kernels"]:
+        ends = numbers.span(*kernel["interval_j"], "J")
+        assert any(f", {ends} (" in label for label in labels)
+    assert 'class="wh"' not in html(support.fmm())
+
+
+def test_a_whisker_stays_on_the_page():
+    ends = [float(x) for x in re.findall(r'class="wh" x="([\d.]+)%" y="5"', html(with_intervals()))]
+    assert ends and max(ends) == 100
+
+
+@pytest.mark.parametrize(("case", "name"), [("data_bound", "DRAM"), ("compute_bound", "FP64")])
+def test_what_the_prices_do_not_tell_is_not_the_headline(case, name):
+    made = support.CASES[case]()
+    group = name.lower()
+    joules = View(made).groups[group].value
+    texts = {}
+    for low in (0.9, 0.0):
+        groups = {group: [low * joules, 1.5 * joules]}
+        made["interval_j"] = {"share": 0.9, "replicas": 30, "groups": groups}
+        texts[low] = headline(View(made))
+    assert name in texts[0.9].text and "do not tell" not in texts[0.9].lead
+    assert name not in texts[0.0].text
+    assert texts[0.0].lead.startswith(f"How much of it is {name} (0 to ")
+
+
+def test_a_family_that_the_prices_do_not_tell_is_not_the_headline():
+    made = support.CASES["data_bound"]()
+    data, total = made["energy_j"]["data"], made["energy_j"]["total"]
+    intervals = {"data": [0.0, 2 * data], "total": [0.5 * total, 2 * total]}
+    made["interval_j"] = {"share": 0.9, "replicas": 30, **intervals}
+    text = headline(View(made)).text
+    assert text.endswith("predicted; the prices do not tell what takes most of it.")
+    assert f"({numbers.span(*intervals['total'], 'J')})" in text
