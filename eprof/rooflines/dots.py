@@ -13,7 +13,7 @@ from eprof.costs import Costs
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import Split
 from eprof.energy.simulated import UNDER_THE_ROOF, roofline_s
-from eprof.rooflines.work import flops_of, traffic_of
+from eprof.rooflines.work import flops_of, has_tensor_work, traffic_of
 
 # What the energy of a kernel is made of, as seen from its limits; the six add up to it. The first three are what the
 # arch line holds against it: they would be left at the roofline's time, with no other instruction and no other byte.
@@ -69,11 +69,12 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
       + pi0 (T - T_roof)                  ("waiting": constant power while below the roofline)
       + other instructions + bytes from nearer levels.
     A kernel that is faster than the roofline of these costs waits 0 s; its speed_share is above 1. One whose flops or
-    DRAM bytes were not all counted has no roofline.
+    DRAM bytes were not all counted has no roofline, and none that tensor cores worked for, whose peaks no table has.
     """
     table, time = counts.whole, counts.rows.time_s
     roof = roofline_s(counts.amounts, costs)
     lacks = (counts.amount_marks.only(UNDER_THE_ROOF) & int(Mark.MISSING)).any(axis=1)
+    lacks |= has_tensor_work(counts.amounts)
     roof = np.where((roof > 0) & ~lacks, roof, np.nan)
     work = flops_of(table)
     energy = split.total_j

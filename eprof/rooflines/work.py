@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from eprof.base.arrays import Columns, Floats, known_or_zero
+from eprof.base.arrays import Bools, Columns, Floats, known_or_zero
 from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, TENSOR_FLOPS
 
 _TENSOR = [name for name, count in COUNTS.items() if count.group == "tensor"]
@@ -19,8 +19,14 @@ def flops_of(counts: Columns, precision: str | None = None) -> Floats:
         if count.flops and precision in (None, count.group):
             total += counts[name] * count.flops
     if precision is None:
-        total = np.where((counts.only(_TENSOR) > 0).any(axis=1), np.nan, total)
+        total = np.where(has_tensor_work(counts), np.nan, total)
     return total
+
+
+def has_tensor_work(counts: Columns) -> Bools:
+    """Where tensor cores worked, as far as is known."""
+    worked: Bools = np.asarray((counts.only(_TENSOR) > 0).any(axis=1))
+    return worked
 
 
 def all_flops_of(counts: Columns) -> Floats:

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from test_counts_launches import make, row
 
 import eprof
+from eprof.base.arrays import Columns
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import TENSOR_PARTS
+from eprof.base.vocabulary import COUNTS, TENSOR_PARTS
 from eprof.counting import counters, counts
 from eprof.logs import combine, read
 from eprof.planning import plan
 from eprof.profilers.ncu import matrix_opcodes, tensor_ops
+from eprof.rooflines import all_flops_of, flops_of
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 MODERN = Path(__file__).parents[3] / "shared" / "data" / "ncu-modern"
@@ -201,6 +203,15 @@ def test_a_cutlass_kernel_on_an_a100_ends_with_tensor_work_as_its_largest_part(t
     assert document["energy_j"]["total"] == pytest.approx(0.7696 + 0.105 + 0.2268, rel=1e-3)
     assert document["marks"] == [] or "missing" not in document["marks"]
     assert kernel["intensity_flop_per_byte"] is None, "FP32 and FP64 were not collected"
+
+
+def test_flops_of_tensor_cores_count_in_the_intensity_and_in_no_roofline():
+    plain = {word: 0.0 for word, known in COUNTS.items() if known.flops}
+    values = {**plain, "fp32_fma": 100.0, "tensor": np.nan, **dict.fromkeys(TYPES, 0.0), "tensor_fp16": 4096.0}
+    columns = Columns.of({word: np.array([value, value]) for word, value in values.items()}, 2)
+    columns["tensor_bf16"][1] = np.nan
+    assert all_flops_of(columns)[0] == 4096 + 200 and np.isnan(all_flops_of(columns)[1])
+    assert np.isnan(flops_of(columns)).all() and flops_of(columns, "fp32").tolist() == [200, 200]
 
 
 def test_utilisation_times_cycles_times_the_peak_is_the_work_where_a_log_has_no_more(tmp_path):
