@@ -12,7 +12,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof import logs
-from eprof.base import advice
 from eprof.base.errors import CollectError, LogError, UsageError
 from eprof.base.kernels import own_name, selector
 from eprof.base.text import few
@@ -23,6 +22,7 @@ from eprof.logs.cache import place as cache_place
 from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM, labelled, ranks
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
 from eprof.logs.runs import Run
+from eprof.profilers import advice
 from eprof.rows.log import Launches, Log
 
 if TYPE_CHECKING:

@@ -15,29 +15,29 @@ from eprof.base.errors import DefinitionError
 from eprof.base.gpus import may_be_same, normal_name
 from eprof.base.text import pattern
 from eprof.base.toml import Document
-from eprof.counting.definition import SIMULATED, Definition
+from eprof.counting.definition import ANY, SIMULATED, Definition
 from eprof.counting.loading import applies_to, load, numbered, read
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 __all__ = [
+    "ANY",
     "SIMULATED",
     "Definition",
     "capability_of",
     "definition_files",
     "definitions",
     "descriptions",
+    "everywhere",
     "find",
     "guess_capability",
     "load",
     "named",
     "names_in_use",
-    "profiler_of",
 ]
 _NOT_DEFINITIONS = ("devices.toml", "descriptions.toml", "numbers.toml", "measurements")
 _PROFILERS = ("nvprof", "ncu")
-_NCU_NAME = pattern(r"[a-z][a-z0-9]*__\w")
 # What is behind the name of a GPU in some logs: its memory, its form.
 _VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*|pcie|sxm\d?|nvl))$")
 
@@ -93,14 +93,28 @@ def _places(profiler: str) -> dict[str, Traversable]:
 def names_in_use(profiler: str) -> frozenset[str]:
     """Every counter that a file for this profiler names: what a reader keeps of a log. Nothing is checked here."""
     names: set[str] = set()
-    for place in resources.tree(resources.folder("counters") / profiler, ".toml"):
-        if place.name in _NOT_DEFINITIONS:
-            continue
+    for place in _with_extended(profiler):
         for value in read(place).data.get("counter", {}).values():
             entry = value if isinstance(value, dict) else {"name": value}
             for name in (*_each(entry.get("name", [])), *_each(entry.get("slices", []))):
                 names.update(numbered(name))
     return frozenset(names)
+
+
+def _with_extended(profiler: str) -> list[Traversable]:
+    """The files of a profiler's folder, and those that they extend in others."""
+    home = resources.folder("counters")
+    folder = home / profiler
+    files = resources.tree(folder, ".toml") if folder.is_dir() else []
+    places = {str(place): place for place in files if place.name not in _NOT_DEFINITIONS}
+    waiting = list(places.values())
+    while waiting:
+        for name in _each(read(waiting.pop()).data.get("extends", [])):
+            place = home.joinpath(*name.split("/"))
+            if str(place) not in places and place.is_file():
+                places[str(place)] = place
+                waiting.append(place)
+    return list(places.values())
 
 
 def _each(value: Any) -> list[str]:
@@ -142,6 +156,11 @@ def find(profiler: str, capability: str, extra: Path | None = None) -> Definitio
         f"No counter definition for {profiler} on compute capability {capability or '(unknown)'}; {reason}. "
         "docs/counters.md tells how to write one."
     )
+
+
+def everywhere(profiler: str) -> str | None:
+    """The capability "any" or "simulated", where a definition of the profiler is for that; None for one of GPUs."""
+    return next((word for word in (SIMULATED, ANY) if (profiler, word) in _places()), None)
 
 
 def named(name: str, extra: Path | None = None) -> Definition:
@@ -195,25 +214,14 @@ def _devices() -> dict[str, tuple[str, ...]]:
     return capabilities
 
 
-def guess_capability(counter_names: Iterable[str]) -> tuple[str, ...]:
-    """The capabilities whose definitions know most of these counters: several where that does not decide, or none.
-
-    Only definitions of the counters' own profiler count.
-    """
+def guess_capability(counter_names: Iterable[str], profiler: str) -> tuple[str, ...]:
+    """The capabilities whose definitions know most of a profiler's counters: several if equally many, or none."""
     present = set(counter_names)
-    profiler = profiler_of(present)
     scores = {each: len(each.wanted & present) for each in _builtin() if each.profiler == profiler}
     best = max(scores.values(), default=0)
     if best == 0:
         return ()
     return tuple(each for definition in scores if scores[definition] == best for each in definition.capabilities)
-
-
-def profiler_of(counter_names: Iterable[str]) -> str:
-    """Whose counters these are: "ncu" if most are named unit__what (`smsp__inst_executed.sum`), else "nvprof"."""
-    names = list(counter_names)
-    of_ncu = sum(_NCU_NAME.match(name) is not None for name in names)
-    return "ncu" if 2 * of_ncu > len(names) else "nvprof"
 
 
 @cache

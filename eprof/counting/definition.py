@@ -16,6 +16,7 @@ from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS
 
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
+ANY = "any"  # the capability in a definition of counters that mean the same on all devices
 _COMPUTATION = ("instruction", "flop", "cycle")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}
 SECTIONS = {**_OF_UNIT, "bytes": BYTES, "served": BYTES, "accessed": BYTES}

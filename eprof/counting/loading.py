@@ -13,7 +13,7 @@ from eprof.base import resources
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, INSTRUCTIONS, LEVEL_PARTS
-from eprof.counting.definition import SECTIONS, SIMULATED, WORDS_OF, Check, Counter, Definition, Entry, TimePair
+from eprof.counting.definition import ANY, SECTIONS, SIMULATED, WORDS_OF, Check, Counter, Definition, Entry, TimePair
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -70,7 +70,7 @@ def applies_to(document: Document) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_capability(value: Any) -> bool:
-    return isinstance(value, str) and (value == SIMULATED or re.fullmatch(r"\d+\.\d+", value) is not None)
+    return isinstance(value, str) and (value in (ANY, SIMULATED) or re.fullmatch(r"\d+\.\d+", value) is not None)
 
 
 # ---- a document, and those that it extends

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base import advice
 from eprof.base.arrays import Bools, Floats, Ints, Texts
 from eprof.base.errors import UsageError
 from eprof.base.kernels import selector, short
@@ -14,6 +13,7 @@ from eprof.base.marks import Mark
 from eprof.base.text import few
 from eprof.counting.counts import Sheet
 from eprof.counting.definition import Definition, TimePair
+from eprof.profilers import advice
 from eprof.rows.log import KernelRows, Launches
 
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)

@@ -30,21 +30,22 @@ class Clocks(Struct, frozen=True):
 
 
 def clocks_of(run: Run | None, logs: Sequence[Log]) -> Clocks | None:
-    """The clocks of the run that the times are of: its meter's, else those of ncu if it took all times. None: not told.
+    """The clocks of the run that the times are of: its meter's, else those in logs of one profiler that took all times.
 
-    A time from elsewhere is of a run without ncu, which may hold the clocks at their base.
+    None: not told. A time from elsewhere is of a run without that profiler, which may hold
+    the clocks at their base, as ncu does.
     """
     seen = run.measured() if run is not None else None
     if seen is not None and seen.core_mhz is not None:
         return Clocks(seen.core_mhz, seen.memory_mhz, "the meter")
-    timed = {table.kind for log in logs for table in log.tables if not np.isnan(table.rows.time_s).all()}
-    told = [clock for log in logs for clock in log.clocks]
-    if not told or not all(kind.startswith("ncu-") for kind in timed):
+    timed = {table.profiler for log in logs for table in log.tables if not np.isnan(table.rows.time_s).all()}
+    profilers = {table.profiler for log in logs if log.clocks for table in log.tables}
+    if len(profilers) != 1 or timed - profilers:
         return None
-    mean = Clock.mean(None, told)
+    mean = Clock.mean(None, [clock for log in logs for clock in log.clocks])
     core = None if mean.core_mhz is None else float(_STEP_MHZ * round(mean.core_mhz / _STEP_MHZ))
     memory = None if mean.memory_mhz is None else float(round(mean.memory_mhz))
-    return Clocks(core, memory, "ncu")
+    return Clocks(core, memory, profilers.pop())
 
 
 def priced(table: CostTable, clocks: Clocks) -> Costs:

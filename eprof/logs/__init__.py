@@ -8,13 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eprof.logs.sniff import FORMATS
-
 if TYPE_CHECKING:
     from eprof.logs.reading import Keep
     from eprof.rows.log import Launches, Log
 
-__all__ = ["FORMATS", "combine", "read", "read_columns"]
+__all__ = ["combine", "read", "read_columns"]
 
 
 def read(

@@ -1,25 +1,23 @@
 """From a file to a `Log`, or to one sentence on why there is none. A reader is imported when a log needs it."""
 
 import os
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from io import BufferedReader, BytesIO
 from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
+from eprof import profilers
 from eprof.base.errors import LogError
 from eprof.base.resources import content
-from eprof.logs.sniff import SQLITE, refuse_foreign
-from eprof.profilers.ncu import signs as ncu_signs
-from eprof.profilers.nsys import signs as nsys_signs
-from eprof.profilers.oclgrind import signs as oclgrind_signs
+from eprof.logs.sniff import refuse_foreign
 from eprof.rows import header as headers
 from eprof.rows import packing
 from eprof.rows.log import Log
 from eprof.rows.stream import Source, Tuning, blocks, open_source
 
-Reader = Callable[[Source, Iterator[bytes], Container[str] | None, str | None, int], Log]
 Keep = Container[str] | Callable[[str], Container[str]] | None
-_STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
 _TIMES_PACKED = 10  # a log is about as many times its packed size
 _MOST_COLUMNS = 1 << 20  # bytes of a file of column names
 
@@ -71,26 +69,18 @@ def _read(
 ) -> Log:
     """As `read`, from an open file."""
     head = _unpacked_head(source)
-    if head.startswith(SQLITE):
-        from eprof.profilers.nvprof.sqlite import read_sqlite
-
-        return read_sqlite(source, _of(keep, "nvprof"), parts)
-    if head.startswith(ncu_signs.REPORT):
-        from eprof.profilers.ncu import report as ncu_report
-
-        return ncu_report.read(source, _of(keep, "ncu"))
-    if columns is None and (reader := _other_reader(head)) is not None:
-        return reader(source, blocks(source, tuning), _of(keep, "ncu"), parts, tuning.fold_rows)
-    size = os.fstat(source.handle.fileno()).st_size
-    if oclgrind_signs.MARK.encode() in source.head or size > len(source.head) and oclgrind_signs.is_in(source.path):
-        from eprof.profilers.oclgrind import reader as oclgrind
-
-        return oclgrind.read(source.path, source.chunks(tuning.chunk_bytes), _of(keep, "oclgrind"))
-    refuse_foreign(source.path, head)
     pieces = blocks(source, tuning)
+    size = os.fstat(source.handle.fileno()).st_size
+    is_binary = b"\0" in head
+    reader = _reader_of(head) if columns is None or is_binary else None
+    if reader is None and size > len(source.head):
+        reader = _first((folder, signs.reader_of_file(source.path)) for folder, signs in profilers.signs().items())
+    if reader is not None:
+        return reader.read(source, pieces, keep, parts, tuning)
+    refuse_foreign(source.path, head, (signs.refusal(source.path, head) for signs in profilers.signs().values()))
     first = next(pieces, b"")
-    if columns is None and (reader := _other_reader(first)) is not None:
-        return reader(source, chain([first], pieces), _of(keep, "ncu"), parts, tuning.fold_rows)
+    if columns is None and (reader := _reader_of(first)) is not None:
+        return reader.read(source, chain([first], pieces), keep, parts, tuning)
     from eprof.profilers.nvprof import reader as nvprof
 
     size_bytes = _likely_bytes(size, source)
@@ -99,7 +89,7 @@ def _read(
         late = _late_reader(source.path, tuning, walked.is_foreign, walked.is_profiled)
         if late is not None:
             with (again := open_source(source.path)).handle:
-                log = late(again, blocks(again, tuning), _of(keep, "ncu"), parts, tuning.fold_rows)
+                log = late.read(again, blocks(again, tuning), keep, parts, tuning)
             source.lacks_bytes |= again.lacks_bytes
             return log
     return walked.log(columns is not None)
@@ -114,31 +104,37 @@ def _likely_bytes(size: int, source: Source) -> int:
     return size if packing.kind(source.head) is None else _TIMES_PACKED * size
 
 
-def _other_reader(block: bytes) -> Reader | None:
-    """Who reads a log with such a block, if it is not of nvprof."""
-    if ncu_signs.is_in(block):
-        return _ncu_reader()
-    if nsys_signs.is_in(block):
-        from eprof.profilers.nsys import json as nsys_json
-
-        return nsys_json.read
-    return None
+def _reader_of(block: bytes) -> "_Reader | None":
+    """The reader of a log with such a block. None: no sign is in it, as in most logs of nvprof."""
+    return _first((folder, signs.reader_of(block)) for folder, signs in profilers.signs().items())
 
 
-def _ncu_reader() -> Reader:
-    from eprof.profilers.ncu import reader as ncu
+def _first(modules: Iterable[tuple[str, str | None]]) -> "_Reader | None":
+    """The reader in the first module that is not None, each with its profiler's folder."""
+    return next((_Reader(folder, module) for folder, module in modules if module is not None), None)
 
-    return ncu.read
+
+class _Reader(NamedTuple):
+    """A reader: a profiler's folder, and a module in it. It is imported when it reads."""
+
+    folder: str
+    module: str
+
+    def read(self, source: Source, pieces: Iterator[bytes], keep: Keep, parts: str | None, tuning: Tuning) -> Log:
+        """Read a log from blocks of whole lines."""
+        module = import_module(f"{profilers.__name__}.{self.folder}.{self.module}")
+        log: Log = module.read(source, pieces, _of(keep, self.folder), parts, tuning.fold_rows)
+        return log
 
 
-def _late_reader(path: str | Path, tuning: Tuning, is_foreign: bool, is_profiled: bool) -> Reader | None:
+def _late_reader(path: str | Path, tuning: Tuning, is_foreign: bool, is_profiled: bool) -> _Reader | None:
     """The same for a log without any table of nvprof, which may have others behind much other text."""
     if is_foreign:
-        return _ncu_reader()
+        return _Reader("ncu", "reader")
     if is_profiled:
         return None
     with (source := open_source(path)).handle:
-        return next(filter(None, map(_other_reader, blocks(source, tuning))), None)
+        return next(filter(None, map(_reader_of, blocks(source, tuning))), None)
 
 
 def _unpacked_head(source: Source) -> bytes:

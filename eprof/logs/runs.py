@@ -14,17 +14,15 @@ from eprof import logs, profilers
 from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
 from eprof.logs.join import spelling
-from eprof.profilers.ncu.signs import SLOWED
-from eprof.rows.log import Launches, Log, Names
+from eprof.rows.log import Launches, Log, Names, Table
 from eprof.rundir import directory
 
 if TYPE_CHECKING:
     from eprof.collect.collector import Collector
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
-_BY_PRODUCTS = (".out", ".err", ".icd", ".nsys-rep", ".sqlite", ".part")
+_BY_PRODUCTS = (".out", ".err", ".nsys-rep", ".sqlite", ".part")
 _EXAMPLES = 3
-_FIRST_DEVICE = pattern(r"ncu device 0\b")
 _SAME_LAUNCHES = 0.001
 _NOTEWORTHY_SPREAD = 0.05
 _HOST_METER = "RAPL"
@@ -244,9 +242,10 @@ def _is_log(file: Path, collectors: "Sequence[Collector]") -> bool:
 def titled(run: Run, log: Log) -> Log:
     """`log` with the program's command line and the GPU's name, where it does not tell them itself."""
     log = _named(run, log)
-    if log.format.startswith("ncu") and run.files.get(TIME):
-        # Said where ncu's own times are all there is; here kernels were traced.
-        log = replace(log, notes=tuple(note for note in log.notes if note != SLOWED))
+    if run.files.get(TIME):
+        # These notes are for logs whose slowed times are all there is; here kernels were traced.
+        slowed = {signs.slowed_note for signs in profilers.signs().values()}
+        log = replace(log, notes=tuple(note for note in log.notes if note not in slowed))
     if run.command is not None and not log.command:
         log = replace(log, command=run.command)
     return log
@@ -255,15 +254,18 @@ def titled(run: Run, log: Log) -> Log:
 def _named(run: Run, log: Log) -> Log:
     """The log of ncu tells the number of a GPU at best; the first one's name was noted when the run was made."""
     name = run.section("device").get("name")
-    if not name or not log.format.startswith("ncu"):
-        return log
-    tables = []
-    for table in log.tables:
-        devices = table.rows.device.texts()
-        first = [device is None or _FIRST_DEVICE.match(device) is not None for device in devices]
-        named = Names.of(np.where(first, f"{name} (0)", devices))
-        tables.append(replace(table, rows=replace(table.rows, device=named)))
-    return replace(log, tables=tuple(tables))
+    return replace(log, tables=tuple(_with_device(table, name) for table in log.tables)) if name else log
+
+
+def _with_device(table: Table, name: str) -> Table:
+    """The table with the first GPU's name, if its profiler tells numbers only."""
+    first_device = profilers.signs_of(table.profiler).first_device
+    if first_device is None:
+        return table
+    devices = table.rows.device.texts()
+    is_first = [device is None or first_device.match(device) is not None for device in devices]
+    named = Names.of(np.where(is_first, f"{name} (0)", devices))
+    return replace(table, rows=replace(table.rows, device=named))
 
 
 def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[str]]:

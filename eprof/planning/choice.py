@@ -32,7 +32,7 @@ def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capabili
     offer = collector.offered(tool, counters.names_in_use(collector.name))
     offered = offer.names if offer else None
     device = (offer.device if offer else None) or tool.device
-    known = capability or tool.capability or _capability(device, offered or ())
+    known = capability or tool.capability or _capability(device, offered or (), collector.name)
     try:
         definition = counters.find(collector.name, known)
     except DefinitionError:
@@ -60,12 +60,12 @@ def _missing(planned: Plan) -> list[str]:
     return [f"{', '.join(labels)} will be missing: {reason}." for reason, labels in labels_by_reason.items()]
 
 
-def _capability(device: str | None, offered: Collection[str]) -> str:
+def _capability(device: str | None, offered: Collection[str], profiler: str) -> str:
     """The compute capability by the GPU's name and by the counters that are offered. Raises DefinitionError."""
     by_name = counters.capability_of(device) if device else ()
     if len(by_name) == 1:
         return by_name[0]
-    by_counters = counters.guess_capability(offered)
+    by_counters = counters.guess_capability(offered, profiler)
     for capability in by_counters:
         if capability in by_name:
             return capability

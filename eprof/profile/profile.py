@@ -1,5 +1,6 @@
 """`Profile`: what a program did, counted. `Energy`: a profile with prices on it, and its document `eprof.profile/1`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain, compress
@@ -9,7 +10,6 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base import advice
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.errors import CostError, DefinitionError, LogError, MeterError, UsageError
 from eprof.base.marks import Mark, names
@@ -28,8 +28,8 @@ from eprof.energy.simulated import model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.runs import Measured, Run
 from eprof.profile.grouping import Grouping, merged, parse
+from eprof.profilers import advice, signs_of
 from eprof.profilers.ncu.signs import capability_of_label
-from eprof.profilers.oclgrind import signs as oclgrind
 from eprof.rooflines.work import intensity_of
 from eprof.rows.log import KernelRows, Launches, Log
 
@@ -134,7 +134,7 @@ class Profile(Struct, frozen=True, eq=False):
 
     def _predicted(self, costs: str | CostTable | None, setting: str | None, efficiency: float | None) -> "Energy":
         """The profile priced with a table as it is."""
-        if efficiency is not None and all(one.device.label != oclgrind.DEVICE for one in self.counted):
+        if efficiency is not None and all(one.device.capability != counters.SIMULATED for one in self.counted):
             raise UsageError("--efficiency is for simulated devices, whose time is modelled; these logs are of a GPU.")
         if costs is None and self.priced_as is not None:
             costs, setting = self.priced_as.pricing("costs"), setting or self.priced_as.pricing("setting")
@@ -329,22 +329,41 @@ def _title(logs: Sequence[Log]) -> str:
 def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str | None) -> Counted:
     known = np.asarray(~np.isnan(launches.counters.values).all(axis=0))
     names = list(compress(launches.counters.names, known))
-    profiler = profiler or counters.profiler_of(names)
-    if label == oclgrind.DEVICE:
-        device, profiler = Device(label, label, None, counters.SIMULATED, "simulated device"), "oclgrind"
-        from eprof.profilers.oclgrind.reader import lower_bounds
-
-        marks = lower_bounds(launches)
-        launches = replace(launches, marks=Columns(marks.names, marks.values | np.int8(Mark.SIMULATED)))
-    else:
-        device = identify(label, capability, names)
+    profiler = profiler or _profiler_of(launches, names)
+    device = _device(label, capability, names, profiler)
+    launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = counters.find(profiler, device.capability) if device.capability and names else without_counters()
     timed, time_from, warnings = times.recover(launches, definition)
     found = [*warnings, *checks.check(timed, definition)]
     return Counted(device, timed, definition, time_from, tuple(found))
 
 
-def identify(label: str | None, capability: str | None, counter_names: Sequence[str]) -> Device:
+def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:
+    """The profiler that counted most of these counters; "" if there are none."""
+    profilers = Counter(launches.profilers[name] for name in counter_names)
+    return max(profilers, key=profilers.__getitem__, default="")
+
+
+def _device(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
+    """The device of a log's label, by a profiler whose counters may mean the same on all devices."""
+    everywhere = counters.everywhere(profiler)
+    if everywhere == counters.SIMULATED:
+        return Device(label, label, None, everywhere, "simulated device")
+    if everywhere is not None:
+        return Device(label, *_split_label(label), everywhere, f"{profiler} counts alike on all devices")
+    return identify(label, capability, counter_names, profiler)
+
+
+def _marks(launches: Launches, profiler: str, device: Device) -> Columns:
+    """The marks of counters, with those that the profiler and the device give to all of them."""
+    lower_bounds = signs_of(profiler).lower_bounds
+    marks = launches.marks if lower_bounds is None else lower_bounds(launches)
+    if device.capability != counters.SIMULATED:
+        return marks
+    return Columns(marks.names, marks.values | np.int8(Mark.SIMULATED))
+
+
+def identify(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
     """The device of a log's label. Its capability is told by `capability`, its name, or the counters, in this order.
 
     Raises DefinitionError, naming the candidates, if it stays open.
@@ -358,11 +377,10 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     by_name = counters.capability_of(name) if name else ()
     if len(by_name) == 1:
         return Device(label, name, index, by_name[0], "device name")
-    by_counters = counters.guess_capability(counter_names)
+    by_counters = counters.guess_capability(counter_names, profiler)
     if not by_counters:
         return Device(label, name, index, None, "no counters that would need it")
     both = [one for one in by_counters if one in by_name] if by_name else list(by_counters)
-    profiler = counters.profiler_of(counter_names)
     if both and (by_name or len({counters.find(profiler, one).name for one in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
     definitions = [one for one in counters.definitions() if one.profiler == profiler]

@@ -1,9 +1,10 @@
-"""The profilers, a folder each: how it is started (`collector.py`), its messages, its readers.
+"""The profilers, a folder each: how it is started (`collector.py`), its logs' signs (`signs.py`), its readers.
 
 They are found by their folders: a new profiler is a new folder here, and its files in `counters/`.
 """
 
 import importlib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,26 @@ from eprof.base.errors import CollectError
 
 if TYPE_CHECKING:
     from eprof.collect.collector import Collector, Tool
+    from eprof.rows.signs import Signs
 
 
 def names() -> list[str]:
     """The profilers that `eprof run` can use."""
     return sorted(file.parent.name for file in Path(__path__[0]).glob("*/collector.py"))
+
+
+@cache
+def signs() -> "dict[str, Signs]":
+    """What each profiler's `signs.py` tells of its logs, by the profiler's name."""
+    folders = sorted(file.parent.name for file in Path(__path__[0]).glob("*/signs.py"))
+    return {folder: importlib.import_module(f"{__name__}.{folder}.signs").SIGNS for folder in folders}
+
+
+def signs_of(profiler: str) -> "Signs":
+    """The signs of a profiler's logs; of one without `signs.py`, those of any."""
+    from eprof.rows.signs import Signs
+
+    return signs().get(profiler) or Signs()
 
 
 def collectors() -> "list[Collector]":

@@ -102,6 +102,8 @@ class TableRows(_Rows, frozen=True, eq=False):
 class Table(Struct, frozen=True, eq=False):
     """One kind of table of one log, the same kind of several runs put below each other.
 
+    kind: the profiler's name, a hyphen, and the kind: "nvprof-gpu-trace".
+
     How a reader makes one, of n rows and the counters "inst_integer" and "ipc":
 
         device = Names(("Tesla K20c (0)",), codes)
@@ -121,6 +123,11 @@ class Table(Struct, frozen=True, eq=False):
     units: Mapping[str, str]
     collected: frozenset[str] | None = None
     lacks_rows: bool = False
+
+    @property
+    def profiler(self) -> str:
+        """The profiler that wrote it."""
+        return self.kind.partition("-")[0]
 
     def chosen(self, rows: Array) -> Table:
         """The rows where `rows` is true."""
@@ -200,14 +207,15 @@ class Launches(Struct, frozen=True, eq=False):
     """The tables of one or more logs joined: one row for each device and kernel, summed over launches and runs.
 
     counters: float64, (n_kernels, n_counters), NaN = not known. marks: same shape, int8 `Mark` bits. units: counter ->
-    unit. warnings: sentences about what did not match. lacks_rows: a log was cut or damaged, so that launches of any
-    kernel may be missing; of those that are there, all counters are.
+    unit. profilers: counter -> who counted it. warnings: sentences about what did not match. lacks_rows: a log was cut
+    or damaged, so that launches of any kernel may be missing; of those that are there, all counters are.
     """
 
     rows: KernelRows
     counters: Columns
     marks: Columns
     units: Mapping[str, str] = field(default_factory=dict)
+    profilers: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     lacks_rows: bool = False
 

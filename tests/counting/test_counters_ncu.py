@@ -124,14 +124,11 @@ def test_a_definition_is_used_instead_of_the_smallest_set():
 
 
 def test_the_profiler_follows_the_counters():
-    assert counters.profiler_of(["smsp__inst_executed.sum", "lts__t_bytes.sum", "odd"]) == "ncu"
-    assert counters.profiler_of(["inst_integer", "l2_read_transactions"]) == "nvprof"
-    assert counters.profiler_of([]) == "nvprof"
-    assert set(counters.guess_capability([DRAM_LD, "inst"])) <= set(CHIPS)
-    assert counters.guess_capability(["dram__bytes_op_read.sum", "dram__bytes_op_write.sum", L1_LD]) == ("12.0",)
-    assert profile.identify("NVIDIA H100 80GB HBM3 (0)", None, [L1_LD]).capability == "9.0"
+    assert set(counters.guess_capability([DRAM_LD, "inst"], "ncu")) <= set(CHIPS)
+    assert counters.guess_capability(["dram__bytes_op_read.sum", "dram__bytes_op_write.sum", L1_LD], "ncu") == ("12.0",)
+    assert profile.identify("NVIDIA H100 80GB HBM3 (0)", None, [L1_LD], "ncu").capability == "9.0"
     with pytest.raises(DefinitionError, match="is not known; it may be .*8.6"):
-        profile.identify(None, None, [L1_LD])
+        profile.identify(None, None, [L1_LD], "ncu")
 
 
 # -------------------------------------------------------------------------------------------- test vectors, checked by hand

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
-from eprof.base import advice
+from eprof import profilers
 from eprof.base.arrays import Columns, numbered
 from eprof.base.gpus import normal_label
 from eprof.base.marks import Mark
@@ -30,14 +30,15 @@ from eprof.logs.join import copies, spelling
 from eprof.logs.join.gathering import together
 from eprof.logs.join.passes import are_opposite, by_collection, passes
 from eprof.logs.join.sums import Rows, Sums, blocks
+from eprof.profilers import advice
 from eprof.profilers.ncu.derived import TIMES
 from eprof.profilers.nvprof.messages import of_several_programs
 from eprof.rows.header import SUMMARY, TRACE
 from eprof.rows.log import COUNT, KernelRows, Launches, Log, Table
 
 Array = np.ndarray[Any, Any]
-_SLOWED = ("nvprof-sqlite-counted", "ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
-_TIME_KINDS = (TRACE, "nvprof-sqlite", "nsys-sqlite", "nsys-trace", "nsys-summary", SUMMARY, *_SLOWED)
+# Of tables that time the same kernels, the best kinds first. Others come after them, and those of slowed launches last.
+_BEST_TIMES = (TRACE, "nvprof-sqlite", "nsys-sqlite", "nsys-trace", "nsys-summary", SUMMARY)
 _NUMBERED = pattern(r"ncu device (\d+)(?: \(CC (.*)\))?")
 _EXAMPLES = 3
 _Row = tuple[str | None, str, str | None]
@@ -87,6 +88,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
         Columns(tuple(units), values.T),
         Columns(tuple(units), marks.T),
         units,
+        {label: table.profiler for table, _ in reversed(placed) for label in table.units},
         tuple(warnings),
         lacks_rows=any(table.lacks_rows and len(table.units) > 0 for table, _ in placed),
     )
@@ -127,8 +129,19 @@ def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
     return [table for place, table in enumerate(tables) if place not in again], told
 
 
-def _rank(kind: str) -> int:
-    return _TIME_KINDS.index(kind) if kind in _TIME_KINDS else len(_TIME_KINDS)
+def _rank(kind: str) -> tuple[bool, int, str]:
+    """The lower, the better are the times of such tables."""
+    place = _BEST_TIMES.index(kind) if kind in _BEST_TIMES else len(_BEST_TIMES)
+    return _is_slowed(kind), place, kind
+
+
+def _is_slowed(kind: str) -> bool:
+    """Whether tables of a kind have the times of launches that counters slowed down."""
+    return any(kind in signs.slowed for signs in profilers.signs().values())
+
+
+def _is_timed(table: Table) -> bool:
+    return not np.isnan(table.rows.time_s).all()
 
 
 def _is_same(launches: int, time_s: float, others: int, other_s: float) -> bool:
@@ -151,7 +164,6 @@ def _added_up(
 ) -> tuple[Sums, Times]:
     """The sums of all counters in their units, and those of the times of each kind of table."""
     whole, times = _empty(size, units), dict[str, Sums]()
-    kinds = {table.kind for table, _ in placed}
     of_passes = passes([table for table, _ in placed])
     warnings += _counted_once([[placed[place][0] for place in tables] for tables in of_passes])
     for tables in of_passes:
@@ -160,7 +172,7 @@ def _added_up(
         for kind, of_kind in seconds.items():
             times.setdefault(kind, Sums(size, [True])).take(of_kind)
     warnings += _contradictions(whole.is_apart, list(units), names)
-    return whole, {kind: times[kind] for kind in _TIME_KINDS if kind in kinds}
+    return whole, {kind: times[kind] for kind in sorted(times, key=_rank)}
 
 
 def _empty(size: int, units: Mapping[str, str]) -> Sums:
@@ -170,7 +182,7 @@ def _empty(size: int, units: Mapping[str, str]) -> Sums:
 def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[Sums, Times]:
     """The sums over tables of further runs: of the counters, and of the times of each kind of table."""
     sums = _empty(size, units)
-    times = {table.kind: Sums(size, [True]) for table, _ in placed if table.kind in _TIME_KINDS}
+    times = {table.kind: Sums(size, [True]) for table, _ in placed if _is_timed(table)}
     place = {label: number for number, label in enumerate(units)}
     for table, row in placed:
         rows = Rows(table, row)
@@ -181,9 +193,8 @@ def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[st
             if not fits.all():  # what has no value has no unit either
                 fits |= np.isnan(values).all(axis=1)
             sums.add(rows, places[fits], values[fits])
-        time_s = table.rows.time_s
-        if table.kind in times and not np.isnan(time_s).all():
-            times[table.kind].add(rows, np.zeros(1, dtype=np.intp), time_s[None])
+        if _is_timed(table):
+            times[table.kind].add(rows, np.zeros(1, dtype=np.intp), table.rows.time_s[None])
     return sums, times
 
 
@@ -263,8 +274,11 @@ def _name_devices(tables: Sequence[Table], kernels: _Kernels, capability_of: Cap
 
     Not if that is known to be of another capability, nor if devices of several capabilities may be it.
     """
-    labels = {name: table.kind for table in tables for name in _devices(table)}
-    numbered = {name: found for name, kind in labels.items() if kind in _SLOWED and (found := _NUMBERED.match(name))}
+    labels: dict[str, bool] = {}
+    for table in tables:
+        for name in _devices(table):
+            labels[name] = labels.get(name, False) or _is_timed(table) or _is_slowed(table.kind)
+    numbered = {name: found for name in labels if (found := _NUMBERED.match(name))}
     for name in labels:
         known = _as_named(numbered[name], labels, capability_of) if name in numbered else None
         rivals = {found[2] for found in numbered.values() if name in numbered and found[1] == numbered[name][1]}
@@ -276,13 +290,11 @@ def _name_devices(tables: Sequence[Table], kernels: _Kernels, capability_of: Cap
             kernels.device(name)
 
 
-def _as_named(numbered: re.Match[str], labels: Mapping[str, str], capability_of: CapabilityOf) -> str | None:
+def _as_named(numbered: re.Match[str], labels: Mapping[str, bool], capability_of: CapabilityOf) -> str | None:
     """The only label of a named device that may be the one of a number and capability."""
     number, capability = numbered.groups()
     same = {
-        normal_label(label): label
-        for label, kind in labels.items()
-        if kind in (*_TIME_KINDS, *_SLOWED) and label.endswith(f"({number})")
+        normal_label(label): label for label, is_timed in labels.items() if is_timed and label.endswith(f"({number})")
     }
     (known,) = same.values() if len(same) == 1 else (None,)
     if known is None or capability is None:
@@ -325,9 +337,10 @@ def _place(
         known = of_rank.get(_only_part(table) or "", every)
         nowhere = table.rows.device.codes < 0
         if len(known) > 1 and nowhere.any():
+            command = advice.trace(table.profiler)
             warnings.append(
                 f"{int(nowhere.sum())} rows of {table.kind} do not tell their device, and there are {len(known)} "
-                f"({', '.join(known[:_EXAMPLES])}), so they were not used; make a log with `{advice.trace(table.kind)}`"
+                f"({', '.join(known[:_EXAMPLES])}), so they were not used; make a log with `{command}`"
             )
             table = table.chosen(~nowhere)
         if len(table.rows):
@@ -401,13 +414,13 @@ def _best_time(times: Times, names: Sequence[str], lacking: Collection[str], war
     for kind, sums in times.items():
         known, new = sums.is_known[0], np.isnan(best.seconds)
         # Nobody misses a time that was only the last resort.
-        if (known & ~new).any() and kind not in _SLOWED:
+        if (known & ~new).any() and not _is_slowed(kind):
             warnings.append(
                 f"{_these(known & ~new, names)}: timed by a better table too, so the times of {kind} were not used"
             )
         best.seconds = np.where(new & known, sums.sum[0], best.seconds)
         best.launches = np.where(new & known, sums.launches[0], best.launches)
-        best.is_slowed = best.is_slowed | (new & known & (kind in _SLOWED))
+        best.is_slowed = best.is_slowed | (new & known & _is_slowed(kind))
         best.is_bound = best.is_bound | (new & known & (sums.has_holes[0] | (kind in lacking)))
     return best
 

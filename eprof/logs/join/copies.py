@@ -13,7 +13,7 @@ import numpy as np
 
 from eprof.base.arrays import numbered
 from eprof.logs.join.sums import blocks
-from eprof.profilers.oclgrind.signs import KIND as SIMULATED
+from eprof.profilers import signs_of
 from eprof.rows.log import COUNT, Log, Table
 
 Array = np.ndarray[Any, Any]
@@ -58,7 +58,7 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
     """By place of a table, its runs that a table before it has too, or that it has itself a second time."""
     alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
-        if table.kind != SIMULATED:  # tells no processes, and counts the same each time
+        if not signs_of(table.profiler).counts_repeat:
             for run, process in _processes(table):
                 alike.setdefault((table.kind, frozenset(table.units), process), []).append((place, run))
     perhaps = [places for places in alike.values() if len(places) > 1]

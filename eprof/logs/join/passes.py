@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, numbered
 from eprof.profilers.ncu.derived import TIMES
+from eprof.profilers.ncu.signs import KINDS
 from eprof.rows.header import EVENTS, METRICS
 from eprof.rows.log import Table
 
 _OPPOSITE = {EVENTS: METRICS, METRICS: EVENTS}
-_UNIONS = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary")  # kinds whose tables have the columns of all their runs
+_UNIONS = KINDS  # their tables have the columns of all their runs
 _Signature = tuple[str, frozenset[str]]
 
 

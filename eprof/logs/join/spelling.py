@@ -12,10 +12,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.text import pattern
+from eprof.profilers.ncu.signs import KINDS
 from eprof.profilers.nsys.signs import KIND
 from eprof.rows.log import Log, Table
 
-_COUNTED = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
 _UNNAMED = pattern(r"<unnamed>|\(anonymous namespace\)")
 _CAST = pattern(r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)")
 _SUFFIX = pattern(r"\b(\d+)(?:u|l|ul|ull|ll)\b", re.IGNORECASE)
@@ -26,7 +26,7 @@ _OTHER_WORDS = (("true", "1"), ("false", "0"))
 
 def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
     """The logs with one spelling for each kernel, that of ncu, and sentences on what was changed or left out."""
-    counted = _kernels(logs, _COUNTED)
+    counted = _kernels(logs, KINDS)
     names, ambiguous = match(_kernels(logs, (KIND,)), counted) if counted else ({}, [])
     if not names and not ambiguous:
         return logs, []

@@ -34,7 +34,7 @@ _NEEDS = (
 )
 
 
-def read(source: Source, keep: Container[str] | None) -> Log:
+def read(source: Source, _: object, keep: Container[str] | None, *__: object) -> Log:
     """Read a report. keep: the counters to hold, by name; None for all.
 
     Raises LogError, one sentence: the package is missing, the file is cut off, damaged, newer than the package, or has

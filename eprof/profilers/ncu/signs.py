@@ -1,7 +1,9 @@
 """How logs of ncu are recognised. It imports nothing of their readers, so that other logs need not wait for these."""
 
 from eprof.base.text import pattern
+from eprof.rows.signs import Signs
 
+KINDS = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
 REPORT = b"NVR\0"  # a report file begins so
 SLOWED = (
     "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
@@ -34,3 +36,21 @@ def is_in(block: bytes) -> bool:
     """Whether the first block of a log has a sign of ncu or nsys before any of nvprof."""
     sign = _SIGN.search(block)
     return sign is not None and _NVPROF.search(block, 0, sign.start()) is None
+
+
+def _reader_of(block: bytes) -> str | None:
+    """`reader` reads tables of ncu and of nsys."""
+    if block.startswith(REPORT):
+        return "report"
+    return "reader" if is_in(block) else None
+
+
+SIGNS = Signs(
+    reader_of=_reader_of,
+    slowed=frozenset(KINDS),
+    slowed_note=SLOWED,
+    first_device=pattern(r"ncu device 0\b"),
+    capabilities=(7.0, float("inf")),
+    generations="from Volta on",
+    commands={"streams": "ncu --csv --page raw", "nvtx": "ncu --csv --nvtx"},
+)

@@ -1,11 +1,36 @@
 """How tables of nsys as JSON are recognised; in CSV and text they are recognised with those of ncu."""
 
+from shlex import quote
+
 from eprof.base.text import pattern
+from eprof.rows.signs import Signs
 
 KIND = "nsys-summary"
 _SIGN = pattern(rb'[{,]\s*"(?:Time ?\(%\)|Total Time ?\(\w+\)|Duration ?\(\w+\)|QCount|KAvg ?\(\w+\))"\s*:')
+_REPORT = b"NVIDIA Tegra Profiler Report"
+_REPORT_NAMES = (".nsys-rep", ".qdrep")
 
 
-def is_in(block: bytes) -> bool:
-    """Whether a block holds a row of nsys as JSON."""
-    return _SIGN.search(block) is not None
+def _reader_of(block: bytes) -> str | None:
+    return "json" if _SIGN.search(block) else None
+
+
+def _refusal(path: str, head: bytes) -> str | None:
+    """Why a report file cannot be read: its form is nsys's own."""
+    if not (head.startswith(_REPORT) or (path.endswith(_REPORT_NAMES) and b"\0" in head)):
+        return None
+    file = quote(path)
+    return (
+        "this is a report file of Nsight Systems, which only nsys reads; make a table of it with "
+        f"`nsys stats --report cuda_gpu_kern_sum --format csv {file} > times.csv`, or a database with "
+        f"`nsys export --type sqlite {file}`, and give that"
+    )
+
+
+SIGNS = Signs(
+    reader_of=_reader_of,
+    refusal=_refusal,
+    capabilities=(6.0, float("inf")),
+    generations="from Pascal on",
+    commands={"times": "nsys stats --report cuda_gpu_trace --format csv", "streams": "nsys export --type sqlite"},
+)

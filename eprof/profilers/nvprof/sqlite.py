@@ -15,6 +15,7 @@ from eprof.base.errors import LogError
 from eprof.base.toml import Document
 from eprof.profilers.nsys import sqlite as nsys_sqlite
 from eprof.profilers.nvprof.pieces import Cells, Piece, Sums
+from eprof.profilers.nvprof.signs import COUNTED
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.rows import packing
 from eprof.rows.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
@@ -22,7 +23,6 @@ from eprof.rows.log import OTHER, PERCENT, Log
 from eprof.rows.stream import Source, unpacked
 
 _KIND = "nvprof-sqlite"
-_COUNTED = f"{_KIND}-counted"  # times of kernels that counters slowed down
 _CHUNK = 1 << 20
 _NO_CELL = (float("nan"), ABSENT)
 _ROWS = 1 << 16  # of a table, that are held as Python's numbers
@@ -42,7 +42,7 @@ _COPY_TABLES = {
 }
 
 
-def read_sqlite(source: Source, keep: Container[str] | None = None, parts: str | None = None) -> Log:
+def read(source: Source, _: object, keep: Container[str] | None, parts: str | None, *__: object) -> Log:
     """Read an export whose first bytes are those of a SQLite database, maybe packed with gzip. Raises LogError.
 
     keep: the counters to hold, by name; None for all. parts: see `logs.read`.
@@ -76,7 +76,7 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
             ]
             metrics = _Metrics(base, store) if _METRICS in counted else None
             for table in (name for name in _KERNEL_TABLES if name in tables):
-                _kernels(base, table, store, _COUNTED if counted else _KIND, metrics)
+                _kernels(base, table, store, COUNTED if counted else _KIND, metrics)
             _copies(base, tables, store)
     except (sqlite3.Error, UnicodeDecodeError) as err:  # the latter from what sqlite3 says of damaged bytes
         raise LogError(

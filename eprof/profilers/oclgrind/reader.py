@@ -10,7 +10,6 @@ access of the same kernel where these agree ("fadd f64"); else it is a guess, un
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
@@ -21,11 +20,11 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
-from eprof.base.marks import Mark
 from eprof.base.text import pattern
 from eprof.profilers.oclgrind.mangled import Called, called
-from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK
-from eprof.rows.log import COUNT, Launches, Log, Names, Table, TableRows
+from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK, VECTORS
+from eprof.rows.log import COUNT, Log, Names, Table, TableRows
+from eprof.rows.stream import Source
 
 UNTYPED = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp")
 TYPES = ("f16", "f32", "f64")
@@ -33,8 +32,6 @@ _BYTES = {"f16": 2, "f32": 4, "f64": 8}
 _COUNT = pattern(r"\s*(\d[\d.,'\u00a0\u202f]{0,39}) - (.+)")
 _ENDLESS = pattern(r"\s*\d[\d.,'\u00a0\u202f]{40}")  # no count: the block is damaged
 _MEMORY = pattern(r"(load|store) (\S+) \((\d[\d.,'\u00a0\u202f]{0,39}) bytes\)")
-_WHOLE = ("load ", "store ")  # counted in bytes too, which are right for vectors
-_VECTORS = ("insertelement", "extractelement", "shufflevector")
 _OWN = pattern(r"(load|store|vload|vstore|atomic|call) .+|[a-z]+( f(16|32|64)( assumed)?)?")
 _GUESS = "f32"
 
@@ -112,7 +109,7 @@ def _count(kernel: Kernel, text: str, number: int) -> None:
         _count_call(kernel, called(text.removeprefix("call ").removesuffix("()")), number)
     else:
         kernel.counts[text] += number
-        kernel.has_vectors |= text in _VECTORS
+        kernel.has_vectors |= text in VECTORS
 
 
 def _count_call(kernel: Kernel, call: Called, number: int) -> None:
@@ -168,18 +165,14 @@ def _may_hold(mean: float, size: int) -> bool:
     return min(size, 4) <= mean <= max(size, 4) and (size <= 4 or mean > 4) and (size >= 4 or mean < 4)
 
 
-def read(path: str, pieces: Iterator[bytes], keep: Container[str] | None) -> Log:
-    """Read the blocks in a file given as pieces. `keep`: names to have a column, also where they are 0 throughout.
+def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
+    """Read all counts in a log. `keep`: names to have a column, also where they are 0 throughout.
 
     Raises LogError if there is no whole block.
     """
-    digest = hashlib.sha256()
     walk = _Walk()
-    size = 0
     rest = ""
     for piece in pieces:
-        digest.update(piece)
-        size += len(piece)
         lines = (rest + piece.decode("utf-8", "replace")).split("\n")
         rest = lines.pop()
         for line in lines:
@@ -189,16 +182,16 @@ def read(path: str, pieces: Iterator[bytes], keep: Container[str] | None) -> Log
     walk.finish()
     if not walk.kernels:
         raise LogError(
-            f"{path}: the only block of Oclgrind's counts is cut off; run the program to the end of a kernel."
+            f"{source.path}: the only block of Oclgrind's counts is cut off; run the program to the end of a kernel."
         )
     table, notes = _table(walk.kernels, keep)
     return Log(
-        path=path,
+        path=source.path,
         format=KIND,
         lines=walk.lines,
         skipped_lines=walk.others + walk.stray,
-        sha256=digest.hexdigest(),
-        size_bytes=size,
+        sha256=source.sha256,
+        size_bytes=source.size_bytes,
         tables=(table,),
         notes=(*_line_notes(walk), *notes),
     )
@@ -277,12 +270,3 @@ def _line_notes(walk: _Walk) -> Iterator[str]:
             "through one pipe (mpirun, tee)? Give each an eprof of its own (mpirun -n 4 eprof run PROGRAM), and report "
             "on all run directories together"
         )
-
-
-def lower_bounds(launches: Launches) -> Columns:
-    """The marks of simulated launches: what a kernel with vectors computes is counted once a vector, so MISSING."""
-    counters, marks = launches.counters, launches.marks
-    vectors = (counters.only(_VECTORS) > 0).any(axis=1)
-    arithmetic = np.array([not name.startswith(_WHOLE) for name in counters.names], dtype=bool)
-    lost = np.outer(vectors, arithmetic) & (counters.values > 0)
-    return Columns(marks.names, marks.values | np.where(lost, int(Mark.MISSING), 0).astype(np.int8))

@@ -2,9 +2,18 @@
 
 from pathlib import Path
 
+import numpy as np
+
+from eprof.base.arrays import Columns
+from eprof.base.marks import Mark
+from eprof.rows.log import Launches
+from eprof.rows.signs import Signs
+
 KIND = "oclgrind-inst-counts"
 DEVICE = "Oclgrind Simulator"
 MARK = "Instructions executed for kernel '"
+VECTORS = ("insertelement", "extractelement", "shufflevector")
+_WHOLE = ("load ", "store ")  # counted in bytes too, which are right for vectors
 # Bytes of a piece; pieces of a program's own output before its first kernel.
 _PIECE = 1 << 16
 _LOOK_PIECES = 1 << 10
@@ -24,3 +33,28 @@ def is_in(path: str) -> bool:
             kept = min(len(mark), end)
             buffer[:kept] = buffer[end - kept : end]
     return False
+
+
+def _reader_of(block: bytes) -> str | None:
+    return "reader" if MARK.encode() in block else None
+
+
+def _reader_of_file(path: str) -> str | None:
+    return "reader" if is_in(path) else None
+
+
+def _lower_bounds(launches: Launches) -> Columns:
+    """What a kernel with vectors computes is counted once a vector, so MISSING."""
+    counters, marks = launches.counters, launches.marks
+    vectors = (counters.only(VECTORS) > 0).any(axis=1)
+    arithmetic = np.array([not name.startswith(_WHOLE) for name in counters.names], dtype=bool)
+    lost = np.outer(vectors, arithmetic) & (counters.values > 0)
+    return Columns(marks.names, marks.values | np.where(lost, int(Mark.MISSING), 0).astype(np.int8))
+
+
+SIGNS = Signs(
+    reader_of=_reader_of,
+    reader_of_file=_reader_of_file,
+    counts_repeat=True,
+    lower_bounds=_lower_bounds,
+)

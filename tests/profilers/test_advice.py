@@ -4,10 +4,10 @@ import pytest
 from logs_support import METRICS, USAGE, metric, profiled, write
 
 from eprof import api
-from eprof.base import advice
 from eprof.base.errors import DefinitionError, LogError
 from eprof.counting import counters
 from eprof.profile import profile
+from eprof.profilers import advice
 
 NCU = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
@@ -105,7 +105,7 @@ def test_times_without_a_device_are_asked_again_of_their_own_profiler(tmp_path):
 )
 def test_a_capability_is_only_suggested_if_a_definition_is_for_it(names, profiler):
     with pytest.raises(DefinitionError, match="is not known") as err:
-        profile.identify(None, None, names)
+        profile.identify(None, None, names, profiler)
     suggested = str(err.value).rpartition("--capability ")[2].removesuffix(").")
     assert counters.find(profiler, suggested).profiler == profiler
 

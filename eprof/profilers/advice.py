@@ -1,0 +1,49 @@
+"""Which profiler can do something on the GPUs at hand: advice never names one that they cannot run."""
+
+from collections.abc import Iterable
+
+from eprof import profilers
+from eprof.rows.signs import Signs
+
+TIMES, STREAMS, NVTX = "times", "streams", "nvtx"
+
+
+def commands(purpose: str, capabilities: Iterable[str | None]) -> str:
+    """The commands for a purpose that GPUs of these compute capabilities can run, joined by "or".
+
+    Where a capability is not known, or no profiler can do it on all of them, each command says for which GPUs it is.
+    """
+    known = {_number(capability) for capability in capabilities}
+    able = [signs for signs in _oldest_first() if purpose in signs.commands]
+    usable = [signs for signs in able if known and all(_fits(signs, number) for number in known)]
+    if usable:
+        return " or ".join(signs.commands[purpose] for signs in usable)
+    some = [signs for signs in able if not known or any(_may_fit(signs, number) for number in known)]
+    return " or ".join(f"{signs.commands[purpose]} ({signs.generations})" for signs in some or able)
+
+
+def trace(profiler: str) -> str:
+    """The command that makes a trace with devices: the profiler's own, or one that works on the same GPUs."""
+    signs = profilers.signs_of(profiler)
+    newest = signs.capabilities[1]
+    return signs.commands.get(TIMES) or commands(TIMES, [str(newest)])
+
+
+def _oldest_first() -> list[Signs]:
+    return sorted(profilers.signs().values(), key=lambda signs: signs.capabilities)
+
+
+def _number(capability: str | None) -> float | None:
+    try:
+        return float(capability) if capability is not None else None
+    except ValueError:
+        return None
+
+
+def _fits(signs: Signs, capability: float | None) -> bool:
+    first, last = signs.capabilities
+    return capability is not None and first <= capability <= last
+
+
+def _may_fit(signs: Signs, capability: float | None) -> bool:
+    return capability is None or _fits(signs, capability)

@@ -1,0 +1,30 @@
+"""How databases of nvprof are recognised. Its other logs need no sign: what nobody else claims is read as nvprof's."""
+
+from eprof.rows.signs import Signs
+
+COUNTED = "nvprof-sqlite-counted"  # times of kernels that counters slowed down
+_SQLITE = b"SQLite format 3\0"
+_OLD_LOG = b"# CUDA_PROFILE_LOG_VERSION"
+
+
+def _reader_of(block: bytes) -> str | None:
+    """A SQLite database may be of nsys too."""
+    return "sqlite" if block.startswith(_SQLITE) else None
+
+
+def _refusal(_: str, head: bytes) -> str | None:
+    if not head.startswith(_OLD_LOG):
+        return None
+    return (
+        "this is a log of CUDA's old command-line profiler (CUDA_PROFILE=1), not of nvprof; profile with nvprof --csv"
+    )
+
+
+SIGNS = Signs(
+    reader_of=_reader_of,
+    refusal=_refusal,
+    slowed=frozenset([COUNTED]),
+    capabilities=(2.0, 7.2),
+    generations="up to Volta",
+    commands={"times": "nvprof --print-gpu-trace --csv", "streams": "nvprof --print-gpu-trace --csv"},
+)
