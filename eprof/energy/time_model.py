@@ -1,4 +1,4 @@
-"""Time at clocks where it was not measured: the roofline of model.md 6, with overlap, held to one measured time.
+"""Time at clocks where it was not measured: the roofline of docs/tune.md, "Time at other settings".
 
 A kernel's DRAM traffic would alone take T_m = bytes / (share of the peak * peak bandwidth), which goes with the memory
 clock; what else it does takes T_c, which goes with the core clock. The two overlap as a p-norm, T^p = T_c^p + T_m^p

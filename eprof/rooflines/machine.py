@@ -30,7 +30,7 @@ class Level(Struct, frozen=True):
 
 
 class Machine(Struct, frozen=True, dict=True):
-    """What lines are drawn from: throughputs and prices of one precision, J and W. Symbols: model.md 1.
+    """What lines are drawn from: throughputs and prices of one precision, J and W. Symbols: docs/model.md.
 
     flop_j: eps_flop. byte_j: eps_mem, of a DRAM byte. usable_power_w: Delta_pi, the power above pi0 before the platform
     throttles; None: no cap. number: how many of them stand side by side.
@@ -105,7 +105,7 @@ class Machine(Struct, frozen=True, dict=True):
         return self.time_balance * min(1.0, lower), self.time_balance * max(1.0, upper)
 
     def effective_energy_balance(self, intensity: float | Floats) -> Floats:
-        """Bhat(I) = eta B_eps + (1 - eta) max(0, B_tau - I), flop/B (model.md 6); without a power cap."""
+        """Bhat(I) = eta B_eps + (1 - eta) max(0, B_tau - I), flop/B ([R] II-III); without a power cap."""
         below = np.maximum(0.0, self.time_balance - np.asarray(intensity, dtype=np.float64))
         return self.flop_efficiency * self.energy_balance + (1 - self.flop_efficiency) * below
 

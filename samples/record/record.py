@@ -29,7 +29,7 @@ from runner import FAILED, OK, Done, Runner, pack, write_json  # noqa: E402
 
 NEEDS = ("jinja2", "msgspec", "numpy", "pandas", "pyarrow", "rich")  # of eprof
 MOST_BYTES = 16_000_000
-# model.md 8, least work first: whenever time runs out, the rest is there
+# [FMM] Table IV, least work first: whenever time runs out, the rest is there
 INPUTS = {
     "F8": (65536, 64),
     "F7": (65536, 128),

@@ -19,7 +19,7 @@ from eprof.planning.plan import plan
 
 @given(st.floats(10, 400), st.floats(0.02, 0.2), st.floats(3.0, 8.0), st.floats(0, 0.1))
 def test_a_counter_that_steps_gives_the_power_it_counts(watts, step_s, end_s, offset_s):
-    """Read every 20 ms, it moves every `step_s`: the error stays below two updates of the window (counters.md 5.3)."""
+    """Read every 20 ms, it moves every `step_s`: the error stays below two updates of the window."""
     times = [0.02 * i for i in range(int(end_s / 0.02) + 1)]
     samples = [Sample(t, energy_j=watts * step_s * int((t + offset_s) / step_s)) for t in times]
     found = counted_energy(samples, end_s)

@@ -146,7 +146,7 @@ def test_a_logs_device_finds_its_table(logged, name):
     assert (found.name if found else None) == name
 
 
-# The other platforms of model.md 5: sp, dp (pJ/flop), DRAM, L1 or shared, L2 (pJ/B), W, peaks (Gflop/s, GB/s)
+# The other platforms of [T] tables 2 to 5: sp, dp (pJ/flop), DRAM, L1 or shared, L2 (pJ/B), W, peaks (Gflop/s, GB/s)
 PLATFORMS = {
     "gtx580": (99.7, 212, 513, 149, 257, 122, 1581.06, 197.63, 192.4),
     "gtx680": (43.2, 262.9, 437.5, 51, 195, 66.37, 3532.8, 147.2, 192.2),
@@ -166,7 +166,7 @@ def test_the_thesis_tables_come_back(name):
 
 
 def balances(at, kind):
-    """Time and energy balance, flop/B: B_tau = tau_mem/tau_flop, B_eps = eps_mem/eps_flop (model.md 1)."""
+    """Time and energy balance, flop/B: B_tau = tau_mem/tau_flop, B_eps = eps_mem/eps_flop (docs/model.md)."""
     gflops = at.peaks.dp_gflops if kind == "dp" else at.peaks.sp_gflops
     return gflops / at.peaks.dram_gb_per_s, at.prices["dram_byte"].pj / at.prices[f"{kind}_flop"].pj
 

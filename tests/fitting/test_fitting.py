@@ -384,7 +384,7 @@ def test_numbers_of_a_table_are_toml_and_near(value, digits):
 
 # ------------------------------------------------------------------------------------------------ real data
 
-# power-data.md: fit, and where that is quick leave one benchmark out; docs/studies/power/bars.py does them all.
+# Bars of the fits: fit, and where that is quick leave one benchmark out; docs/studies/power/bars.py does them all.
 BARS = {
     "nvdvfs_counts_gtx980_low": (5.0, None),
     "nvdvfs_counts_gtx980_high": (8.5, None),

@@ -1,4 +1,4 @@
-"""What counters mean: instructions by class and bytes by level of one kernel. After counters.md, sections 1 and 2.
+"""What counters mean: instructions by class and bytes by level of one kernel. After docs/counters.md.
 
 An instruction is one of a thread that was not predicated off, a multiply-add is one. A sector is 32 B. *Served*: a byte counts
 at the one level that had it. *Accessed*: it counts at every level that it passed. A word is left out where this page has no

@@ -1,4 +1,4 @@
-"""A log of nvprof or ncu in CSV, row by row. After log-formats.md, sections 1 to 7, 14 and 15."""
+"""A log of nvprof or ncu in CSV, row by row. After docs/formats.md."""
 
 from __future__ import annotations
 

@@ -528,7 +528,7 @@ def test_structure(pages):
         assert attributes.get("aria-label") or attributes.get("aria-hidden")
 
 
-# ---- budgets (report-design.md 9)
+# ---- budgets
 
 
 def _size(text):

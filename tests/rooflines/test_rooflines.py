@@ -21,7 +21,7 @@ from eprof.rooflines import PARTS, Machine, described, equal_power, machine, mac
 
 ROOT = Path(__file__).parents[2]
 
-# [T] tables 2 to 5 (model.md 5): pJ/flop, pJ/B, pi0 in W, Gflop/s, GB/s.
+# [T] tables 2 to 5: pJ/flop, pJ/B, pi0 in W, Gflop/s, GB/s.
 PLATFORMS = {
     ("gtx580", "fp32"): (99.7, 513.0, 122.0, 1581.06, 192.4),
     ("gtx580", "fp64"): (212.0, 513.0, 122.0, 197.63, 192.4),
@@ -39,7 +39,7 @@ def of(name, precision, cap_w=None):
 
 
 def by_hand(name, precision):
-    """B_tau, B_eps, eta, tau_flop, pi_flop of model.md 1 and 6, from the printed table."""
+    """B_tau, B_eps, eta, tau_flop, pi_flop of docs/model.md, from the printed table."""
     flop, byte, watts, gflops, gb = PLATFORMS[name, precision]
     eps0 = watts / (gflops * 1e9)
     eta = flop * 1e-12 / (flop * 1e-12 + eps0)
@@ -60,7 +60,7 @@ def test_balances_are_those_of_the_printed_tables(name, precision):
 
 @every_platform
 def test_lines_are_those_of_the_closed_forms(name, precision):
-    """model.md 6: T/(W tau), E/(W eps_hat) and P(I), each written out."""
+    """[R] II-III: T/(W tau), E/(W eps_hat) and P(I), each written out."""
     found, (b_tau, b_eps, eta, tau, pi_flop) = of(name, precision), by_hand(name, precision)
     for at in INTENSITIES:
         bhat = eta * b_eps + (1 - eta) * max(0.0, b_tau - at)

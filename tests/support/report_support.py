@@ -7,7 +7,7 @@ from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS
 from eprof.rooflines import PARTS, Machine, described
 
-# pJ for each, at Jetson TK1's 852/924 MHz (model.md 4); an FP instruction is charged as two flops there.
+# pJ for each, at Jetson TK1's 852/924 MHz ([FMM] Table I); an FP instruction is charged as two flops there.
 PRICES = {
     "fp64_fma": 278.2,
     "fp64_add": 278.2,

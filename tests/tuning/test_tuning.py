@@ -347,7 +347,7 @@ def test_a_profile_without_times_is_refused(tmp_path, known):
 
 
 def test_the_time_oracle_and_the_model_on_the_gtx_980(real_power):
-    """power-data.md: race-to-halt is wrong for 25 of 30 kernels, 9.3 % lost on average over those, 18.9 % at worst."""
+    """In the measurements of NV-DVFS race-to-halt is wrong for 25 of 30 kernels, 9.3 % lost on average over those, 18.9 % at worst."""
     from eprof.measurements import read
 
     measured = read([real_power("nvdvfs_counts_gtx980_low.csv")])

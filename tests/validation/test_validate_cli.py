@@ -266,7 +266,7 @@ def test_pages_in_a_browser(command, files, tmp_path, opener):
 
 @pytest.mark.parametrize(("name", "bar"), [("nvdvfs_counts_gtx980_low", 7.3), ("nvdvfs_counts_v100", 16.1)])
 def test_a_kernel_left_out_is_within_the_bar(name, bar):
-    """power-data.md, with slack: a third of the kernels is left out at once, from one start, to be quick."""
+    """The bars have slack: a third of the kernels is left out at once, from one start, to be quick."""
     from eprof.fitting import Form
     from eprof.measurements import read
     from eprof.validation import protocols, run

@@ -16,7 +16,7 @@ from fmm.solver import Plan
 
 ROOT = Path(__file__).resolve().parents[3]
 FMM = ROOT / "samples" / "fmm" / "fmm"
-# model.md 8, [FMM] Table IV
+# [FMM] Table IV
 INPUTS = {
     "F1": (262144, 128),
     "F2": (131072, 64),

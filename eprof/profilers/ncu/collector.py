@@ -71,7 +71,7 @@ class Ncu(GpuCollector):
         return Offer(tool.device, frozenset(sums | _by_opcode(str(tool.path), wanted)))
 
     def basic(self, capability: str) -> dict[str, str]:
-        """The smallest set of counters.md 3.1, for a GPU without a definition."""
+        """The smallest set of counters that is worth a run, for a GPU without a definition."""
         found = {
             _SASS.format(f"{letter}{kind}"): f"FP{bits} {kind}"
             for letter, bits in (("d", 64), ("f", 32), ("h", 16))

@@ -1,0 +1,56 @@
+"""What code and documents refer to is there."""
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CODE = [path for folder in ("eprof", "tests", "samples", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
+BEING_REWRITTEN = {"eprof/calibration/schedule.py", "eprof/cli/calibrate.py"}
+DOCUMENT = re.compile(r"(?<![\w*/.-])([\w./-]+\.md)\b(?:,\s+\"([^\"]+)\")?")
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+
+
+def remarks(text):
+    """The comments and docstrings of a file of Python."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    yield from (token.string for token in tokens if token.type == tokenize.COMMENT)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+def missing(remark):
+    """The documents, and the headings in them, that a remark cites and a reader does not find."""
+    for name, heading in DOCUMENT.findall(remark):
+        document = ROOT / name
+        if not document.is_file():
+            yield name
+        elif heading and not re.search(rf"^#+ {re.escape(heading)}", document.read_text(), re.MULTILINE):
+            yield f"{name}, {heading}"
+
+
+def test_documents_that_code_cites_are_there():
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text() for path in CODE}
+    cited = {
+        (name, document)
+        for name, text in texts.items()
+        if ".md" in text and name not in BEING_REWRITTEN
+        for remark in remarks(text)
+        for document in missing(remark)
+    }
+    assert cited == set()
+
+
+def test_a_document_that_is_not_there_is_seen():
+    assert list(missing("See counters.md 5.1, and docs/fit.md.")) == ["counters.md"]
+    assert list(missing('See docs/fit.md, "Bad input".')) == []
+    assert list(missing('See docs/fit.md, "Good input".')) == ["docs/fit.md, Good input"]
+
+
+def test_links_lead_to_files_that_are_there():
+    links = {(path, target) for path in PAGES for target in LINK.findall(path.read_text())}
+    assert {(path, target) for path, target in links if not (path.parent / target).exists()} == set()
