@@ -160,7 +160,7 @@ def find(profiler: str, capability: str, extra: Path | None = None) -> Definitio
 
 def everywhere(profiler: str) -> str | None:
     """The capability "any" or "simulated", where a definition of the profiler is for that; None for one of GPUs."""
-    return next((word for word in (SIMULATED, ANY) if (profiler, word) in _places()), None)
+    return next((word for word in (SIMULATED, ANY) if word in _places(profiler)), None)
 
 
 def named(name: str, extra: Path | None = None) -> Definition:

@@ -422,8 +422,8 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
     """Count every word of the vocabulary for every kernel, after `definition`.
 
     books: "served" (a byte counts at the one level that served it) or "accessed" (at every level that it passed), the
-    choice of the cost table ([FMM] IV-A; docs/model.md). For each word and kernel the best entry whose counters are known
-    is used; marks of the entry and of its counters are joined. Raises UsageError for other books.
+    choice of the cost table ([FMM] IV-A; docs/model.md). For each word and kernel the best entry whose counters are
+    known is used; marks of the entry and of its counters are joined. Raises UsageError for other books.
     """
     if books not in BOOKS:
         raise UsageError(f"`{books}` are no books; use one of: {', '.join(BOOKS)}.")

@@ -252,7 +252,7 @@ def test_the_same_kernel_by_nvprof_and_by_ncu(books):
 def test_a_real_log_of_nvprof_renamed_by_the_table_says_the_same(real_log):
     """A V100 log of nvprof under the names that `counters/nvprof-ncu.toml` gives: same words, read by ncu's definition."""
     path = real_log("v100-events-and-metrics-summary-with-total.csv")
-    launches = logs.combine([read(path, keep=counters.names_in_use("ncu"))])
+    launches = logs.combine([read(path, keep=counters.names_in_use("nvprof"))])
     named = {
         old: pair.ncu for pair in translation.other_names() for old in pair.nvprof if re.fullmatch(r"[\w.]+", pair.ncu)
     }

@@ -7,7 +7,9 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-CODE = [path for folder in ("eprof", "tests", "samples", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+CODE = [
+    path for folder in ("eprof", "tests", "samples", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))
+]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
 BEING_REWRITTEN = {"eprof/calibration/schedule.py", "eprof/cli/calibrate.py"}
 DOCUMENT = re.compile(r"(?<![\w*/.-])([\w./-]+\.md)\b(?:,\s+\"([^\"]+)\")?")
