@@ -1,4 +1,4 @@
-"""Power limits of boards by their data sheets (`counters/boards.toml`)."""
+"""Boards by their data sheets: power limits, kinds of memory, peaks (`counters/boards.toml`)."""
 
 import difflib
 import re
@@ -16,11 +16,15 @@ _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
 
 class DataSheet(Struct, frozen=True):
-    """A board. name: as the driver prints it. memory: its kind, "gddr" or "hbm". limit_w: its power limit in W."""
+    """A board. name: as the driver prints it. memory: its kind, "gddr" or "hbm". limit_w: its power limit in W.
+
+    peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them; may be empty.
+    """
 
     name: str
     memory: str
     limit_w: float
+    peaks: Mapping[str, float]
 
 
 def data_sheet(device_name: str) -> DataSheet | None:
@@ -61,10 +65,9 @@ def _listed() -> Mapping[str, DataSheet]:
     """All boards, by their names for matching."""
     document = Document.read(folder("counters") / "boards.toml")
     sheets = [
-        DataSheet(str(name), memory, float(limit_w))
-        for memory, names_by_limit in document.data.items()
-        for limit_w, names in names_by_limit.items()
-        for name in names
+        DataSheet(name, memory, numbers["w"], {key: number for key, number in numbers.items() if key != "w"})
+        for memory, boards in document.data.items()
+        for name, numbers in boards.items()
     ]
     return {normal_name(sheet.name): sheet for sheet in sheets}
 

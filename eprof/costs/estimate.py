@@ -21,6 +21,7 @@ from eprof.costs.datasheets import DataSheet, data_sheet, near
 from eprof.costs.file import read
 from eprof.costs.table import CostTable
 from eprof.counting.counters import capability_of
+from eprof.profilers.ncu.signs import capability_of_label
 
 _LARGEST_W = 10_000
 TENSOR_FLOP = "tensor_fp16_flop"
@@ -118,11 +119,12 @@ def _text(device_name: str, board: "_Board", constant: "_Constant", prices: Pric
 
 
 class _Board(Struct, frozen=True):
-    """The GPU: its name as the driver prints it, its kind of memory and power limit in W. None: not known."""
+    """The GPU: its name as the driver prints it, kind of memory, power limit in W (None: not known), and peaks."""
 
     name: str
     memory: str | None
     limit_w: float | None
+    peaks: Mapping[str, float] = {}
 
 
 def _board(device_name: str, idle_w: float | None, tdp_w: float | None) -> _Board:
@@ -145,7 +147,7 @@ def _board(device_name: str, idle_w: float | None, tdp_w: float | None) -> _Boar
 def _of_sheet(device_name: str, sheet: DataSheet | None, tdp_w: float | None) -> _Board:
     if sheet is None:
         return _Board(" ".join(device_name.split()), None, tdp_w)
-    return _Board(sheet.name, sheet.memory, sheet.limit_w if tdp_w is None else tdp_w)
+    return _Board(sheet.name, sheet.memory, sheet.limit_w if tdp_w is None else tdp_w, sheet.peaks)
 
 
 def _check_watts(option: str, watts: float | None) -> None:
@@ -193,7 +195,9 @@ def shape() -> Mapping[str, Any]:
 def shape_prices(device_name: str) -> Prices:
     """The shape's prices for a GPU. FP64 has none where nothing tells at which rate the GPU does it."""
     kinds = {name: name for name in shape()["pj"] if name not in (_FULL_RATE, _LOW_RATE)}
-    are_full_rate = {capability in shape()["fp64"]["full_rate"] for capability in capability_of(device_name)}
+    told = capability_of_label(device_name)
+    capabilities = (told,) if told else capability_of(device_name)
+    are_full_rate = {capability in shape()["fp64"]["full_rate"] for capability in capabilities}
     if len(are_full_rate) == 1:
         kinds = {_FP64: _FULL_RATE if are_full_rate.pop() else _LOW_RATE, **kinds}
     pj, replicas = shape()["pj"], shape()["replicas"]
@@ -234,7 +238,9 @@ def _head(device_name: str, board: _Board, origin: Origin) -> str:
         f"notes = [{_quoted(origin.note)}]",
     ]
     if board.limit_w is not None:
-        lines += ["", "[peak]", f"power_limit_w = {board.limit_w:g}", 'why = "the power limit of the board"']
+        lines += ["", "[peak]", f"power_limit_w = {board.limit_w:g}"]
+        lines += [f"{name} = {peak:.6g}" for name, peak in board.peaks.items()]
+        lines.append('why = "the data sheet: power limit, and peaks at the boost clock"')
     return "\n".join(lines) + "\n"
 
 

@@ -48,6 +48,7 @@ def test_the_table_says_that_nobody_measured_this_gpu_and_marks_all_it_charges()
 def test_the_data_sheet_gives_constant_power_and_the_limit():
     costs = estimated("RTX 4090").at()
     assert costs.peaks.power_limit_w == 450
+    assert (costs.peaks.dram_gb_per_s, costs.peaks.sp_gflops) == pytest.approx((1008, 82580), rel=0.01)
     assert costs.constant_power_w == pytest.approx(450 * shape()["constant"]["gddr"]["share"], rel=1e-3)
     assert estimated("RTX 4090", tdp_w=300).at().constant_power_w == pytest.approx(
         costs.constant_power_w / 1.5, rel=1e-3
@@ -76,6 +77,22 @@ def test_idle_power_narrows_the_interval_of_constant_power():
 )
 def test_fp64_is_priced_by_what_the_chip_has_for_it(name, kind):
     assert estimated(name).at().charges["fp64_fma"].pj == shape()["pj"][f"fp64_{kind}_instruction"]
+
+
+def test_fp64_is_priced_by_the_capability_where_a_log_tells_no_more():
+    costs = estimated("ncu device 0 (CC 8.6)", idle_w=30).at()
+    assert costs.charges["fp64_fma"].pj == shape()["pj"]["fp64_low_rate_instruction"]
+
+
+def test_tensor_work_pays_the_middle_of_what_was_published_by_the_rate_of_its_type():
+    table = estimated("RTX 4090")
+    pj = {word: table.at().charges[word].pj for word in ("tensor_fp16", "tensor_bf16", "tensor_tf32", "tensor_fp8")}
+    assert pj["tensor_bf16"] == pj["tensor_fp16"] == pytest.approx(pj["tensor_tf32"] / 2)
+    assert pj["tensor_fp8"] == pytest.approx(pj["tensor_fp16"] / 2)
+    low, high = table.spread().prices_pj["tensor_fp16_flop"]
+    assert 0.35 < low < 0.45 < pj["tensor_fp16"] < 1.9 < high < 2.2
+    assert "transcribed" in table.sources["tensor_fp16_flop"]
+    assert "tensor" in table.at().unpriced
 
 
 def test_fp64_of_a_gpu_that_eprof_does_not_know_has_no_price():
