@@ -154,11 +154,16 @@ def _room(form: str) -> Any:
     return words
 
 
-def read_measurements(paths: Iterable[str | Path], options: argparse.Namespace) -> "Measurements":
-    """The measurements of all files, and of the kernels that -k names. Raises EprofError: no kernel is left."""
+def read_measurements(
+    paths: Iterable[str | Path], options: argparse.Namespace, device: str | None = None
+) -> "Measurements":
+    """The measurements of all files, of `device`, and of the kernels that -k names.
+
+    Raises EprofError: no kernel is left.
+    """
     from eprof import measurements
 
-    measured = measurements.read(paths, options.mapping, device=options.device)
+    measured = measurements.read(paths, options.mapping, device=device)
     if not options.kernel_name:
         return measured
     is_wanted = selector(options.kernel_name)
@@ -173,8 +178,8 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     from eprof.fitting.defaults import form_for
     from eprof.validation import protocols, study
 
-    measured = read_measurements(files, options)
-    train = read_measurements(options.train, options) if options.train else None
+    measured = read_measurements(files, options, options.device)
+    train = read_measurements(options.train, options, options.device) if options.train else None
     form = form_for(measured, options.device) if options.device else None
     holdout = options.holdout.split(",") if options.holdout else []
     plan = study.Plan(
