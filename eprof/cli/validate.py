@@ -52,7 +52,9 @@ def add_validate(commands: Any) -> argparse.ArgumentParser:
         help="measurements (CSV, Parquet), or run directories with measured energy",
     )
     parser.add_argument("--costs", metavar="NAME|FILE", help="score this cost table as it is")
-    parser.add_argument("--setting", metavar="CORE/MEMORY", help="of run directories, in MHz (default: the run's)")
+    parser.add_argument(
+        "--setting", metavar="CORE/MEMORY", help="of the table, for run directories and rows alike (default: their own)"
+    )
     parser.add_argument(
         "--protocol",
         action="append",
@@ -111,8 +113,8 @@ def validate(options: argparse.Namespace) -> int:
     if options.profile and options.costs is None:
         raise UsageError("--profile needs --costs, which says what a count pays.")
     files, runs = sorted_inputs(options.inputs)
-    if asked(options, "setting") and not runs:
-        raise UsageError("--setting is about run directories; measurements tell their settings by themselves.")
+    if asked(options, "setting") and not runs and options.costs is None:
+        raise UsageError("--setting is one of a cost table; name it with --costs.")
 
     table = None if options.costs is None else costs.load(options.costs)
     study = _study(files, table, options) if files else None
@@ -193,7 +195,7 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
         processes=options.jobs,
     )
     with Progress(options.quiet) as report:
-        return study.validate(measured, plan, table=table, train=train, report=report)
+        return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=report)
 
 
 def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | None") -> "list[Candidate]":

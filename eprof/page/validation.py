@@ -142,7 +142,10 @@ def _tested(document: Validation) -> Section:
         "of their size, the bias is their signed mean: above 0, too much is predicted."
     )
     answer = Sentence(_seen_and_unseen(document))
-    return card("tested", "How it was tested", "How it was tested", answer, words.by_protocol(document), explained)
+    tables = [words.by_protocol(document)]
+    if document.to_meter:
+        tables.append(words.metered_runs(document))
+    return card("tested", "How it was tested", "How it was tested", answer, *tables, explained)
 
 
 def _seen_and_unseen(document: Validation) -> str:

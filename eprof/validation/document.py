@@ -14,6 +14,7 @@ from eprof.base.errors import EprofError
 from eprof.costs import CostTable
 from eprof.measurements import Measurements
 from eprof.validation import protocols, similarity
+from eprof.validation.metered_runs import of_metered_runs
 from eprof.validation.schema import (
     SCHEMA,
     Candidate,
@@ -26,6 +27,7 @@ from eprof.validation.schema import (
     KernelScores,
     Likeness,
     Measured,
+    MeteredRuns,
     Protocol,
     Range,
     Ranges,
@@ -104,7 +106,18 @@ def _add_study(found: Validation, study: Study) -> None:
     }
     found.notes = list(dict.fromkeys([*found.notes, *study.notes]))
     found.rows = _rows(study)
+    found.to_meter = _to_meter(study)
     found.measured = _measured(study)
+
+
+def _to_meter(study: Study) -> dict[str, MeteredRuns]:
+    """How each protocol's predictions split metered runs; not where a factor a kernel was measured."""
+    scored = {
+        name: of_metered_runs(study.measurements, outcome.predicted, study.plan.seed)
+        for name, outcome in study.outcomes.items()
+        if not name.endswith(SCALED)
+    }
+    return {name: scores for name, scores in scored.items() if scores is not None}
 
 
 def _of_runs(whole_runs: Sequence[WholeRun]) -> Protocol:

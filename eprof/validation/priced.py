@@ -30,9 +30,10 @@ class Priced(Struct, frozen=True, eq=False):
         return self.parts.sum(axis=1, skipna=False).to_numpy(dtype=float)
 
 
-def price(table: CostTable, measurements: Measurements) -> Priced:
+def price(table: CostTable, measurements: Measurements, setting: str | None = None) -> Priced:
     """P = sum_i rate_i eps_i(s) + pi0(s): the energy that reports attribute, over the time.
 
+    setting: at which all rows are priced; None: each at its own.
     Raises CostError: the table does not price what was counted, or has none of the settings.
     """
     _check(table, measurements)
@@ -41,14 +42,14 @@ def price(table: CostTable, measurements: Measurements) -> Priced:
     watts = np.full((len(rates), len(terms) + 1), np.nan)
     refused: list[str] = []
     interpolated: list[str] = []
-    for setting, rows in _rows_by_setting(measurements).items():
+    for own, rows in _rows_by_setting(measurements).items():
         try:
-            costs = table.at(setting if table.default.core_mhz is not None else None)
+            costs = table.at(setting or (own if table.default.core_mhz is not None else None))
         except CostError as err:
             refused.append(str(err))
             continue
         if "interpolated" in costs.setting_from:
-            interpolated.append(setting)
+            interpolated.append(costs.setting.label)
         watts[rows] = _watts(costs, terms, rates[rows])
     if np.isnan(watts).all():
         raise CostError(refused[0] if refused else f"{table.name} predicts none of these rows.")

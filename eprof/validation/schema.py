@@ -157,6 +157,20 @@ class WholeRun(Struct, frozen=True):
     error_percent: float | None
 
 
+class MeteredRuns(Struct, frozen=True):
+    """How well predictions split the metered joules of runs of some kernels, beside a split by time alone.
+
+    within: nine kernels of ten are this factor off at most.
+    """
+
+    runs: int
+    kernels: int
+    mean_percent: float
+    within: float
+    by_time_mean_percent: float
+    by_time_within: float
+
+
 class Neighbour(Struct, frozen=True):
     """A measured kernel that is similar to a candidate, with its mean error."""
 
@@ -196,6 +210,7 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
     notes: list[str]
     rows: list[Row]
     measured: Measured | None = None
+    to_meter: dict[str, MeteredRuns] = {}
     runs: list[WholeRun] = []
     candidates: list[Candidate] = []
     gate: Gate | None = None

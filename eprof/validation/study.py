@@ -125,13 +125,15 @@ def validate(
     plan: Plan,
     *,
     table: CostTable | None = None,
+    setting: str | None = None,
     train: Measurements | None = None,
     report: Report | None = None,
 ) -> Study:
     """Score a table as it is, and models refitted in every fold, on measured power.
 
-    table: scored as it is. train: other measurements to train on, tested on these. Raises EprofError: a protocol that
-    these rows cannot be split by, measurements that the table does not price.
+    table: scored as it is, at `setting` if there is one, else each row at its own. train: other measurements to train
+    on, tested on these. Raises EprofError: a protocol that these rows cannot be split by, measurements that the table
+    does not price.
     """
     plan, notes = plan.settled(measurements, refit=table is None and train is None)
     form = plan.form or Form()
@@ -142,7 +144,7 @@ def validate(
     work = _Work(measurements, plan, report)
     outcomes: dict[str, Outcome] = {}
     if table is not None:
-        priced = price(table, measurements)
+        priced = price(table, measurements, setting)
         parts = priced.parts
         notes += priced.notes
         outcomes[protocols.TABLE] = work.outcome(priced.power_w)

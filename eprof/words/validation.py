@@ -132,6 +132,8 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
     yield Sentence(document.title, Tone.QUIET)
     yield headline(document)
     yield by_protocol(document)
+    if document.to_meter:
+        yield metered_runs(document)
     if document.baselines:
         yield baselines(document)
     if document.measured is not None:
@@ -154,6 +156,35 @@ def by_protocol(document: Validation) -> Table:
     columns = [Column("tested by", "left"), Column("rows"), *map(Column, _SCORES.values())]
     columns.append(Column("which is", "left", Medium.PAGE))
     return Table(columns, rows, title="Error in % of the measured power")
+
+
+def metered_runs(document: Validation) -> Table:
+    """How metered joules of four kernels split, by counts and by time alone."""
+    columns = [
+        Column("split by", "left"),
+        Column("mean %"),
+        Column("9 of 10 in"),
+        Column("by time %"),
+        Column("9 of 10 in"),
+    ]
+    rows = [
+        Row(
+            [
+                protocol(name),
+                number(scores.mean_percent),
+                _within(scores.within),
+                number(scores.by_time_mean_percent),
+                _within(scores.by_time_within),
+            ],
+            total=name == document.main_protocol,
+        )
+        for name, scores in document.to_meter.items()
+    ]
+    return Table(columns, rows, title="Error of a kernel's joules where the sum of four is metered, in %")
+
+
+def _within(factor: float) -> Written:
+    return Written(f"x/÷{factor:.2f}", factor)
 
 
 def baselines(document: Validation) -> Table:
