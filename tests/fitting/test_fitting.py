@@ -20,7 +20,7 @@ from eprof.energy.attribution import attribute
 from eprof.fitting import Form, fit
 from eprof.fitting.defaults import alike, form_for, known
 from eprof.fitting.moments import Settings, moments, rows_of
-from eprof.fitting.quality import collinearity, error, examine, left_out
+from eprof.fitting.quality import bootstrap, collinearity, error, examine, left_out, within
 from eprof.fitting.solve import level_volts
 from eprof.fitting.table_text import Head, number, text
 from eprof.fitting.voltage import HIGHEST, LOWEST, lowest_points, monotone
@@ -236,6 +236,23 @@ def test_voltages_are_monotone_and_the_best_of_a_grid_is_no_better(coefficients)
     assert (np.diff(found) >= 0).all() and found.min() >= 0.4 and found.max() <= 2.0
     flat = min(sum(np.polyval(one, volts) for one in quartics) for volts in grid)
     assert sum(np.polyval(one, volts) for one, volts in zip(quartics, found, strict=True)) <= flat + 1e-3
+
+
+def test_the_factor_of_left_out_kernels_holds_more_than_nine_tenths_of_few():
+    measurements = made((50, 20, 30, 200), (5, 5, 10, 0, 0), (0.8, 0.85, 0.9, 1.0), (0.9, 0.95, 1.0), benchmarks=20)
+    off = np.exp(np.linspace(-0.2, 0.2, len(measurements)))
+    factor = within(off * measurements.power_w, measurements)
+    assert math.log(factor) == pytest.approx(0.2 * 0.9 * 21 / 20, rel=0.02)
+    assert math.isnan(within(np.full(len(measurements), np.nan), measurements))
+
+
+def test_intervals_take_no_prior_for_certain():
+    measurements = blind(made((50, 20, 30, 200), (5, 5, 10, 0, 0), (0.8, 0.85, 0.9, 1.0), (0.9, 0.95, 1.0)))
+    nothing = replace(measurements, rates=measurements.rates.assign(integer_instruction=1.0))
+    form = Form(voltages="one", ridge=0.01, prior=dict.fromkeys(TERMS, 40.0))
+    prices = [again.prices_pj["integer_instruction"] for again in bootstrap(nothing, form, 20)]
+    # Not told by the data at all: as wide as GPUs differ, a factor of two as standard deviation.
+    assert np.std(np.log(prices)) > 0.3
 
 
 # ------------------------------------------------------------------------------------------------ tables
