@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
-    """The options; the program and its arguments are taken off before (`split`)."""
+    """The options of `eprof run`. `split` takes PROGRAM and its arguments off before these are parsed."""
     parser = command(
         commands,
         "run",
@@ -88,8 +88,8 @@ def split(words: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[s
     return list(words), []
 
 
-def _forgotten(options: argparse.Namespace) -> list[str]:
-    """The options of eprof that stand behind PROGRAM without a `--` that would show that they are meant for it."""
+def _misplaced_options(options: argparse.Namespace) -> list[str]:
+    """The options of eprof that come after PROGRAM without a `--` that would show that they are meant for it."""
     if "--" in options.command_line:
         return []
     known = {name for option in options.parser._actions for name in option.option_strings if name.startswith("--")}
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
         return _run(options)
     except CollectError as err:
         say(str(err))
-        _hint(options)
+        _hint_at_misplaced_options(options)
         return err.code
 
 
@@ -128,7 +128,7 @@ def _run(options: argparse.Namespace) -> int:
         for warning in dict.fromkeys(session.warnings):
             say(warning)
         if status:
-            _hint(options)
+            _hint_at_misplaced_options(options)
         return _report(options, session, outputs, status)
     except KeyboardInterrupt as err:
         number = ended_by(err)
@@ -201,7 +201,7 @@ def _dry_run(setup: "Setup") -> int:
     plan = setup.plan()
     lines = [f"# {_chosen(setup)}"]
     for step in setup.steps(plan, Path(setup.settings.place or "RUN")):
-        lines.append(f"# {step.what}: {step.why}; each kernel runs (passes): {step.passes}")
+        lines.append(f"# {step.what}: {step.why}; passes over each kernel: {step.passes}")
         words = [f"{key}={shlex.quote(value)}" for key, value in step.environment.items()]
         lines.append(" ".join([*words, shlex.join(step.command)]))
         if step.then is not None:
@@ -267,8 +267,8 @@ def _short(path: Path) -> str:
         return str(path)
 
 
-def _hint(options: argparse.Namespace) -> None:
+def _hint_at_misplaced_options(options: argparse.Namespace) -> None:
     """Where options of eprof stand behind PROGRAM, say so: they were the program's."""
-    behind = _forgotten(options)
-    if behind:
-        say(f"{', '.join(behind)} stood behind PROGRAM and was given to it; options of eprof come before it.")
+    misplaced = _misplaced_options(options)
+    if misplaced:
+        say(f"{', '.join(misplaced)} came after PROGRAM and was given to it; options of eprof come before it.")

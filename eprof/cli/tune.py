@@ -4,26 +4,25 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.cli.options import add_output, matching, positive
+from eprof.cli.options import Commands, add_output, command, matching, positive
 from eprof.cli.output import deliver, of_document, planned
 
 if TYPE_CHECKING:
     from eprof.tuning.build import Tuning
 
 
-def add_tune(commands: Any) -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """The options of `eprof tune`."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = command(
+        commands,
         "tune",
-        help="which DVFS setting uses least energy, against race-to-halt",
-        description="For each kernel and for the program: the clocks with the least energy, or energy x time, within "
+        "which DVFS setting uses least energy, against race-to-halt",
+        "For each kernel and for the program: the clocks with the least energy, or energy x time, within "
         "a slowdown or a power limit; against the fastest clocks, and against the measured best where there is one.",
-        epilog="Examples:\n  eprof tune fmm.eprof --costs jetson-tk1\n"
-        "  eprof tune metrics.csv trace.csv --costs my-gpu.toml --setting 852/924 --objective edp\n"
-        "  eprof tune fmm.eprof --max-slowdown 5% -o clocks.html\n"
-        "  eprof tune measured.csv --costs gtx980.toml",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "eprof tune fmm.eprof --costs jetson-tk1",
+        "eprof tune metrics.csv trace.csv --costs my-gpu.toml --setting 852/924 --objective edp",
+        "eprof tune fmm.eprof --max-slowdown 5% -o clocks.html",
+        "eprof tune measured.csv --costs gtx980.toml",
     )
     parser.add_argument(
         "inputs",

@@ -10,7 +10,7 @@ from eprof.base.errors import EprofError, UsageError
 from eprof.base.kernels import selector
 from eprof.base.text import printable
 from eprof.cli.config import asked
-from eprof.cli.options import add_output, matching, positive
+from eprof.cli.options import Commands, add_output, command, matching, positive
 from eprof.cli.output import deliver, of_document, planned
 
 if TYPE_CHECKING:
@@ -30,20 +30,19 @@ _PROTOCOLS = (
 )
 
 
-def add_validate(commands: Any) -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """The options of `eprof validate`."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = command(
+        commands,
         "validate",
-        help="predicted against measured power: errors, cross-validation, plots",
-        description="How far to trust a cost table, or the fit that makes one: predictions are held against measured "
+        "predicted against measured power: errors, cross-validation, plots",
+        "How far to trust a cost table, or the fit that makes one: predictions are held against measured "
         "power. With --costs a table is scored as it is; without, the fit is made anew in every fold of a protocol, "
         "from the training rows alone.",
-        epilog="Examples:\n  eprof validate measured.csv --costs gtx980.toml -o validation.html\n"
-        "  eprof validate measured.csv --protocol leave-one-benchmark-out --baselines\n"
-        "  eprof validate apps.csv --train microbenchmarks.csv --scale\n"
-        "  eprof validate fmm.eprof --costs jetson-tk1 --max-error 10%",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "eprof validate measured.csv --costs gtx980.toml -o validation.html",
+        "eprof validate measured.csv --protocol leave-one-benchmark-out --baselines",
+        "eprof validate apps.csv --train microbenchmarks.csv --scale",
+        "eprof validate fmm.eprof --costs jetson-tk1 --max-error 10%",
     )
     parser.add_argument(
         "inputs",

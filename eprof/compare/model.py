@@ -55,21 +55,21 @@ def _reading(old: Side, new: Side) -> Model:
     marks = on.marks | _marks(old) | _marks(new)
     if of_width != work:
         marks |= Mark.ESTIMATED
-    read = tradeoff.read((work[0], moved[0]), (work[1], moved[1]), on)
+    verdict = tradeoff.assess((work[0], moved[0]), (work[1], moved[1]), on)
     return Model(
-        case=read.case,
+        case=verdict.case,
         missing=None,
         precision=on.precision,
-        work_factor=read.f,
-        traffic_factor=read.m,
-        old_intensity_flop_per_byte=read.intensity,
-        new_intensity_flop_per_byte=read.new_intensity,
-        time_balance=read.time_balance,
-        energy_balance=read.energy_balance,
-        is_tradeoff=read.trades,
-        speedup=read.speedup,
-        without_constant_power=_bounds(read.without_constant),
-        with_constant_power=_bounds(read.with_constant),
+        work_factor=verdict.f,
+        traffic_factor=verdict.m,
+        old_intensity_flop_per_byte=verdict.intensity,
+        new_intensity_flop_per_byte=verdict.new_intensity,
+        time_balance=verdict.time_balance,
+        energy_balance=verdict.energy_balance,
+        is_tradeoff=verdict.trades,
+        speedup=verdict.speedup,
+        without_constant_power=_bounds(verdict.without_constant),
+        with_constant_power=_bounds(verdict.with_constant),
         marks=names(marks),
     )
 

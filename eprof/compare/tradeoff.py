@@ -1,5 +1,7 @@
-"""What the two-level model says of a change (f W, Q/m) against (W, Q): the case, the bounds of the greenup, how much
-extra work still pays. [T] 3.5; all intensities and balances in flop/B.
+"""What the two-level model says of a trade of work for traffic: the case, bounds of the greenup, how much work pays.
+
+The old variant does work W (flop) and moves traffic Q (B), the new one f W and Q/m. [T] 3.5; all intensities and
+balances are in flop/B.
 
 eta is the flop efficiency eps_flop/(eps_flop + pi0 tau_flop) ([R] II): with eta = 1 every equation here is the one for
 pi0 = 0. [T] 3.5.10 prints a greenup's upper bound for case 1 that the model itself exceeds (it lowers m in one place
@@ -15,7 +17,7 @@ _SAME = 1e-9
 
 
 class Bounds(Struct, frozen=True):
-    """Of the greenup, and the work factor at which nothing is saved any more, for one eta."""
+    """The greenup and its bounds, and the work factor at which nothing is saved any more, for one eta."""
 
     greenup: float
     low: float | None
@@ -23,9 +25,11 @@ class Bounds(Struct, frozen=True):
     break_even_f: float
 
 
-class Reading(Struct, frozen=True):
-    """The model's reading. case: 1 both memory bound, 2 memory then compute bound, 3 both compute bound ([T] 3.5.3);
-    None for what [T] leaves out, compute then memory bound. trades: f >= 1 and m >= 1, for which the bounds hold.
+class Verdict(Struct, frozen=True):
+    """What the model says of a change.
+
+    case: 1 both memory bound, 2 memory then compute bound, 3 both compute bound ([T] 3.5.3); None for what [T] leaves
+    out, compute then memory bound. trades: f >= 1 and m >= 1, for which the bounds hold.
     """
 
     f: float
@@ -41,8 +45,8 @@ class Reading(Struct, frozen=True):
     with_constant: Bounds
 
 
-def read(old: tuple[float, float], new: tuple[float, float], machine: Machine) -> Reading:
-    """Read a change of (work in flop, traffic in B), all four above 0."""
+def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine) -> Verdict:
+    """Assess a change from one (work in flop, traffic in B) to another; all four are above 0."""
     f, m, intensity = new[0] / old[0], old[1] / new[1], old[0] / old[1]
     balance = machine.time_balance
     case = _case(intensity, f * m * intensity, balance)
@@ -52,7 +56,7 @@ def read(old: tuple[float, float], new: tuple[float, float], machine: Machine) -
         _bounds(f, m, intensity, balance, machine.energy_balance, eta, case if trades else None)
         for eta in (1.0, machine.flop_efficiency)
     )
-    return Reading(
+    return Verdict(
         f, m, intensity, f * m * intensity, balance, machine.energy_balance, case, trades, speedup, free, constant
     )
 
@@ -75,7 +79,7 @@ def _bounds(
     before = 1 + effective_balance(intensity, balance, energy_balance, eta) / intensity
     after = f + effective_balance(f * m * intensity, balance, energy_balance, eta) / (m * intensity)
     scaled = eta * energy_balance
-    # Case 1 and 2: I (1 + Bhat(I)/I) over B_tau + eta B_eps.
+    # Cases 1 and 2: I (1 + Bhat(I)/I) over B_tau + eta B_eps.
     edge = intensity * before / (balance + scaled)
     low, high = {
         1: (edge, before / (1 + scaled / balance)),

@@ -16,14 +16,14 @@ from eprof.words.names import cut
 from eprof.words.numbers import quantity, signed_percent
 
 _NAME = 38
-# Steps smaller than this against the largest are one row: drawn alone, nobody would see them.
+# Steps smaller than this against the largest are drawn together as one row: alone, nobody would see them.
 _DRAWN = 0.002
-# A waterfall whose totals differ by less than this part of them does not start at 0.
+# A waterfall does not start at 0 if its levels differ by less than this share of the highest.
 _ZOOM = 0.25
 
 
 class Bar(Struct, frozen=True):
-    """A row of the waterfall. kind: "total", "less", "more", "still" (the change does not stand out of the noise)."""
+    """A row of the waterfall. kind: "total", "less", "more", "unclear" (the change does not stand out of the noise)."""
 
     name: str
     kind: str
@@ -79,12 +79,12 @@ def waterfall(document: Document) -> tuple[list[Bar], Axis] | None:
     reached = [
         level + end for level, move in zip(levels, moves, strict=False) if move.ends is not None for end in move.ends
     ]
-    ground = axis([*levels, *reached, new])
+    scale = axis([*levels, *reached, new])
 
-    shown = is_shown(document)
-    bars = [_total("OLD", document.old, old, ground)]
-    bars += [_step(move, level, ground, old, shown) for move, level in zip(moves, levels[:-1], strict=True)]
-    return [*bars, _total("NEW", document.new, new, ground)], ground
+    stands_out = is_shown(document)
+    bars = [_total("OLD", document.old, old, scale)]
+    bars += [_step(move, level, scale, old, stands_out) for move, level in zip(moves, levels[:-1], strict=True)]
+    return [*bars, _total("NEW", document.new, new, scale)], scale
 
 
 def _moves(document: Document) -> list[_Move]:
@@ -103,37 +103,37 @@ def _moves(document: Document) -> list[_Move]:
     return [*(move for move in moves if move not in small), together]
 
 
-def _total(label: str, side: Side, joules: float, ground: Axis) -> Bar:
+def _total(label: str, side: Side, joules: float, scale: Axis) -> Bar:
     size = quantity(joules, "J")
-    bar = Markup('<rect class="w-total" y="2" width="{}" height="14"/>').format(pct(ground.place(joules)))
+    bar = Markup('<rect class="w-total" y="2" width="{}" height="14"/>').format(pct(scale.place(joules)))
     return Bar(f"{label} · {cut(side.name, _NAME)}", "total", _svg(f"{label}: {size}", bar), written(size), "")
 
 
-def _step(move: _Move, level: float, ground: Axis, old: float, shown: bool) -> Bar:
-    kind = _kind(move, shown)
-    left = ground.place(min(level, level + move.change_j))
-    width = 100 * abs(move.change_j) / ground.width
+def _step(move: _Move, level: float, scale: Axis, old: float, stands_out: bool) -> Bar:
+    kind = _kind(move, stands_out)
+    left = scale.place(min(level, level + move.change_j))
+    width = 100 * abs(move.change_j) / scale.width
     share = signed_percent(move.change_j / old) if old else ""
-    join = Markup('<line class="w-join" x1="{0}" x2="{0}" y1="-13" y2="16"/>').format(pct(ground.place(level)))
+    join = Markup('<line class="w-join" x1="{0}" x2="{0}" y1="-13" y2="16"/>').format(pct(scale.place(level)))
     bar = Markup('<rect class="w-{}" x="{}" y="2" width="{}" height="14"/>').format(kind, pct(left), pct(width))
     interval = cell(move.ends, "J", signed=True)
     spoken = [signed_quantity(move.change_j, "J"), interval, f"{share} of OLD" if share else ""]
     label = f"{move.label}: {', '.join(filter(None, spoken))}"
-    picture = _svg(label, join + bar + _whisker(move, level, ground))
+    picture = _svg(label, join + bar + _whisker(move, level, scale))
     return Bar(move.label, kind, picture, drawn_change(Change(move.change_j, "J", move.marks)), share, interval)
 
 
-def _whisker(move: _Move, level: float, ground: Axis) -> Markup:
+def _whisker(move: _Move, level: float, scale: Axis) -> Markup:
     """The interval of a step, at the end that it reaches."""
     if move.ends is None:
         return Markup("")
-    low, high = (ground.place(level + end) for end in move.ends)
+    low, high = (scale.place(level + end) for end in move.ends)
     return whisker((low, high))
 
 
-def _kind(move: _Move, shown: bool) -> str:
-    if not shown:
-        return "still"
+def _kind(move: _Move, stands_out: bool) -> str:
+    if not stands_out:
+        return "unclear"
     return "less" if move.change_j < 0 else "more"
 
 

@@ -1,12 +1,16 @@
 """What eprof knows of a profiler before it reads its logs. Each profiler's `signs.py` ends in `SIGNS = Signs(...)`."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from eprof.base.arrays import Columns
-from eprof.rows.log import Launches
+if TYPE_CHECKING:
+    from eprof.base.arrays import Columns
+    from eprof.rows.log import Launches
 
 
 class Signs(Struct, frozen=True):

@@ -6,7 +6,7 @@ from rich.console import Console
 
 
 class _Terminal(Console):
-    """Standard output. rich would end the process by itself when its reader goes away; the door knows better."""
+    """Standard output. rich would end the process by itself when its reader goes away; that is `cli`'s to decide."""
 
     def on_broken_pipe(self) -> None:
         """Leave it to the caller."""

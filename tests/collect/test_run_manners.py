@@ -35,7 +35,7 @@ def test_options_of_eprof_behind_the_program_are_pointed_out(simulated):
     simulated.script("exit 3\n")
     done = simulated.run("./program", "--costs", "gtx680")
     assert done.returncode == 3
-    assert "--costs stood behind PROGRAM" in done.stderr
+    assert "--costs came after PROGRAM" in done.stderr
 
 
 def test_the_program_inherits_directory_environment_and_input(simulated):

@@ -15,7 +15,7 @@ import eprof
 from eprof.base.errors import UsageError
 from eprof.compare import Test as WelchTest
 from eprof.compare import compare, welch
-from eprof.compare.tradeoff import effective_balance, read
+from eprof.compare.tradeoff import assess, effective_balance
 from eprof.compare.welch import t_outside, t_quantile
 from eprof.rooflines import Machine
 
@@ -420,7 +420,7 @@ FERMI = Machine("fermi", "", "", "fp64", 515e9, 144e9, 25e-12, 360e-12, 0.0)
 @settings(max_examples=25)
 @given(machines, st.floats(0.01, 1000), st.floats(1, 30), st.floats(1, 30))
 def test_the_greenup_lies_within_its_bounds(machine, intensity, f, m):
-    found = read((intensity, 1.0), (f * intensity, 1 / m), machine)
+    found = assess((intensity, 1.0), (f * intensity, 1 / m), machine)
     for one in (found.with_constant, found.without_constant):
         if found.case is not None:
             assert one.low * (1 - 1e-9) <= one.greenup <= one.high * (1 + 1e-9)
@@ -429,34 +429,34 @@ def test_the_greenup_lies_within_its_bounds(machine, intensity, f, m):
 @settings(max_examples=40)
 @given(machines, st.floats(0.01, 1000), st.floats(0.1, 30))
 def test_at_the_break_even_work_factor_nothing_is_saved(machine, intensity, m):
-    probe = read((intensity, 1.0), (intensity, 1 / m), machine)
+    probe = assess((intensity, 1.0), (intensity, 1 / m), machine)
     for name in ("with_constant", "without_constant"):
         even = getattr(probe, name).break_even_f
         if even <= 1e-3:
             continue
-        found = read((intensity, 1.0), (even * intensity, 1 / m), machine)
+        found = assess((intensity, 1.0), (even * intensity, 1 / m), machine)
         assert getattr(found, name).greenup == pytest.approx(1, rel=1e-9)
-        more = read((intensity, 1.0), (1.01 * even * intensity, 1 / m), machine)
+        more = assess((intensity, 1.0), (1.01 * even * intensity, 1 / m), machine)
         assert getattr(more, name).greenup < 1
 
 
 def test_the_equations_without_constant_power_by_hand():
     # [T] table 2: B_tau = 3.576, B_eps = 14.4 flop/B. I = 1, f = 1.5, m = 2: still memory bound.
-    found = read((1.0, 1.0), (1.5, 0.5), FERMI)
+    found = assess((1.0, 1.0), (1.5, 0.5), FERMI)
     assert (found.case, found.speedup) == (1, pytest.approx(2.0))
     assert found.without_constant.greenup == pytest.approx((1 + 14.4) / (1.5 + 14.4 / 2))
     assert found.without_constant.break_even_f == pytest.approx(1 + 0.5 * 14.4)
     balance = 515 / 144
     assert found.without_constant.low == pytest.approx((1 + 1 / 14.4) / (1 + balance / 14.4))
     assert found.without_constant.high == pytest.approx((1 + 14.4) / (1 + 14.4 / balance))
-    second = read((1.0, 1.0), (2.0, 0.25), FERMI)
+    second = assess((1.0, 1.0), (2.0, 0.25), FERMI)
     assert second.case == 2 and second.speedup == pytest.approx(balance / 2)
     assert second.without_constant.high == pytest.approx(4 * (1 + 1 / 14.4) / (1 + balance / 14.4))
-    third = read((10.0, 1.0), (11.0, 0.5), FERMI)
+    third = assess((10.0, 1.0), (11.0, 0.5), FERMI)
     assert third.case == 3 and third.speedup == pytest.approx(1 / 1.1)
     assert third.without_constant.low == pytest.approx((1 + 1.44) / (1.1 + 1.44))
     assert third.without_constant.high == pytest.approx((1 + 1.44) / (1 + 0.72))
-    assert read((10.0, 1.0), (10.0, 20.0), FERMI).case is None
+    assert assess((10.0, 1.0), (10.0, 20.0), FERMI).case is None
 
 
 def test_the_upper_bound_that_the_thesis_prints_for_case_1_is_none():
@@ -465,7 +465,7 @@ def test_the_upper_bound_that_the_thesis_prints_for_case_1_is_none():
     flop, peak = 1e-11, 1e12
     machine = Machine("m", "", "", "fp32", peak, peak / balance, flop, energy_balance * flop, flop * peak)
     assert machine.flop_efficiency == pytest.approx(eta)
-    found = read((1.0, 1.0), (1.0, 1 / 3.9), machine)
+    found = assess((1.0, 1.0), (1.0, 1 / 3.9), machine)
     k = effective_balance(1.0, balance, energy_balance, eta)
     printed = (1 + k) / (1 + k / balance)
     assert found.case == 1 and found.with_constant.greenup > 1.2 * printed

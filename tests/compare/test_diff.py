@@ -370,7 +370,7 @@ def test_pages_of_every_kind_of_difference_and_the_budgets():
     assert "What changed</h2>" not in pages["zero"] and "No change: every count and time is the same" in pages["zero"]
     assert "Energy is not compared; NEW takes 71\u202f% less time" in pages["no prices"]
     assert "Not in the change" in pages["partial"] and "Of what both sides know, NEW" in pages["partial"]
-    assert "No difference can be shown" in pages["repeats"] and 'class="w-still"' in pages["repeats"]
+    assert "No difference can be shown" in pages["repeats"] and 'class="w-unclear"' in pages["repeats"]
     assert "1800 other kernels" in pages["many"]
     assert len(pages["zero"].encode()) < 100_000 and len(pages["many"].encode()) < 500_000
 

@@ -6,6 +6,8 @@ import re
 import tokenize
 from pathlib import Path
 
+from eprof.cli import commands
+
 ROOT = Path(__file__).parents[2]
 CODE = [
     path for folder in ("eprof", "tests", "samples", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))
@@ -56,3 +58,8 @@ def test_a_document_that_is_not_there_is_seen():
 def test_links_lead_to_files_that_are_there():
     links = {(path, target) for path in PAGES for target in LINK.findall(path.read_text())}
     assert {(path, target) for path, target in links if not (path.parent / target).exists()} == set()
+
+
+def test_the_page_of_the_command_line_lists_every_command():
+    page = (ROOT / "docs" / "cli.md").read_text()
+    assert [name for name in commands._COMMANDS if not re.search(rf"^    eprof {name}\b", page, re.MULTILINE)] == []

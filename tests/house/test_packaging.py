@@ -37,7 +37,8 @@ def test_the_wheel_holds_exactly_the_tracked_files(wheel):
         name if name.startswith("eprof/") else f"eprof/data/{name}"
         for name in tracked("eprof", "calibration", "counters", "costs", "reports")
     }
-    assert names == wanted
+    assert names - wanted == set(), "git add new files (or ignore them) first"
+    assert wanted - names == set()
 
 
 def counts(python, **more):

@@ -1,9 +1,10 @@
-"""The database that `nsys export --type sqlite` and `nsys stats` make of a report: times of kernels by device.
+"""Reader of the databases that `nsys export --type sqlite` and `nsys stats` make of a report: times of kernels.
 
 Only the table of kernels is added up. It is joined by numbers that are unique (StringIds, devices), never by
 `correlationId`, of which a launch may have two rows among the API calls.
 """
 
+import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,12 +18,12 @@ from eprof.rows.stream import Source
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _STRINGS, _GPUS, _ORDINALS = "StringIds", "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
-_CAPTURE, _PROCESSES, _SAYS = "META_DATA_CAPTURE", "PROCESSES", "DIAGNOSTIC_EVENT"
+_CAPTURE, _PROCESSES, _DIAGNOSTICS = "META_DATA_CAPTURE", "PROCESSES", "DIAGNOSTIC_EVENT"
 _COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "copies", "CUPTI_ACTIVITY_KIND_MEMSET": "memsets"}
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 _NAMES = ("demangledName", "shortName", "mangledName")  # the best first
 _NO_NAME = "(a kernel without name)"
-_PID = "(globalPid >> 24) & 16777215"  # the process in a serialized global ID
+_PID = "(globalPid >> 24) & 16777215"  # the process number in nsys's globalPid
 _TIMED = "typeof({0}.start) = 'integer' and typeof({0}.end) = 'integer' and {0}.end >= {0}.start and {0}.end > 0"
 _LOST = "Not all CUDA events might have been collected"
 _NO_KERNELS = (
@@ -31,10 +32,10 @@ _NO_KERNELS = (
 )
 
 
-class _Base(Struct):
+class _Database(Struct):
     """An open database, and the columns of its tables."""
 
-    base: sqlite3.Connection
+    connection: sqlite3.Connection
     columns: dict[str, set[str]]
 
     def has(self, table: str, *columns: str) -> bool:
@@ -42,24 +43,26 @@ class _Base(Struct):
         return table in self.columns and self.columns[table] >= set(columns)
 
 
-def is_one(tables: Iterable[str]) -> bool:
+def is_export(tables: Iterable[str]) -> bool:
     """Whether a database with these tables is of nsys."""
     return _STRINGS in set(tables)
 
 
-def read(source: Source, base: sqlite3.Connection, tables: Iterable[str], parts: str | None = None) -> Log:
+def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], parts: str | None = None) -> Log:
     """Read an export. parts: "stream", by which the launches of a kernel are to be told apart; see `logs.read`.
 
     Raises LogError, one sentence, if it tells no kernels; sqlite3.Error if the database is damaged.
     """
-    own = {table: {str(row[1]) for row in base.execute(f'pragma table_info("{_quoted(table)}")')} for table in tables}
-    opened = _Base(base, own)
-    if not opened.has(KERNELS, "start", "end", "deviceId"):
+    columns = {
+        table: {str(row[1]) for row in connection.execute(f'pragma table_info("{_quoted(table)}")')} for table in tables
+    }
+    database = _Database(connection, columns)
+    if not database.has(KERNELS, "start", "end", "deviceId"):
         raise LogError(f"{source.path}: {_NO_KERNELS}")
-    kernels = list(_kernels(opened, parts == "stream"))
+    kernels = list(_kernels(database, parts == "stream"))
     if not kernels:
         raise LogError(f"{source.path}: {_NO_KERNELS}")
-    pids = _pids(opened)
+    pids = _pids(database)
     return Log(
         path=source.path,
         format=KIND,
@@ -68,8 +71,8 @@ def read(source: Source, base: sqlite3.Connection, tables: Iterable[str], parts:
         sha256=source.sha256,
         size_bytes=source.size_bytes,
         tables=(table_of(kernels, DATABASE),),
-        notes=(*source.notes, *_notes(opened, kernels)),
-        command=_command(opened, pids),
+        notes=(*source.notes, *_notes(database, kernels)),
+        command=_command(database, pids),
         processes=max(1, len(pids)),
     )
 
@@ -78,22 +81,22 @@ def _quoted(name: str) -> str:
     return name.replace('"', '""')
 
 
-def _kernels(opened: _Base, by_stream: bool) -> Iterable[Timed]:
+def _kernels(database: _Database, by_stream: bool) -> Iterable[Timed]:
     """The launches of each kernel, device and stream; those without a time apart, because their time is not known."""
-    has_pid = opened.has(KERNELS, "globalPid")
+    has_pid = database.has(KERNELS, "globalPid")
     pid = _PID.replace("globalPid", "k.globalPid") if has_pid else "0"
-    stream = "k.streamId" if by_stream and opened.has(KERNELS, "streamId") else "null"
+    stream = "k.streamId" if by_stream and database.has(KERNELS, "streamId") else "null"
     timed = _TIMED.format("k")
-    named = [column for column in _NAMES if opened.has(KERNELS, column)]
+    named = [column for column in _NAMES if database.has(KERNELS, column)]
     ids = ", ".join(f"k.{column} {column}" for column in named) or "null"
     groups = ", ".join(str(number) for number in range(1, max(1, len(named)) + 5))
     # Names are looked up for each group, not for each launch: StringIds may have no index.
-    rows = opened.base.execute(
-        f"select {_name(opened, named)}, number, process, part, is_timed, launches, ns from ("
+    rows = database.connection.execute(
+        f"select {_name(database, named)}, number, process, part, is_timed, launches, ns from ("
         f"select {ids}, k.deviceId number, {pid} process, {stream} part, {timed} is_timed, count(*) launches, "
         f"sum(k.end - k.start) ns, min(k.rowid) first from {KERNELS} k group by {groups}) order by first"
     ).fetchall()
-    device_of = _devices(opened, [(number, process) for _, number, process, *_ in rows])
+    device_of = _devices(database, [(number, process) for _, number, process, *_ in rows])
     added: dict[tuple[str, str | None, str | None, int], list[int]] = {}
     for name, number, process, part, is_timed, launches, ns in rows:
         key = (_text(name) or _NO_NAME, device_of[number, process], None if part is None else str(part), is_timed)
@@ -104,26 +107,27 @@ def _kernels(opened: _Base, by_stream: bool) -> Iterable[Timed]:
         yield Timed(name, device, launches, ns * 1e-9 if is_timed else float("nan"), part)
 
 
-def _name(opened: _Base, named: Sequence[str]) -> str:
+def _name(database: _Database, named: Sequence[str]) -> str:
     """What selects the name of a kernel: the best of its names that stands among the strings."""
-    if not opened.has(_STRINGS, "id", "value"):
+    if not database.has(_STRINGS, "id", "value"):
         return "null"
     names = [f"(select s.value from {_STRINGS} s where s.id = {column})" for column in named]
     return f"coalesce({', '.join([*names, 'null', 'null'])})"
 
 
-def _devices(opened: _Base, seen: Iterable[tuple[object, object]]) -> dict[tuple[object, object], str | None]:
-    """A label, as nsys prints it ("NVIDIA A100 (0)"), for the device number of a process; None: the only one, unnamed.
+def _devices(database: _Database, seen: Iterable[tuple[object, object]]) -> dict[tuple[object, object], str | None]:
+    """A label, as nsys prints it ("NVIDIA A100 (0)"), for the device number of a process.
 
+    None: there is one GPU, and it has no name.
     A process numbers the devices that it sees. Where the export tells which they are, two processes may have two GPUs
     with the same number: these are then labelled with the numbers of the machine.
     """
     pairs = list(dict.fromkeys(seen))
     place: dict[tuple[object, object], object] = {}
-    if opened.has(_ORDINALS, "gpuId", "cudaId", "pid"):
-        rows = opened.base.execute(f"select cudaId, pid, gpuId from {_ORDINALS}")
+    if database.has(_ORDINALS, "gpuId", "cudaId", "pid"):
+        rows = database.connection.execute(f"select cudaId, pid, gpuId from {_ORDINALS}")
         place = {(ordinal, process): gpu for ordinal, process, gpu in rows}
-    names = _gpus(opened)
+    names = _gpus(database)
     gpu_of = {pair: place.get(pair, pair[0]) for pair in pairs}
     numbers = {pair: pair[0] for pair in pairs}
     if len(set(gpu_of.values())) > len(set(numbers.values())):
@@ -133,12 +137,12 @@ def _devices(opened: _Base, seen: Iterable[tuple[object, object]]) -> dict[tuple
     return {pair: f"{names.get(gpu_of[pair]) or 'GPU without name'} ({numbers[pair]})" for pair in pairs}
 
 
-def _gpus(opened: _Base) -> Mapping[object, str]:
-    """The names of GPUs by number; those of a number that several have are not known."""
-    if not opened.has(_GPUS, "id", "name"):
+def _gpus(database: _Database) -> Mapping[object, str]:
+    """The names of GPUs by number, without numbers that several names share."""
+    if not database.has(_GPUS, "id", "name"):
         return {}
     several: dict[object, set[str]] = {}
-    for number, name in opened.base.execute(f"select id, name from {_GPUS}"):
+    for number, name in database.connection.execute(f"select id, name from {_GPUS}"):
         several.setdefault(number, set()).add(_text(name))
     return {number: names.pop() for number, names in several.items() if len(names) == 1}
 
@@ -147,39 +151,40 @@ def _text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _pids(opened: _Base) -> list[object]:
+def _pids(database: _Database) -> list[object]:
     """The processes that launched kernels."""
-    if not opened.has(KERNELS, "globalPid"):
+    if not database.has(KERNELS, "globalPid"):
         return []
-    return [pid for (pid,) in opened.base.execute(f"select distinct {_PID} from {KERNELS}")]
+    return [pid for (pid,) in database.connection.execute(f"select distinct {_PID} from {KERNELS}")]
 
 
-def _command(opened: _Base, pids: list[object]) -> str | None:
+def _command(database: _Database, pids: list[object]) -> str | None:
     """What was profiled: the command that nsys was given, else the name of the only process."""
-    if opened.has(_CAPTURE, "name", "value"):
-        settings = dict(opened.base.execute(f"select name, value from {_CAPTURE} where name like 'PROCESS_0:%'"))
+    if database.has(_CAPTURE, "name", "value"):
+        query = f"select name, value from {_CAPTURE} where name like 'PROCESS_0:%'"
+        settings = dict(database.connection.execute(query))
         words = [settings.get("PROCESS_0:COMMAND")]
         words += [settings.get(f"PROCESS_0:ARGUMENT_{number}") for number in range(len(settings))]
         if words[0]:
             return " ".join(word for word in words if isinstance(word, str))
-    if len(pids) == 1 and opened.has(_PROCESSES, "pid", "name"):
-        named = opened.base.execute(f"select name from {_PROCESSES} where pid = ?", pids).fetchall()
+    if len(pids) == 1 and database.has(_PROCESSES, "pid", "name"):
+        named = database.connection.execute(f"select name from {_PROCESSES} where pid = ?", pids).fetchall()
         if len(named) == 1:
             return _text(named[0][0]) or None
     return None
 
 
-def _notes(opened: _Base, kernels: list[Timed]) -> Iterable[str]:
-    lost = sum(kernel.launches for kernel in kernels if kernel.time_s != kernel.time_s)
+def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
+    lost = sum(kernel.launches for kernel in kernels if math.isnan(kernel.time_s))
     if lost:
         launches = "1 launch of kernels has" if lost == 1 else f"{lost} launches of kernels have"
         yield f"{launches} no readable time"
-    if opened.has(_SAYS, "text"):
-        lost_events = opened.base.execute(f"select 1 from {_SAYS} where text like '{_LOST}%' limit 1").fetchone()
-        if lost_events:
+    if database.has(_DIAGNOSTICS, "text"):
+        query = f"select 1 from {_DIAGNOSTICS} where text like '{_LOST}%' limit 1"
+        if database.connection.execute(query).fetchone():
             yield f"nsys says: {_LOST}; launches may be missing"
-    if opened.has(_GRAPHS, "start", "end"):
-        number, seconds = _sum(opened, _GRAPHS)
+    if database.has(_GRAPHS, "start", "end"):
+        number, seconds = _sum(database, _GRAPHS)
         if number:
             yield (
                 f"{number} launches of CUDA graphs ({seconds * 1e3:.6g} ms) are traced as a whole, so the kernels in "
@@ -187,17 +192,17 @@ def _notes(opened: _Base, kernels: list[Timed]) -> Iterable[str]:
             )
     others = []
     for table, noun in _COPIES.items():
-        if opened.has(table, "start", "end"):
-            number, seconds = _sum(opened, table)
+        if database.has(table, "start", "end"):
+            number, seconds = _sum(database, table)
             if number:
                 others.append(f"{number} {noun} ({seconds * 1e3:.6g} ms)")
     if others:
         yield "not kernels, so left out: " + ", ".join(others)
 
 
-def _sum(opened: _Base, table: str) -> tuple[int, float]:
+def _sum(database: _Database, table: str) -> tuple[int, float]:
     """How many rows a table has, and the seconds between their starts and ends."""
-    number, ns = opened.base.execute(
+    number, ns = database.connection.execute(
         f"select count(*), total(case when {_TIMED.format('t')} then t.end - t.start end) from {table} t"
     ).fetchone()
     return number, ns * 1e-9

@@ -1,13 +1,15 @@
 """How counts of Oclgrind are recognised. It imports no reader, so that other logs need not wait for it."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from eprof.base.arrays import Columns
-from eprof.base.marks import Mark
-from eprof.rows.log import Launches
 from eprof.rows.signs import Signs
+
+if TYPE_CHECKING:
+    from eprof.base.arrays import Columns
+    from eprof.rows.log import Launches
 
 KIND = "oclgrind-inst-counts"
 DEVICE = "Oclgrind Simulator"
@@ -45,6 +47,11 @@ def _reader_of_file(path: str) -> str | None:
 
 def _lower_bounds(launches: Launches) -> Columns:
     """What a kernel with vectors computes is counted once a vector, so MISSING."""
+    import numpy as np  # late: `eprof run` needs this file before a program starts, and no numpy
+
+    from eprof.base.arrays import Columns
+    from eprof.base.marks import Mark
+
     counters, marks = launches.counters, launches.marks
     vectors = (counters.only(VECTORS) > 0).any(axis=1)
     arithmetic = np.array([not name.startswith(_WHOLE) for name in counters.names], dtype=bool)
