@@ -1,19 +1,21 @@
-"""What eprof knows of a profiler before it reads its logs. Each profiler's `signs.py` ends in `SIGNS = Signs(...)`."""
+"""What eprof knows of a profiler before it reads its logs. Each profiler's `signs.py` ends in `SIGNS = Signs(...)`.
+
+`eprof run` imports it before the program starts, so it needs neither numpy nor msgspec, which take longer.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
-
-from msgspec import Struct, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
     from eprof.rows.log import Launches
 
 
-class Signs(Struct, frozen=True):
+class Signs(NamedTuple):
     """How the logs of a profiler are recognised, and what its tables are worth.
 
     The kinds of its tables begin with the name of its folder ("ncu-long"), and its definitions name that folder.
@@ -41,4 +43,4 @@ class Signs(Struct, frozen=True):
     lower_bounds: Callable[[Launches], Columns] | None = None
     capabilities: tuple[float, float] = (0.0, float("inf"))
     generations: str = "any GPU"
-    commands: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, str] = MappingProxyType({})
