@@ -9,10 +9,10 @@ import pytest
 import eprof
 from eprof.base.errors import MeterError, UsageError
 from eprof.profile.document import document
+from eprof.words.numbers import plain
 
 MADE = Path(__file__).parents[1] / "golden" / "logs"
 NCU = MADE / "ncu.csv"
-MODELLED_J = 0.0245  # of NCU by v100
 
 
 @pytest.fixture
@@ -164,9 +164,9 @@ def test_one_energy_for_several_repeats_is_refused():
 def test_a_diff_says_how_its_sides_were_scaled(eprof_command):
     done = eprof_command("diff", NCU, NCU, "--costs", "v100", "--old-energy", "20mJ", "--new-energy", "30mJ")
     said = " ".join(done.stdout.split())
-    assert (
-        "Prices are scaled to what a meter saw: OLD 0.02 J, prices times 0.815; NEW 0.03 J, prices times 1.22." in said
-    )
+    factors = [eprof.load(NCU).energy("v100", metered_j=joules).metered.factor for joules in (0.02, 0.03)]
+    sides = "OLD 0.02 J, prices times {:.3g}; NEW 0.03 J, prices times {:.3g}.".format(*factors)
+    assert f"Prices are scaled to what a meter saw: {sides}" in said
     assert "more than OLD, metered" in said
 
 
@@ -183,14 +183,19 @@ def test_the_command_line_says_shape_factor_and_time_alone(eprof_command):
     done = eprof_command("report", NCU, "--costs", "v100", "--energy", "20mJ")
     said = " ".join(done.stdout.split())
     assert "20.0 mJ were metered (--energy)" in said
-    assert "the prices of v100, another GPU's table, times 0.815" in said
-    assert "By time alone axpy would take 5.46 mJ instead of 3.71 mJ" in said
+    energy = eprof.load(NCU).energy("v100", metered_j=0.02)
+    assert f"the prices of v100, another GPU's table, times {plain(energy.metered.factor)}" in said
+    assert f"By time alone axpy would take 5.46 mJ instead of {1e3 * energy.split.total_j.min():.3g} mJ" in said
 
 
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--energy", "20J"], 1, "are 815 times the 0.02454 J"),
+        (
+            ["--energy", "20J"],
+            1,
+            "J that v100 makes of these 0.0003307 s (6.047e+04 W on average); plausible are 0.4 to 2.5",
+        ),
         (["--energy", "20 apples"], 2, "with J, mJ, kJ or Wh"),
         (["--energy", "20mJ", "--no-to-meter"], 2, "give one of the two"),
         (["--to-meter"], 1, "say what a meter saw of the whole run with --energy"),

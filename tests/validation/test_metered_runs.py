@@ -39,7 +39,7 @@ def test_a_run_needs_four_kernels_at_one_setting():
 
 @pytest.mark.parametrize(
     ("file", "as_it_is", "split"),
-    [("nvdvfs_counts_gtx980_high", 25, 10), ("nvdvfs_counts_gtx1080ti", 40, 11), ("nvdvfs_counts_p100", 15, 11)],
+    [("nvdvfs_counts_gtx980_high", 20, 11), ("nvdvfs_counts_gtx1080ti", 40, 12), ("nvdvfs_counts_p100", 15, 10)],
 )
 def test_the_table_of_another_gpu_splits_what_it_cannot_predict(file, as_it_is, split):
     """The V100's table, on three other GPUs: far off as it is, and near once a meter gives the factor."""
@@ -51,4 +51,4 @@ def test_the_table_of_another_gpu_splits_what_it_cannot_predict(file, as_it_is, 
     assert 100 * np.abs(predicted_w / measured.power_w - 1).mean() > as_it_is
     scores = of_metered_runs(measured, predicted_w, seed=0)
     assert scores.mean_percent < split
-    assert scores.mean_percent < 0.75 * scores.by_time_mean_percent
+    assert scores.mean_percent < 0.85 * scores.by_time_mean_percent
