@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 
 from eprof.base.text import pattern
+from eprof.profilers.ncu import busiest_pipe
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME
 from eprof.profilers.ncu.units import unit_of
@@ -70,7 +71,7 @@ class Page(Struct):
     more: list[tuple[int, str]] = field(default_factory=list)
     spans: list[tuple[int, int]] | None = None
     begun: bool = False
-    advises: bool = False
+    advice: list[str] = field(default_factory=list)
     is_scaled: bool = False
     rows: dict[str, list[tuple[str, ...]]] = field(default_factory=lambda: {LONG: [], SUMMARY: []})
 
@@ -78,15 +79,13 @@ class Page(Struct):
         """Take a line; whether it is of the page."""
         if not text.strip():
             self._end()
-            self.spans, self.advises = None, False
+            self.spans = None
             return False
         if _RULER.fullmatch(text):
             self._ruler(number, text)
         elif self.spans is not None and (_HEADER.fullmatch(text) or self._row(text) or self._goes_on(text)):
             self.begun = self.begun or not _HEADER.fullmatch(text)
-        elif self._head(text):
-            self.advises = False
-        else:
+        elif not self._head(text):
             return self._is_aside(number, text)
         return True
 
@@ -98,10 +97,15 @@ class Page(Struct):
         if self.launch is None:
             return False
         if _SECTION.fullmatch(text):
-            self.advises = False
+            self._end()
             return True
-        self.advises = _RULE.fullmatch(text) is not None or (self.advises and text.startswith("    "))
-        return self.advises
+        if _RULE.fullmatch(text):
+            self._end()
+        elif not (self.advice and text.startswith("    ")):
+            self._end()
+            return False
+        self.advice.append(text.strip())
+        return True
 
     def _ruler(self, number: int, text: str) -> None:
         """A line of dashes: above and below the names of the columns, and below the last row."""
@@ -109,7 +113,7 @@ class Page(Struct):
         self._end()
         spans = [dashes.span() for dashes in _COLUMN.finditer(text)]
         self.spans = None if self.begun and self.spans is not None else spans
-        self.begun = self.advises = False
+        self.begun = False
 
     def _row(self, text: str) -> bool:
         assert self.spans is not None
@@ -143,10 +147,16 @@ class Page(Struct):
         return True
 
     def _end(self) -> None:
-        """The row that was open is whole."""
-        if self.last is None:
-            return
-        name, unit, value = self.last
+        """The row or the advice that was open is whole."""
+        metric = busiest_pipe.metric(" ".join(self.advice))
+        self.advice = []
+        if metric is not None and self.launch is not None and self.kind == LONG:
+            self.rows[LONG].append((*self.launch, *metric))
+        if self.last is not None:
+            self._end_row(self.last)
+
+    def _end_row(self, last: tuple[str, str, str]) -> None:
+        name, unit, value = last
         if self.more:
             name = _joined([name, *(text for place, text in self.more if place == 0)])
             value = _joined([value, *(text for place, text in self.more if place == 2)])

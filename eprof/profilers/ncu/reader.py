@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
-from eprof.profilers.ncu import broken, derived, long, notes, wide
+from eprof.profilers.ncu import broken, busiest_pipe, derived, long, notes, wide
 from eprof.profilers.ncu import parts as parts_of
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN, headers, may_be_in
 from eprof.profilers.ncu.long import LaunchNumbers, Long
@@ -129,6 +129,8 @@ class _Reader:
         if not self.tables or self.tables[-1].section.kind not in _MAY_BE_LONG:
             return False
         table = self.tables[-1]
+        if table.section.kind == LONG:
+            block = busiest_pipe.block_as_metrics(table.section, block)
         piece = many_rows(table.section, block, table.wanted)
         if piece is None:
             return False
@@ -190,6 +192,8 @@ class _Reader:
         if section.kind == UNKNOWN:
             return
         self.program = self.program or _program(section, lines)
+        if section.kind == LONG:
+            lines = busiest_pipe.as_metrics(section, lines)
         found = rows(section, lines, table.wanted)
         if section.kind == SUMMARY and broken.may_be_broken(lines, found, table.rest):
             found = self._mended(table, lines, found)

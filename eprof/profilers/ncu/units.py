@@ -12,6 +12,7 @@ from eprof.rows.log import BYTES_PER_S, COUNT, OTHER, PERCENT
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 # In nanoseconds, ncu's base unit of time.
 _TIME = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}
+_PERCENT = {"%": 1.0, "‰": 0.1}
 _SCALED = pattern(
     r"([KMGTP]?)(byte|hz|inst|cycle|sector|warp|block|thread|request|wavefront|branches|op|register|bit)s?"
 )
@@ -41,8 +42,8 @@ def unit_of(text: str) -> Unit:
     """The unit that a cell names: `Mbyte` is 1e6 `byte`, `cycle/nsecond` is 1e9 `cycle/second`, `usecond` 1e3 `ns`."""
     text = text.strip()
     above, slash, below = text.partition("/")
-    if text == "%":
-        return Unit(1.0, "%", PERCENT)
+    if text in _PERCENT:
+        return Unit(_PERCENT[text], "%", PERCENT)
     if not slash:
         return _simple(text)
     unit = _simple(above)

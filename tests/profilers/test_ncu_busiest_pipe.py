@@ -1,0 +1,98 @@
+"""Tensor work from ncu's sentence on the highest-utilized pipeline, in text pages and in the rules of tables."""
+
+import numpy as np
+import pytest
+from conftest import SHARED
+from frames_support import combine as frames
+from test_ncu_logs import log_of
+
+from eprof.base.marks import Mark
+from eprof.counting import counters, counts
+from eprof.logs import combine, read
+from eprof.profilers.ncu import busiest_pipe
+from eprof.rows import sections
+
+ESTIMATED_ASSUMED = int(Mark.ESTIMATED | Mark.ASSUMED)
+BUSY = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
+SENTENCE = (
+    "Tensor is the highest-utilized pipeline (93.4%) based on elapsed cycles in the workload, taking into account the "
+    "rates of its different instructions. It is the logical aggregation of individual tensor pipelines. It's dominated "
+    "by its Tensor (FP) sub-pipeline."
+)
+SHARED_PIPE = (
+    "Shared is the highest-utilized pipeline (74.4%) based on active cycles, taking into account the rates of its "
+    "different instructions. It executes 64-bit floating point and tensor operations. It's dominated by its {} sub-pipeline."
+)
+HEADER = (
+    '"ID","Process ID","Process Name","Kernel Name","Stream","Device","CC","Section Name","Metric Name","Metric Unit",'
+    '"Metric Value","Rule Name","Rule Type","Rule Description"'
+)
+
+
+def tensor_fp16(name, capability):
+    """Flops and marks of the one kernel of a real log."""
+    path = SHARED / "ncu-modern" / name
+    if not path.exists():
+        pytest.skip("the real logs are not at hand")
+    counted = counts.count(combine([read(path)]), counters.find("ncu", capability), "served")
+    return counted.table["tensor_fp16"].iloc[0], counted.marks["tensor_fp16"].iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("log", "capability", "flops"),
+    [
+        # Products of 8192 x 8192 matrices. In TF32 half as many flops, at half the rate, keep the pipe as busy.
+        ("h100-sxm-text-cutlass-tma.txt", "9.0", 2 * 8192**3),
+        ("h100-sxm-text-cublas-tf32.txt", "9.0", 2 * 2 * 8192**3),
+        ("rtxpro6000-text-cublas-fp16.txt", "12.0", 2 * 8192**3),
+        ("rtxpro6000-text-mma-warptile.txt", "12.0", 2 * 8192**3),
+        # 4096 x 4096, added up in FP32, which a GeForce card does at half the rate.
+        ("rtx5070-text-wmma-fp16-4096.txt", "12.0", 2 * 2 * 4096**3),
+    ],
+)
+def test_a_text_page_tells_the_flops_of_a_product_of_matrices(log, capability, flops):
+    counted, marks = tensor_fp16(log, capability)
+    assert counted == pytest.approx(flops, rel=0.01) and marks == ESTIMATED_ASSUMED
+
+
+def test_where_another_pipe_is_busier_tensor_work_is_unknown():
+    counted, marks = tensor_fp16("rtxpro6000-text-cublaslt-fp8.txt", "12.0")
+    assert np.isnan(counted) and marks == int(Mark.MISSING)
+
+
+@pytest.mark.parametrize(
+    ("advice", "value"),
+    [
+        (SENTENCE, (BUSY, "934")),
+        (SHARED_PIPE.format("Tensor (INT)"), (BUSY.replace("elapsed", "active"), "744")),
+        (SHARED_PIPE.format("FP64"), None),
+        ("FMA is the highest-utilized pipeline (76.1%) based on active cycles. It's dominated by its Tensor", None),
+        ("Tensor is the highest-utilized pipeline (25.0%).", None),
+        ("All compute pipelines are under-utilized.", None),
+    ],
+)
+def test_a_sentence_prints_a_metric_if_it_is_about_tensor_work(advice, value):
+    metric = busiest_pipe.metric(advice)
+    assert (metric and (metric[0], metric[2])) == value
+
+
+def table(decimal_point="."):
+    """Two launches in a CSV of the default page; the second does no tensor work to speak of."""
+    lines = [HEADER]
+    for launch, rule in enumerate((SENTENCE, "FMA is the highest-utilized pipeline (76.1%) based on elapsed cycles.")):
+        start = f'"{launch}","1","gemm","gemm_{launch}","7","0","9.0","Section"'
+        metrics = [("SM Active Cycles", "cycle", f"4212598{decimal_point}67"), ("Elapsed Cycles", "cycle", "4370008")]
+        metrics += [("# SMs", "SM", "132"), ("SM Frequency", "Ghz", f"1{decimal_point}45")]
+        lines += [f'{start},"{name}","{unit}","{value}"' for name, unit, value in metrics]
+        lines.append(f'{start},"","","","HighPipeUtilization","OPT","{rule}"')
+    return lines
+
+
+@pytest.mark.parametrize("decimal_point", [".", ","])
+@pytest.mark.parametrize("long", [1, 1 << 20])
+def test_the_rules_of_a_table_tell_it_for_each_launch(tmp_path, monkeypatch, decimal_point, long):
+    monkeypatch.setattr(sections, "_LONG", long)
+    log = log_of(tmp_path, *table(decimal_point))
+    busy = frames([log]).counters[f"{BUSY}[total]"].tolist()
+    assert busy[0] == pytest.approx(0.934 * 4370008 * 132) and np.isnan(busy[1])
+    assert log.skipped_lines == 0
