@@ -119,7 +119,8 @@ def _cycles_of_all(metrics: Mapping[str, Array], number: int, keep: Container[st
             cycles[name] = metrics[name] / 100 * active
         elif name.endswith(_OF_ELAPSED):
             cycles[name] = metrics[name] / 100 * elapsed
-    return {name: total for name, total in cycles.items() if keep is None or name + TOTAL in keep}
+    wanted = {name: total for name, total in cycles.items() if keep is None or name + TOTAL in keep}
+    return {name: total for name, total in wanted.items() if not np.isnan(total).all()}
 
 
 def _cycles(metrics: Mapping[str, Array], number: int) -> Array:
