@@ -28,7 +28,7 @@ from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
 from eprof.profile.totals import joules_of, time_of
-from eprof.rooflines import flops_of, machines, traffic_of
+from eprof.rooflines import flops_of, has_tensor_work, machines, traffic_of
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -49,6 +49,7 @@ AT_CLOCKS = "DRAM traffic goes with the memory clock, the rest of the time with 
 HALVES = "half of the time goes with each clock, a guess: no peak bandwidth is known"
 SAME_TIME = "times stay as they are"
 ROOF_TIME = "a kernel's time changes by as much as the roofline's"
+_NO_TENSOR_PEAK = "no table has the peaks of tensor cores"
 FASTER = "in proportion to it where a kernel is faster than the roofline of these costs"
 
 
@@ -95,14 +96,23 @@ class Work(Struct, frozen=True, eq=False, dict=True):
         return flops_of(known, "fp32"), flops_of(known, "fp64"), traffic_of(known)
 
     def roof_s(self, peaks: Peaks) -> Floats:
-        """The roofline's time, of each time: 0 where nothing is under the roof, NaN where a peak is not known."""
+        """The roofline's time, of each time: 0 where nothing is under the roof, NaN where a peak is not known.
+
+        So it is with work of tensor cores, whose peaks no table has.
+        """
         single, double, moved = self.under_the_roof
         work = _seconds(single, peaks.sp_gflops) + _seconds(double, peaks.dp_gflops)
         roof = np.maximum(work, _seconds(moved, peaks.dram_gb_per_s))
+        roof = np.where(self.on_tensor_cores, np.nan, roof)
         if self.together is None:
             return roof
         # What is under the roof of some of them only says nothing of the time that all took.
         return self.of_each_time(np.where(self.together & (self.uncounted | (roof == 0)), np.nan, roof))
+
+    @cached_property
+    def on_tensor_cores(self) -> npt.NDArray[np.bool_]:
+        """The kernels that tensor cores worked for."""
+        return has_tensor_work(self.counts.amounts)
 
     @cached_property
     def uncounted(self) -> npt.NDArray[np.bool_]:
@@ -308,12 +318,23 @@ def race(now: Scenario, *_: object) -> _Changed:
     """Racing to finish: every kernel takes the roofline's time; one whose roofline is not known, or that is faster than
     it, keeps its own.
     """
+    if now.work.on_tensor_cores.all():
+        raise UsageError(f"--what-if race: {_NO_TENSOR_PEAK}, so the roofline of these kernels is not known.")
     says = "every kernel races to finish at the roofline's time"
     roof, known = now.roof_s(), ~now.work.uncounted
     if now.work.together is not None:
         known = np.append(known, True)
     faster = np.where(known & (roof > 0), np.minimum(now.time_s, roof), now.time_s)
-    return replace(now, time_s=faster), says, "every kernel can be as fast as the roofline"
+    return replace(now, time_s=faster), says, _with_tensor_work(now, "every kernel can be as fast as the roofline")
+
+
+def _with_tensor_work(now: Scenario, assumes: str) -> str:
+    """What is assumed of times, and that kernels on tensor cores have no roofline, where there are some."""
+    on_tensor_cores = now.work.on_tensor_cores
+    if not on_tensor_cores.any():
+        return assumes
+    number = f"{on_tensor_cores.sum()} of {len(on_tensor_cores)}"
+    return f"{assumes}; kernels with tensor work ({number}) keep their time, for {_NO_TENSOR_PEAK}"
 
 
 def at_setting(now: Scenario, setting: str) -> Scenario:
@@ -378,6 +399,8 @@ def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
         )
     table = energy.profile.on_this_gpu(load(value))
     same_gpu = now.table is not None and (table.path == now.table.path or set(table.devices) & set(now.table.devices))
+    if not same_gpu and now.work.on_tensor_cores.any():
+        raise UsageError(f"--what-if costs={value}: {_NO_TENSOR_PEAK}, so times on another GPU are not known.")
     priced = energy.profile.for_this_gpu(_nearest(table, now.costs.setting) if same_gpu else table.at(), table)
     work = now.work
     if priced.books != work.counts.books:
@@ -462,6 +485,8 @@ def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
         if usable <= 0:
             raise UsageError(f"--what-if cap={value}: {now.costs.name} draws {constant:.4g} W of constant power alone.")
         return usable, f"a power cap of {float(watts[1]):g} W"
+    if now.work.on_tensor_cores.any():
+        raise UsageError(f"--what-if cap={value}: {_NO_TENSOR_PEAK}; give the cap in watts, cap=100W.")
     known = machines(now.costs)
     if not known:
         raise UsageError(f"--what-if cap={value}: {now.costs.name} tells no peaks; give the cap in watts, cap=100W.")
@@ -497,7 +522,10 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     factors = np.array([factor if name in words else 1.0 for name in counts.amounts.names])
     amounts = Columns(counts.amounts.names, counts.amounts.values * factors)
     other = replace(now, work=replace(now.work, counts=replace(counts, amounts=amounts)))
-    assumes = ROOF_TIME if not (faster := _flattered(now)) else f"{ROOF_TIME}; {faster}"
+    assumes = _with_tensor_work(now, ROOF_TIME)
+    faster = _flattered(now)
+    if faster:
+        assumes = f"{assumes}; {faster}"
     if COUNTS[words[0]].unit == "instruction":
         return other, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", assumes
     says = f"{_by(factor).replace('less', 'fewer')} bytes: {label}"

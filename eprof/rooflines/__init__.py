@@ -7,7 +7,7 @@
 from eprof.rooflines.dots import PARTS, Dots, place
 from eprof.rooflines.equal import Match, equal_power
 from eprof.rooflines.machine import PRECISIONS, Level, Machine, described, machine, machines
-from eprof.rooflines.work import all_flops_of, flops_of, intensity_of, main_precision, traffic_of
+from eprof.rooflines.work import all_flops_of, flops_of, has_tensor_work, intensity_of, main_precision, traffic_of
 
 __all__ = [
     "PARTS",
@@ -20,6 +20,7 @@ __all__ = [
     "equal_power",
     "all_flops_of",
     "flops_of",
+    "has_tensor_work",
     "intensity_of",
     "machine",
     "machines",

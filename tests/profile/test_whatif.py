@@ -352,6 +352,30 @@ def test_a_kernel_without_a_roofline_keeps_its_time_when_it_races(profile):
     assert priced(like, [bare, partly, bound]).what_if("race").time_s == pytest.approx(5 + 7 + 1)
 
 
+def with_tensor_work(energy, flops):
+    """The same kernels with so many FP16 flops of tensor cores each."""
+    table = energy.counts.table.assign(tensor_fp16=flops)
+    return replace(energy, counts=counts_with(energy.counts, table=table))
+
+
+def test_kernels_on_tensor_cores_have_no_roofline_and_keep_their_time(profile):
+    like = profile.energy("jetson-tk1")
+    byte = like.costs.peaks.dram_gb_per_s * 1e9
+    bound = (4.0, 0.0, 0.0, 0.0, 0.0, 0.0, byte, 0.0)
+    energy = with_tensor_work(priced(like, [bound, bound]), [1e12, 0.0])
+    race, fewer = energy.what_if("race"), energy.what_if("dram=-20%")
+    assert race.time_s == pytest.approx(4 + 1) and fewer.time_s == pytest.approx(4 + 3.8)
+    said = "kernels with tensor work (1 of 2) keep their time, for no table has the peaks of tensor cores"
+    assert said in race.assumes and said in fewer.assumes
+
+
+@pytest.mark.parametrize("question", ["race", "cap=-50%", "costs=gtx680"])
+def test_what_needs_the_peaks_of_tensor_cores_cannot_be_told(energy, question):
+    with pytest.raises(UsageError, match="no table has the peaks of tensor cores"):
+        with_tensor_work(energy, 1e9).what_if(question)
+    assert with_tensor_work(energy, 1e9).what_if("cap=8W").time_s
+
+
 def test_a_power_cap_gives_no_kernel_a_time(profile):
     like = profile.energy("jetson-tk1")
     known = (1.0, 1e12, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
