@@ -16,8 +16,8 @@ ZEROS = " (zeros)"
 
 
 class Timing(Struct, frozen=True):
-    """How long things take, s. budget: of one setting. window: while the meter is read (counters.md 5.3: 5 s, or 50
-    updates of the meter). warm: before it, the length over which sensors average and more. launch: one launch.
+    """How long things take, s. budget: of one setting. window: while the meter is read: long enough for 50
+    updates of most meters. warm: before it, the length over which sensors average and more. launch: one launch.
     """
 
     budget_s: float = 360.0

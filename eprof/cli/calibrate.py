@@ -8,32 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import printable
-from eprof.cli.options import positive, seconds
+from eprof.cli.options import command, positive, seconds
 
 if TYPE_CHECKING:
     from eprof.calibration.manifest import Benchmark, Manifest
     from eprof.calibration.results import Row
     from eprof.calibration.session import Request, Session
 
-# Longer than sensors average (counters.md 5.1), where the window is not a shorter trial.
+# A warm-up is longer than sensors average; a shorter --window, for a trial, shortens it too.
 _WARM_S = 1.5
 
 
-def add_calibrate(commands: Any) -> argparse.ArgumentParser:
+def add(commands: Any) -> argparse.ArgumentParser:
     """The options of `eprof calibrate`."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = command(
+        commands,
         "calibrate",
-        help="a cost table for this GPU: microbenchmarks, then a fit",
-        description="Run microbenchmarks whose instructions and bytes are known on this GPU, measure their time and "
-        "power, and fit a cost table to them. Needs an NVIDIA GPU with its driver, nvcc or NVRTC, and a power meter "
-        "(NVML). Clocks are left alone unless --settings asks for some.",
-        epilog="Examples:\n  eprof calibrate -o my-gpu.toml            at the clocks in force, 6 minutes\n"
-        "  eprof calibrate --settings 1200,1500,1800 -o my-gpu.toml    holds clocks (root), then gives them back\n"
-        "  eprof calibrate --resume -o my-gpu.toml   goes on with what was interrupted\n"
-        "  eprof calibrate --quick -o my-gpu.toml    a minute: scales the prices that other GPUs share\n"
-        "  eprof calibrate --dry-run                 the benchmarks, what each counts, and how long it takes",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "a cost table for this GPU: microbenchmarks, then a fit",
+        "Run microbenchmarks whose instructions and bytes are known on this GPU, measure their time and power, and fit "
+        "a cost table to them. Needs an NVIDIA GPU with its driver, nvcc or NVRTC, and a power meter (NVML). Clocks "
+        "are left alone unless --settings asks for some.",
+        "eprof calibrate -o my-gpu.toml            at the clocks in force, 6 minutes",
+        "eprof calibrate --settings 1200,1500,1800 -o my-gpu.toml    holds clocks (root), then gives them back",
+        "eprof calibrate --resume -o my-gpu.toml   goes on with what was interrupted",
+        "eprof calibrate --quick -o my-gpu.toml    a minute: scales the prices that other GPUs share",
+        "eprof calibrate --dry-run                 the benchmarks, what each counts, and how long it takes",
     )
     parser.add_argument("-o", "--output", metavar="TABLE.toml", help="the cost table to write")
     parser.add_argument("-f", "--force", action="store_true", help="overwrite an existing table")
@@ -109,8 +108,6 @@ def _request(options: argparse.Namespace) -> "Request":
 
     if options.output is None and options.directory is None and not options.dry_run:
         raise UsageError("Say where the table goes: eprof calibrate [options] -o TABLE.toml.")
-    if options.no_fit and options.directory is None and options.output is None and not options.dry_run:
-        raise UsageError("--no-fit needs --directory: where the measurements go.")
     if options.output is None and not options.no_fit and not options.dry_run:
         raise UsageError("Say where the table goes (-o TABLE.toml), or measure only (--no-fit).")
     if options.device < 0:

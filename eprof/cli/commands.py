@@ -36,7 +36,7 @@ _COMMANDS = {
     "fit": _Command(fit.add, fit.fit),
     "validate": _Command(validate.add, validate.validate),
     "tune": _Command(tune.add, tune.tune),
-    "calibrate": _Command(calibrate.add_calibrate, calibrate.calibrate),
+    "calibrate": _Command(calibrate.add, calibrate.calibrate),
     "costs": _Command(listing.add_costs, listing.costs),
     "counters": _Command(listing.add_counters, listing.counters),
     "doctor": _Command(doctor.add, doctor.doctor),

@@ -34,7 +34,7 @@ _NOTHING = {
     "sm_active_cycle": "in the prices of what is done in them, and in constant power",
 }
 _TENSOR = {
-    **dict.fromkeys(("tensor_fp16", "tensor_bf16"), (TENSOR_FLOP, "the middle of what was published for FP16")),
+    **dict.fromkeys(("tensor_fp16", "tensor_bf16"), (TENSOR_FLOP, "the price of FP16 work")),
     "tensor_tf32": (f"2 * {TENSOR_FLOP}", "half the rate of FP16"),
     **dict.fromkeys(("tensor_fp8", "tensor_int8"), (f"0.5 * {TENSOR_FLOP}", "twice the rate of FP16")),
     **dict.fromkeys(("tensor_fp6", "tensor_fp4"), (f"0.5 * {TENSOR_FLOP}", "no more than FP8")),
@@ -297,8 +297,6 @@ def _formula(word: str) -> tuple[str, str]:
         return "fp32_instruction", "one or two numbers in the registers of one FP32 instruction"
     if kind in _LEVELS:
         return f"{kind}_byte", "a price that four GPUs share; reads and writes as one"
-    if word in ("tensor_fp16", "tensor_bf16"):
-        return TENSOR_FLOP, "measured with FP16 operands"
     if kind in ("fp64", "fp32"):
         return f"{kind}_instruction", "a price that four GPUs share; all kinds as one"
     return f"{word}_instruction", "a price that four GPUs share"

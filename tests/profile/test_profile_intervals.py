@@ -140,7 +140,10 @@ def test_groups_have_intervals_of_their_own(energy):
     kernels = [document["kernels"][place]["interval_j"] for place in group["kernels"]]
     low, high = group["interval_j"]
     assert low <= group["energy_j"]["total"] <= high
-    assert sum(pair[0] for pair in kernels) <= low and high <= sum(pair[1] for pair in kernels)
+    # The last digit of a sum depends on its order.
+    assert sum(pair[0] for pair in kernels) * (1 - 1e-12) <= low and high <= sum(pair[1] for pair in kernels) * (
+        1 + 1e-12
+    )
 
 
 @pytest.mark.skipif(not V100.exists(), reason="needs ../shared/data")
