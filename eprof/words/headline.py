@@ -68,7 +68,7 @@ def _total(view: View) -> str:
 
 def _in_all(view: View) -> str:
     """All energy with its interval behind a sentence on its parts; nothing where there is no interval."""
-    return f"; in all {_total(view)}" if view.interval("total") else ""
+    return f"; in all {_total(view)}" if in_brackets(view.interval("total"), "J") else ""
 
 
 def at_least(amount: Amount, unit: str) -> str:
