@@ -1,5 +1,7 @@
 """Adding up rows while a log is read changes nothing that is told of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -8,7 +10,6 @@ from frames_support import combine
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read, read_tuned, real, write
-from msgspec.structs import replace
 
 from eprof.base.errors import EprofError
 from eprof.profilers.ncu.headers import LONG as LONG_FORM

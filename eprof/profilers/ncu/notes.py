@@ -29,7 +29,7 @@ def of_parts(parts: Sequence[Part], keep: Container[str] | None) -> Iterator[str
         missing = [f"{name} ({number})" for name, number in remarks.missing.items()]
         if missing:
             yield f"cells without a number, by metric: {few(missing, _SHOWN)}; these are not known"
-    if parts and not any(counting(part.units) for part in parts):
+    if parts and not any(counting(_countable(part)) for part in parts):
         yield _not_counted(remarks.metrics)
 
 
@@ -52,6 +52,13 @@ def of_lines(parts: Sequence[Part], is_page_scaled: bool) -> Iterator[str]:
             f"printed in scaled units, so rounded, and 0 may stand for a few: {few(remarks.scaled, _FEW)}; "
             "`--csv --page raw --print-units base` writes them whole"
         )
+
+
+def _countable(part: Part) -> Iterable[str]:
+    """The metrics of a part, less the totals that its rates do not give for any row: for lack of cycles, say."""
+    for name in part.units:
+        if not name.endswith(derived.TOTAL) or not np.isnan(part.column(name)).all():
+            yield name
 
 
 def _mean_rates(part: Part) -> Iterable[str]:
