@@ -76,9 +76,28 @@ def test_half_of_a_split_by_sparsity_is_no_sum():
 
 
 def test_operations_of_some_instructions_have_a_name_of_their_own():
-    names = [name_of(op, "fp32", sparsity) for op, sparsity in product(("hmma", "hgmma"), ("on", "off"))]
+    names = [name_of(op, None, sparsity) for op, sparsity in product(("hmma", "hgmma"), ("on", "off"))]
     assert tensor_ops.parts(names) == {tensor_ops.by_op_name("fp16"): tuple(names)}
     assert tensor_ops.whole_name("fp16") in tensor_ops.parts([*names, OPS.format("fp16")])
+
+
+@pytest.mark.parametrize("dst", ["fp16", "fp32"])
+@pytest.mark.parametrize("op", [None, "hmma"])
+def test_what_adds_up_in_one_of_two_types_is_a_lower_bound(tmp_path, op, dst):
+    log = wide(tmp_path, {name_of(op, dst): ("", 4096)})
+    counted = counts.count(combine([read(log)]), counters.find("ncu", "8.0"), "served")
+    assert row(counted)["tensor_fp16"] == 4096 and counted.marks["tensor_fp16"].iloc[0] == M
+
+
+@pytest.mark.parametrize(
+    ("capability", "kind", "word"), [("7.5", "fp16_dst_fp16", "fp16"), ("8.0", "bf16_dst_fp32", "bf16")]
+)
+def test_where_a_type_adds_up_in_one_way_only_that_is_all(tmp_path, capability, kind, word):
+    """TU102 counts what adds up in FP32 for all of its 16-bit types together; BF16 adds up in FP32."""
+    mixed = {OPS.format("fp16_bf16_tf32_dst_fp32"): ("", 0)} if capability == "7.5" else {}
+    log = wide(tmp_path, mixed | {OPS.format(kind): ("", 4096)}, capability)
+    counted = counts.count(combine([read(log)]), counters.find("ncu", capability), "served")
+    assert row(counted)[f"tensor_{word}"] == 4096 and counted.marks[f"tensor_{word}"].iloc[0] == 0
 
 
 @pytest.mark.parametrize(

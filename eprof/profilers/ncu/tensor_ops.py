@@ -2,7 +2,8 @@
 
 ncu counts the operations of a type as a whole (`..._src_fp16.sum`) or by what they add up in (`..._dst_fp32`), and may
 split both by instruction (`..._op_hgmma_src_fp16`) and by sparsity (`..._sparsity_on`). What a log has of these depends
-on the chip and on the set of metrics.
+on the chip and on the set of metrics. Of a type that adds up in FP16 and in FP32 a log may have one of the two alone,
+which is a sum with a name of its own.
 """
 
 import re
@@ -16,6 +17,7 @@ _NAME = re.compile(
     r"sm__ops_path_tensor(?:_op_(?P<op>[a-z]+))?_src_(?P<types>[a-z]+\d+(?:_[a-z]+\d+)*?)"
     r"(?:_dst_(?P<dst>[a-z]+\d+))?(?:_sparsity_(?P<sparsity>on|off))?\.sum"
 )
+_ADDS_UP_IN_TWO = ("fp16", "fp8", "fp4_fp6", "fp4_fp6_fp8")
 
 
 class _Metric(Struct, frozen=True):
@@ -48,6 +50,11 @@ def by_op_name(types: str) -> str:
     return f"sm__ops_path_tensor_op_*_src_{types}*.sum"
 
 
+def part_name(types: str) -> str:
+    """The same where the log has only what adds up in one of FP16 and FP32."""
+    return f"{whole_name(types)}[part]"
+
+
 def is_read(name: str, keep: Container[str]) -> bool:
     """Whether a metric is part of a sum that is asked for."""
     metric = _metric(name)
@@ -66,8 +73,16 @@ def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
         chosen = whole or _outermost(metrics)
         if chosen:
             name = whole_name(types) if whole else by_op_name(types)
+            if _is_one_of_two(types, chosen):
+                name = part_name(types)
             sums[name] = tuple(metric.name for metric in chosen)
     return sums
+
+
+def _is_one_of_two(types: str, metrics: Sequence[_Metric]) -> bool:
+    """Whether metrics count what adds up in FP32 and nothing that adds up in FP16, or the other way round."""
+    results = {metric.dst for metric in metrics}
+    return types in _ADDS_UP_IN_TWO and None not in results and len(results) == 1
 
 
 def _outermost(metrics: Sequence[_Metric]) -> list[_Metric]:
