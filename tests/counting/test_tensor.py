@@ -266,6 +266,18 @@ def test_opcodes_with_their_shapes_tell_the_flops_of_each_type(tmp_path):
     assert {kind: counted[f"tensor_{kind}"] for kind in expected} == expected
 
 
+@pytest.mark.parametrize("capability", ["8.0", "8.9", "9.0", "10.0", "12.0"])
+def test_opcodes_tell_all_types_of_a_chip(tmp_path, capability):
+    log = wide(
+        tmp_path,
+        {"sass__inst_executed_per_opcode_with_modifier_all": ("inst", "5 (HMMA.16816.F32: 2; FFMA: 3)")},
+        capability,
+    )
+    counted = counts.count(combine([read(log)]), counters.find("ncu", capability), "served")
+    assert counted.table[[*TYPES]].iloc[0].to_dict() == {**dict.fromkeys(TYPES, 0), "tensor_fp16": 8192}
+    assert not counted.marks[[*TYPES]].any(axis=None)
+
+
 @pytest.mark.parametrize(
     ("warp_instructions", "opcode"), [(4 * 12_288, "HGMMA.64x96x16.F32.BF16"), (4 * 18_432, "HGMMA.64x64x16.F32.BF16")]
 )

@@ -65,7 +65,7 @@ def first(*ways: Callable[[], Amount]) -> Amount:
 def words(kernel: Kernel, capability: str, books: str, profiler: str) -> Words:
     """The words that can be counted. books: "served" or "accessed"; profiler: "nvprof" or "ncu"."""
     look = Look(kernel)
-    pairs = _ncu(look, books) if profiler == "ncu" else _nvprof(look, capability, books)
+    pairs = _ncu(look, capability, books) if profiler == "ncu" else _nvprof(look, capability, books)
     found: Words = {}
     for word, way in pairs:
         with suppress(Unknown):
@@ -253,7 +253,7 @@ CLASSES = {
 HALVES = {"d": "fp64", "f": "fp32", "h": "fp16"}
 
 
-def _ncu(look: Look, books: str) -> Pairs:
+def _ncu(look: Look, capability: str, books: str) -> Pairs:
     def op(name: str) -> Amount:
         names = [SASS.format(unit, name) for unit in ("smsp", "sm")]
         return first(lambda: look(*names), lambda: _rate(look.kernel, names[0]))
@@ -280,6 +280,78 @@ def _ncu(look: Look, books: str) -> Pairs:
     yield "integer", integer
     yield "warp_issue", lambda: look("smsp__inst_executed.sum", "sm__inst_executed.sum")
     yield from _ncu_memory(look, books)
+    yield from _ncu_tensor(look, capability)
+
+
+# Tensor flops by the type of operands: the metrics of GV100, GA100 and GA10x, whose sum a type is.
+OPERATIONS = {
+    "fp16": ("fp16_dst_fp16", "fp16_dst_fp32"),
+    "bf16": ("bf16_dst_fp32",),
+    "tf32": ("tf32_dst_fp32",),
+    "fp64": ("fp64",),
+    "int8": ("int8",),
+    "other": ("int4", "int1"),
+}
+MODIFIERS = {
+    "HMMA": {"BF16": "bf16", "TF32": "tf32", "": "fp16"},
+    "HGMMA": {"BF16": "bf16", "TF32": "tf32", "": "fp16"},
+    "DMMA": {"": "fp64"},
+    "IMMA": {"S8": "int8", "U8": "int8", "": "other"},
+    "BMMA": {"": "other"},
+}
+
+
+def _ncu_tensor(look: Look, capability: str) -> Pairs:
+    if capability not in ("7.0", "8.0", "8.6", "9.0"):
+        return
+    for kind, parts in OPERATIONS.items():
+        if capability == "7.0" and kind != "fp16":
+            continue
+        ways = [lambda kind=kind: _operations(look, kind), lambda parts=parts: _all_of(look, parts)]
+        ways.append(lambda kind=kind: _by_shape(look.kernel, kind))
+        if capability == "7.0":
+            ways.append(lambda: (512 * look("sm__inst_executed_pipe_tensor.sum")).roughly())
+        ways.append(lambda parts=parts: _some_of(look, parts))
+        yield f"tensor_{kind}", lambda ways=ways: first(*ways)
+
+
+def _operations(look: Look, kind: str) -> Amount:
+    name = f"sm__ops_path_tensor_src_{kind}"
+    halves = [f"{name}_sparsity_{half}.sum" for half in ("on", "off")]
+    return first(lambda: look(f"{name}.sum"), lambda: look(halves[0]) + look(halves[1]))
+
+
+def _all_of(look: Look, kinds: tuple[str, ...]) -> Amount:
+    return sum((_operations(look, kind) for kind in kinds), amount(0.0))
+
+
+def _some_of(look: Look, kinds: tuple[str, ...]) -> Amount:
+    return at_least(first(*(lambda kind=kind: _operations(look, kind) for kind in kinds)).low)
+
+
+def _by_shape(kernel: Kernel, kind: str) -> Amount:
+    """Matrix instructions of all launches, each of 2 m n k flops."""
+    if any(row.opcodes is None for row in kernel.rows):
+        raise Unknown("opcodes")
+    numbers = [pair for row in kernel.rows for pair in row.opcodes.items()]
+    matrices = [(opcode, number) for opcode, number in numbers if opcode.partition(".")[0].endswith("MMA")]
+    flops = [(*_matrix(opcode), number) for opcode, number in matrices]
+    return amount(math.fsum(number * size for own, size, number in flops if own == kind))
+
+
+def _matrix(opcode: str) -> tuple[str, float]:
+    """The type of the operands, and the flops for a warp: "16816" is 16 x 8 x 16, "64x128x16" is for four warps."""
+    name, *modifiers = opcode.split(".")
+    shapes = [modifier for modifier in modifiers if modifier[0].isdigit()]
+    kinds = MODIFIERS.get(name)
+    if kinds is None or len(shapes) != 1 or any("STEP" in modifier for modifier in modifiers):
+        raise Unknown(opcode)
+    kind = next((kinds[modifier] for modifier in modifiers if modifier in kinds), kinds[""])
+    if "x" in shapes[0]:
+        return kind, 2 * math.prod(map(int, shapes[0].split("x"))) / 4
+    rows = 16 if shapes[0].startswith("16") else 8
+    depth = shapes[0].removeprefix(f"{rows}8")
+    return kind, 2.0 * rows * 8 * int(depth)
 
 
 def _rate(kernel: Kernel, name: str) -> Amount:

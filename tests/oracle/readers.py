@@ -37,6 +37,7 @@ class Row:
     units: dict[str, str] = field(default_factory=dict)
     time_s: float | None = None
     number: int = 0  # of its pass
+    opcodes: dict[str, float] | None = None  # warp instructions by opcode with modifiers
 
 
 def read(path: Path) -> list[Row]:
@@ -231,6 +232,9 @@ def _ncu_row(launches: dict[tuple[str, str], Row], header: list[str], units: lis
 
 def _put(row: Row, name: str, unit: str, text: str) -> None:
     """A metric of a launch. A total is what ends in .sum, in the base unit."""
+    if name == "sass__inst_executed_per_opcode_with_modifier_all":
+        row.opcodes = _opcodes(text)
+        return
     value = _grouped(text)
     if value is not None and abs(value) >= WENT_WRONG:
         value = None
@@ -242,6 +246,14 @@ def _put(row: Row, name: str, unit: str, text: str) -> None:
         raise NotUnderstood(f"{name} has two values in one launch")
     row.values[name] = value
     row.units[name] = COUNT if name.endswith(".sum") else OTHER
+
+
+def _opcodes(text: str) -> dict[str, float] | None:
+    """The numbers of "30 (FFMA: 10; HMMA.16816.F32: 20)", if they add up."""
+    total, _, rest = text.partition(" (")
+    pairs = re.findall(r"([A-Z][\w.]*): ([\d,]+)", rest)
+    numbers = {name: float(number.replace(",", "")) for name, number in pairs}
+    return numbers if numbers and sum(numbers.values()) == _grouped(total) else None
 
 
 def _grouped(text: str) -> float | None:

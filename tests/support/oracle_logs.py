@@ -113,6 +113,9 @@ def ncu(runs, holes=frozenset(), capability="7.0"):
 
 def _in_unit(name, value):
     """A number as ncu may print it, so that it can be read in one way only, and bytes in a unit that loses no digit."""
+    if isinstance(value, dict):
+        listed = "; ".join(f"{opcode}: {number}" for opcode, number in value.items())
+        return f"{sum(value.values())} ({listed})", "inst"
     if not name.endswith(".sum"):
         return f"{value:,.2f}", ""
     if "bytes" not in name:

@@ -223,6 +223,47 @@ def test_ncu_in_several_files(tmp_path, made):
     contains(check(tmp_path, [ncu([run]) for run in made], "v100"), made)
 
 
+OPERATIONS = [
+    f"sm__ops_path_tensor_src_{kind}.sum"
+    for kind in (
+        "fp16_dst_fp16",
+        "fp16_dst_fp32_sparsity_on",
+        "fp16_dst_fp32_sparsity_off",
+        "bf16_dst_fp32",
+        "tf32_dst_fp32",
+        "fp64",
+        "int8",
+        "int4",
+        "int1",
+    )
+]
+
+
+@given(data=st.data(), capability=st.sampled_from(["7.0", "8.0", "8.6"]), made=runs(counters=tuple(OPERATIONS), most=1))
+@quick
+def test_tensor_operations_by_type(tmp_path, data, capability, made):
+    check(tmp_path, [ncu(made, data.draw(holes(made[0])), capability)], "v100")
+
+
+OPCODES = (
+    "HMMA.16816.F32", "HMMA.1688.F32.BF16", "HMMA.1688.F32.TF32", "HGMMA.64x96x16.F32.BF16", "DMMA.884", "IMMA.16832.S8.S8",
+    "IMMA.8832.U4.U4", "BMMA.168128.XOR.POPC", "FFMA", "HFMA2.MMA", "IADD3", "UTCHMMA.2CTA", "HMMA.884.F32.F32.STEP0",
+)  # fmt: skip
+BY_OPCODE = "sass__inst_executed_per_opcode_with_modifier_all"
+
+
+@given(
+    launches=st.lists(
+        st.dictionaries(st.sampled_from(OPCODES), st.integers(0, 10**9), min_size=1), min_size=1, max_size=3
+    )
+)
+@quick
+def test_matrix_instructions_by_opcode(tmp_path, launches):
+    counters = ("smsp__inst_executed.sum", BY_OPCODE)
+    made = [(KERNELS[0], {counters[0]: sum(opcodes.values()), BY_OPCODE: opcodes}) for opcodes in launches]
+    check(tmp_path, [ncu([Run(1, "", made, counters)], capability="9.0")], "v100")
+
+
 RATE = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed"
 CYCLES = "smsp__cycles_elapsed.avg"
 
