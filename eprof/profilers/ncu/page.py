@@ -148,12 +148,16 @@ class Page(Struct):
 
     def _end(self) -> None:
         """The row or the advice that was open is whole."""
+        if self.advice:
+            self._end_advice()
+        if self.last is not None:
+            self._end_row(self.last)
+
+    def _end_advice(self) -> None:
         metric = busiest_pipe.metric(" ".join(self.advice))
         self.advice = []
         if metric is not None and self.launch is not None and self.kind == LONG:
             self.rows[LONG].append((*self.launch, *metric))
-        if self.last is not None:
-            self._end_row(self.last)
 
     def _end_row(self, last: tuple[str, str, str]) -> None:
         name, unit, value = last
