@@ -55,7 +55,12 @@ def repeatable(parser: argparse._ActionsContainer, *names: str, **more: Any) -> 
 
 def add_pricing(parser: argparse.ArgumentParser, default_costs: str) -> None:
     """`--costs`, `--setting`, `--efficiency`, `--capability`: what a count pays, and on which GPU."""
-    parser.add_argument("--costs", metavar=TABLE, help=f"cost table (default: {default_costs})")
+    parser.add_argument(
+        "--costs",
+        metavar=TABLE,
+        help=f"cost table (default: {default_costs}); `estimated`, or 'estimated:RTX 4090' where the log does not "
+        "name the GPU: a rough one for a GPU that nobody measured",
+    )
     parser.add_argument(
         "--setting",
         metavar=SETTING,

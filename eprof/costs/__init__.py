@@ -52,14 +52,19 @@ def tables() -> list[str]:
 def load(name_or_path: str) -> CostTable:
     """Load and check a table: one that comes with eprof by its name, or a file of yours by its path (`.toml`).
 
+    "estimated:RTX 4090" is the estimated table of that GPU.
     Raises CostError: no table of that name. DefinitionError: the file cannot be read or is not right (with the line).
     """
+    if name_or_path.startswith(f"{ESTIMATED}:"):
+        from eprof.costs.estimate import estimated
+
+        return estimated(name_or_path.removeprefix(f"{ESTIMATED}:"))
     if is_file(name_or_path):
         return _parsed(Document.read(Path(name_or_path)))
     if name_or_path == ESTIMATED:
         raise CostError(
-            "`estimated` is a table of the GPU in a profiler's log, and there is none here; write the table to a file, "
-            "which goes everywhere: eprof costs --estimate GPU -o mine.toml."
+            "`estimated` is the table of the GPU that a profiler's log names, and there is no log here; name the GPU: "
+            '--costs "estimated:RTX 4090".'
         )
     if name_or_path not in _shipped():
         known = ", ".join(tables())

@@ -55,14 +55,20 @@ _SOURCE = (
 )
 
 
-def estimated(device_name: str, idle_w: float | None = None, tdp_w: float | None = None) -> CostTable:
+_GIVEN = "the idle power that was given"
+
+
+def estimated(
+    device_name: str, idle_w: float | None = None, tdp_w: float | None = None, idle_from: str = _GIVEN
+) -> CostTable:
     """The estimated table for the GPU that a log calls `device_name`, or a user for short ("RTX 4090").
 
-    idle_w: its idle power in W at the clocks of a load, which is its constant power. Without it, that is a share of the
-    board's power limit `tdp_w` in W; without that, of the limit of its data sheet.
+    idle_w: its idle power in W at the clocks of a load, which is its constant power; idle_from: where that is from.
+    Without it, constant power is a share of the board's power limit `tdp_w` in W; without that, of the limit of its
+    data sheet.
     Raises CostError: no such power, or a GPU whose data sheet is not known when neither is given.
     """
-    return parsed(table_text(device_name, idle_w, tdp_w))
+    return parsed(table_text(device_name, idle_w, tdp_w, idle_from))
 
 
 def parsed(text: str) -> CostTable:
@@ -73,10 +79,12 @@ def parsed(text: str) -> CostTable:
     return table
 
 
-def table_text(device_name: str, idle_w: float | None = None, tdp_w: float | None = None) -> str:
+def table_text(
+    device_name: str, idle_w: float | None = None, tdp_w: float | None = None, idle_from: str = _GIVEN
+) -> str:
     """The file of the table that `estimated` returns."""
     board = _board(device_name, idle_w, tdp_w)
-    constant = _constant(board, idle_w)
+    constant = _constant(board, idle_w, idle_from)
     note = _note(printable(board.name), constant)
     origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
     return _text(device_name, board, constant, shape_prices(board.name), origin)
@@ -172,10 +180,10 @@ class _Constant(Struct, frozen=True):
     source: str
 
 
-def _constant(board: _Board, idle_w: float | None) -> _Constant:
+def _constant(board: _Board, idle_w: float | None, idle_from: str) -> _Constant:
     shares = shape()["constant"]
     if idle_w is not None:
-        return _Constant(idle_w, shares["idle_known_sd"], "the idle power that was given")
+        return _Constant(idle_w, shares["idle_known_sd"], idle_from)
     assert board.limit_w is not None
     kind = shares[board.memory or "any"]
     memory = f"boards with {board.memory.upper()} memory" if board.memory else "boards of all kinds"

@@ -656,7 +656,7 @@ def name_in_tables(device_name: str) -> str:
 
 
 def _is_among(device_name: str, devices: Iterable[str]) -> bool:
-    return name_in_tables(device_name) in map(normal_name, devices)
+    return name_in_tables(device_name) in map(name_in_tables, devices)
 
 
 def _numbers(formula: str, prices: Mapping[str, Price]) -> str:

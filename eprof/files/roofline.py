@@ -11,7 +11,8 @@ from eprof.base.text import in_markdown
 from eprof.files.drawing import markdown
 from eprof.files.export import dumped, harmless, to_parquet
 from eprof.profile import schema
-from eprof.words.blocks import Block, Notes, Sentence
+from eprof.words import costs as costs_words
+from eprof.words.blocks import Block, Notes, Sentence, Tone
 from eprof.words.roofline import dot_table, headline, machine_table
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def _csv_cell(value: Any) -> Any:
 
 def to_markdown(document: schema.Roofline) -> bytes:
     """The balances of the machines, and how far kernels are below the lines."""
-    blocks: list[Block] = [Sentence(headline(document)), machine_table(document.machines)]
+    costs = Sentence(f"Costs: {costs_words.all_named(document.machines).removeprefix('costs ')}.", Tone.QUIET)
+    blocks: list[Block] = [Sentence(headline(document)), costs, machine_table(document.machines)]
     if document.kernels:
         blocks.append(dot_table(document, None))
     heading = f"## {in_markdown(document.title or 'Rooflines')}"

@@ -31,7 +31,7 @@ def html(document: Document) -> str:
         ["report.css", "diff.css"],
         ["diff.js"],
         document=document,
-        created=utc(document.created_utc),
+        subtitle=_subtitle(document),
         headline=diff_words.headline(document),
         verdicts=diff_words.verdicts(document),
         figures=_figures(document),
@@ -42,6 +42,13 @@ def html(document: Document) -> str:
     )
     # Our own files hold no such characters, so that only names change.
     return visible(page)
+
+
+def _subtitle(document: Document) -> str:
+    """The cost tables with what they rest on, and the time stamp."""
+    tables = (side.costs for side in (document.old, document.new) if side.costs is not None)
+    parts = costs_words.all_named(tables), utc(document.created_utc)
+    return " · ".join(part for part in parts if part)
 
 
 def _figures(document: Document) -> list[Figure]:

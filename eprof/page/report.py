@@ -46,7 +46,7 @@ def _subtitle(document: schema.Profile) -> str:
     parts = [_devices(document)]
     if document.costs is not None:
         clocks = [part.partition(" at ")[0] for part in setting(document.costs.setting).split(", ")]
-        parts += [f"costs of {costs_words.named(document.costs)}", *clocks]
+        parts += [f"costs {costs_words.named(document.costs)}", *clocks]
     if document.created_utc:
         parts.append(f"{utc(document.created_utc)[:16]}{NARROW}UTC")
     return " · ".join(part for part in parts if part)

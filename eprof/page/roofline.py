@@ -11,6 +11,7 @@ from eprof.page import panels, shell
 from eprof.page.sections.method import utc
 from eprof.page.unmasked import unmasked
 from eprof.profile import schema
+from eprof.words import costs as costs_words
 from eprof.words.blocks import Notes
 from eprof.words.roofline import dot_table, headline, label, machine_table, match, notes, verdict
 
@@ -26,7 +27,7 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
         ["report.css"],
         ["roofline.js"],
         title=document.title or ", ".join(dict.fromkeys(machine.name for machine in machines)),
-        created=utc(document.created_utc),
+        subtitle=f"{costs_words.all_named(machines)} · {utc(document.created_utc)}",
         headline=headline(document),
         leads=[*map(match, document.equal_power), *map(verdict, machines)],
         legend=[(kind % 6, label(machine)) for kind, machine in enumerate(machines)],

@@ -18,11 +18,10 @@ from eprof.words.validation import number, percent
 
 def html(document: Tune) -> str:
     """One self-contained HTML file from a document `eprof.tune/1`."""
-    costs = [f"costs of {document.model.name}"] if document.model.name else []
     return page(
         title=document.title,
         kind="tune",
-        subtitle=[*costs, utc(document.created_utc)],
+        subtitle=[*words.costs(document), utc(document.created_utc)],
         headline=words.headline(document),
         verdicts=[],
         figures=list(_figures(document)),

@@ -28,18 +28,12 @@ def html(document: Validation) -> str:
     return page(
         title=document.title,
         kind="validation",
-        subtitle=[*_costs(document.measured), utc(document.created_utc)],
+        subtitle=[*words.costs(document), utc(document.created_utc)],
         headline=words.headline(document),
         verdicts=verdicts,
         figures=_figures(document),
         sections=list(_sections(document)),
     )
-
-
-def _costs(measured: Measured | None) -> list[str]:
-    if measured is None or measured.costs is None:
-        return []
-    return [f"costs of {measured.costs.name}"]
 
 
 def page(

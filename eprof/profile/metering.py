@@ -62,9 +62,8 @@ def shape_of(profile: "Profile", meter: Meter) -> CostTable:
             f"The {meter.joules:.4g} J of {meter.source} over {whole_s:.4g} s are {mean_w:.4g} W, which no GPU board "
             f"draws. {metering.what_to_check(meter)}"
         )
-    table = estimated(name, idle_w=mean_w / 2)
     guess = "half of the mean power that the meter saw, as no data sheet of this GPU is known"
-    return replace(table, constant=replace(table.constant, why=guess))
+    return estimated(name, idle_w=mean_w / 2, idle_from=guess)
 
 
 def _ambiguous(profile: "Profile") -> str:

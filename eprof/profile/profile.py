@@ -198,8 +198,8 @@ class Profile(Struct, frozen=True, eq=False):
         if name is None or len(names) > 1 or capability_of_label(name) is not None:
             whose = "are of several GPUs" if len(names) > 1 else "do not name the GPU"
             raise CostError(
-                f"--costs estimated is for one GPU, and the logs {whose}; make its table with `eprof costs --estimate "
-                "GPU -o mine.toml`, and name that with --costs."
+                f"--costs estimated is for one GPU, and the logs {whose}; name it, such as "
+                '--costs "estimated:RTX 4090".'
             )
         return estimate.estimated(name)
 
@@ -559,11 +559,13 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
 
     def _no_costs(self) -> str:
         known = {one.device.name for one in self.profile.counted if one.device.name}
+        named = {name for name in known if capability_of_label(name) is None}
         whose = f"No cost table is made for {listed(sorted(known))}" if known else "The logs do not name the GPU"
+        estimate = "--costs estimated" if named else '--costs "estimated:RTX 4090", with the name of the GPU'
         return (
             f"{whose}, so no energy is shown. Three ways to joules: a table of its own (eprof calibrate or eprof fit); "
             "joules that a meter saw, split by the counts (--energy 12J, or eprof run and --to-meter); a rough "
-            "estimate (--costs estimated)."
+            f"estimate ({estimate})."
         )
 
     def _no_time(self) -> str:

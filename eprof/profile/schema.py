@@ -235,6 +235,7 @@ class Machine(Struct, kw_only=True):
     levels: list[Level]
     marks: Marks
     notes: list[str]
+    basis: str | None = None
     lines: list[Point] | UnsetType = UNSET
 
 

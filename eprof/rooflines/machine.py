@@ -33,7 +33,7 @@ class Machine(Struct, frozen=True, dict=True):
     """What lines are drawn from: throughputs and prices of one precision, J and W. Symbols: docs/model.md.
 
     flop_j: eps_flop. byte_j: eps_mem, of a DRAM byte. usable_power_w: Delta_pi, the power above pi0 before the platform
-    throttles; None: no cap. number: how many of them stand side by side.
+    throttles; None: no cap. number: how many of them stand side by side. basis: what the prices rest on.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Machine(Struct, frozen=True, dict=True):
     levels: tuple[Level, ...] = ()
     marks: Mark = NONE
     notes: tuple[str, ...] = field(default_factory=tuple)
+    basis: str | None = None
 
     @property
     def time_balance(self) -> float:
@@ -223,6 +224,7 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         levels=_levels(costs, flop[0]),
         marks=flop[1] | byte[1] | costs.constant_marks | costs.peaks.marks,
         notes=tuple(note for note in (flop_note, _byte_note(costs)) if note),
+        basis=costs.basis,
     )
     limit = _limit_note(found, costs.peaks.power_limit_w)
     return replace(found, notes=(*found.notes, limit)) if limit else found
@@ -300,6 +302,7 @@ def described(machine: Machine) -> dict[str, Any]:
     return {
         "name": machine.name,
         "device": machine.device,
+        "basis": machine.basis,
         "setting": machine.setting,
         "precision": machine.precision,
         "number": machine.number,

@@ -13,7 +13,7 @@ from eprof.profile import schema
 from eprof.terminal import drawing
 from eprof.words.blocks import Block, Headline, Notes, Sentence, Tone
 from eprof.words.numbers import plain, quantity
-from eprof.words.roofline import dot_table, headline, label, machine_table, match, notes, verdict
+from eprof.words.roofline import dot_table, head, headline, label, machine_table, match, notes, verdict
 
 _ROWS, _KERNELS, _LETTERS = 14, 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _WIDEST, _MARGIN = 110, 14
@@ -38,8 +38,7 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
     document = schema.typed(document, schema.Roofline)
-    if document.title:
-        yield Sentence(document.title, Tone.QUIET)
+    yield Sentence(head(document), Tone.QUIET)
     first = headline(document)
     yield Headline(first)
     for line in (*map(match, document.equal_power), *map(verdict, document.machines)):

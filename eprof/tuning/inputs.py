@@ -94,7 +94,7 @@ def _protocol(measured: Measurements) -> str:
 
 def power_model(table: CostTable) -> PowerModel:
     """A cost table as what predicts the power."""
-    return PowerModel(kind="table", name=table.name, device=table.device, source=table.source)
+    return PowerModel(kind="table", name=table.name, device=table.device, source=table.source, basis=table.basis)
 
 
 def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> tuple[str, str]:

@@ -75,6 +75,7 @@ class PowerModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str = ""
     device: str = ""
     source: str = ""
+    basis: str | None = None
     protocol: str = ""
     power_error_percent: float | None | UnsetType = UNSET
 

@@ -166,7 +166,7 @@ def _measured(study: Study) -> Measured:
 
 
 def _costs(table: CostTable | None) -> Costs | None:
-    return None if table is None else Costs(table.name, table.device, table.source)
+    return None if table is None else Costs(table.name, table.device, table.source, table.basis)
 
 
 def _inputs(measurements: Measurements) -> list[Input]:

@@ -61,6 +61,7 @@ class Costs(Struct, frozen=True):
     name: str
     device: str
     source: str
+    basis: str | None = None
 
 
 class FittedForm(Struct, frozen=True):

@@ -1,11 +1,11 @@
 """Cost tables in words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 
-class Priced(Protocol):
-    """The cost table of a document: of a report, or of a side of a diff."""
+class Named(Protocol):
+    """A cost table in a document."""
 
     @property
     def name(self) -> str:
@@ -15,14 +15,24 @@ class Priced(Protocol):
     def basis(self) -> str | None:
         """What its prices rest on."""
 
+
+class Priced(Named, Protocol):
+    """A cost table at a setting: of a report, or of a side of a diff."""
+
     @property
     def setting(self) -> dict[str, float | None]:
         """Clocks in MHz."""
 
 
-def named(costs: Priced) -> str:
+def named(costs: Named) -> str:
     """A table with what its prices rest on: "v100 (fitted)"."""
     return f"{costs.name} ({costs.basis or 'basis not stated'})"
+
+
+def all_named(tables: Iterable[Named]) -> str:
+    """Tables for the head of a page or a summary, each once: "costs a100 (published), v100 (fitted)"; "" for none."""
+    names = ", ".join(dict.fromkeys(map(named, tables)))
+    return f"costs {names}" if names else ""
 
 
 def priced(costs: Priced) -> str:

@@ -254,8 +254,7 @@ def _counts(view: View) -> Headline:
         marks |= view.time.marks
 
     if view.costs is None:
-        why = "no cost table is chosen: choose one with --costs (eprof costs lists them)"
-        consequence = f"No energy is predicted, because {why}."
+        consequence = "No energy is predicted, for want of a cost table; a warning below says how to get joules."
     else:
         consequence = f"No energy is predicted: the cost table {view.costs.name} has no price for what was counted."
     return Headline(_profiled(view, counted), _joined(consequence, _largest_kernel(view)), marks)
@@ -274,7 +273,7 @@ def _profiled(view: View, counted: list[str]) -> str:
 
 
 def _counted(view: View) -> list[str]:
-    """Instructions and DRAM bytes in words; of neither, the first bytes that there are."""
+    """Instructions and DRAM bytes in words; of neither, the first bytes or flops that there are."""
     instructions, dram = view.instructions(view.document), view.summed(view.document, DRAM)
     phrases = []
     if instructions.value is not None:
@@ -283,5 +282,5 @@ def _counted(view: View) -> list[str]:
         phrases.append(f"{at_least(dram, 'B')} from and to DRAM")
     if phrases:
         return phrases
-    bytes_ = [f"{at_least(word.value, 'B')} {word.count.label}" for word in view.words.values() if word.value.value]
-    return bytes_[:1]
+    sized = [word for word in view.words.values() if word.count.symbol and word.value.value]
+    return [f"{at_least(word.value, word.count.symbol)} {word.count.label}" for word in sized[:1]]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
 from eprof.profile import schema
+from eprof.words import costs as costs_words
 from eprof.words.blocks import Column, Row, Table
 from eprof.words.cells import Name
 from eprof.words.lever import lever, limit_table, reached
@@ -20,6 +21,12 @@ def label(machine: schema.Machine) -> str:
 
 def _named(name: str, setting: str) -> str:
     return name if setting == "fixed" else f"{name} {setting}"
+
+
+def head(document: schema.Roofline) -> str:
+    """What was looked at, and the cost tables with what they rest on."""
+    tables = costs_words.all_named(document.machines)
+    return f"{document.title} · {tables}" if document.title else tables
 
 
 def verdict(machine: schema.Machine) -> str:

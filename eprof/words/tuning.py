@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from eprof.tuning.schema import At, Kernel, Lost, Picked, Setting, Tune, label, same
 from eprof.validation.schema import Clocks
+from eprof.words import costs as costs_words
 from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone
 from eprof.words.cells import Cell, Name, Quantity, Written
 from eprof.words.numbers import NARROW, quantity
@@ -39,6 +40,11 @@ def headline(document: Tune) -> Headline:
     return Headline(f"{setting} gives {goal}.", against)
 
 
+def costs(document: Tune) -> list[str]:
+    """The cost table with what it rests on; none where fits predicted the power."""
+    return [costs_words.all_named([document.model])] if document.model.name else []
+
+
 def growth(value: float | None, before: float | None) -> float | None:
     """By how much a quantity is larger, as a share of what it was; None: not known."""
     return None if value is None or not before else value / before - 1
@@ -54,7 +60,7 @@ def change(value: float | None, before: float | None) -> str | None:
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     """The summary for a terminal and for Markdown; every kernel if `verbose`."""
-    yield Sentence(f"{document.title} · {document.objective_words}", Tone.QUIET)
+    yield Sentence(" · ".join([document.title, *costs(document), document.objective_words]), Tone.QUIET)
     yield headline(document)
     table = kernels(document, None if verbose else _KERNELS)
     whole = Row([Name(document.program, document.program), *_cells(document)], total=True)

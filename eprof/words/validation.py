@@ -8,6 +8,7 @@ from eprof.validation import protocols
 from eprof.validation.schema import Candidate, Gate, KernelScores, Validation, WholeRun
 from eprof.validation.scores import Scores
 from eprof.validation.study import CARD_SCALED, OWN, SCALED
+from eprof.words import costs as costs_words
 from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone, Verdict
 from eprof.words.cells import Name, Quantity, Written
 from eprof.words.numbers import MINUS
@@ -129,7 +130,7 @@ def verdict(gate: Gate) -> Verdict:
 
 def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
     """The summary for a terminal and for Markdown; every kernel if `verbose`."""
-    yield Sentence(document.title, Tone.QUIET)
+    yield Sentence(" · ".join([document.title, *costs(document)]), Tone.QUIET)
     yield headline(document)
     yield by_protocol(document)
     if document.to_meter:
@@ -145,6 +146,12 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
     if document.gate is not None:
         yield verdict(document.gate)
     yield Notes(document.notes)
+
+
+def costs(document: Validation) -> list[str]:
+    """The cost table that was scored, with what it rests on; none where fits predicted the power."""
+    table = document.measured.costs if document.measured is not None else None
+    return [costs_words.all_named([table])] if table is not None else []
 
 
 def by_protocol(document: Validation) -> Table:

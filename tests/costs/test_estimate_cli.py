@@ -7,6 +7,7 @@ import pytest
 from eprof import api, costs
 from eprof.base.errors import CostError
 from eprof.cli import commands
+from eprof.costs.estimate import estimated
 
 COUNTS = """==1== NVPROF is profiling process 1, command: ./a.out
 ==1== Profiling application: ./a.out
@@ -78,6 +79,39 @@ def test_estimated_joules_are_shown_only_when_asked_for(log):
     assert priced.split.constant_j.sum() == pytest.approx(1e-3 * priced.costs.constant_power_w)
 
 
+NCU_TEXT = """[1] a.out@127.0.0.1
+  k(int) (1, 1, 1)x(1, 1, 1), Context 1, Stream 7, Device 0, CC 12.0
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    Metric Name             Metric Unit Metric Value
+    ----------------------- ----------- ------------
+    Elapsed Cycles                cycle      100,000
+    Duration                         us          100
+    DRAM Throughput                   %        50.00
+    SM Active Cycles              cycle       90,000
+    ----------------------- ----------- ------------
+"""
+
+
+def test_a_gpu_that_the_log_does_not_name_is_named_with_the_table(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text(NCU_TEXT)
+    profile = api.load(path)
+    with pytest.raises(CostError, match="estimated:RTX 4090"):
+        profile.energy("estimated")
+    assert "estimated:RTX 4090" in " ".join(profile.energy().warnings)
+    priced = profile.energy("estimated:RTX 5070")
+    assert priced.costs.device == "GeForce RTX 5070"
+    assert priced.split.constant_j.sum() == pytest.approx(1e-4 * costs.load("estimated:RTX 5070").at().constant_power_w)
+
+
+def test_a_table_made_for_a_gpu_without_a_name_is_a_table_of_that_gpu():
+    label = "ncu device 0 (CC 12.0)"
+    table = estimated(label, idle_w=30, idle_from="half of what the meter saw")
+    assert table.is_for(label)
+    assert "30 W, half of what the meter saw" in " ".join(table.notes)
+
+
 def test_logs_that_do_not_name_a_listed_gpu_are_not_estimated(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_text(COUNTS.format(gpu="Tesla P41"))
@@ -86,5 +120,5 @@ def test_logs_that_do_not_name_a_listed_gpu_are_not_estimated(tmp_path):
 
 
 def test_the_name_estimated_alone_is_no_table():
-    with pytest.raises(CostError, match="--estimate GPU"):
+    with pytest.raises(CostError, match="estimated:RTX 4090"):
         costs.load("estimated")
