@@ -68,13 +68,15 @@ class Form(Struct, frozen=True, dict=True):
     """How the lines of a table are parsed: how many fields a line has, and the places of the columns that are wanted.
 
     names: columns in which few different texts come again and again. values: columns of numbers, maybe with units.
-    with_id: the one of `names` whose texts end in a launch id (" [123]"), which is left out.
+    with_id: the one of `names` whose texts end in a launch id (" [123]"), which is left out. checked: columns of
+    counts; a line where one of them may have gone wrong is not clean.
     """
 
     width: int
     names: tuple[int, ...]
     values: tuple[int, ...]
     with_id: int | None = None
+    checked: tuple[int, ...] = ()
 
     @cached_property
     def places(self) -> tuple[int, ...]:
@@ -97,18 +99,18 @@ class ParsedRows:
         """A column of names."""
         if place not in self._names:
             column = self._frame[str(place)]
-            codes, first = numbered(column.to_physical().to_numpy())
+            codes, first = numbered(self._frame[_code(place)].to_numpy())
             self._names[place] = Names(tuple(column[first.tolist()].to_list()), codes.astype(np.int32))
         return self._names[place]
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
         """A column of values, and what each cell is."""
-        texts = self._frame[str(place)]
-        values, is_plain = _plain(texts)
-        kinds = np.full(len(texts), as_cell(COUNT), dtype=np.int8)
+        values, is_plain = _plain(self._frame[_number(place)].to_numpy())
+        kinds = np.full(len(values), as_cell(COUNT), dtype=np.int8)
         if not is_plain.all():
             values = values.copy()
-            values[~is_plain], kinds[~is_plain] = _with_units(texts.filter(~is_plain), rates)
+            texts = self._frame[str(place)].filter(~is_plain)
+            values[~is_plain], kinds[~is_plain] = _with_units(texts, rates)
         return values, kinds
 
     def chosen(self, rows: Bools) -> ParsedRows:
@@ -116,19 +118,34 @@ class ParsedRows:
         return ParsedRows(self._frame.filter(rows))
 
 
-def _plain(texts: pl.Series) -> tuple[Floats, Bools]:
-    """The numbers, and which texts are numbers that may be counts."""
+def _code(place: int) -> str:
+    """The column of polars' own numbers of the names at `place`."""
+    return f"{place} code"
+
+
+def _number(place: int) -> str:
+    """The column of the numbers that the texts at `place` are; NaN for a text that is none."""
+    return f"{place} number"
+
+
+def _as_number(texts: pl.Expr) -> pl.Expr:
     import polars as pl
 
-    values = texts.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    return texts.cast(pl.Float64, strict=False).fill_null(np.nan)
+
+
+def _plain(values: Floats) -> tuple[Floats, Bools]:
+    """The numbers, and which of them may be counts."""
     return values, (values < LEAST_WRONG) & ~np.signbit(values)
 
 
 def _with_units(texts: pl.Series, rates: Rates) -> tuple[Floats, Array]:
     """Percentages and rates together; whatever is neither as `cells` reads it, each different text once."""
+    import polars as pl
+
     numbers = texts.str.strip_chars_end("KMGTB/s%")
     units = _named(texts.str.slice(numbers.str.len_chars()))
-    values, is_number = _plain(numbers)
+    values, is_number = _plain(numbers.to_frame().select(_as_number(pl.all())).to_series().to_numpy())
     scales = np.array([{**rates, "%": 1.0}.get(unit, np.nan) for unit in units.names])
     kinds = np.array([as_cell(PERCENT if unit == "%" else BYTES_PER_S) for unit in units.names], dtype=np.int8)
     values, kinds = values * scales[units.codes], kinds[units.codes]
@@ -144,7 +161,8 @@ def _with_units(texts: pl.Series, rates: Rates) -> tuple[Floats, Array]:
 def _named(texts: pl.Series) -> Names:
     import polars as pl
 
-    return ParsedRows(texts.alias("0").cast(pl.Categorical()).to_frame()).names(0)
+    names = texts.alias("0").cast(pl.Categorical())
+    return ParsedRows(pl.DataFrame([names, names.to_physical().alias(_code(0))])).names(0)
 
 
 def parse(lines: bytes, number: int, form: Form) -> ParsedRows | None:
@@ -160,18 +178,22 @@ def parse(lines: bytes, number: int, form: Form) -> ParsedRows | None:
     last, beyond = str(form.width - 1), str(form.width)
     schema: dict[str, pl.DataType] = dict.fromkeys(map(str, range(form.width + 1)), pl.String())
     schema |= {str(place): pl.Categorical() for place in form.names if place != form.with_id}
-    columns = [pl.col(str(place)).fill_null("") for place in form.places if place != form.with_id]
+    columns = {place: pl.col(str(place)).fill_null("") for place in form.places}
     if form.with_id is not None:
-        columns.append(
-            pl.col(str(form.with_id)).fill_null("").str.replace(LAUNCH_ID.pattern, "").cast(pl.Categorical())
-        )
-    is_whole = (pl.col(last).is_not_null() & pl.col(beyond).is_null()).alias("whole")
+        names = columns[form.with_id].str.replace(LAUNCH_ID.pattern, "")
+        columns[form.with_id] = names.cast(pl.Categorical())
+    # In the same pass: a pass over a column alone costs as much again.
+    numbers = [_as_number(pl.col(str(place))).alias(_number(place)) for place in form.values]
+    codes = [columns[place].to_physical().alias(_code(place)) for place in form.names]
+    is_clean = pl.col(last).is_not_null() & pl.col(beyond).is_null()
+    for place in form.checked:
+        is_clean &= ~(_as_number(pl.col(str(place))) >= LEAST_WRONG) | _as_number(pl.col(str(place))).is_nan()
     scan = pl.scan_csv(lines, has_header=False, schema=schema, missing_columns="insert")
     try:
-        frame = scan.select(*columns, is_whole).collect(engine="streaming")
+        frame = scan.select(*columns.values(), *numbers, *codes, is_clean.alias("clean")).collect(engine="streaming")
     except pl.exceptions.PolarsError:
         return None
-    if frame.height != number or not frame["whole"].all():
+    if frame.height != number or not frame["clean"].all():
         return None
     return ParsedRows(frame)
 

@@ -17,7 +17,6 @@ from eprof.rows.header import EVENTS, Header
 from eprof.rows.log import COUNT
 
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
-_SIGNS_OF_WRONG = (b"18446744073709551", b"1.84467")  # in a cell of 2^64-1
 _LIST = pattern(r"\d+(?:,\s*\d+)+")
 _HELD_CELLS = 1 << 22
 
@@ -33,7 +32,8 @@ class SummarySection(ColumnSection):
         self.has_total = total is not None
         self.value = header.at("Avg") if total is None else total
         self._others = [place for name in ("Min", "Max", "Avg") if (place := header.position(name)) is not None]
-        self.form = Form(header.width, (self.device, self.kernel, self.calls, self.name), (self.value,))
+        names = (self.device, self.kernel, self.calls, self.name)
+        self.form = Form(header.width, names, (self.value,), checked=tuple(self._others))
         self.rates = store.rates or RATES
         self._counters = Numbers()
         self._cells: list[tuple[Array, ...]] = []
@@ -71,10 +71,6 @@ class SummarySection(ColumnSection):
             fields[self.name] = fields[self.name].rpartition(" (")[0]
             fields[self.value] = self._summed(fields[self.value])
         super().take(fields)
-
-    def take_stretch(self, lines: bytes, number: int) -> bool:
-        """As for any table; but where a counter may have gone wrong, rows are looked at one by one."""
-        return not any(sign in lines for sign in _SIGNS_OF_WRONG) and super().take_stretch(lines, number)
 
     def _summed(self, values: str) -> str:
         """The sum of the counts of hardware instances."""
