@@ -91,6 +91,12 @@ class ParsedRows:
         self._frame = frame
         self._names: dict[int, Names] = {}
 
+    @classmethod
+    def of_values(cls, texts: pl.Series) -> ParsedRows:
+        """One column of values, at place 0."""
+        column = texts.alias("0").to_frame()
+        return cls(column.with_columns(_as_number("0").alias(_number(0))))
+
     def __len__(self) -> int:
         """The number of rows."""
         return self._frame.height
@@ -103,9 +109,13 @@ class ParsedRows:
             self._names[place] = Names(tuple(column[first.tolist()].to_list()), codes.astype(np.int32))
         return self._names[place]
 
+    def numbers(self, place: int) -> Floats:
+        """A column of values as far as they are plain numbers; NaN for others."""
+        return self._frame[_number(place)].to_numpy()
+
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
         """A column of values, and what each cell is."""
-        values, is_plain = _plain(self._frame[_number(place)].to_numpy())
+        values, is_plain = _plain(self.numbers(place))
         kinds = np.full(len(values), as_cell(COUNT), dtype=np.int8)
         if not is_plain.all():
             values = values.copy()
@@ -128,10 +138,10 @@ def _number(place: int) -> str:
     return f"{place} number"
 
 
-def _as_number(texts: pl.Expr) -> pl.Expr:
+def _as_number(column: str) -> pl.Expr:
     import polars as pl
 
-    return texts.cast(pl.Float64, strict=False).fill_null(np.nan)
+    return pl.col(column).cast(pl.Float64, strict=False).fill_null(np.nan)
 
 
 def _plain(values: Floats) -> tuple[Floats, Bools]:
@@ -141,11 +151,9 @@ def _plain(values: Floats) -> tuple[Floats, Bools]:
 
 def _with_units(texts: pl.Series, rates: Rates) -> tuple[Floats, Array]:
     """Percentages and rates together; whatever is neither as `cells` reads it, each different text once."""
-    import polars as pl
-
     numbers = texts.str.strip_chars_end("KMGTB/s%")
     units = _named(texts.str.slice(numbers.str.len_chars()))
-    values, is_number = _plain(numbers.to_frame().select(_as_number(pl.all())).to_series().to_numpy())
+    values, is_number = _plain(ParsedRows.of_values(numbers).numbers(0))
     scales = np.array([{**rates, "%": 1.0}.get(unit, np.nan) for unit in units.names])
     kinds = np.array([as_cell(PERCENT if unit == "%" else BYTES_PER_S) for unit in units.names], dtype=np.int8)
     values, kinds = values * scales[units.codes], kinds[units.codes]
@@ -183,11 +191,11 @@ def parse(lines: bytes, number: int, form: Form) -> ParsedRows | None:
         names = columns[form.with_id].str.replace(LAUNCH_ID.pattern, "")
         columns[form.with_id] = names.cast(pl.Categorical())
     # In the same pass: a pass over a column alone costs as much again.
-    numbers = [_as_number(pl.col(str(place))).alias(_number(place)) for place in form.values]
+    numbers = [_as_number(str(place)).alias(_number(place)) for place in form.values]
     codes = [columns[place].to_physical().alias(_code(place)) for place in form.names]
     is_clean = pl.col(last).is_not_null() & pl.col(beyond).is_null()
     for place in form.checked:
-        is_clean &= ~(_as_number(pl.col(str(place))) >= LEAST_WRONG) | _as_number(pl.col(str(place))).is_nan()
+        is_clean &= ~(_as_number(str(place)) >= LEAST_WRONG) | _as_number(str(place)).is_nan()
     scan = pl.scan_csv(lines, has_header=False, schema=schema, missing_columns="insert")
     try:
         frame = scan.select(*columns.values(), *numbers, *codes, is_clean.alias("clean")).collect(engine="streaming")
