@@ -1,7 +1,7 @@
 """How far a change is known: both sides priced by the same replicas of their prices.
 
 One table's prices are wrong alike on both sides, so that the change is far surer than either energy. Two tables are
-taken to be wrong independently of each other.
+taken to be wrong independently of each other. The error of the model is in the energies of both sides, not in the change.
 """
 
 from functools import cached_property
@@ -14,9 +14,9 @@ from eprof.base.arrays import Bools, Floats, Ints, known_or_zero
 from eprof.base.marks import Mark
 from eprof.compare.changes import MATCHED, Changes, Half
 from eprof.compare.schema import Intervals, Range
-from eprof.compare.side import Side
+from eprof.compare.side import TIME, Side
 from eprof.energy.attribution import FAMILIES
-from eprof.energy.intervals import Replicas, middle, places
+from eprof.energy.intervals import Replicas, independent, middle, places
 from eprof.profile import intervals
 
 _MISSING = int(Mark.MISSING)
@@ -35,7 +35,8 @@ class Refits(Struct, frozen=True, eq=False):
     @property
     def document(self) -> Intervals:
         """What the intervals of the document are."""
-        return Intervals(share=self.old.share, replicas=self.old.number, paired=self.is_paired)
+        within = max(self.old.within, self.new.within)
+        return Intervals(self.old.share, self.old.number, self.is_paired, within if within > 1 else None)
 
     def change(self, before: Floats, after: Floats) -> Floats:
         """Joules by each replica: (..., n_priced) counts and seconds -> (..., n_replicas)."""
@@ -92,8 +93,9 @@ def _of_family(side: Side, replicas: Replicas, amounts: Floats, columns: list[in
         return None
     chosen = np.zeros_like(amounts)
     chosen[columns] = amounts[columns]
-    joules = float(np.nansum(side.mean.joules[:, columns]))
-    ends: Range = replicas.interval(replicas.joules(chosen), joules).tolist()
+    parts_j = known_or_zero(side.mean.joules[:, columns]).sum(axis=1)
+    spread_j = 0.0 if columns == [TIME] else independent(parts_j)
+    ends: Range = replicas.interval(replicas.joules(chosen), float(parts_j.sum()), spread_j).tolist()
     return ends
 
 

@@ -387,6 +387,11 @@ class CostTable(Struct, frozen=True, eq=False):
         return REFIT_SHARE if self._has_refits else 1.0
 
     @property
+    def within(self) -> float:
+        """The factor that nine of ten kernels which the fit has not seen are off at most; 1: nobody measured it."""
+        return 1.0 if self.fit is None else float(self.fit.data.get("within", 1.0))
+
+    @property
     def interval_is(self) -> str | None:
         """What the intervals of the table span; None if it has none."""
         return OF_REFITS if self._has_refits else self.intervals.meaning or None

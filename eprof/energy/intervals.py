@@ -1,7 +1,7 @@
-"""How far energies are known: what the replicas of a cost table make of the same counts.
+"""How far energies are known: what the replicas of a cost table make of the same counts, and the error of the model.
 
 Energy is linear in prices ([FMM] section II; docs/model.md), so that counts times the prices of all replicas is one
-product of matrices.
+product of matrices. The model's own error was measured on kernels that the fit had not seen.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,13 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
     """The prices of a cost table by each of its replicas.
 
     prices: (n_priced, n_replicas), in the order of `PRICED`: J an instruction or byte, W of constant power.
-    share: the share of the replicas that lies in an interval.
+    share: the share of the replicas that lies in an interval. within: nine of ten kernels that the fit has not seen are
+    this factor off at most; 1 where nobody measured that.
     """
 
     prices: Floats
     share: float
+    within: float = 1.0
 
     @property
     def number(self) -> int:
@@ -41,9 +43,15 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
         energies: Floats = known_or_zero(amounts) @ self.prices
         return energies
 
-    def interval(self, joules: Floats, value_j: Floats | float) -> Floats:
-        """The middle `share` of the replicas, stretched to hold the value: (..., n_replicas) -> (..., 2)."""
-        return middle(joules, value_j, self.share)
+    def interval(self, joules: Floats, value_j: Floats | float, spread_j: Floats | float = 0.0) -> Floats:
+        """The middle `share` of the replicas, stretched to hold the value: (..., n_replicas) -> (..., 2).
+
+        spread_j: the energy that has the error of the model, as `independent` adds it up; the interval is at least as
+        wide as `within` makes it.
+        """
+        low, high = np.moveaxis(middle(joules, value_j, self.share), -1, 0)
+        below, above = spread_j * (1 - 1 / self.within), spread_j * (self.within - 1)
+        return np.stack([np.minimum(low, value_j - below), np.maximum(high, value_j + above)], axis=-1)
 
     @cached_property
     def price_intervals(self) -> Floats:
@@ -59,7 +67,8 @@ def replicas_of(table: CostTable, costs: Costs) -> Replicas | None:
     replicas = table.replicas(setting.label if has_clocks else None)
     if len(replicas) < _FEWEST:
         return None
-    return Replicas(np.stack([prices_of(costs) for costs in replicas], axis=-1), table.interval_share)
+    prices = np.stack([prices_of(costs) for costs in replicas], axis=-1)
+    return Replicas(prices, table.interval_share, table.within)
 
 
 def prices_of(costs: Costs) -> Floats:
@@ -81,6 +90,14 @@ def amounts_of(counts: Counts) -> Floats:
 def places(words: Sequence[str]) -> list[int]:
     """Where some words stand in `PRICED`."""
     return [PRICED.index(word) for word in words]
+
+
+def independent(parts_j: Floats) -> float:
+    """The energy that has the error of the model in a sum over kernels, (n_kernels,), in J.
+
+    The errors of kernels are independent, so that they partly cancel: the root of the sum of squares (docs/model.md).
+    """
+    return float(np.linalg.norm(known_or_zero(parts_j)))
 
 
 def middle(numbers: Floats, value: Floats | float, share: float) -> Floats:

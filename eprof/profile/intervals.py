@@ -1,7 +1,7 @@
-"""The intervals of a priced profile: how far its energies are known, as far as the prices go.
+"""The intervals of a priced profile: how far its energies are known, as prices and the error of the model go.
 
-Neither the error of the model nor that of the counts is in them. What lacks something is a lower bound and has no
-interval: its upper end would be none.
+The error of the model is known for fitted tables alone; that of the counts is not in them. What lacks something is a
+lower bound and has no interval: its upper end would be none.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.energy.attribution import FAMILIES
-from eprof.energy.intervals import Replicas, amounts_of, places, replicas_of
+from eprof.energy.intervals import Replicas, amounts_of, independent, places, replicas_of
 from eprof.profile import schema
 from eprof.profile.totals import TOTAL, joule_marks_of, joules_of
 
@@ -43,11 +43,15 @@ def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | Non
     totals, marks = joules_of(energy), joule_marks_of(energy)
     amounts = _summed(energy)
     families = {
-        family: _interval(refits, amounts, words, totals[family], marks[family])
+        family: _interval(refits, amounts, words, totals[family], marks[family], _spread(energy, words))
         for family, words in _WORDS_OF_FAMILY.items()
     }
     return schema.Interval(
-        share=refits.share, replicas=refits.number, groups=_of_groups(energy, refits, amounts), **families
+        share=refits.share,
+        replicas=refits.number,
+        within=refits.within if refits.within > 1 else None,
+        groups=_of_groups(energy, refits, amounts),
+        **families,
     )
 
 
@@ -56,7 +60,8 @@ def of_total(energy: "Energy", refits: Replicas | None, lost: int = 0) -> schema
     if refits is None:
         return None
     marks = joule_marks_of(energy)[TOTAL] | lost
-    return _interval(refits, _summed(energy), _WORDS_OF_FAMILY[TOTAL], joules_of(energy)[TOTAL], marks)
+    words = _WORDS_OF_FAMILY[TOTAL]
+    return _interval(refits, _summed(energy), words, joules_of(energy)[TOTAL], marks, _spread(energy, words))
 
 
 def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range | None]:
@@ -65,9 +70,40 @@ def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range |
     if refits is None or energy.split is None:
         return [None] * number
     total_j = energy.split.total_j
-    ends = refits.interval(refits.joules(amounts_of(energy.counts)), total_j).tolist()
+    joules = refits.joules(amounts_of(energy.counts))
+    ends = refits.interval(joules, total_j, _spread_of_kernels(energy, total_j)).tolist()
     is_known = ((energy.split.row_marks & _MISSING) == 0) & ~np.isnan(total_j)
     return [pair if known else None for pair, known in zip(ends, is_known.tolist(), strict=True)]
+
+
+def _spread(energy: "Energy", words: tuple[str, ...]) -> float:
+    """The energy of these words that has the error of the model, in J; constant power has none."""
+    assert energy.split is not None
+    if words == (CONSTANT,):
+        return 0.0
+    if energy.total_s is not None and CONSTANT in words:
+        return joules_of(energy)[TOTAL] or 0.0
+    parts_j = known_or_zero(energy.split.joules.only(words)).sum(axis=1)
+    return independent(parts_j - parts_j.sum() * _metered_shares(energy))
+
+
+def _spread_of_kernels(energy: "Energy", total_j: Floats) -> Floats:
+    """The energy of each kernel that has the error of the model, (n_kernels,), in J.
+
+    Of metered energy, what one kernel takes too much is what the others take too little.
+    """
+    shares = _metered_shares(energy)
+    spread_j: Floats = total_j * np.sqrt(1 - 2 * shares + (shares**2).sum())
+    return spread_j
+
+
+def _metered_shares(energy: "Energy") -> Floats:
+    """The share of the metered energy that each kernel takes, (n_kernels,); 0 where no meter gave the total."""
+    assert energy.split is not None
+    total_j = known_or_zero(energy.split.total_j)
+    if energy.metered is None:
+        return np.zeros_like(total_j)
+    return np.asarray(total_j / energy.metered.meter.joules)
 
 
 def _summed(energy: "Energy") -> Floats:
@@ -89,16 +125,16 @@ def _of_groups(energy: "Energy", refits: Replicas, amounts: Floats) -> dict[str,
         if group == CONSTANT:
             joules, marks = constant_j, constant_marks
         if joules:
-            intervals[group] = _interval(refits, amounts, words, joules, marks)
+            intervals[group] = _interval(refits, amounts, words, joules, marks, _spread(energy, words))
     return intervals
 
 
 def _interval(
-    refits: Replicas, amounts: Floats, words: tuple[str, ...], joules: float | None, marks: int
+    refits: Replicas, amounts: Floats, words: tuple[str, ...], joules: float | None, marks: int, spread_j: float
 ) -> schema.Range | None:
     if joules is None or marks & _MISSING:
         return None
     chosen = np.zeros_like(amounts)
     chosen[places(words)] = amounts[places(words)]
-    ends: schema.Range = refits.interval(refits.joules(chosen), joules).tolist()
+    ends: schema.Range = refits.interval(refits.joules(chosen), joules, spread_j).tolist()
     return ends

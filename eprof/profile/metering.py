@@ -95,6 +95,8 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
         )
     is_own = energy.profile.is_served_by(table)
     scaling = metering.metered(energy.counts, costs, meter, is_own)
+    if is_own and table.within > 1:
+        scaling = replace(scaling, within=table.within)
     setting = costs.setting.label if costs.setting.core_mhz and costs.setting.memory_mhz else None
     # How well a fit knows one GPU says nothing of another.
     replicas = () if energy.profile.is_named_otherwise(table) else table.replicas(setting)

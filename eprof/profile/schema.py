@@ -273,11 +273,13 @@ class Limits(Struct):
 class Interval(Struct):
     """The range that holds `share` of what the replicas of the prices make of the counts, in J.
 
-    groups: by group of counts ("fp64", "dram"), those that cost something.
+    groups: by group of counts ("fp64", "dram"), those that cost something. within: the interval of a kernel is at least
+    its energy times and divided by this factor; null: nobody measured how far off kernels are.
     """
 
     share: float
     replicas: int
+    within: float | None = None
     computation: Range | None = None
     data: Range | None = None
     constant: Range | None = None

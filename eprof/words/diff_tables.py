@@ -64,8 +64,7 @@ def _interval_note(document: Document) -> str:
     found = document.intervals
     if found is None:
         return ""
-    whose = ", the same prices for both sides" if found.paired else ", prices of both sides drawn independently"
-    return intervals.meaning(found.share, found.replicas, None, whose)
+    return intervals.of_change(found.share, found.replicas, found.paired, found.within)
 
 
 def _compared_old(parts: Sequence[Part]) -> float:

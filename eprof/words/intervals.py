@@ -50,15 +50,29 @@ def label(share: float) -> str:
     return "interval" if share >= 1 else f"{percent(share)} interval"
 
 
-def meaning(share: float, replicas: int, spans: str | None, whose: str = "") -> str:
+def meaning(share: float, replicas: int, spans: str | None, within: float | None = None) -> str:
     """What the intervals of a document are made of.
 
-    spans: what those of a table with intervals of its own span. whose: which side of a difference they are of.
+    spans: what those of a table with intervals of its own span. within: the factor that nine of ten kernels which a fit
+    has not seen are off at most.
     """
+    if share >= 1:
+        made_of = "Interval: what those of the prices" + (f" ({spans})" if spans else "") + " make of these counts"
+    else:
+        made_of = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
+    if within is None:
+        return f"{made_of}; errors of the model and of the counts are not in it."
+    return f"{made_of}, and for a kernel x/÷{within:.3g} at least, as nine of ten are off that the fit had not seen."
+
+
+def of_change(share: float, replicas: int, paired: bool, within: float | None = None) -> str:
+    """What the intervals of a difference are made of. paired: each replica prices both sides."""
+    whose = "the same prices for both sides" if paired else "prices of both sides drawn independently"
     source = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if share >= 1:
-        source = "Interval: what those of the prices" + (f" ({spans})" if spans else "") + " make of these counts"
-    return f"{source}{whose}; errors of the model and of the counts are not in it."
+        source = "Interval: what those of the prices make of these counts"
+    sides = "" if within is None else f"; those of OLD and NEW hold the error of the model (x/÷{within:.3g} a kernel)"
+    return f"{source}, {whose}{sides}; errors of the model and of the counts are not in that of the change."
 
 
 def size(low: float, high: float, unit: str) -> str:

@@ -134,7 +134,7 @@ def _interval_note(view: View) -> str:
     if not found:
         return ""
     spans = view.costs.interval_is if view.costs else None
-    return intervals.meaning(found.share, found.replicas, spans)
+    return intervals.meaning(found.share, found.replicas, spans, found.within)
 
 
 def _energy_columns(view: View, shares: Medium) -> list[Column]:

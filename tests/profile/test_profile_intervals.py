@@ -31,8 +31,13 @@ def profile():
 
 @pytest.fixture(scope="module")
 def table():
-    """The table of the V100 as if it were made for the GPU of `profile`."""
-    return replace(costs.load("v100"), devices=("GK20A",))
+    """The table of the V100 as if it were made for the GPU of `profile`, without the error of the model."""
+    return with_error_of_model(1.0)
+
+
+def with_error_of_model(within):
+    table = replace(costs.load("v100"), devices=("GK20A",))
+    return replace(table, fit=replace(table.fit, data={**table.fit.data, "within": within}))
 
 
 @pytest.fixture
@@ -141,9 +146,8 @@ def test_groups_have_intervals_of_their_own(energy):
     low, high = group["interval_j"]
     assert low <= group["energy_j"]["total"] <= high
     # The last digit of a sum depends on its order.
-    assert sum(pair[0] for pair in kernels) * (1 - 1e-12) <= low and high <= sum(pair[1] for pair in kernels) * (
-        1 + 1e-12
-    )
+    assert sum(pair[0] for pair in kernels) <= low * (1 + 1e-9)
+    assert high * (1 - 1e-9) <= sum(pair[1] for pair in kernels)
 
 
 @pytest.mark.skipif(not V100.exists(), reason="needs ../shared/data")
@@ -154,3 +158,40 @@ def test_a_real_log_says_that_fp64_is_not_told():
     low, high = interval["groups"]["fp64"]
     assert low == 0 and high > 1
     assert all(kernel["interval_j"] for kernel in document["kernels"])
+
+
+def test_a_kernel_is_known_no_better_than_kernels_that_the_fit_had_not_seen(profile):
+    energy = complete(profile.energy(with_error_of_model(3.0)))
+    for (low, high), joules in zip(
+        intervals.of_kernels(energy, intervals.replicas(energy)), energy.split.total_j, strict=True
+    ):
+        assert low <= joules / 3 * (1 + 1e-9) and high >= joules * 3 * (1 - 1e-9)
+    assert whole(energy).within == 3.0
+
+
+def test_errors_of_kernels_partly_cancel_in_a_total(profile):
+    energy = complete(profile.energy(with_error_of_model(3.0)))
+    joules = energy.split.total_j
+    low, high = whole(energy).total
+    assert high == pytest.approx(joules.sum() + 2 * np.sqrt((joules**2).sum()))
+    assert low == pytest.approx(joules.sum() - (1 - 1 / 3) * np.sqrt((joules**2).sum()))
+
+
+def test_a_model_that_errs_makes_no_interval_of_a_part_narrower(profile):
+    of_prices, with_model = (whole(complete(profile.energy(with_error_of_model(within)))) for within in (1.0, 1.41))
+    for name, ends in of_prices.groups.items():
+        low, high = with_model.groups[name]
+        assert low <= ends[0] and high >= ends[1]
+    assert with_model.constant == of_prices.constant
+
+
+def test_what_one_kernel_of_a_metered_total_takes_too_much_the_others_take_too_little(profile, table):
+    """Against the errors of the kernels, put in one by one."""
+    energy = profile.energy(table, metered_j=profile.energy(table).split.total_j.sum())
+    joules = energy.split.total_j
+    step = 1e-6
+    off = joules * (1 + step * np.eye(len(joules)))  # a row for each kernel whose error it is
+    changes = (off * (joules.sum() / off.sum(axis=1))[:, None] - joules) / step
+    expected = np.linalg.norm(changes, axis=0)
+    assert intervals._spread_of_kernels(energy, joules) == pytest.approx(expected, rel=1e-4)
+    assert intervals._spread(energy, PRICED) == pytest.approx(0, abs=1e-9 * joules.sum())
