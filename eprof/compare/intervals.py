@@ -1,7 +1,8 @@
 """How far a change is known: both sides priced by the same replicas of their prices.
 
 One table's prices are wrong alike on both sides, so that the change is far surer than either energy. Two tables are
-taken to be wrong independently of each other. The error of the model is in the energies of both sides, not in the change.
+taken to be wrong independently of each other. The error of the model is in the energies of both sides, not in the
+change.
 """
 
 from functools import cached_property

@@ -259,8 +259,8 @@ class KernelSide(Struct, frozen=True):
 class Intervals(Struct, frozen=True):
     """What the intervals hold: `share` of what the replicas of the prices make of the change.
 
-    paired: each replica prices both sides; else the two sides have tables of their own. within: nine of ten kernels that
-    the fits have not seen are this factor off at most, which is in the intervals of the sides; null: nobody measured it.
+    paired: each replica prices both sides; else the two sides have tables of their own. within: in the intervals of the
+    sides, the factor that nine of ten kernels which the fits have not seen are off at most; null: nobody measured it.
     """
 
     share: float

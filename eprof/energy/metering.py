@@ -21,12 +21,12 @@ from eprof.energy.intervals import amounts_of, prices_of
 
 # Four GPUs, each priced with the shape of the other three, need 0.84 to 1.38 (docs/studies/power).
 LEAST, MOST = 0.4, 2.5
-# Nine kernels of ten that a table has not seen are this factor off at most; a table that was fitted to their GPU says its
-# own. It is the split, and not the level, that is hard to know (docs/metered.md).
+# Nine kernels of ten that a table has not seen are this factor off at most; a table that was fitted to their GPU says
+# its own. It is the split, and not the level, that is hard to know (docs/metered.md).
 WITHIN = 1.33
 ESTIMATED = "estimated"
 _JOULES = {"": 1.0, "mj": 1e-3, "j": 1.0, "kj": 1e3, "wh": 3600.0}
-_AMOUNT = re.compile(r"(\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?)\s*(mj|j|kj|wh|)", re.IGNORECASE)
+_AMOUNT = re.compile(r"(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*(m[jJ]|[jJ]|[kK][jJ]|[wW][hH]|)")
 _MOST_J = 1e15
 # What is assumed of a table that was made for another GPU, before and after a meter gave the factor.
 SAME, PROPORTIONAL = "the two cost the same", "the two cost the same but for one factor, which the meter gives"
