@@ -99,7 +99,8 @@ def metered(counts: Counts, costs: Costs, meter: Meter, is_own: bool = False) ->
     split = attribute(counts, costs)
     if not np.nansum(split.total_j) > np.nansum(split.constant_j):
         raise MeterError(
-            f"Metered energy cannot be split by counts: nothing that was counted here has a price in {costs.name}."
+            f"Metered energy cannot be split by counts: nothing that was counted here has a price in {costs.name}. "
+            "Collect instructions and bytes too, with `ncu --set full` or eprof run."
         )
     idle_j = costs.constant_power_w * (idle_s or 0.0)
     modelled_j = float(np.nansum(split.total_j)) + idle_j

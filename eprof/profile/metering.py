@@ -34,8 +34,8 @@ def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
     measured = profile.run.measured() if profile.run is not None else None
     if measured is None:
         raise MeterError(
-            f"--to-meter: {why or 'no meter was read in this run'}; say what a meter saw of the whole run with "
-            f"{GIVEN}, such as {GIVEN} 812J."
+            f"--to-meter: {why or 'no meter was read in this run'}; say what a meter saw of the whole run, such as "
+            f"{GIVEN} 812J (eprof diff: --old-energy and --new-energy)."
         )
     if why or measured.boards not in (None, 1):
         raise MeterError(f"--to-meter: {why or f'the meter covers {measured.covers}'}: the joules are not this GPU's.")

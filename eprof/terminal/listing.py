@@ -61,7 +61,7 @@ def _interval(explained: Row) -> Iterable[RenderableType]:
     """The range of constant power, and what the intervals of a table span."""
     watts = explained["constant"]["interval_w"]
     if watts is not None:
-        yield Text(printable(f"Constant power: {watts[0]:.3g} to {watts[1]:.3g} W{_origin(explained['constant'])}."))
+        yield Text(printable(f"Its interval: {watts[0]:.3g} to {watts[1]:.3g} W{_origin(explained['constant'])}."))
     if explained["interval_is"]:
         yield Text(printable(f"Intervals: {explained['interval_is']}."))
 
@@ -93,18 +93,34 @@ def _setting(explained: Row) -> str:
 
 
 def _charges(charges: Sequence[Row]) -> Table:
-    table = _table("count", "pays", "how", "why")
-    for one in charges:
-        pays = {"pays": f"{one['pj'] or 0:.4g} pJ", "nothing": "nothing"}.get(one["status"], "no price")
-        how = f"{one['formula']} = {one['numbers']}" if one["formula"] else ""
-        # "no price" says what the mark `missing` would say again.
-        marks = "" if one["status"] == "unpriced" else _marks(one["marks"])
-        table.add_row(one["label"], pays, printable(how), printable(one["why"]) + marks, style=_style(one["status"]))
+    """What every count pays, counts that pay the same for the same reason in one row."""
+    labels: dict[tuple[str, str, str], list[str]] = {}
+    for charge in charges:
+        labels.setdefault((charge["status"], _pays(charge), _why(charge)), []).append(charge["label"])
+
+    table = _table("counts", "pays", "why")
+    for (status, pays, why), counts in labels.items():
+        style = "" if status == "pays" else "dim"
+        table.add_row(", ".join(counts), pays, printable(why), style=style)
     return table
 
 
-def _style(status: str) -> str:
-    return "" if status == "pays" else "dim"
+def _pays(charge: Row) -> str:
+    if charge["status"] == "pays":
+        return f"{charge['pj'] or 0:.4g} pJ"
+    return "nothing" if charge["status"] == "nothing" else "no price"
+
+
+def _why(charge: Row) -> str:
+    """The formula, with its numbers if it is more than one price, and the reason."""
+    if charge["status"] == "unpriced":  # "no price" says what the mark `missing` would say again
+        return str(charge["why"])
+    reason = f"{charge['why']}{_marks(charge['marks'])}"
+    formula = charge["formula"]
+    if not formula:
+        return reason
+    numbers = "" if formula.isidentifier() else f" = {charge['numbers']}"
+    return f"{formula}{numbers}: {reason}"
 
 
 def _marks(marks: Sequence[str]) -> str:
