@@ -198,7 +198,7 @@ def test_the_command_line_says_shape_factor_and_time_alone(eprof_command):
         ),
         (["--energy", "20 apples"], 2, "with J, mJ, kJ or Wh"),
         (["--energy", "20mJ", "--no-to-meter"], 2, "give one of the two"),
-        (["--to-meter"], 1, "say what a meter saw of the whole run with --energy"),
+        (["--to-meter"], 1, "say what a meter saw of the whole run, such as --energy"),
     ],
 )
 def test_the_command_line_refuses_in_one_sentence(eprof_command, options, code, message):
