@@ -25,7 +25,9 @@ class Priced(Named, Protocol):
 
 
 def named(costs: Named) -> str:
-    """A table with what its prices rest on: "v100 (fitted)"."""
+    """A table with what its prices rest on: "v100 (fitted)"; of the table `estimated` the name says it."""
+    if costs.name == costs.basis:
+        return costs.name
     return f"{costs.name} ({costs.basis or 'basis not stated'})"
 
 

@@ -57,7 +57,7 @@ def meaning(share: float, replicas: int, spans: str | None, within: float | None
     has not seen are off at most.
     """
     if share >= 1:
-        made_of = "Interval: what those of the prices" + (f" ({spans})" if spans else "") + " make of these counts"
+        made_of = "Interval: from those of the prices" + (f" ({spans})" if spans else "")
     else:
         made_of = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if within is None:
@@ -70,7 +70,7 @@ def of_change(share: float, replicas: int, paired: bool, within: float | None = 
     whose = "the same prices for both sides" if paired else "prices of both sides drawn independently"
     source = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if share >= 1:
-        source = "Interval: what those of the prices make of these counts"
+        source = "Interval: from those of the prices"
     sides = "" if within is None else f"; those of OLD and NEW hold the error of the model (x/÷{within:.3g} a kernel)"
     return f"{source}, {whose}{sides}; errors of the model and of the counts are not in that of the change."
 

@@ -56,7 +56,7 @@ def kernel_table(view: View, limit: int | None) -> Table:
         Column("by time", media=_NOWHERE if view.to_meter is None else Medium.ALL, from_width=_WIDE),
         *(Column(part, media=Medium.MARKDOWN) for part in _PARTS),
         Column("flop/B", media=Medium.TERMINAL, from_width=_WIDE),
-        Column(_interval_label(view), media=_intervals(view) & ~Medium.PAGE, from_width=_WIDEST),
+        Column(_interval_label(view), media=_intervals_of(view.kernels) & ~Medium.PAGE, from_width=_WIDEST),
         Column("marks", "left", Medium.MARKDOWN),
     ]
     shown = view.kernels[:limit]
@@ -95,7 +95,7 @@ def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
         *_energy_columns(view, Medium.ALL),
         Column("of all", media=on_page),
         Column("flop/B", media=Medium.PAGE),
-        Column(_interval_label(view), media=_intervals(view), from_width=_WIDEST),
+        Column(_interval_label(view), media=_intervals_of(groups), from_width=_WIDEST),
     ]
     rest = len(view.document.groups or ()) - len(groups)
     left_out = f"and {whole(rest)} more groups" if rest else ""
@@ -121,6 +121,11 @@ def _group_row(view: View, group: schema.Group, largest: float) -> Row:
 def _intervals(view: View) -> Medium:
     """Where intervals are shown: nowhere, if the cost table has none."""
     return Medium.ALL if view.document.interval_j else _NOWHERE
+
+
+def _intervals_of(rows: Sequence[schema.Kernel | schema.Group]) -> Medium:
+    """Where their intervals are shown: nowhere, if none has one, as where all are lower bounds."""
+    return Medium.ALL if any(row.interval_j for row in rows) else _NOWHERE
 
 
 def _interval_label(view: View) -> str:
