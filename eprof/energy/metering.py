@@ -83,18 +83,20 @@ def checked(number: float) -> float:
     return number
 
 
-def metered(counts: Counts, costs: Costs, meter: Meter, is_own: bool = False) -> Metered:
+def metered(counts: Counts, costs: Costs, meter: Meter, is_own: bool = False, limit_w: float | None = None) -> Metered:
     """The factor that makes kernels and idle time add up to what the meter saw.
 
-    is_own: the costs were made for the profiled GPU. Raises MeterError: times are not known, or the joules cannot be
-    those of these kernels.
+    is_own: the costs were made for the profiled GPU. limit_w: the power limit of its board in W, if it is known.
+    Raises MeterError: times are not known, or the joules cannot be those of these kernels.
     """
     _check_times(counts)
     kernels_s = float(counts.rows.time_s.sum())
     idle_s = None if meter.duration_s is None else max(meter.duration_s - kernels_s, 0.0)
     whole_s = kernels_s + (idle_s or 0.0)
+    mean_w = meter.joules / whole_s
+    _check_limit(costs.peaks.power_limit_w if is_own and limit_w is None else limit_w, mean_w, meter, whole_s)
     if is_own:
-        _check_power(costs, meter, whole_s)
+        _check_constant(costs, mean_w, meter, whole_s)
 
     split = attribute(counts, costs)
     if not np.nansum(split.total_j) > np.nansum(split.constant_j):
@@ -133,18 +135,22 @@ def _check_times(counts: Counts) -> None:
         raise MeterError("Metered energy cannot be split: the kernels take no time.")
 
 
-def _check_power(costs: Costs, meter: Meter, whole_s: float) -> None:
-    """Raise MeterError where the mean power is none that the GPU of the costs can draw."""
-    mean_w = meter.joules / whole_s
-    limit_w, constant_w = costs.peaks.power_limit_w, costs.constant_power_w
-    bound = ""
+def _check_limit(limit_w: float | None, mean_w: float, meter: Meter, whole_s: float) -> None:
+    """Raise MeterError where the mean power is more than the board may draw."""
     if limit_w is not None and mean_w > limit_w * (1 + _SENSOR):
-        bound = f"more than the {limit_w:.4g} W that {costs.device} may draw"
+        raise _no_power(f"more than the {limit_w:.4g} W that this board may draw", mean_w, meter, whole_s)
+
+
+def _check_constant(costs: Costs, mean_w: float, meter: Meter, whole_s: float) -> None:
+    """Raise MeterError where the mean power is less than the constant power, if that is known of this GPU."""
     knows_constant = costs.basis != ESTIMATED and not costs.constant_marks & Mark.ASSUMED
-    if knows_constant and mean_w < constant_w * (1 - _SENSOR):
-        bound = f"less than the {constant_w:.4g} W that {costs.device} draws whatever it does"
-    if bound:
-        raise MeterError(f"{_seen(meter)} over {whole_s:.4g} s are {mean_w:.4g} W, {bound}. {what_to_check(meter)}")
+    if knows_constant and mean_w < costs.constant_power_w * (1 - _SENSOR):
+        bound = f"less than the {costs.constant_power_w:.4g} W that {costs.device} draws whatever it does"
+        raise _no_power(bound, mean_w, meter, whole_s)
+
+
+def _no_power(bound: str, mean_w: float, meter: Meter, whole_s: float) -> MeterError:
+    return MeterError(f"{_seen(meter)} over {whole_s:.4g} s are {mean_w:.4g} W, {bound}. {what_to_check(meter)}")
 
 
 def _implausible(costs: Costs, meter: Meter, modelled_j: float, whole_s: float) -> str:

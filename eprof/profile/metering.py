@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import MeterError, UsageError
 from eprof.costs import CostTable, Scale
-from eprof.costs.datasheets import data_sheet
+from eprof.costs.datasheets import data_sheet, power_limit_w
 from eprof.costs.estimate import estimated
 from eprof.energy import metering
 from eprof.energy.metering import Meter, Metered
@@ -94,7 +94,9 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
             "the log, or --time KERNEL=SECONDS."
         )
     is_own = energy.profile.is_served_by(table)
-    scaling = metering.metered(energy.counts, costs, meter, is_own)
+    name = energy.profile.counted[0].device.name
+    limit_w = None if name is None else power_limit_w(name)
+    scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w)
     if is_own and table.within > 1:
         scaling = replace(scaling, within=table.within)
     setting = costs.setting.label if costs.setting.core_mhz and costs.setting.memory_mhz else None

@@ -110,6 +110,14 @@ def test_mixes_of_units_of_the_b300_come_out():
         ("NVIDIA H200", "gh200", True),
         ("ncu device 1 (CC 9.0)", "gh200", True),
         ("NVIDIA B300 SXM6 AC", "b300", False),
+        ("A100-SXM-80GB", "a100", False),
+        ("NVIDIA A100-SXM-64GB", "a100", True),
+        ("NVIDIA A800-SXM4-80GB", "a100", True),
+        ("NVIDIA H100", "gh200", True),
+        ("NVIDIA H100 NVL", "gh200", True),
+        ("NVIDIA H200 NVL", "gh200", True),
+        ("NVIDIA GH200 144G HBM3e", "gh200", True),
+        ("NVIDIA GB300", "b300", True),
         ("AMD Instinct MI250X", "mi250x", False),
         ("AMD Instinct MI300A", "mi300a", False),
     ],
@@ -120,6 +128,36 @@ def test_gpus_are_priced_by_their_names_and_stand_ins_are_assumed(device, table,
     assert found.is_for(device) != assumed
     assert bool(found.assumption) == assumed
     assert found.replicas()
+
+
+@pytest.mark.parametrize(("device", "sp", "dram"), [("H100 PCIe", 51200, 2039), ("H100 NVL", 60000, 3900)])
+def test_boards_have_the_peaks_of_their_own_data_sheet(device, sp, dram):
+    peaks = costs.for_device(device).at().peaks
+    assert (peaks.sp_gflops, peaks.dram_gb_per_s) == (sp, dram)
+
+
+def test_a_slice_of_a_gpu_does_not_get_the_constant_power_of_the_whole():
+    assert costs.for_device("NVIDIA A100-SXM4-40GB MIG 1g.5gb") is None
+
+
+def test_a_tensor_instruction_of_the_a100_is_between_two_shapes():
+    """m16n8k8 has 2048 flops for 32 threads, m16n8k16 has 4096."""
+    table = costs.load("a100")
+    prices, ranges = table.at().prices, table.intervals.prices_pj
+    assert 64 < prices["tensor_instruction"].pj / prices["tensor_fp16_flop"].pj < 128
+    low, high = ranges["tensor_fp16_flop"]
+    assert ranges["tensor_instruction"] == pytest.approx((64 * low, 128 * high), rel=0.005)
+
+
+def test_a_real_log_of_cutlass_on_an_a100_has_joules_of_tensor_work():
+    """20480^3 multiply-adds of m16n8k16 are 4,194,304,000 warp instructions, as the log says."""
+    log = DATA.parent / "ncu" / "a100-pcie-cutlass-details-program-output.csv"
+    if not log.exists():
+        pytest.skip("needs ../shared/data")
+    document = eprof.load(log).energy().document()
+    kernel = next(kernel for kernel in document["kernels"] if kernel["name"].startswith("ampere_s16816gemm"))
+    assert kernel["counts"]["tensor"]["value"] / 32 == 20480**3 * 2 / 4096
+    assert kernel["counts"]["tensor"]["energy_j"] > 0.1 * kernel["energy_j"]["total"]
 
 
 @pytest.mark.parametrize("device", ["NVIDIA B200", "NVIDIA A30", "NVIDIA GeForce RTX 4090", "ncu device 0 (CC 8.6)"])

@@ -96,6 +96,8 @@ def test_power_that_the_gpu_cannot_draw_is_refused():
         metered(two_kernels(), costs, Meter(100.0, "the meter", 4.0), is_own=True)
     with pytest.raises(MeterError, match="less than the 10 W"):
         metered(two_kernels(), costs, Meter(32.0, "the meter", 4.0), is_own=True)
+    with pytest.raises(MeterError, match="more than the 20 W that this board"):
+        metered(two_kernels(), make_costs(PRICES), Meter(100.0, "the meter", 4.0), limit_w=20.0)
     # Of another GPU's table neither bound is this GPU's.
     assert metered(two_kernels(), costs, Meter(100.0, "the meter", 4.0)).factor > 1
 

@@ -195,3 +195,9 @@ def test_what_one_kernel_of_a_metered_total_takes_too_much_the_others_take_too_l
     expected = np.linalg.norm(changes, axis=0)
     assert intervals._spread_of_kernels(energy, joules) == pytest.approx(expected, rel=1e-4)
     assert intervals._spread(energy, PRICED) == pytest.approx(0, abs=1e-9 * joules.sum())
+
+
+def test_a_table_that_was_fitted_to_the_gpu_says_how_well_it_splits_a_metered_total(profile):
+    table = with_error_of_model(1.2)
+    energy = profile.energy(table, metered_j=profile.energy(table).split.total_j.sum())
+    assert energy.metered.within == 1.2
