@@ -64,18 +64,18 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
     """The settings of "1500/2600,1200": ((1500, 2600), (1200, None)). Raises UsageError."""
-    found: list[tuple[int, int | None]] = []
+    pairs: list[tuple[int, int | None]] = []
     for part in text.split(",") if text is not None else ():
         core, slash, memory = part.strip().partition("/")
         if not core.isdecimal() or not int(core) or (slash and (not memory.isdecimal() or not int(memory))):
             raise UsageError(
                 f"--settings: `{part.strip()}` is no setting; write CORE or CORE/MEMORY in MHz: 1500/2600."
             )
-        one = (int(core), int(memory) if slash else None)
-        if one in found:
+        pair = (int(core), int(memory) if slash else None)
+        if pair in pairs:
             raise UsageError(f"--settings: {part.strip()} is named twice.")
-        found.append(one)
-    return tuple(found)
+        pairs.append(pair)
+    return tuple(pairs)
 
 
 def calibrate(options: argparse.Namespace) -> int:
@@ -217,9 +217,10 @@ def _dry_run(request: "Request") -> int:
     chosen = schedule.choose(manifest, capability, request.only)
     if request.quick:
         chosen = schedule.choose_quick(manifest, capability)
-    for one in chosen:
-        print(printable(f"{one.name:<22} {one.title}"))
-        print(f"{'':<22}   blocks = {one.blocks.text}, {one.block} threads each; {_counts(manifest, one)}")
+    for benchmark in chosen:
+        print(printable(f"{benchmark.name:<22} {benchmark.title}"))
+        threads = f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
+        print(printable(f"{'':<22}   {threads}; {_counts(manifest, benchmark)}"))
     number = max(len(request.settings), 1)
     print(
         f"# {len(chosen)} benchmarks of {timing.benchmark_s:.1f} s, {number} setting{'s' if number > 1 else ''}: about "
@@ -229,8 +230,8 @@ def _dry_run(request: "Request") -> int:
     return 0
 
 
-def _counts(manifest: "Manifest", one: "Benchmark") -> str:
-    words = [f"{word} = {formula.text}" for word, formula in one.count.items()]
+def _counts(manifest: "Manifest", benchmark: "Benchmark") -> str:
+    words = [f"{word} = {formula.text}" for word, formula in benchmark.count.items()]
     return "; ".join(words) or "nothing is counted"
 
 

@@ -96,7 +96,7 @@ def _compare(options: argparse.Namespace) -> "Difference":
 
     sides = []
     for side in ("old", "new"):
-        costs, setting, time, energy = (getattr(options, f"{side}_{what}") for what in _OF_SIDE)
+        costs, setting, time, energy = (getattr(options, f"{side}_{option}") for option in _OF_SIDE)
         reading = ReadAs(options.capability, options.columns, time or options.time)
         pricing = PriceAs(
             costs or options.costs, setting or options.setting, options.efficiency, options.to_meter, joules(energy)

@@ -85,11 +85,11 @@ def _measured(options: argparse.Namespace) -> "Tuning":
     build.check_times(measured)
     table = None if options.costs is None else costs.load(options.costs)
     checked = build.time_check(measured)
-    asked = build.modelled(measured, checked) if options.times == "modelled" else None
+    modelled = build.modelled(measured, checked) if options.times == "modelled" else None
     with validate.Progress(options.quiet) as report:
-        watts, model, notes = inputs.predicted(measured, table, options.jobs, report, asked)
+        watts, model, notes = inputs.predicted(measured, table, options.jobs, report, modelled)
     notes = [*measured.notes, *notes]
-    return build.from_measurements(measured, watts, model, asked=asked, checked=checked, notes=notes)
+    return build.from_measurements(measured, watts, model, asked=modelled, checked=checked, notes=notes)
 
 
 def _profiled(options: argparse.Namespace) -> "Tuning":

@@ -92,14 +92,14 @@ def parse(text: str) -> Gate:
         raise UsageError(
             f"--fail-above {text}: write [KERNEL:][WHAT=]PERCENT%, such as 2%, dram_read=5%, my_kernel:2% or '*:10%'."
         )
-    what = form["what"] or TOTAL
+    amount = form["what"] or TOTAL
     known = {TOTAL, SECONDS, *_FAMILIES, *GROUPS, *COUNTS}
-    if what not in known:
+    if amount not in known:
         raise UsageError(
-            f"--fail-above {text}: there is no `{what}`; use total, time, {', '.join(_FAMILIES)}, a group "
+            f"--fail-above {text}: there is no `{amount}`; use total, time, {', '.join(_FAMILIES)}, a group "
             f"({', '.join(GROUPS)}) or a word of the vocabulary, such as dram_read."
         )
-    return Gate(text, what, form["kernel"], float(form["percent"]) / 100)
+    return Gate(text, amount, form["kernel"], float(form["percent"]) / 100)
 
 
 def judge(gates: Sequence[Gate], changes: Changes) -> list[Outcome]:

@@ -56,10 +56,14 @@ def _reading(old: Side, new: Side) -> Model:
     if of_width != work:
         marks |= Mark.ESTIMATED
     verdict = tradeoff.assess((work[0], moved[0]), (work[1], moved[1]), on)
+    return _of_verdict(verdict, on.precision, marks)
+
+
+def _of_verdict(verdict: tradeoff.Verdict, precision: str, marks: Mark) -> Model:
     return Model(
         case=verdict.case,
         missing=None,
-        precision=on.precision,
+        precision=precision,
         work_factor=verdict.f,
         traffic_factor=verdict.m,
         old_intensity_flop_per_byte=verdict.intensity,

@@ -182,8 +182,8 @@ def steps(parts: Iterable[Part], spread: Spread | None) -> list[Step]:
     for part in parts:
         key = (_GROUPS[part.what], part.because, MATCHED) if part.kernels == MATCHED else (None, None, part.kernels)
         bundles.setdefault(key, []).append(part)
-    found = [_step(*key, members, spread) for key, members in bundles.items()]
-    return sorted(found, key=lambda step: -abs(step.change_j))
+    bundled = [_step(*key, members, spread) for key, members in bundles.items()]
+    return sorted(bundled, key=lambda step: -abs(step.change_j))
 
 
 def _step(group: str | None, because: str | None, kernels: str, parts: list[Part], spread: Spread | None) -> Step:

@@ -39,8 +39,8 @@ class Grid(Struct, frozen=True, eq=False):
 
     def taken(self, rows: Sequence[int]) -> "Grid":
         """Some rows of it."""
-        at = list(rows)
-        return Grid(self.number[at], self.joules[at], self.marks[at], self.counted[at])
+        places = list(rows)
+        return Grid(self.number[places], self.joules[places], self.marks[places], self.counted[places])
 
 
 class Side(Struct, frozen=True, eq=False, dict=True):
@@ -151,8 +151,8 @@ def _kernels(energies: Sequence[Energy], keys: Sequence[Key]) -> list[Kernel]:
 
 def _grid(energy: Energy, keys: Sequence[Key]) -> Grid:
     """A repeat on the kernels `keys`. One that it did not launch executed nothing: zeros."""
-    found = {key: at for at, key in enumerate(_keys(energy))}
-    rows = np.array([found.get(key, -1) for key in keys])
+    row_of = {key: row for row, key in enumerate(_keys(energy))}
+    rows = np.array([row_of.get(key, -1) for key in keys])
     launched = rows >= 0
     shape = (len(keys), len(WORDS))
     number, joules = np.zeros(shape), np.zeros(shape)
@@ -166,10 +166,10 @@ def _grid(energy: Energy, keys: Sequence[Key]) -> Grid:
     counted[launched, TIME] = (counts.rows.time_marks | np.isnan(time_s) * _MISSING)[here]
     joules[launched] = np.nan
     if split is not None:
-        for at, word in enumerate(WORDS):
+        for column, word in enumerate(WORDS):
             if word in split.joules:
-                joules[launched, at] = split.joules[word][here]
-                marks[launched, at] = split.joule_marks[word][here]
+                joules[launched, column] = split.joules[word][here]
+                marks[launched, column] = split.joule_marks[word][here]
     return Grid(number, joules, marks, counted)
 
 

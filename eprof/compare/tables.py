@@ -160,21 +160,21 @@ def _energy(variant: Variant) -> tuple[EnergyByFamily, dict[str, list[str]]]:
 
 def counts(changes: Changes) -> dict[str, Count]:
     """Every word that one side counted: its total on both sides; None where a side does not know all of it."""
-    found = {}
+    totals = {}
     for column, word in enumerate(COUNTS):
         old, new = (_total(half, column) for _, half in changes.halves)
         is_nothing = old == 0 and new == 0
         if is_nothing or (old is None and new is None):
             continue
         marks = (changes.old.counted[:, column] | changes.new.counted[:, column]).ravel()
-        found[word] = Count(
+        totals[word] = Count(
             old=old,
             new=new,
             change=None if _is_bound(changes, column) else less(new, old),
             unit=COUNTS[word].unit,
             marks=names(int(np.bitwise_or.reduce(marks))),
         )
-    return found
+    return totals
 
 
 def _is_bound(changes: Changes, column: int) -> bool:
@@ -219,12 +219,12 @@ def test_of(test: Test | None) -> TestResult | None:
 
 def kernels(changes: Changes, spread: Spread | None) -> list[Kernel]:
     """Each match, largest change first; without energy, the largest time first."""
-    found = [_kernel(changes, row) for row in range(len(changes.matches))]
+    rows = [_kernel(changes, row) for row in range(len(changes.matches))]
     if spread is not None:
-        change_j = np.array([kernel.change_j for kernel in found])
+        change_j = np.array([kernel.change_j for kernel in rows])
         ends = spread.of_kernels(change_j)
-        found = [replace(kernel, interval_j=pair) for kernel, pair in zip(found, ends, strict=True)]
-    return sorted(found, key=lambda kernel: (-abs(kernel.change_j or 0.0), -_longest(kernel)))
+        rows = [replace(kernel, interval_j=pair) for kernel, pair in zip(rows, ends, strict=True)]
+    return sorted(rows, key=lambda kernel: (-abs(kernel.change_j or 0.0), -_longest(kernel)))
 
 
 def _longest(kernel: Kernel) -> float:

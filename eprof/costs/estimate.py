@@ -203,8 +203,8 @@ def shape() -> Mapping[str, Any]:
 def shape_prices(device_name: str) -> Prices:
     """The shape's prices for a GPU. FP64 has none where nothing tells at which rate the GPU does it."""
     kinds = {name: name for name in shape()["pj"] if name not in (_FULL_RATE, _LOW_RATE)}
-    told = capability_of_label(device_name)
-    capabilities = (told,) if told else capability_of(device_name)
+    named = capability_of_label(device_name)
+    capabilities = (named,) if named else capability_of(device_name)
     are_full_rate = {capability in shape()["fp64"]["full_rate"] for capability in capabilities}
     if len(are_full_rate) == 1:
         kinds = {_FP64: _FULL_RATE if are_full_rate.pop() else _LOW_RATE, **kinds}

@@ -342,7 +342,7 @@ def _rates(root: Node) -> tuple[Rate, ...]:
 def _rate(price: Node, domain: str | None) -> Rate:
     name = price.name
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.rpartition("_")[2] not in _PRICED_THINGS:
-        ends = ", ".join(f"_{thing}" for thing in _PRICED_THINGS)
+        ends = ", ".join(f"_{ending}" for ending in _PRICED_THINGS)
         raise price.error(f"`{name}` does not say what it is the price of; end it with one of: {ends}.")
     return Rate(name, _number(price), domain)
 
@@ -646,8 +646,8 @@ def _certainty_stated(root: Node, table: CostTable) -> None:
     no_interval = [name for name in (*prices, CONSTANT_POWER) if name not in known]
     no_source = [name for name in (*prices, CONSTANT_POWER) if name not in table.sources]
     lacks = [
-        f"{what}: {', '.join(names)}"
-        for what, names in (("no interval", no_interval), ("no source", no_source))
+        f"{lack}: {', '.join(names)}"
+        for lack, names in (("no interval", no_interval), ("no source", no_source))
         if names
     ]
     if lacks:

@@ -570,8 +570,8 @@ class CostTable(Struct, frozen=True, eq=False):
         """A setting of the list. Away from the one where others measured, the square of the voltage is an estimate."""
         if self.basis not in NEEDS_INTERVALS or setting == self.default:
             return Point(setting, "asked for; the table lists it")
-        found = f"asked for; the prices were measured at {self.default.label} and go with the square of the voltage"
-        return Point(setting, found, dict.fromkeys(DOMAINS, Mark.ESTIMATED))
+        origin = f"asked for; the prices were measured at {self.default.label} and go with the square of the voltage"
+        return Point(setting, origin, dict.fromkeys(DOMAINS, Mark.ESTIMATED))
 
     def _no_setting(self, setting: str) -> CostError:
         curves = {domain: _curve(self.settings, domain) for domain in DOMAINS}

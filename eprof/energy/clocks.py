@@ -56,8 +56,8 @@ def priced(table: CostTable, clocks: Clocks) -> Costs:
     notes = [f"The run is priced at other clocks than its own: {'; '.join(far)}."] if far else []
     if label is not None:
         voltages = costs.setting_from.partition("; ")[2]
-        found = f"nearest to the clocks of the run, as {clocks.seen_by} saw them"
-        costs = replace(costs, setting_from=f"{found}; {voltages}" if voltages else found)
+        origin = f"nearest to the clocks of the run, as {clocks.seen_by} saw them"
+        costs = replace(costs, setting_from=f"{origin}; {voltages}" if voltages else origin)
     return replace(costs, notes=(*costs.notes, *notes))
 
 

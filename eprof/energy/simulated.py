@@ -44,17 +44,17 @@ def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) ->
     if not need.any():
         return counts, None, []
     seconds = roofline_s(counts.amounts, costs) / share
-    found = need & ~np.isnan(seconds) & (seconds > 0)
-    warnings = [_no_peaks(costs, int((need & ~found).sum()))] if (need & ~found).any() else []
-    if not found.any():
+    modelled = need & ~np.isnan(seconds) & (seconds > 0)
+    warnings = [_no_peaks(costs, int((need & ~modelled).sum()))] if (need & ~modelled).any() else []
+    if not modelled.any():
         return counts, None, warnings
     marks = counts.rows.time_marks
     # A roof over counts that are not whole is a roof too low: the time is a lower bound then.
     lost = (counts.amount_marks.only(UNDER_THE_ROOF) & _MISSING).max(axis=1)
     timed = replace(
         counts.rows,
-        time_s=np.where(found, seconds, counts.rows.time_s),
-        time_marks=np.where(found, (marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED, marks),
+        time_s=np.where(modelled, seconds, counts.rows.time_s),
+        time_marks=np.where(modelled, (marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED, marks),
     )
     whose = (
         "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"

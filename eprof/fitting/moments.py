@@ -60,7 +60,7 @@ class Settings(Struct, frozen=True, eq=False):
         pairs = measurements.rows[["core_mhz", "memory_mhz"]].to_numpy(dtype=np.float64)
         clocks, row = np.unique(pairs, axis=0, return_inverse=True)
         levels = np.unique(clocks[:, 0]), np.unique(clocks[:, 1])
-        level = np.stack([np.searchsorted(levels[at], clocks[:, at]) for at in (0, 1)], axis=1)
+        level = np.stack([np.searchsorted(levels[domain], clocks[:, domain]) for domain in (0, 1)], axis=1)
         return cls(clocks / 1e3, (levels[0], levels[1]), level, row.reshape(-1))
 
 

@@ -257,7 +257,7 @@ def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[
         return float("nan"), ()
     settings = Settings.of(measurements)
     layout = Layout.of(measurements.domains, fitted.form.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
-    volts = [fitted.volts[domain].reindex(settings.levels[at] * 1.0) for at, domain in enumerate(fitted.volts)]
+    volts = [fitted.volts[domain].reindex(settings.levels[number] * 1.0) for number, domain in enumerate(fitted.volts)]
     scale = scales(layout, settings, (volts[0].to_numpy(), volts[1].to_numpy()))[settings.row]
     design = rows_of(measurements)[:, :-1][:, layout.column] * scale / measurements.power_w[:, None]
     length = np.linalg.norm(design, axis=0)

@@ -48,7 +48,7 @@ class Search:
 
     def best(self, starts: list[Volts]) -> Found:
         """The best of the searches from all starts."""
-        return min((self.descend(start) for start in starts), key=lambda found: found.objective)
+        return min((self.descend(start) for start in starts), key=lambda result: result.objective)
 
     def descend(self, volts: Volts, alternating: int = _ALTERNATING, most: int = _ROUNDS) -> Found:
         """Alternate for a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
@@ -115,7 +115,7 @@ class Search:
         """The Gauss-Newton step within bounds: a level that stands at a bound and would cross it stays there."""
         free = np.ones(len(volts[0]), dtype=np.bool_), np.ones(len(volts[1]), dtype=np.bool_)
         target = self._newton(volts, unknowns, free)
-        stuck = [_stuck(volts[at], target[at]) for at in (0, 1)]
+        stuck = [_stuck(volts[domain], target[domain]) for domain in (0, 1)]
         if stuck[0].any() or stuck[1].any():
             target = self._newton(volts, unknowns, (~stuck[0], ~stuck[1]))
         return np.clip(target[0], LOWEST, HIGHEST), np.clip(target[1], LOWEST, HIGHEST)
@@ -124,14 +124,15 @@ class Search:
         """The voltages of the joint problem, linear around these: unknowns and increments between levels are >= 0."""
         scale = scales(self.layout, self.settings, volts)
         level = self.settings.level
-        both = np.stack([volts[at][level[:, at]] for at in (0, 1)], axis=1)
-        slopes = [self._slope(scale, unknowns, both, at) * free[at][level[:, at]][:, None] for at in (0, 1)]
-        steps = [_steps(len(volts[at]), self.pins[at]) for at in (0, 1)]
+        both = np.stack([volts[domain][level[:, domain]] for domain in (0, 1)], axis=1)
+        is_free = [free[domain][level[:, domain]][:, None] for domain in (0, 1)]
+        slopes = [self._slope(scale, unknowns, both, domain) * is_free[domain] for domain in (0, 1)]
+        steps = [_steps(len(volts[domain]), self.pins[domain]) for domain in (0, 1)]
         # (s, p, u): what each of the u unknowns, energies and then increments of voltage, adds at each setting.
-        moved = [slopes[at][:, :, None] * steps[at][level[:, at]][:, None, :] for at in (0, 1)]
+        moved = [slopes[domain][:, :, None] * steps[domain][level[:, domain]][:, None, :] for domain in (0, 1)]
         number = len(unknowns)
         design = np.concatenate([scale[:, :, None] * np.eye(number), *moved], axis=2)
-        offset = sum(slopes[at] * (1.0 - both[:, [at]]) for at in (0, 1))
+        offset = sum(slopes[domain] * (1.0 - both[:, [domain]]) for domain in (0, 1))
         applied = self.matrix @ design
         gram = np.einsum("spi,spj->ij", design, applied)
         right = np.einsum("spi,sp->i", design, self.vector) - np.einsum("spi,sp->i", applied, offset)
@@ -142,11 +143,11 @@ class Search:
         core, memory = 1.0 + steps[0] @ solution[number:cut], 1.0 + steps[1] @ solution[cut:]
         return np.where(free[0], core, volts[0]), np.where(free[1], memory, volts[1])
 
-    def _slope(self, scale: Floats, unknowns: Floats, both: Floats, at: int) -> Floats:
+    def _slope(self, scale: Floats, unknowns: Floats, both: Floats, domain: int) -> Floats:
         """(s, p): the change of each unknown's part with the voltage of a domain."""
         layout = self.layout
-        mine = np.where(layout.domain == at, layout.power, 0) * unknowns
-        slope: Floats = scale * mine / both[:, [at]]
+        mine = np.where(layout.domain == domain, layout.power, 0) * unknowns
+        slope: Floats = scale * mine / both[:, [domain]]
         return slope
 
 

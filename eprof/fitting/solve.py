@@ -179,14 +179,14 @@ def _given(measurements: Measurements, settings: Settings) -> Volts:
     return by_domain[0], by_domain[1]
 
 
-def _made(measurements: Measurements, form: Form, settings: Settings, layout: Layout, found: Found) -> Fit:
-    values = dict(zip(layout.names, found.unknowns.tolist(), strict=True))
+def _made(measurements: Measurements, form: Form, settings: Settings, layout: Layout, search: Found) -> Fit:
+    values = dict(zip(layout.names, search.unknowns.tolist(), strict=True))
     constants = {name: values.get(name, 0.0) / (1e3 if "mhz" in name else 1.0) for name in CONSTANTS}
     prices = pd.Series({term: values[term] / WATTS_PER_PJ for term in measurements.terms}, dtype="float64")
     if measurements.own:
         prices = prices.where((measurements.rates > 0).any())
     volts = {
-        domain: pd.Series(found.volts[number], index=settings.levels[number], dtype="float64")
+        domain: pd.Series(search.volts[number], index=settings.levels[number], dtype="float64")
         for number, domain in enumerate(DOMAINS)
     }
     core, memory = _pins(measurements, settings)
@@ -197,6 +197,6 @@ def _made(measurements: Measurements, form: Form, settings: Settings, layout: La
         volts=volts,
         domains=dict(measurements.domains),
         reference=(float(settings.levels[0][core]), float(settings.levels[1][memory])),
-        objective=found.objective,
-        rounds=found.rounds,
+        objective=search.objective,
+        rounds=search.rounds,
     )

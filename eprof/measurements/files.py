@@ -89,7 +89,7 @@ def _written(start: bytes) -> tuple[str, str]:
     comma, and none is a number with a point: then it is not known which of the two it is, and a point is a point.
     """
     header, _, rest = start.partition(b"\n")
-    separator = max(_SEPARATORS, key=lambda one: header.count(one.encode()))
+    separator = max(_SEPARATORS, key=lambda separator: header.count(separator.encode()))
     if separator == ",":
         return separator, "."
     whole = rest if len(start) < _LOOK_BYTES else rest.rpartition(b"\n")[0]
@@ -111,12 +111,12 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read into `buffer`; 0 at the end."""
-        found = self._stream.read(len(buffer))
-        self._left -= len(found)
+        chunk = self._stream.read(len(buffer))
+        self._left -= len(chunk)
         if self._left < 0:
             raise ValueError(f"it holds more than {_MOST_BYTES >> 20} MB of text")
-        buffer[: len(found)] = found
-        return len(found)
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
 
 
 def _parquet(file: BinaryIO) -> pd.DataFrame:

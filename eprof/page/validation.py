@@ -65,15 +65,15 @@ def page(
 
 def method(parts: Mapping[str, Sequence[str]]) -> Section:
     """What stands behind the numbers: sentences by heading."""
-    told = {heading: sentences for heading, sentences in parts.items() if sentences}
-    drawn = templates().get_template("validation_method.html").render(parts=told)
+    filled = {heading: sentences for heading, sentences in parts.items() if sentences}
+    drawn = templates().get_template("validation_method.html").render(parts=filled)
     return Section("method", "Method", "Method and provenance", [Markup(drawn)])  # noqa: S704  escaped there
 
 
 def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
     """A section; sentences that say nothing are left out."""
-    told = [block for block in blocks if not isinstance(block, Sentence) or block.text]
-    return Section(anchor, link, heading, told)
+    filled = [block for block in blocks if not isinstance(block, Sentence) or block.text]
+    return Section(anchor, link, heading, filled)
 
 
 def quiet(text: str) -> Sentence:

@@ -361,9 +361,9 @@ def _limits(energy: Energy) -> schema.Limits | None:
 
 def _answers(energy: Energy) -> list[schema.Answer]:
     """The answers to what the user asked, then to what every report asks."""
-    asked = [energy.what_if(question) for question in energy.questions]
+    answers = [energy.what_if(question) for question in energy.questions]
     usual = [answer for answer in whatif.usual(energy) if answer.question not in energy.questions]
-    return [_answer(answer, True) for answer in asked] + [_answer(answer, False) for answer in usual]
+    return [_answer(answer, True) for answer in answers] + [_answer(answer, False) for answer in usual]
 
 
 def _answer(answer: whatif.Answer, is_asked: bool) -> schema.Answer:

@@ -111,8 +111,8 @@ def parse(texts: Sequence[str]) -> Grouping | None:
 
 
 def _rule(text: str) -> Rule:
-    pattern, found, name = text.rpartition("=")
-    if not found or not pattern or not name.strip():
+    pattern, sign, name = text.rpartition("=")
+    if not sign or not pattern or not name.strip():
         raise UsageError(f"--group {text}: write REGEX=NAME, such as 'u_.*=near field', or {_ALONE}.")
     try:
         return Rule(re.compile(pattern), name.strip())
@@ -177,8 +177,8 @@ def shown(members: dict[str, np.ndarray], weight: Floats) -> list[Group]:
     names = list(members)
     total = np.array([np.nansum(weight[members[name]]) for name in names])
     largest = set(np.argsort(-total, kind="stable")[: _SHOWN - 1].tolist())
-    rest = [members[name] for at, name in enumerate(names) if at not in largest]
-    kept = [Group(name, members[name]) for at, name in enumerate(names) if at in largest]
+    rest = [members[name] for number, name in enumerate(names) if number not in largest]
+    kept = [Group(name, members[name]) for number, name in enumerate(names) if number in largest]
     return [*kept, Group(f"{len(rest):,} others", np.concatenate(rest), len(rest))]
 
 

@@ -83,7 +83,7 @@ class Profile(Struct, frozen=True, eq=False):
     def counts(self, books: str = "served") -> Counts:
         """Instructions by class and bytes by level, (n_kernels, n_classes), in the books "served" or "accessed"."""
         if books not in self._books:
-            parts = [counts.count(one.launches, one.definition, books) for one in self.counted]
+            parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
             self._books[books] = counts.concat(parts)
         return self._books[books]
 
@@ -134,7 +134,7 @@ class Profile(Struct, frozen=True, eq=False):
 
     def _predicted(self, costs: str | CostTable | None, setting: str | None, efficiency: float | None) -> "Energy":
         """The profile priced with a table as it is."""
-        if efficiency is not None and all(one.device.capability != counters.SIMULATED for one in self.counted):
+        if efficiency is not None and all(part.device.capability != counters.SIMULATED for part in self.counted):
             raise UsageError("--efficiency is for simulated devices, whose time is modelled; these logs are of a GPU.")
         if costs is None and self.priced_as is not None:
             costs, setting = self.priced_as.pricing("costs"), setting or self.priced_as.pricing("setting")
@@ -185,15 +185,15 @@ class Profile(Struct, frozen=True, eq=False):
         if costs is not None:
             return self.on_this_gpu(load_costs(costs))
         tables = {name: for_device(name) for name in map(_gpu_of, self.counted) if name}
-        found = {table.name: table for table in tables.values() if table is not None}
-        if len(found) != 1 or None in tables.values():
+        by_name = {table.name: table for table in tables.values() if table is not None}
+        if len(by_name) != 1 or None in tables.values():
             return None
-        (table,) = found.values()
+        (table,) = by_name.values()
         return table if len(tables) == 1 else load_costs(table.name)
 
     def estimated(self) -> CostTable:
         """The estimated table for the GPU of the logs. Raises CostError: they name none, or several."""
-        names = {one.device.name for one in self.counted}
+        names = {part.device.name for part in self.counted}
         name = next(iter(names))
         if name is None or len(names) > 1 or capability_of_label(name) is not None:
             whose = "are of several GPUs" if len(names) > 1 else "do not name the GPU"
@@ -210,7 +210,7 @@ class Profile(Struct, frozen=True, eq=False):
 
     def is_of(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU."""
-        return all(one.device.name is not None and table.is_for(one.device.name) for one in self.counted)
+        return all(part.device.name is not None and table.is_for(part.device.name) for part in self.counted)
 
     def is_served_by(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU, or lists it among the boards that it serves too."""
@@ -223,7 +223,7 @@ class Profile(Struct, frozen=True, eq=False):
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
         """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
-        profiled = {one.device.name or "a GPU that the logs do not name" for one in self.counted}
+        profiled = {part.device.name or "a GPU that the logs do not name" for part in self.counted}
         others = sorted(name for name in profiled if not table.is_for(name))
         if not others:
             return priced
@@ -241,7 +241,7 @@ class Profile(Struct, frozen=True, eq=False):
 
     def is_named_otherwise(self, table: CostTable) -> bool:
         """Whether the logs name a GPU that the table does not serve. Logs of ncu in CSV name none."""
-        named = [one.device for one in self.counted if capability_of_label(one.device.label or "") is None]
+        named = [part.device for part in self.counted if capability_of_label(part.device.label or "") is None]
         return any(device.name is not None and not table.serves(device.name) for device in named)
 
     def _repr_html_(self) -> str:
@@ -313,8 +313,8 @@ def _share(
         raise UsageError("--time SECONDS: the logs are of several devices; give --time KERNEL=SECONDS, or a trace.")
     only = counted[0]
     launches, how = times.share(only.launches, total_s, specs, only.time_from)
-    said = how or "given by --time for all kernels together"
-    return (replace(only, launches=launches, time_from=said),), (None if how else total_s)
+    time_from = how or "given by --time for all kernels together"
+    return (replace(only, launches=launches, time_from=time_from),), (None if how else total_s)
 
 
 def _title(logs: Sequence[Log]) -> str:
@@ -334,8 +334,8 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = counters.find(profiler, device.capability) if device.capability and names else without_counters()
     timed, time_from, warnings = times.recover(launches, definition)
-    found = [*warnings, *checks.check(timed, definition)]
-    return Counted(device, timed, definition, time_from, tuple(found))
+    messages = [*warnings, *checks.check(timed, definition)]
+    return Counted(device, timed, definition, time_from, tuple(messages))
 
 
 def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:
@@ -364,41 +364,41 @@ def _marks(launches: Launches, profiler: str, device: Device) -> Columns:
 
 
 def identify(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
-    """The device of a log's label. Its capability is told by `capability`, its name, or the counters, in this order.
+    """The device of a log's label, with the capability that `capability`, its name or its counters tell, in this order.
 
     Raises DefinitionError, naming the candidates, if it stays open.
     """
     name, index = _split_label(label)
     if capability is not None:
         return Device(label, name, index, capability, _by_user(name, capability))
-    told = capability_of_label(label or "")
-    if told is not None:
-        return Device(label, name, index, told, "the log's CC column")
+    capability_told = capability_of_label(label or "")
+    if capability_told is not None:
+        return Device(label, name, index, capability_told, "the log's CC column")
     by_name = counters.capability_of(name) if name else ()
     if len(by_name) == 1:
         return Device(label, name, index, by_name[0], "device name")
     by_counters = counters.guess_capability(counter_names, profiler)
     if not by_counters:
         return Device(label, name, index, None, "no counters that would need it")
-    both = [one for one in by_counters if one in by_name] if by_name else list(by_counters)
-    if both and (by_name or len({counters.find(profiler, one).name for one in both}) == 1):
+    both = [known for known in by_counters if known in by_name] if by_name else list(by_counters)
+    if both and (by_name or len({counters.find(profiler, known).name for known in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
-    definitions = [one for one in counters.definitions() if one.profiler == profiler]
-    offered = [one for definition in definitions for one in definition.capabilities]
-    may_be = both or [one for one in by_name if one in offered]
-    asked = f"; it may be {listed(may_be, 'or')}" if may_be else ""
+    definitions = [definition for definition in counters.definitions() if definition.profiler == profiler]
+    offered = [known for definition in definitions for known in definition.capabilities]
+    may_be = both or [known for known in by_name if known in offered]
+    candidates = f"; it may be {listed(may_be, 'or')}" if may_be else ""
     raise DefinitionError(
-        f"The compute capability of {name or 'the GPU'} is not known{asked}. "
+        f"The compute capability of {name or 'the GPU'} is not known{candidates}. "
         f"Say it with --capability (for example --capability {(may_be or offered)[0]})."
     )
 
 
 def may_be(label: str | None) -> tuple[str | None, ...]:
     """The compute capabilities that the device of a label may have, as far as its name tells; (None,): any."""
-    told = capability_of_label(label or "")
+    known = capability_of_label(label or "")
     name, _ = _split_label(label)
     by_name = counters.capability_of(name) if name else ()
-    return (told,) if told else by_name or (None,)
+    return (known,) if known else by_name or (None,)
 
 
 def _by_user(name: str | None, capability: str) -> str:
@@ -411,8 +411,8 @@ def _by_user(name: str | None, capability: str) -> str:
 def _split_label(label: str | None) -> tuple[str | None, int | None]:
     if label is None:
         return None, None
-    name, found, index = label.rpartition(" (")
-    if found and index.endswith(")") and index[:-1].isdecimal() and len(index) < 10:
+    name, bracket, index = label.rpartition(" (")
+    if bracket and index.endswith(")") and index[:-1].isdecimal() and len(index) < 10:
         return name, int(index[:-1])
     return label, None
 
@@ -528,27 +528,27 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
     @property
     def time_from(self) -> str | None:
         """Where the times come from, in words; None if they are those of the logs."""
-        found = [one.time_from for one in self.profile.counted] + [self.modelled]
-        return "; ".join(dict.fromkeys(one for one in found if one)) or None
+        sources = [part.time_from for part in self.profile.counted] + [self.modelled]
+        return "; ".join(dict.fromkeys(source for source in sources if source)) or None
 
     @cached_property
     def warnings(self) -> list[str]:
         """Everything the user should know, once each: from the logs, the counts, the checks and the costs."""
-        found = []
+        sentences = []
         if self.measured is not None and self.metered is None:
-            found.append(self._against(self.measured))
+            sentences.append(self._against(self.measured))
         if self.costs is None:
-            found.append(self._no_costs())
+            sentences.append(self._no_costs())
         else:
-            found += [*self.costs.notes, *self._unpriced()]
+            sentences += [*self.costs.notes, *self._unpriced()]
         if np.isnan(self.counts.rows.time_s).any():
-            found.append(self._no_time())
+            sentences.append(self._no_time())
         if self.grouping is not None and (unused := self.grouping.unused(self.counts.rows)):
-            found.append(f"No kernel is in the group {listed(unused, 'or')} of --group.")
+            sentences.append(f"No kernel is in the group {listed(unused, 'or')} of --group.")
         # What bears on every number stands first: a terminal shows only the first few.
-        for one in self.profile.counted:
-            found += one.warnings
-        return list(dict.fromkeys([*found, *self.notes, *self.counts.warnings, *self.profile.warnings]))
+        for part in self.profile.counted:
+            sentences += part.warnings
+        return list(dict.fromkeys([*sentences, *self.notes, *self.counts.warnings, *self.profile.warnings]))
 
     def _against(self, measured: Measured) -> str:
         around = "" if measured.spread is None else f", spread {100 * measured.spread:.2g} %"
@@ -558,7 +558,7 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
         )
 
     def _no_costs(self) -> str:
-        known = {one.device.name for one in self.profile.counted if one.device.name}
+        known = {part.device.name for part in self.profile.counted if part.device.name}
         named = {name for name in known if capability_of_label(name) is None}
         whose = f"No cost table is made for {listed(sorted(known))}" if known else "The logs do not name the GPU"
         estimate = "--costs estimated" if named else '--costs "estimated:RTX 4090", with the name of the GPU'
@@ -588,20 +588,24 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
         assert self.split is not None
         costs = self.costs
         assert costs is not None
-        found: list[str] = []
+        sentences: list[str] = []
         words, number = self.counts.amounts.names, self.counts.amounts.values
         some = (~np.isnan(number) & (number != 0)).any(axis=0).tolist()
         unpriced = [word for word, there in zip(words, some, strict=True) if there and word not in costs.charges]
         if unpriced:
-            found.append(f"{costs.name} has no price for {_labels(unpriced)}: that energy is missing, {self._bounded}.")
+            sentences.append(
+                f"{costs.name} has no price for {_labels(unpriced)}: that energy is missing, {self._bounded}."
+            )
         marked = (self.counts.amount_marks.values & int(Mark.MISSING)) != 0
         lost = dict(zip(words, (np.isnan(number) & marked).any(axis=0).tolist(), strict=True))
         uncounted = [word for word, charge in costs.charges.items() if charge.pays and lost.get(word, False)]
         if set(uncounted) >= {name for name, charge in costs.charges.items() if charge.pays}:
-            found.append(f"No instruction and no byte was counted in these logs; {self._bounded}.")
+            sentences.append(f"No instruction and no byte was counted in these logs; {self._bounded}.")
         elif uncounted:
-            found.append(f"Not counted here, though {costs.name} prices them: {_labels(uncounted)}; {self._bounded}.")
-        return found
+            sentences.append(
+                f"Not counted here, though {costs.name} prices them: {_labels(uncounted)}; {self._bounded}."
+            )
+        return sentences
 
     @property
     def _bounded(self) -> str:

@@ -217,8 +217,8 @@ def ask(energy: "Energy", question: str) -> Answer:
     for step, values in steps.items():
         before_step = now
         for key, value in values:
-            now, said, assumed = _CHANGES[step](now, key, value, energy)
-            says.append(said)
+            now, meaning, assumed = _CHANGES[step](now, key, value, energy)
+            says.append(meaning)
             assumes.append(assumed)
         if step == _COUNTS:
             now = replace(now, time_s=_slower(before_step, now.roof_s()))
@@ -342,36 +342,39 @@ def at_setting(now: Scenario, setting: str) -> Scenario:
     assert now.table is not None
     priced = now.table.at(setting)
     marks = now.costs.marks & Mark.ASSUMED
-    other = replace(now, costs=replace(priced, charges=_with(priced.charges, marks), marks=priced.marks | marks))
-    return replace(other, time_s=_times_at(now, other))
+    moved = replace(now, costs=replace(priced, charges=_with(priced.charges, marks), marks=priced.marks | marks))
+    return replace(moved, time_s=_times_at(now, moved))
 
 
-def _times_at(now: Scenario, other: Scenario) -> Floats:
+def _times_at(now: Scenario, moved: Scenario) -> Floats:
     """Times in s at another setting. T' = T T_roof'/T_roof where T is the roofline's, of simulated kernels, and where
     DRAM bytes are not known; NaN without a roofline.
     """
     assert now.table is not None
-    here, there, traffic = now.costs.setting, other.costs.setting, now.work.dram_byte
+    here = now.costs.setting
+    there = moved.costs.setting
     if (here.core_mhz, here.memory_mhz) == (there.core_mhz, there.memory_mhz):
         return now.time_s
     roofed = now.work.on_the_roof
-    kept = _kept_share(now, other) if roofed.any() else now.time_s
+    kept = _kept_share(now, moved) if roofed.any() else now.time_s
     if here.core_mhz is None or here.memory_mhz is None or there.core_mhz is None or there.memory_mhz is None:
         return kept
     clocks = (here.core_mhz, here.memory_mhz), (there.core_mhz, there.memory_mhz)
-    return np.where(roofed, kept, of_table(now.table).at(now.time_s, np.nan_to_num(traffic), *clocks))
+    traffic = np.nan_to_num(now.work.dram_byte)
+    return np.where(roofed, kept, of_table(now.table).at(now.time_s, traffic, *clocks))
 
 
-def _kept_share(now: Scenario, other: Scenario) -> Floats:
+def _kept_share(now: Scenario, there: Scenario) -> Floats:
     """Times in s if each kernel keeps its share of the roofline's speed; NaN without a roofline."""
     roof = now.roof_s()
-    return now.time_s * (other.roof_s() / np.where(roof > 0, roof, np.nan))
+    return now.time_s * (there.roof_s() / np.where(roof > 0, roof, np.nan))
 
 
 def _assumed(now: Scenario) -> str:
     """What is taken for granted about times at other settings."""
-    roofed, told = now.work.on_the_roof, now.table is not None and of_table(now.table).byte_per_cycle is not None
-    clocked = AT_CLOCKS if told else HALVES
+    roofed = now.work.on_the_roof
+    has_byte_rate = now.table is not None and of_table(now.table).byte_per_cycle is not None
+    clocked = AT_CLOCKS if has_byte_rate else HALVES
     if roofed.all():
         return SHARE
     return f"{clocked}; where time is simulated or DRAM bytes are not known, {SHARE}" if roofed.any() else clocked
@@ -381,14 +384,15 @@ def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
     """Charges that stay assumed if the costs were, for another GPU than the table's."""
     if not marks:
         return dict(charges)
-    return {word: replace(one, marks=one.marks | marks) if one.pays else one for word, one in charges.items()}
+    marked = {word: replace(charge, marks=charge.marks | marks) for word, charge in charges.items() if charge.pays}
+    return {**charges, **marked}
 
 
 def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
     if now.table is None or now.costs.peaks == Peaks():
         raise UsageError(f"--what-if setting={value}: {now.costs.name} tells no peaks, so time there is not known.")
-    other = at_setting(now, value)
-    return other, f"at {other.costs.setting.label} MHz", _assumed(now)
+    there = at_setting(now, value)
+    return there, f"at {there.costs.setting.label} MHz", _assumed(now)
 
 
 def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
@@ -408,13 +412,13 @@ def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
         if work.counts.rows.part is None:
             counts = merged(counts, None)[0]
         work = replace(work, counts=_same_rows(counts, work.counts))
-    other = replace(now, work=work, costs=priced, table=table)
+    changed = replace(now, work=work, costs=priced, table=table)
     says = f"with the costs of {table.name} at {priced.setting.label}"
     if not same_gpu:
-        return replace(other, time_s=_kept_share(now, other)), f"{says}, as if on that platform", SHARE
+        return replace(changed, time_s=_kept_share(now, changed)), f"{says}, as if on that platform", SHARE
     if priced.setting.label in (now.costs.setting.label, "fixed") or now.costs.setting.core_mhz is None:
-        return other, says, SAME_TIME
-    return replace(other, time_s=_times_at(now, other)), says, _assumed(now)
+        return changed, says, SAME_TIME
+    return replace(changed, time_s=_times_at(now, changed)), says, _assumed(now)
 
 
 def _nearest(table: CostTable, setting: Setting) -> Costs:
@@ -427,7 +431,7 @@ def _nearest(table: CostTable, setting: Setting) -> Costs:
 
 def _same_rows(counts: Counts, like: Counts) -> Counts:
     """Counts in the order of others, with their times: the same kernels in other books."""
-    places = {key: at for at, key in enumerate(_keys(counts))}
+    places = {key: place for place, key in enumerate(_keys(counts))}
     order = [places[key] for key in _keys(like)]
     return replace(counts.chosen(np.array(order)), rows=like.rows)
 
@@ -440,11 +444,12 @@ def _keys(counts: Counts) -> list[tuple[str | None, ...]]:
 
 def _factor(part: str, value: str) -> float:
     """0.8 of "0.8", "-20%" or "80%"."""
-    found = _SCALED.fullmatch(value)
-    if not found:
+    match = _SCALED.fullmatch(value)
+    if not match:
         raise UsageError(f"--what-if {part}={value}: say a factor such as 0.8, or a change such as -20%.")
-    is_change, is_percent = found[1][0] in "+-", bool(found[2])
-    factor = float(found[1])
+    is_change = match[1][0] in "+-"
+    is_percent = bool(match[2])
+    factor = float(match[1])
     if is_percent:
         factor /= 100
     if is_change:
@@ -479,7 +484,8 @@ def _cap(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 
 def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
     """Delta_pi in W of "10W" (in all) or of a factor of the most that the costs allow for."""
-    constant, watts = now.costs.constant_power_w, _WATTS.fullmatch(value)
+    constant = now.costs.constant_power_w
+    watts = _WATTS.fullmatch(value)
     if watts:
         usable = float(watts[1]) - constant
         if usable <= 0:
@@ -490,9 +496,10 @@ def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
     known = machines(now.costs)
     if not known:
         raise UsageError(f"--what-if cap={value}: {now.costs.name} tells no peaks; give the cap in watts, cap=100W.")
-    factor, most = _factor(key, value), max(one.peak_power_w - one.constant_power_w for one in known)
+    factor = _factor(key, value)
     if factor == 0:
         raise UsageError("--what-if cap=0: leaves nothing to compute with.")
+    most = max(machine.peak_power_w - machine.constant_power_w for machine in known)
     says = f"a power cap of {constant + factor * most:.3g} W, {_by(factor)} than the {most:.3g} W"
     return factor * most, f"{says} above constant power that the peaks take"
 
@@ -505,7 +512,7 @@ def _time(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 def _words(key: str) -> list[str]:
     """The words of the vocabulary that a word, a group or a family stands for: "dram", "int", "data", "l2_read"."""
     key = _ALIASES.get(key.lower(), key.lower())
-    return [name for name, one in COUNTS.items() if key in (name, one.group, one.family)]
+    return [name for name, count in COUNTS.items() if key in (name, count.group, count.family)]
 
 
 def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
@@ -521,15 +528,15 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     counts = now.work.counts
     factors = np.array([factor if name in words else 1.0 for name in counts.amounts.names])
     amounts = Columns(counts.amounts.names, counts.amounts.values * factors)
-    other = replace(now, work=replace(now.work, counts=replace(counts, amounts=amounts)))
+    changed = replace(now, work=replace(now.work, counts=replace(counts, amounts=amounts)))
     assumes = _with_tensor_work(now, ROOF_TIME)
     faster = _flattered(now)
     if faster:
         assumes = f"{assumes}; {faster}"
     if COUNTS[words[0]].unit == "instruction":
-        return other, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", assumes
+        return changed, f"{_by(factor).replace('less', 'fewer')} instructions: {label}", assumes
     says = f"{_by(factor).replace('less', 'fewer')} bytes: {label}"
-    return other, says, f"{assumes}; the bytes are not moved at another level instead"
+    return changed, says, f"{assumes}; the bytes are not moved at another level instead"
 
 
 def _slower(now: Scenario, roof_s: Floats) -> Floats:
@@ -637,20 +644,20 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
 
 def usual(energy: "Energy") -> list[Answer]:
     """The questions that a report asks by itself: those that can be asked of this profile."""
-    found = []
+    answers = []
     for question in ("race", "pi0=-50%", "dram=-20%", f"{_largest_class(energy)}=free", "cap=-50%"):
         try:
-            found.append(ask(energy, question))
+            answers.append(ask(energy, question))
         except EprofError:
             continue
-    return [one for one in found if one.change_j]
+    return [answer for answer in answers if answer.change_j]
 
 
 def _largest_class(energy: "Energy") -> str:
     """The group of instructions that takes most energy."""
     assert energy.split is not None
     sums: dict[str, float] = {}
-    for name, one in COUNTS.items():
-        if one.family == COMPUTATION and name in energy.split.joules:
-            sums[one.group] = sums.get(one.group, 0.0) + float(np.nansum(energy.split.joules[name]))
+    for name, count in COUNTS.items():
+        if count.family == COMPUTATION and name in energy.split.joules:
+            sums[count.group] = sums.get(count.group, 0.0) + float(np.nansum(energy.split.joules[name]))
     return max(sums, key=lambda group: sums[group], default="int")

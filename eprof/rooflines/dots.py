@@ -117,5 +117,7 @@ def _over(above: Floats, below: Floats) -> Floats:
 def _levers(parts: dict[str, Floats], time: Floats) -> tuple[str | None, ...]:
     """The largest part of each kernel; None where its time is not known, or nothing is."""
     stacked = np.nan_to_num(np.stack([parts[name] for name in PARTS]))
-    largest, known = stacked.argmax(axis=0), (stacked.max(axis=0) > 0) & ~np.isnan(time)
-    return tuple(PARTS[at] if is_known else None for at, is_known in zip(largest.tolist(), known.tolist(), strict=True))
+    largest = stacked.argmax(axis=0)
+    known = (stacked.max(axis=0) > 0) & ~np.isnan(time)
+    levers = zip(largest.tolist(), known.tolist(), strict=True)
+    return tuple(PARTS[part] if is_known else None for part, is_known in levers)

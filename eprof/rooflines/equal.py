@@ -46,24 +46,24 @@ class Match(Struct, frozen=True):
             "number_exact": self.exact,
             "peak_power_w": self.machine.peak_power_w,
             "reference_peak_power_w": self.reference.peak_power_w,
-            "faster": [_region(one) for one in self.speed],
-            "more_efficient": [_region(one) for one in self.energy],
+            "faster": [_region(region) for region in self.speed],
+            "more_efficient": [_region(region) for region in self.energy],
         }
 
 
-def _region(one: Region) -> dict[str, Any]:
+def _region(region: Region) -> dict[str, Any]:
     return {
-        "from": one.low or None,
-        "to": None if np.isinf(one.high) else one.high,
-        "winner": one.winner,
-        "least": one.least,
-        "most": one.most,
+        "from": region.low or None,
+        "to": None if np.isinf(region.high) else region.high,
+        "winner": region.winner,
+        "least": region.least,
+        "most": region.most,
     }
 
 
-def label(one: Machine) -> str:
+def label(machine: Machine) -> str:
     """A machine by its table, and by its setting where that has a name: "jetson-tk1 852/924"."""
-    return one.name if one.setting == "fixed" else f"{one.name} {one.setting}"
+    return machine.name if machine.setting == "fixed" else f"{machine.name} {machine.setting}"
 
 
 def equal_power(reference: Machine, other: Machine) -> Match:
@@ -83,8 +83,8 @@ def equal_power(reference: Machine, other: Machine) -> Match:
         many,
         reference,
         exact,
-        _regions(reference, many, lambda one, at: one.roofline(at)),
-        _regions(reference, many, lambda one, at: one.arch_line(at)),
+        _regions(reference, many, lambda machine, intensity: machine.roofline(intensity)),
+        _regions(reference, many, lambda machine, intensity: machine.arch_line(intensity)),
     )
 
 
@@ -92,21 +92,21 @@ def _regions(first: Machine, second: Machine, read: Callable[[Machine, Floats], 
     """Where which of two is better: a grid finds the changes of sign, bisection the places."""
     grid = np.geomspace(_FROM, _TO, _STEPS)
 
-    def excess(at: Floats) -> Floats:
-        return np.asarray(np.log(read(second, at) / read(first, at)))
+    def excess(intensity: Floats) -> Floats:
+        return np.asarray(np.log(read(second, intensity) / read(first, intensity)))
 
     values = excess(grid)
     # Two lines that are the same are told apart by rounding alone.
     signs = np.where(np.abs(values) < 1e-9, 0, np.sign(values)).astype(int)
     edges = [0, *(np.flatnonzero(np.diff(signs)) + 1).tolist(), len(grid)]
-    found = []
+    regions = []
     for start, end in zip(edges[:-1], edges[1:], strict=True):
         low = 0.0 if start == 0 else _crossing(excess, grid[start - 1], grid[start])
         high = float("inf") if end == len(grid) else _crossing(excess, grid[end - 1], grid[end])
         sizes = np.exp(np.abs(values[start:end]))
         winner = {0: "", 1: label(second), -1: label(first)}[int(signs[start])]
-        found.append(Region(low, high, winner, float(sizes.min()), float(sizes.max())))
-    return tuple(found)
+        regions.append(Region(low, high, winner, float(sizes.min()), float(sizes.max())))
+    return tuple(regions)
 
 
 def _crossing(excess: Callable[[Floats], Floats], low: float, high: float) -> float:

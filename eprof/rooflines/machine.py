@@ -112,16 +112,16 @@ class Machine(Struct, frozen=True, dict=True):
 
     def time_per_flop_s(self, intensity: float | Floats) -> Floats:
         """T/W = max(tau_flop, tau_mem/I, (eps_flop + eps_mem/I)/Delta_pi), s/flop, of one machine ([T] 4.2)."""
-        at = np.asarray(intensity, dtype=np.float64)
-        time = np.maximum(1 / self.peak_flop_per_s, 1 / (self.dram_byte_per_s * at))
+        intensities = np.asarray(intensity, dtype=np.float64)
+        time = np.maximum(1 / self.peak_flop_per_s, 1 / (self.dram_byte_per_s * intensities))
         if self.usable_power_w is None:
             return time
-        return np.maximum(time, (self.flop_j + self.byte_j / at) / self.usable_power_w)
+        return np.maximum(time, (self.flop_j + self.byte_j / intensities) / self.usable_power_w)
 
     def energy_per_flop_j(self, intensity: float | Floats) -> Floats:
         """E/W = eps_flop + eps_mem/I + pi0 T/W, J/flop; without a cap eps_hat (1 + Bhat(I)/I)."""
-        at = np.asarray(intensity, dtype=np.float64)
-        return self.flop_j + self.byte_j / at + self.constant_power_w * self.time_per_flop_s(at)
+        intensities = np.asarray(intensity, dtype=np.float64)
+        return self.flop_j + self.byte_j / intensities + self.constant_power_w * self.time_per_flop_s(intensities)
 
     def roofline(self, intensity: float | Floats) -> Floats:
         """Highest speed, flop/s, of all machines together; relative to the peak it is min(1, I/B_tau)."""
@@ -176,13 +176,13 @@ class Machine(Struct, frozen=True, dict=True):
 
 def machines(costs: Costs, cap_w: float | None = None) -> list[Machine]:
     """The machine of every precision whose peak and price the costs know."""
-    found = []
+    drawable = []
     for precision in PRECISIONS:
         try:
-            found.append(machine(costs, precision, cap_w))
+            drawable.append(machine(costs, precision, cap_w))
         except CostError:
             continue
-    return found
+    return drawable
 
 
 def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine:
@@ -200,7 +200,7 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         f"a price of an {precision.upper()} flop": flop,
         "a price of a DRAM byte": byte,
     }
-    lost = [what for what, known in wanted.items() if not known]
+    lost = [name for name, known in wanted.items() if not known]
     if lost or flop is None or byte is None:
         raise CostError(
             f"{costs.name} does not tell {', '.join(lost)}: no roofline of {precision.upper()} can be drawn."
@@ -210,7 +210,7 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
             f"A power cap of {cap_w:g} W leaves nothing to compute with: {costs.name} at {costs.setting.label} "
             f"draws {costs.constant_power_w:.4g} W of constant power alone."
         )
-    found = Machine(
+    made = Machine(
         name=costs.name,
         device=costs.device,
         setting=costs.setting.label,
@@ -226,8 +226,8 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         notes=tuple(note for note in (flop_note, _byte_note(costs)) if note),
         basis=costs.basis,
     )
-    limit = _limit_note(found, costs.peaks.power_limit_w)
-    return replace(found, notes=(*found.notes, limit)) if limit else found
+    limit = _limit_note(made, costs.peaks.power_limit_w)
+    return replace(made, notes=(*made.notes, limit)) if limit else made
 
 
 def _limit_note(machine: Machine, limit_w: float | None) -> str:
@@ -270,10 +270,10 @@ def _byte(costs: Costs, level: str) -> _Priced | None:
     """
     path = _LEVELS[_LEVELS.index(level) : 0 : -1] if costs.books == "accessed" else (level,)
     total, marks = 0.0, NONE
-    for one in path:
-        known = [charge for way in ("read", "write") if (charge := _pays(costs, f"{one}_{way}")) is not None]
+    for step in path:
+        known = [charge for way in ("read", "write") if (charge := _pays(costs, f"{step}_{way}")) is not None]
         if not known:
-            if one == level:
+            if step == level:
                 return None
             continue
         total += sum(charge.pj for charge in known) / len(known)
@@ -289,8 +289,8 @@ def _byte_note(costs: Costs) -> str:
 
 
 def _levels(costs: Costs, flop_j: float) -> tuple[Level, ...]:
-    found = {name: _byte(costs, name) for name in _LEVELS}
-    return tuple(Level(name, one[0], one[0] / flop_j) for name, one in found.items() if one is not None)
+    prices = {name: _byte(costs, name) for name in _LEVELS}
+    return tuple(Level(name, price[0], price[0] / flop_j) for name, price in prices.items() if price is not None)
 
 
 def described(machine: Machine) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
     yield _charges(explained["charges"])
     yield from _prices(explained)
     yield from (Text(printable(note)) for note in explained["notes"])
-    labels = [f"{one['label']}{' (default)' if one['default'] else ''}" for one in explained["settings"]]
+    labels = [f"{setting['label']}{' (default)' if setting['default'] else ''}" for setting in explained["settings"]]
     if len(labels) > 1:
         yield Text(f"Settings, core/memory MHz: {', '.join(labels)}.")
 
@@ -130,9 +130,11 @@ def _marks(marks: Sequence[str]) -> str:
 def show_definitions(definitions: Sequence[Row]) -> None:
     """List the counter definitions."""
     table = _table("name", "profiler", "capability", "counters", "source")
-    for one in definitions:
-        words = (one["name"], one["profiler"], ", ".join(one["capabilities"]), str(one["counters"]), one["source"])
-        table.add_row(*map(printable, words))
+    for definition in definitions:
+        capabilities = ", ".join(definition["capabilities"])
+        counters = str(definition["counters"])
+        cells = (definition["name"], definition["profiler"], capabilities, counters, definition["source"])
+        table.add_row(*map(printable, cells))
     _print([table, Text("`eprof counters NAME` shows how every count is made.", style="dim")])
 
 
@@ -150,13 +152,13 @@ def show_definition(summary: Row, counts: Sequence[Row]) -> None:
     _print([Text(printable(head), style="bold"), Text(printable(f"Source: {summary['source']}")), table])
 
 
-def show_found(wanted: str, found: Sequence[Row]) -> None:
+def show_found(wanted: str, matches: Sequence[Row]) -> None:
     """Show where a counter is used."""
     table = _table("definition", "counter", "helps to count")
-    for one in found:
-        table.add_row(one["definition"] or "(none)", printable(one["counter"]), ", ".join(one["words"]))
-    also = dict.fromkeys((one["counter"], other) for one in found for other in one["also"])
-    lines = [Text(printable(f"{counter} is in {other}")) for counter, other in also]
+    for match in matches:
+        table.add_row(match["definition"] or "(none)", printable(match["counter"]), ", ".join(match["words"]))
+    also = dict.fromkeys((match["counter"], sibling) for match in matches for sibling in match["also"])
+    lines = [Text(printable(f"{counter} is in {sibling}")) for counter, sibling in also]
     _print([Text(f"Counters that match `{printable(wanted)}`:"), table, *lines])
 
 

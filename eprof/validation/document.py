@@ -62,7 +62,7 @@ def document(
     if study is None and not whole_runs:
         raise EprofError(f"{notes[0]} Run it again where `eprof doctor` finds a meter.")
     paths = [run.path for run in whole_runs] if study is None else study.measurements.sources
-    found = Validation(
+    made = Validation(
         schema=SCHEMA,
         eprof=__version__,
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -77,12 +77,12 @@ def document(
         candidates=list(candidates),
     )
     if study is not None:
-        _add_study(found, study)
+        _add_study(made, study)
     if whole_runs:
-        found.protocols["runs"] = _of_runs(whole_runs)
+        made.protocols["runs"] = _of_runs(whole_runs)
     if max_error_percent is not None:
-        found.gate = gate(found.protocols, max_error_percent)
-    return found
+        made.gate = gate(made.protocols, max_error_percent)
+    return made
 
 
 def gate(tested: Mapping[str, Protocol], limit_percent: float) -> Gate:
@@ -97,17 +97,17 @@ def gate(tested: Mapping[str, Protocol], limit_percent: float) -> Gate:
     return Gate(limit_percent, worst, error, error is not None and error <= limit_percent)
 
 
-def _add_study(found: Validation, study: Study) -> None:
-    found.n += len(study.measurements)
-    found.protocols = {name: _protocol(name, outcome, study) for name, outcome in study.outcomes.items()}
-    found.baselines = {
+def _add_study(made: Validation, study: Study) -> None:
+    made.n += len(study.measurements)
+    made.protocols = {name: _protocol(name, outcome, study) for name, outcome in study.outcomes.items()}
+    made.baselines = {
         model: {name: outcome.scores for name, outcome in by_protocol.items()}
         for model, by_protocol in study.baselines.items()
     }
-    found.notes = list(dict.fromkeys([*found.notes, *study.notes]))
-    found.rows = _rows(study)
-    found.to_meter = _to_meter(study)
-    found.measured = _measured(study)
+    made.notes = list(dict.fromkeys([*made.notes, *study.notes]))
+    made.rows = _rows(study)
+    made.to_meter = _to_meter(study)
+    made.measured = _measured(study)
 
 
 def _to_meter(study: Study) -> dict[str, MeteredRuns]:

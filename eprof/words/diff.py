@@ -219,10 +219,10 @@ def _reason(document: Document, change: float) -> str:
     along = [step for step in document.steps if step.change_j * change > 0]
     if not along:
         return "its parts cancel"
-    told = [step for step in along if is_told(step.change_j, step.interval_j)]
-    if not told:
+    known = [step for step in along if is_told(step.change_j, step.interval_j)]
+    if not known:
         return "the prices do not tell which of its parts is the largest"
-    largest = told[0]
+    largest = known[0]
     share = largest.change_j / change
     phrase = _phrase(largest, document)
     if share > 1:

@@ -61,10 +61,10 @@ def _intervals(document: Document) -> Iterator[Row]:
 
 def _interval_note(document: Document) -> str:
     """What the intervals are made of."""
-    found = document.intervals
-    if found is None:
+    refits = document.intervals
+    if refits is None:
         return ""
-    return intervals.of_change(found.share, found.replicas, found.paired, found.within)
+    return intervals.of_change(refits.share, refits.replicas, refits.paired, refits.within)
 
 
 def _compared_old(parts: Sequence[Part]) -> float:

@@ -49,11 +49,11 @@ def kernel_table(view: View, limit: int | None) -> Table:
     """The kernels, largest first, each with how its known energy splits into the three parts."""
     columns = [
         Column("kernel", "left"),
-        Column("device", "left", Medium.ALL if view.several_devices else _NOWHERE),
+        Column("device", "left", _everywhere_if(view.several_devices)),
         Column("launches"),
         Column("time"),
         *_energy_columns(view, Medium.TERMINAL),
-        Column("by time", media=_NOWHERE if view.to_meter is None else Medium.ALL, from_width=_WIDE),
+        Column("by time", media=_everywhere_if(view.to_meter is not None), from_width=_WIDE),
         *(Column(part, media=Medium.MARKDOWN) for part in _PARTS),
         Column("flop/B", media=Medium.TERMINAL, from_width=_WIDE),
         Column(_interval_label(view), media=_intervals_of(view.kernels) & ~Medium.PAGE, from_width=_WIDEST),
@@ -64,6 +64,10 @@ def kernel_table(view: View, limit: int | None) -> Table:
     rows = [_kernel_row(view, kernel, name) for kernel, name in zip(shown, short, strict=True)]
     rest = len(view.kernels) - len(shown)
     return Table(columns, rows, left_out=f"and {whole(rest)} more kernels" if rest else "")
+
+
+def _everywhere_if(is_shown: bool) -> Medium:
+    return Medium.ALL if is_shown else _NOWHERE
 
 
 def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
@@ -129,17 +133,17 @@ def _intervals_of(rows: Sequence[schema.Kernel | schema.Group]) -> Medium:
 
 
 def _interval_label(view: View) -> str:
-    found = view.document.interval_j
-    return intervals.label(found.share) if found else ""
+    interval = view.document.interval_j
+    return intervals.label(interval.share) if interval else ""
 
 
 def _interval_note(view: View) -> str:
     """What the intervals are made of."""
-    found = view.document.interval_j
-    if not found:
+    interval = view.document.interval_j
+    if not interval:
         return ""
     spans = view.costs.interval_is if view.costs else None
-    return intervals.meaning(found.share, found.replicas, spans, found.within)
+    return intervals.meaning(interval.share, interval.replicas, spans, interval.within)
 
 
 def _energy_columns(view: View, shares: Medium) -> list[Column]:

@@ -26,4 +26,4 @@ SECTIONS: tuple[Callable[[View], Section | None], ...] = (
 def sections(view: View) -> list[Section]:
     """All sections that have something to say about this document, in reading order."""
     made = [make(view) for make in SECTIONS]
-    return [one for one in made if one is not None]
+    return [section for section in made if section is not None]
