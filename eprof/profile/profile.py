@@ -371,34 +371,34 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     name, index = _split_label(label)
     if capability is not None:
         return Device(label, name, index, capability, _by_user(name, capability))
-    capability_told = capability_of_label(label or "")
-    if capability_told is not None:
-        return Device(label, name, index, capability_told, "the log's CC column")
+    in_column = capability_of_label(label or "")
+    if in_column is not None:
+        return Device(label, name, index, in_column, "the log's CC column")
     by_name = counters.capability_of(name) if name else ()
     if len(by_name) == 1:
         return Device(label, name, index, by_name[0], "device name")
     by_counters = counters.guess_capability(counter_names, profiler)
     if not by_counters:
         return Device(label, name, index, None, "no counters that would need it")
-    both = [known for known in by_counters if known in by_name] if by_name else list(by_counters)
-    if both and (by_name or len({counters.find(profiler, known).name for known in both}) == 1):
+    both = [candidate for candidate in by_counters if candidate in by_name] if by_name else list(by_counters)
+    if both and (by_name or len({counters.find(profiler, candidate).name for candidate in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
     definitions = [definition for definition in counters.definitions() if definition.profiler == profiler]
-    offered = [known for definition in definitions for known in definition.capabilities]
-    may_be = both or [known for known in by_name if known in offered]
-    candidates = f"; it may be {listed(may_be, 'or')}" if may_be else ""
+    offered = [candidate for definition in definitions for candidate in definition.capabilities]
+    may_be = both or [candidate for candidate in by_name if candidate in offered]
+    hint = f"; it may be {listed(may_be, 'or')}" if may_be else ""
     raise DefinitionError(
-        f"The compute capability of {name or 'the GPU'} is not known{candidates}. "
+        f"The compute capability of {name or 'the GPU'} is not known{hint}. "
         f"Say it with --capability (for example --capability {(may_be or offered)[0]})."
     )
 
 
 def may_be(label: str | None) -> tuple[str | None, ...]:
     """The compute capabilities that the device of a label may have, as far as its name tells; (None,): any."""
-    known = capability_of_label(label or "")
+    in_column = capability_of_label(label or "")
     name, _ = _split_label(label)
     by_name = counters.capability_of(name) if name else ()
-    return (known,) if known else by_name or (None,)
+    return (in_column,) if in_column else by_name or (None,)
 
 
 def _by_user(name: str | None, capability: str) -> str:
