@@ -77,6 +77,7 @@ _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
     "notes": list,
     "replicas": dict,
 }
+_WORST_FIT = 1e6  # a factor
 _STATEMENT_KINDS = {"formula": "pays", "nothing": "nothing", "unpriced": "unpriced"}
 # The last word of a price's name is what it is the price of; it says which counts may pay it.
 _PRICED_THINGS = {
@@ -385,6 +386,8 @@ def _fit(node: Node) -> FitRecord | None:
             raise entry.error(f"`{key}` is {entry.value!r}, which it cannot be.")
         if not _is_plain(entry.value):
             raise entry.error(f"`{key}` holds something that is neither text nor a finite number.")
+    if "within" in node:
+        node["within"].number(1, _WORST_FIT)
     replicas = {}
     for name, values in node["replicas"].items():
         replicas[name] = tuple(_number(value) for value in values.entries("a list of numbers"))
@@ -591,30 +594,30 @@ def _replicas_known(root: Node, table: CostTable) -> None:
 
 def _intervals_hold_prices(root: Node, table: CostTable) -> None:
     """The interval of a price holds it, at the default setting; so does that of constant power."""
-    if "fit" in root:
-        return
     costs = table.at()
     for name, range_ in table.intervals.prices_pj.items():
         place = root["interval_pj"][name]
         if name not in costs.prices:
             raise place.error(f"`{name}` is no price of this table.")
-        _check_holds(place, range_, costs.prices[name].pj, "pJ")
+        _check_holds(place, name, range_, costs.prices[name].pj, "pJ")
     if table.intervals.constant_w is not None:
-        _check_holds(root["interval_constant_w"], table.intervals.constant_w, costs.constant_power_w, "W")
+        constant_w = costs.constant_power_w
+        _check_holds(root["interval_constant_w"], "constant power", table.intervals.constant_w, constant_w, "W")
     for place, board in zip(root["board"].entries(), table.boards, strict=True):
         on_board = table.on(board.devices[0])
         if on_board.intervals.constant_w is not None:
-            _check_holds(place, on_board.intervals.constant_w, on_board.at().constant_power_w, "W")
+            constant_w = on_board.at().constant_power_w
+            _check_holds(place, "constant power", on_board.intervals.constant_w, constant_w, "W")
 
 
-def _check_holds(place: Node, range_: Range, value: float, unit: str) -> None:
+def _check_holds(place: Node, name: str, range_: Range, value: float, unit: str) -> None:
     low, high = range_
     if not low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
         raise place.error(
-            f"the interval of {place.name}, {low:g} to {high:g} {unit}, does not hold it: it is {value:g} {unit}."
+            f"the interval of {name}, {low:g} to {high:g} {unit}, does not hold it: it is {value:g} {unit}."
         )
     if value == 0 and high > 0:
-        raise place.error(f"{place.name} is 0 {unit}, so its interval can only be [0, 0]; give it a price.")
+        raise place.error(f"{name} is 0 {unit}, so its interval can only be [0, 0]; give it a price.")
 
 
 def _names_are_prices(root: Node, table: CostTable) -> None:

@@ -422,8 +422,6 @@ class CostTable(Struct, frozen=True, eq=False):
             return tuple(map(Costs.scaled, unscaled, self.scale.replicas))
         if self._has_refits:
             return self._refits(setting)
-        if self.fit is not None:
-            return ()
         default = self.at()
         prices_pj = {name: price.pj for name, price in default.prices.items()}
         spanning = self.intervals.replicas(prices_pj, default.constant_power_w)

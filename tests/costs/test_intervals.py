@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eprof import costs
+from eprof.base.errors import DefinitionError
 from eprof.costs.intervals import Intervals
 
 TABLE = """
@@ -99,7 +100,11 @@ def test_a_table_without_basis_says_so_and_one_with_a_fit_is_fitted(tmp_path):
         ("fp32_flop = [6, 11]", "fp32_flop = [-1, 11]", "must not be negative"),
         ("fp32_flop = [6, 11]", "fp32_flop = [6, 11, 12]", "two ascending numbers"),
         ("fp32_flop = [6, 11]", "fp32_flop = 6", "two ascending numbers"),
-        ("interval_constant_w = [40, 60]", "interval_constant_w = [60, 70]", "does not hold it: it is 50 W"),
+        (
+            "interval_constant_w = [40, 60]",
+            "interval_constant_w = [60, 70]",
+            "interval of constant power, 60 to 70 W, does not hold it: it is 50 W",
+        ),
         ("interval_constant_w = [60, 75]", "interval_constant_w = [80, 90]", "does not hold it: it is 70 W"),
         ('interval_is = "zero to random operands"', "", "`interval_is` is missing"),
         ('basis = "published"', 'basis = "guessed"', "use one of: measured, fitted, published, estimated"),
@@ -169,6 +174,19 @@ def test_no_state_of_the_operands_leaves_the_span_of_the_replicas(ranges, consta
     here = total(moved(ranges[0], moves[0]), moved(ranges[1], moves[0]), moved(constant, moves[1]))
     assert min(spanned) - 1e-9 <= here <= max(spanned) + 1e-9
     assert min(spanned) <= sum(counts) + 1e-9 and max(spanned) >= sum(counts) - 1e-9
+
+
+def test_intervals_beside_a_fit_without_replicas_are_checked_and_used(tmp_path):
+    fit = '\n[fit]\nform = "any"\n'
+    assert table(tmp_path, TABLE + fit).replicas()
+    with pytest.raises(DefinitionError, match="does not hold it"):
+        table(tmp_path, TABLE.replace("fp32_flop = [6, 11]", "fp32_flop = [6, 9]") + fit)
+
+
+@pytest.mark.parametrize("within", ["0", "0.5", "-1", "nan", "true", '"wide"'])
+def test_the_error_of_a_fit_is_a_factor_of_one_or_more(tmp_path, within):
+    with pytest.raises(DefinitionError, match="within"):
+        table(tmp_path, f"{TABLE}\n[fit]\nwithin = {within}\n")
 
 
 def test_intervals_without_width_make_no_replicas():
