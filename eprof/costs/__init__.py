@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from eprof.base.errors import CostError, DefinitionError
 from eprof.base.resources import folder, tree
 from eprof.base.text import brief
@@ -56,9 +58,7 @@ def load(name_or_path: str) -> CostTable:
     Raises CostError: no table of that name. DefinitionError: the file cannot be read or is not right (with the line).
     """
     if name_or_path.startswith(f"{ESTIMATED}:"):
-        from eprof.costs.estimate import estimated
-
-        return estimated(name_or_path.removeprefix(f"{ESTIMATED}:"))
+        return _estimated(name_or_path.removeprefix(f"{ESTIMATED}:"))
     if is_file(name_or_path):
         return _parsed(Document.read(Path(name_or_path)))
     if name_or_path == ESTIMATED:
@@ -77,6 +77,14 @@ def load(name_or_path: str) -> CostTable:
             "a file of your own is given by its path, such as ./my-gpu.toml."
         )
     return _load_shipped(name_or_path)
+
+
+def _estimated(device_name: str) -> CostTable:
+    """The estimated table of a GPU, under a name that tells it from those of other GPUs."""
+    from eprof.costs.estimate import estimated
+
+    table = estimated(device_name)
+    return replace(table, name=f"{ESTIMATED}:{table.device}")
 
 
 def is_file(name_or_path: str) -> bool:

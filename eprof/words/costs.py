@@ -25,8 +25,8 @@ class Priced(Named, Protocol):
 
 
 def named(costs: Named) -> str:
-    """A table with what its prices rest on: "v100 (fitted)"; of the table `estimated` the name says it."""
-    if costs.name == costs.basis:
+    """A table with what its prices rest on: "v100 (fitted)"; the name of an estimated one says it."""
+    if costs.basis and costs.name.startswith(costs.basis):
         return costs.name
     return f"{costs.name} ({costs.basis or 'basis not stated'})"
 

@@ -54,8 +54,9 @@ def _largest_family(view: View) -> str:
 
 def _not_told(view: View) -> Headline:
     """The prices leave open what takes most of the energy."""
+    least = "At least " if view.energy("total").lower else ""
     return Headline(
-        f"{_total(view)} {view.total_is}; the prices do not tell what takes most of it.",
+        f"{least}{_total(view)} {view.total_is}; the prices do not tell what takes most of it.",
         _joined(_constant_part(view), _largest_kernel(view)),
         view.energy("total").marks,
     )

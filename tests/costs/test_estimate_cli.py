@@ -8,6 +8,8 @@ from eprof import api, costs
 from eprof.base.errors import CostError
 from eprof.cli import commands
 from eprof.costs.estimate import estimated
+from eprof.terminal import listing
+from eprof.words import costs as costs_words
 
 COUNTS = """==1== NVPROF is profiling process 1, command: ./a.out
 ==1== Profiling application: ./a.out
@@ -50,6 +52,21 @@ def test_an_estimated_table_is_shown_with_its_basis(capsys):
     shown = json.loads(capsys.readouterr().out)
     assert shown["basis"] == "estimated"
     assert all(price["interval_pj"] and price["from"] for price in shown["prices"])
+
+
+def test_counts_that_pay_the_same_for_the_same_reason_stand_in_one_row(capsys):
+    assert ended("costs", "--estimate", "RTX 4090", "--format", "json") == 0
+    charges = json.loads(capsys.readouterr().out)["charges"]
+    table = listing._charges(charges)
+    assert table.row_count < len(charges) / 2
+    cells = ", ".join(map(str, table.columns[0].cells))
+    assert all(charge["label"] in cells for charge in charges)
+
+
+def test_rooflines_of_two_estimated_gpus_are_told_apart():
+    tables = [costs.load(f"estimated:{gpu}") for gpu in ("RTX 4090", "RTX 5070")]
+    assert costs_words.all_named(tables) == "costs estimated:GeForce RTX 4090, estimated:GeForce RTX 5070"
+    assert costs_words.all_named([costs.load("v100")] * 2) == "costs v100 (fitted)"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +118,7 @@ def test_a_gpu_that_the_log_does_not_name_is_named_with_the_table(tmp_path):
         profile.energy("estimated")
     assert "estimated:RTX 4090" in " ".join(profile.energy().warnings)
     priced = profile.energy("estimated:RTX 5070")
-    assert priced.costs.device == "GeForce RTX 5070"
+    assert (priced.costs.name, priced.costs.device) == ("estimated:GeForce RTX 5070", "GeForce RTX 5070")
     assert priced.split.constant_j.sum() == pytest.approx(1e-4 * costs.load("estimated:RTX 5070").at().constant_power_w)
 
 

@@ -658,3 +658,10 @@ def test_a_family_that_the_prices_do_not_tell_is_not_the_headline():
     text = headline(View(made)).text
     assert text.endswith("predicted; the prices do not tell what takes most of it.")
     assert f"({numbers.span(*intervals['total'], 'J')})" in text
+
+
+def test_a_lower_bound_that_the_prices_do_not_tell_is_at_least():
+    made = support.CASES["data_bound"]()
+    made["interval_j"] = {"share": 0.9, "replicas": 30, "data": [0.0, 2 * made["energy_j"]["data"]]}
+    made["energy_marks"]["total"] = ["missing"]
+    assert headline(View(made)).text.startswith("At least ")
