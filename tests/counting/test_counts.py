@@ -194,14 +194,14 @@ def test_the_counters_of_the_seed_on_a_jetson_tk1():
 
 
 def needs(definition, name):
-    """Every smallest set of the profiler's counters that makes a name of the definition known."""
+    """The smallest sets of counters that make a name of the definition known; of several names for a counter the first."""
     if name in definition.parameters:
         return [frozenset()]
     if name in definition.quantities:
         return [found for entry in definition.quantities[name] for found in entry_needs(definition, entry)]
     counter = definition.counters[name]
     if counter.names:
-        return [frozenset([one]) for one in counter.names]
+        return [frozenset(counter.names[:1])]
     return [frozenset(counter.slices[: 1 if counter.partial else counter.expect])]
 
 

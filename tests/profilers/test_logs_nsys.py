@@ -254,9 +254,9 @@ def table(total="3,481,709", share="95.0", second="182,472", instances="1"):
     )
 
 
-@pytest.mark.parametrize("before", [0, 4_000, 5_000, 100_000, 9_000_000])
-def test_a_table_behind_much_output_of_the_program_is_found(tmp_path, before):
-    line = "step of the program: 12.3\n"
+@pytest.mark.parametrize(("before", "dots"), [(0, 0), (4_000, 0), (5_000, 0), (100_000, 0), (9_000_000, 900)])
+def test_a_table_behind_much_output_of_the_program_is_found(tmp_path, before, dots):
+    line = f"step of the program: 12.3 {'.' * dots}\n"
     log = log_of(tmp_path, line * (before // len(line)) + "\n" + table())
     assert times(log) == {(None, "f(int)"): (1, 3481709e-9), (None, "g()"): (1, 182472e-9)}
     assert log.skipped_lines == before // len(line)
