@@ -119,9 +119,11 @@ def prepare(settings: Settings) -> Setup:
 
 def _table(settings: Settings) -> "CostTable | None":
     """The cost table that was named, with the setting tried: no long work for nothing."""
+    if settings.costs is None:
+        return None
     from eprof import costs
 
-    if settings.costs is None or settings.costs == costs.ESTIMATED:  # estimated: of a GPU that is not known yet
+    if settings.costs == costs.ESTIMATED:  # of a GPU that is not known yet
         return None
     table = costs.load(settings.costs)
     table.at(settings.setting)

@@ -6,12 +6,14 @@ on the chip and on the set of metrics. Of a type that adds up in FP16 and in FP3
 which is a sum with a name of its own.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
-
-from eprof.base.arrays import Array
+if TYPE_CHECKING:
+    from eprof.base.arrays import Array  # no numpy for `eprof run`, which asks for metrics and reads none
 
 _NAME = re.compile(
     r"sm__ops_path_tensor(?:_op_(?P<op>[a-z]+))?_src_(?P<types>[a-z]+\d+(?:_[a-z]+\d+)*?)"
@@ -20,7 +22,7 @@ _NAME = re.compile(
 _ADDS_UP_IN_TWO = ("fp16", "fp8", "fp4_fp6", "fp4_fp6_fp8")
 
 
-class _Metric(Struct, frozen=True):
+class _Metric(NamedTuple):
     """A metric of tensor operations, and which part of those of its types it counts; None: all of them."""
 
     name: str
@@ -29,7 +31,7 @@ class _Metric(Struct, frozen=True):
     dst: str | None
     sparsity: str | None
 
-    def contains(self, other: "_Metric") -> bool:
+    def contains(self, other: _Metric) -> bool:
         """Whether all that the other counts is counted here as well."""
         pairs = ((self.op, other.op), (self.dst, other.dst), (self.sparsity, other.sparsity))
         return self != other and all(own in (None, part) for own, part in pairs)
