@@ -83,7 +83,9 @@ def test_equal_power(run):
     made = document(run, "--costs", "gtx680", "--costs", "jetson-tk1", "--equal-power")
     assert made["equal_power"][0]["number"] == 14 and made["machines"][1]["number"] == 14
     code, out, _ = run("--costs", "gtx680", "--costs", "jetson-tk1", "--equal-power")
-    assert code == 0 and re.sub(r"\s+", " ", out).startswith("14 × jetson-tk1 852/924 draw up to 306 W, gtx680 303 W")
+    head = "costs gtx680 (fitted), jetson-tk1 (fitted) "
+    headline = "14 × jetson-tk1 852/924 draw up to 306 W, gtx680 303 W"
+    assert code == 0 and re.sub(r"\s+", " ", out).startswith(head + headline)
 
 
 def test_csv_has_lines_and_kernels(run):
