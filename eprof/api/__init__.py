@@ -58,11 +58,11 @@ def load(
     regular expression whose first group is the rank in a log's path, where one number in the names does not tell it.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
-    found, missing = _expand(inputs)
-    homes = [path for path in found if runs.is_run(path)]
-    directories, empty = runs.open_all(homes, alone=len(homes) == len(found))
+    input_paths, missing = _expand(inputs)
+    homes = [path for path in input_paths if runs.is_run(path)]
+    directories, empty = runs.open_all(homes, alone=len(homes) == len(input_paths))
     owner = {path: run for run in directories for path in run.main_logs()}
-    paths = [*(path for path in found if not runs.is_run(path)), *owner]
+    paths = [*(path for path in input_paths if not runs.is_run(path)), *owner]
     rank_of = _ranks(paths, {path: run.path for path, run in owner.items()}, parts, rank)
     reading = Reading(
         tuple(logs.read_columns(columns)) if columns is not None else None,
@@ -99,28 +99,28 @@ def load(
         capability=capability,
         time=time,
         warnings=notes,
-        command_line=command_line or _call(found),
-        run=_only_run(directories, found, kernels),
+        command_line=command_line or _call(input_paths),
+        run=_only_run(directories, input_paths, kernels),
         whole=not kernels,
         priced_as=_common_pricing(directories),
     )
 
 
-def _only_run(directories: Sequence[Run], found: Sequence[Path], kernels: Sequence[str]) -> Run | None:
+def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], kernels: Sequence[str]) -> Run | None:
     """The run directory, if it is the only input; kernels: those that are looked at, all if there are none."""
-    if len(directories) != 1 or len(found) != 1:
+    if len(directories) != 1 or len(input_paths) != 1:
         return None
     return replace(directories[0], whole=directories[0].whole and not kernels)
 
 
 def _not_told(parts: str, launches: Launches) -> str:
     """That no log tells the streams or ranges of launches, and what does on these GPUs."""
-    what, ways = _TELLING[parts]
+    noun, ways = _TELLING[parts]
     from eprof.profile.profile import may_be
 
     labels = [label for label in dict.fromkeys(launches.rows.device) if label is not None]
     capabilities = [capability for label in labels for capability in may_be(label)]
-    return f"--group {parts}: none of these logs tells {what}; logs of {advice.commands(ways, capabilities)} do."
+    return f"--group {parts}: none of these logs tells {noun}; logs of {advice.commands(ways, capabilities)} do."
 
 
 def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:
@@ -132,14 +132,14 @@ def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None,
             raise UsageError("--rank says where ranks are in the names of logs, and goes with --group rank.")
         return {}
     named = {path: homes.get(path, path) for path in paths}
-    told = ranks(list(dict.fromkeys(named.values())), rank, each=all(path in homes for path in paths))
-    return {path: told[name] for path, name in named.items()}
+    rank_of = ranks(list(dict.fromkeys(named.values())), rank, each=all(path in homes for path in paths))
+    return {path: rank_of[name] for path, name in named.items()}
 
 
 def _common_pricing(directories: Sequence[Run]) -> Run | None:
     """A run whose costs, setting and efficiency are those of all run directories; None if they differ."""
-    asked = {tuple(run.pricing(what) for what in ("costs", "setting", "efficiency")) for run in directories}
-    return directories[0] if len(asked) == 1 else None
+    pricings = {tuple(run.pricing(key) for key in ("costs", "setting", "efficiency")) for run in directories}
+    return directories[0] if len(pricings) == 1 else None
 
 
 def run(
@@ -194,28 +194,28 @@ def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
 
     Raises UsageError, LogError if there is nothing to read.
     """
-    found: list[Path] = []
+    paths: list[Path] = []
     missing: set[Path] = set()
-    for one in inputs:
-        if str(one) == "":
+    for name in inputs:
+        if str(name) == "":
             raise UsageError("One of the inputs has an empty name; say which log, or leave it out.")
-        path = Path("/dev/stdin" if str(one) == "-" else one)
+        path = Path("/dev/stdin" if str(name) == "-" else name)
         exists = os.path.exists(path)  # noqa: PTH110 - Path.exists raises where a folder may not be looked into
-        if not exists and glob.has_magic(str(one)):
-            matches = sorted(Path(match) for match in glob.glob(str(one), recursive=True))
+        if not exists and glob.has_magic(str(name)):
+            matches = sorted(Path(match) for match in glob.glob(str(name), recursive=True))
             if not matches:
-                raise LogError(f"{one}: no file matches this pattern.")
+                raise LogError(f"{name}: no file matches this pattern.")
             # A pipe that a pattern happens on may wait for ever; whoever means it names it.
-            matches = [one for one in matches if not is_pipe(one)]
-            found += [match for match in matches if not os.path.isdir(match) or runs.is_run(match)]  # noqa: PTH112
+            matches = [match for match in matches if not is_pipe(match)]
+            paths += [match for match in matches if not os.path.isdir(match) or runs.is_run(match)]  # noqa: PTH112
         else:
-            found.append(path)
+            paths.append(path)
             missing |= set() if exists else {path}
-    if not found:
+    if not paths:
         raise UsageError("Nothing to report on: name at least one log.")
     # The resolved name of a pipe, or of a link to nothing, means nothing, and two may look alike.
-    real = [os.path.exists(path) and not is_pipe(path) for path in found]  # noqa: PTH110
-    once = {Path(os.path.realpath(path)) if known else path: path for path, known in zip(found, real, strict=True)}
+    real = [os.path.exists(path) and not is_pipe(path) for path in paths]  # noqa: PTH110
+    once = {Path(os.path.realpath(path)) if known else path: path for path, known in zip(paths, real, strict=True)}
     return list(once.values()), missing
 
 
@@ -226,20 +226,20 @@ def _read_all(
 
     missing: those that did not exist when they were named, which is a slip of the user's and an error.
     """
-    found: list[Log] = []
+    readable: list[Log] = []
     left_out: list[str] = []
     for path in paths:
         try:
-            found.append(read(path))
+            readable.append(read(path))
         except LogError as err:
             if strict or len(paths) == 1 or path in missing:
                 raise
             left_out.append(f"Left out: {err}")
-    if not found:
+    if not readable:
         raise LogError(
             f"None of the {len(paths)} logs can be reported on. The first: {left_out[0].removeprefix('Left out: ')}"
         )
-    return found, left_out
+    return readable, left_out
 
 
 def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[str]]:

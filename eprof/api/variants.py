@@ -92,7 +92,7 @@ def profiles(name: str | Path, reading: ReadAs) -> list[Profile]:
 
 def _repeats(run: Run, reading: ReadAs) -> Iterator[Profile]:
     """Each repetition of a run directory: its time with the counters, which need not be collected every time."""
-    numbers = sorted({number for what in (TIME, COUNTERS) for number in run.files.get(what, {})})
+    numbers = sorted({number for kind in (TIME, COUNTERS) for number in run.files.get(kind, {})})
     if len(numbers) < 2:
         yield reading.load([run.path])
         return
@@ -105,7 +105,7 @@ def _repeats(run: Run, reading: ReadAs) -> Iterator[Profile]:
 def _repeat(run: Run, number: int) -> Run:
     """A run directory as if only repetition `number` had been made."""
     files = {
-        what: {number: repeats.get(number, repeats[min(repeats)])} for what, repeats in run.files.items() if repeats
+        kind: {number: repeats.get(number, repeats[min(repeats)])} for kind, repeats in run.files.items() if repeats
     }
     manifest = None if run.manifest is None else {**run.manifest, "measurements": list(_measurements(run, number))}
     return Run(run.path, manifest, files, run.whole)

@@ -51,39 +51,40 @@ class Instruction(NamedTuple):
 
 def functions(text: str) -> dict[str, list[Instruction]]:
     """The instructions of every function in a disassembly."""
-    found: dict[str, list[Instruction]] = {}
+    instructions: dict[str, list[Instruction]] = {}
     name = ""
     for line in text.splitlines():
         if title := _FUNCTION.match(line):
             name = title[1]
-            found[name] = []
+            instructions[name] = []
         elif name and (code := _INSTRUCTION.match(line)):
-            found[name].append(Instruction(int(code[1], 16), code[2], code[3]))
-    return found
+            instructions[name].append(Instruction(int(code[1], 16), code[2], code[3]))
+    return instructions
 
 
 def loops(code: Sequence[Instruction]) -> list[list[Instruction]]:
     """The bodies of all loops: what lies between a branch backwards and its target. A branch to itself is none."""
-    found = []
-    for one in code:
-        target = _TARGET.search(one.operands)
-        if one.opcode.startswith("BRA") and target and int(target[1], 16) < one.address:
-            found.append([each for each in code if int(target[1], 16) <= each.address <= one.address])
-    return found
+    bodies = []
+    for branch in code:
+        target = _TARGET.search(branch.operands)
+        if branch.opcode.startswith("BRA") and target and int(target[1], 16) < branch.address:
+            start = int(target[1], 16)
+            bodies.append([instruction for instruction in code if start <= instruction.address <= branch.address])
+    return bodies
 
 
 def tally(body: Sequence[Instruction]) -> Counter[str]:
     """Instructions by word and bytes by way, a thread: `read` and `write` of global memory, whatever the level."""
-    found: Counter[str] = Counter()
-    for one in body:
-        head = one.opcode.split(".")[0]
+    counts: Counter[str] = Counter()
+    for instruction in body:
+        head = instruction.opcode.split(".")[0]
         if head in _MEMORY:
-            found[_MEMORY[head]] += _bytes(one.opcode)
-        elif _moves(one):
-            found["misc"] += 1
+            counts[_MEMORY[head]] += _bytes(instruction.opcode)
+        elif _moves(instruction):
+            counts["misc"] += 1
         elif head != "NOP":
-            found[_WORDS.get(head, "misc")] += 1
-    return found
+            counts[_WORDS.get(head, "misc")] += 1
+    return counts
 
 
 def _bytes(opcode: str) -> int:
@@ -93,9 +94,11 @@ def _bytes(opcode: str) -> int:
     return int(size[1]) // 8 if size else 4
 
 
-def _moves(one: Instruction) -> bool:
+def _moves(instruction: Instruction) -> bool:
     """Whether it only moves a value: `IMAD.MOV`, or an FP16 multiply-add whose factors are zero registers."""
-    return one.opcode.startswith("IMAD.MOV") or (one.opcode.startswith("HFMA2") and one.operands.count("RZ") >= 2)
+    return instruction.opcode.startswith("IMAD.MOV") or (
+        instruction.opcode.startswith("HFMA2") and instruction.operands.count("RZ") >= 2
+    )
 
 
 def doubts(manifest: Manifest, benchmark: Benchmark, capability: Capability, code: Sequence[Instruction]) -> list[str]:
@@ -107,21 +110,21 @@ def doubts(manifest: Manifest, benchmark: Benchmark, capability: Capability, cod
     claimed = manifest.counts(benchmark, capability, 1, 1, overhead=False)
     expected = _by_way(claimed)
     rough = {word: formula({"threads": 1, "iterations": 1}) for word, formula in benchmark.overhead.items()}
-    found = []
+    contradictions = []
     for word in sorted({*expected, *seen} - {"misc"}):
         wanted, slack = expected.get(word, 0.0) + rough.get(word, 0.0), _SLACK if word in rough else 0.0
         if abs(seen[word] - wanted) > slack:
-            found.append(f"a turn of its loop has {seen[word]:g} of {word} in machine code, not {wanted:g}")
+            contradictions.append(f"a turn of its loop has {seen[word]:g} of {word} in machine code, not {wanted:g}")
     if seen["misc"] > _SLACK + 0.05 * sum(seen.values()) and claimed:
-        found.append(f"a turn of its loop has {seen['misc']} instructions that do nothing of what is measured")
-    return found
+        contradictions.append(f"a turn of its loop has {seen['misc']} instructions that do nothing of what is measured")
+    return contradictions
 
 
 def _by_way(claimed: Mapping[str, float]) -> dict[str, float]:
     """Claimed counts with global memory by way: which level serves a byte is not told by the code."""
-    found = {word: count for word, count in claimed.items() if not any(word in levels for levels in _LEVELS.values())}
+    counts = {word: count for word, count in claimed.items() if not any(word in levels for levels in _LEVELS.values())}
     for way, levels in _LEVELS.items():
         total = sum(claimed.get(level, 0.0) for level in levels)
         if total:
-            found[way] = total
-    return found
+            counts[way] = total
+    return counts

@@ -82,23 +82,23 @@ class Manifest(Struct, frozen=True, eq=False):
 
     def named(self, name: str) -> Benchmark:
         """The benchmark `name`; KeyError if there is none."""
-        return {one.name: one for one in self.benchmarks}[name]
+        return {benchmark.name: benchmark for benchmark in self.benchmarks}[name]
 
     def values(self, capability: Capability) -> dict[str, float]:
         """The constants for a capability. One that begins later is left out: nothing that runs there uses it."""
-        found = {name: at(table, capability) for name, table in self.constants.items()}
-        return {name: value for name, value in found.items() if value is not None}
+        values = {name: at(table, capability) for name, table in self.constants.items()}
+        return {name: value for name, value in values.items() if value is not None}
 
     def counts(
         self, benchmark: Benchmark, capability: Capability, threads: float, iterations: float, overhead: bool = True
     ) -> dict[str, float]:
         """Instructions and bytes of one launch, by word; with the loop's own instructions, or without."""
         values = {**self.values(capability), "threads": threads, "iterations": iterations}
-        found = {word: float(formula(values)) for word, formula in benchmark.count.items()}
+        counts = {word: float(formula(values)) for word, formula in benchmark.count.items()}
         if overhead:
             for word, formula in benchmark.overhead.items():
-                found[word] = found.get(word, 0.0) + float(formula(values))
-        return found
+                counts[word] = counts.get(word, 0.0) + float(formula(values))
+        return counts
 
     def flops(self, benchmark: Benchmark, threads: float, iterations: float) -> dict[str, float]:
         """Flops of tensor cores in one launch, by word."""
@@ -108,7 +108,7 @@ class Manifest(Struct, frozen=True, eq=False):
 
 def at(table: Mapping[Capability, float], capability: Capability) -> float | None:
     """The entry of the highest capability that is not above `capability`; None if all are."""
-    known = [one for one in table if one <= capability]
+    known = [entry for entry in table if entry <= capability]
     return table[max(known)] if known else None
 
 
@@ -125,7 +125,7 @@ def load() -> Manifest:
 
 def source_text(name: str, block: int = _BLOCK) -> str:
     """The whole text of a source file to compile: the block's size, what makes it portable, the kernels."""
-    parts = [(home() / one).read_text(encoding="utf-8") for one in ("portable.h", name)]
+    parts = [(home() / file).read_text(encoding="utf-8") for file in ("portable.h", name)]
     return "\n".join([f"#define BLOCK {block}", *parts])
 
 

@@ -19,8 +19,8 @@ def peaks(manifest: Manifest, device: Mapping[str, Any], core_mhz: float, memory
     """Instructions or bytes a second that the whole GPU can do, by resource; what is not known is left out."""
     capability = capability_of(str(device["capability"]))
     cycles = float(device["sms"]) * core_mhz * 1e6
-    found = {name: at(rate.at, capability) for name, rate in manifest.rates.items()}
-    known = {name: rate * cycles for name, rate in found.items() if rate is not None}
+    rates = {name: at(rate.at, capability) for name, rate in manifest.rates.items()}
+    known = {name: rate * cycles for name, rate in rates.items() if rate is not None}
     ratio = device.get("fp32_to_fp64")
     if ratio and "fp32" in known:
         known["fp64"] = known["fp32"] / float(ratio)

@@ -154,7 +154,7 @@ def _commonest(clocks: Sequence[float | None]) -> float | None:
     known = sorted(mhz for mhz in clocks if mhz)
 
     def support(mhz: float) -> tuple[int, int]:
-        return sum(_near(mhz, other) for other in known), known.count(mhz)
+        return sum(_near(mhz, clock) for clock in known), known.count(mhz)
 
     return max(known, key=support, default=None)
 
@@ -254,12 +254,12 @@ def accessed(counts: Mapping[str, float], capability: Capability) -> dict[str, f
     Not on Kepler (3.x), whose global loads leave L1 out; stores are counted in L1 from Volta (7.0) on, where it is one
     unit for both.
     """
-    found = dict(counts)
+    totals = dict(counts)
     for way in ("read", "write"):
-        found[f"l2_{way}"] = counts.get(f"l2_{way}", 0.0) + counts.get(f"dram_{way}", 0.0)
+        totals[f"l2_{way}"] = counts.get(f"l2_{way}", 0.0) + counts.get(f"dram_{way}", 0.0)
         through = capability[0] != 3 if way == "read" else capability[0] >= 7
-        found[f"l1_{way}"] = counts.get(f"l1_{way}", 0.0) + (found[f"l2_{way}"] if through else 0.0)
-    return found
+        totals[f"l1_{way}"] = counts.get(f"l1_{way}", 0.0) + (totals[f"l2_{way}"] if through else 0.0)
+    return totals
 
 
 def measurements(rows: Sequence[Row], capability: Capability) -> pd.DataFrame:

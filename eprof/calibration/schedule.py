@@ -75,14 +75,14 @@ def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[
     """What the worker is told. done: rounds that are measured already, by name."""
     return [
         {
-            "name": one.name,
-            "kernel": one.kernel,
-            "block": one.block,
-            "blocks": one.blocks.text,
-            "region": one.region,
-            "spread": one.spread,
-            "scale": one.scale,
-            "done": done.get(one.name, 0),
+            "name": benchmark.name,
+            "kernel": benchmark.kernel,
+            "block": benchmark.block,
+            "blocks": benchmark.blocks.text,
+            "region": benchmark.region,
+            "spread": benchmark.spread,
+            "scale": benchmark.scale,
+            "done": done.get(benchmark.name, 0),
         }
-        for one in benchmarks
+        for benchmark in benchmarks
     ]

@@ -117,8 +117,8 @@ class Session:
             )
         if measured and about.exists():
             before = json.loads(about.read_text(encoding="utf-8"))["device"]
-            for what in ("name", "capability", "bus"):
-                if before.get(what) != self.device.get(what):
+            for key in ("name", "capability", "bus"):
+                if before.get(key) != self.device.get(key):
                     raise EprofError(
                         f"{place}: was measured on {before.get('name')} at {before.get('bus')}, but this is "
                         f"{self.device.get('name')} at {self.device.get('bus')}; name another --directory."
@@ -129,7 +129,7 @@ class Session:
             raise EprofError(f"{place}: cannot be made ({err.strerror or err}).") from err
 
     def _compile(self) -> None:
-        for name in sorted({one.source for one in self.benchmarks}):
+        for name in sorted({benchmark.source for benchmark in self.benchmarks}):
             source = self.request.directory / "build" / name
             source.write_text(source_text(name), encoding="utf-8")
             compiled = self.hands.compile(source, str(self.device["capability"]), source.with_suffix(""))
@@ -145,10 +145,10 @@ class Session:
                 return
             code |= machine_code.functions(text)
         capability = capability_of(str(self.device["capability"]))
-        for one in self.benchmarks:
-            found = machine_code.doubts(self.manifest, one, capability, code.get(one.kernel, []))
-            if found:
-                self.doubts[one.name] = found
+        for benchmark in self.benchmarks:
+            contradictions = machine_code.doubts(self.manifest, benchmark, capability, code.get(benchmark.kernel, []))
+            if contradictions:
+                self.doubts[benchmark.name] = contradictions
         self.notes.append(
             f"Machine code: {len(self.benchmarks) - len(self.doubts)} of {len(self.benchmarks)} benchmarks have the "
             "instruction mix that they claim."
@@ -166,9 +166,9 @@ class Session:
             "schema": SCHEMA,
             "eprof": __version__,
             "device": self.device,
-            "compiled": [one.how for one in self.images],
+            "compiled": [compiled.how for compiled in self.images],
             "timing": asdict(self.request.timing),
-            "settings": [label(one) for one in self.request.settings or (None,)],
+            "settings": [label(setting) for setting in self.request.settings or (None,)],
             "doubts": self.doubts,
             "notes": self.notes,
             "written_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -184,7 +184,7 @@ class Session:
         for _ in range(_MOST_STARTS):
             events = self._events(setting)
             finished = results.done(events)
-            if all(finished.get(one.name, 0) >= timing.rounds for one in self.benchmarks):
+            if all(finished.get(benchmark.name, 0) >= timing.rounds for benchmark in self.benchmarks):
                 return
             left = timing.budget_s - (time.monotonic() - began)
             plan = self._write_plan(setting, finished, left)
@@ -219,7 +219,7 @@ class Session:
 
     def _progress(self, setting: Setting | None, seconds: float) -> str:
         events = self._events(setting)
-        done = len({one["name"] for one in events if one["event"] == MEASURED})
+        done = len({event["name"] for event in events if event["event"] == MEASURED})
         left = max(self.request.timing.budget_s - seconds, 0.0)
         now = results.crashed(events) or "warming up"
         return (
@@ -245,7 +245,7 @@ class Session:
             "schema": SCHEMA,
             "device": self.request.device,
             "setting": label(setting),
-            "images": [str(one.image) for one in self.images],
+            "images": [str(compiled.image) for compiled in self.images],
             "results": str(self.events_file),
             "samples": str(place / "power.csv"),
             "warm_with": WARM_WITH,
@@ -262,21 +262,21 @@ class Session:
 
     def rows(self) -> list[Row]:
         """Everything measured so far, judged, setting by setting."""
-        found: list[Row] = []
+        rows: list[Row] = []
         events = results.read(self.events_file)
         for setting in self.request.settings or (None,):
             mine = results.of_setting(events, label(setting))
-            found += results.rows(self.manifest, self.benchmarks, self.device, mine, setting, self.doubts)
-        return found
+            rows += results.rows(self.manifest, self.benchmarks, self.device, mine, setting, self.doubts)
+        return rows
 
     def missing(self) -> list[str]:
         """A sentence on each benchmark that has no result."""
         return list(_missing(self.benchmarks, results.read(self.events_file), self.request.settings))
 
-    def save(self, found: Sequence[Row]) -> Path:
+    def save(self, rows: Sequence[Row]) -> Path:
         """Write measurements.csv and rows.csv; returns the former. Raises EprofError if no row can be used."""
-        results.everything(found).to_csv(self.request.directory / "rows.csv", index=False)
-        frame = results.measurements(found, capability_of(str(self.device["capability"])))
+        results.everything(rows).to_csv(self.request.directory / "rows.csv", index=False)
+        frame = results.measurements(rows, capability_of(str(self.device["capability"])))
         if frame.empty:
             raise EprofError(
                 f"No benchmark gave a row for a fit; {self.request.directory / 'rows.csv'} says why of each."
@@ -300,10 +300,10 @@ def _missing(
     for setting in settings or (None,):
         mine = results.of_setting(events, label(setting))
         finished = results.done(mine)
-        failed = {one["name"]: one.get("why", "") for one in mine if one["event"] == FAILED}
+        failed = {event["name"]: event.get("why", "") for event in mine if event["event"] == FAILED}
         for name, why in failed.items():
             yield f"{name} at {label(setting)} failed: {str(why).rstrip('.')}."
-        late = [one.name for one in benchmarks if one.name not in finished]
+        late = [benchmark.name for benchmark in benchmarks if benchmark.name not in finished]
         if late:
             yield f"Not measured at {label(setting)}, for want of time: {', '.join(late)} (--resume goes on)."
 

@@ -41,8 +41,8 @@ def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
     """The table of `--quick`: shared prices scaled to the rows. Raises EprofError where a row is missing."""
     device = session.device
     gpu = str(device["name"])
-    found = quick.scaled(rows, capability_of(str(device["capability"])), gpu)
-    zeros, random = found.zeros, found.random
+    factors = quick.scaled(rows, capability_of(str(device["capability"])), gpu)
+    zeros, random = factors.zeros, factors.random
     source = (
         f"eprof {__version__} calibrate --quick: two factors measured on this GPU, on the prices that four other GPUs "
         "share (docs/studies/power/transfer.py)"
@@ -50,10 +50,10 @@ def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
     note = (
         f"The prices of {gpu} are those that four other GPUs share, times factors that were measured on it: "
         f"{zeros.core:.2f} (zeros) to {random.core:.2f} (random operands) for the core, {zeros.memory:.2f} to "
-        f"{random.memory:.2f} for memory; idle power is {found.idle_w:.1f} W."
+        f"{random.memory:.2f} for memory; idle power is {factors.idle_w:.1f} W."
     )
     origin = Origin(_plain(name), source, "the shared price, times the factor of this GPU", note)
-    return Made(scaled_text(gpu, found.idle_w, found.prices, origin), (note,))
+    return Made(scaled_text(gpu, factors.idle_w, factors.prices, origin), (note,))
 
 
 def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
@@ -76,7 +76,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
 
 def _plain(name: str) -> str:
     """A table's name of small letters, digits, `-` and `.`."""
-    kept = "".join(one if one.isalnum() or one in "-." else "-" for one in name.lower()).strip("-.")
+    kept = "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in name.lower()).strip("-.")
     return kept or "calibrated"
 
 
@@ -100,13 +100,13 @@ def _peaks(session: Session) -> dict[str, float]:
 def _notes(known: quality.Quality, alone: bool) -> list[str]:
     watts, low, high = known.constant_w
     error = f"{known.errors['fit']:.1f} %"
-    found = [f"The fit is {error} off on average; constant power is {watts:.1f} W ({low:.1f} to {high:.1f} W)."]
+    notes = [f"The fit is {error} off on average; constant power is {watts:.1f} W ({low:.1f} to {high:.1f} W)."]
     if alone:
-        found.append(
+        notes.append(
             "One setting was measured: the table holds there alone, and how constant power splits into leakage, "
             "clocks and the rest cannot be told (--settings measures more)."
         )
     untold = [term for term, status in known.status.items() if status == quality.UNTOLD]
     if untold:
-        found.append(f"The data cannot tell these prices well: {', '.join(map(str, untold))}.")
-    return found
+        notes.append(f"The data cannot tell these prices well: {', '.join(map(str, untold))}.")
+    return notes

@@ -112,14 +112,14 @@ class Session:
     def _measure_all(self, todo: Sequence[tuple[str, int]], signals: Signals) -> bool:
         source = Input(len(todo))
         self.runs_planned = len(todo)
-        for index, (what, number) in enumerate(todo):
+        for index, (measurement, number) in enumerate(todo):
             self.run_now = index + 1
             try:
-                step = self._prepare(what, number)
-                with self._output(index, what, number) as outputs:
+                step = self._prepare(measurement, number)
+                with self._output(index, measurement, number) as outputs:
                     good = self._measure(step, number, signals, source, outputs)
             except (EprofError, OSError) as err:
-                self._given_up(what, err)
+                self._given_up(measurement, err)
                 return False
             signals.drain()
             if signals.stopped_by is not None:
@@ -129,14 +129,14 @@ class Session:
                 return False
         return True
 
-    def _given_up(self, what: str, err: EprofError | OSError) -> None:
+    def _given_up(self, measurement: str, err: EprofError | OSError) -> None:
         """Note what ended the run; what was measured before it is kept. Raises CollectError if nothing was."""
         if isinstance(err, CollectError) and not self.measurements:
             raise err
         reason = str(err)
         if isinstance(err, OSError):
             reason = f"{err.filename or 'The run'}: {err.strerror or err}."
-        self.warnings.append(f"No {what} measurement: {reason}")
+        self.warnings.append(f"No {measurement} measurement: {reason}")
         self.status = self.status or 1
 
     def _stopped(self, number: signal.Signals, between: bool) -> None:
@@ -146,11 +146,11 @@ class Session:
         if between or self._is_ours or not self.status:
             self.status = 128 + number
 
-    def _prepare(self, what: str, number: int) -> Step:
+    def _prepare(self, measurement: str, number: int) -> Step:
         """The step, with the files that it needs in place; counters are planned only now, when the time is known."""
         path = self.directory.path
-        counters = self.plan(path) if what == COUNTERS else ()
-        step = self.collector.step(what, self.tool, self.request, Place(path, number), counters)
+        counters = self.plan(path) if measurement == COUNTERS else ()
+        step = self.collector.step(measurement, self.tool, self.request, Place(path, number), counters)
         try:
             for name, content in step.files.items():
                 (path / name).parent.mkdir(exist_ok=True)
@@ -160,18 +160,19 @@ class Session:
         return step
 
     @contextlib.contextmanager
-    def _output(self, index: int, what: str, number: int) -> Any:
+    def _output(self, index: int, measurement: str, number: int) -> Any:
         """Standard output and error: passed on in the first run, kept in files in the others."""
         if index == 0:
             yield self.stdout, 2
             return
-        self._kept(what, number, "out").parent.mkdir(exist_ok=True)
-        with self._kept(what, number, "out").open("ab") as out, self._kept(what, number, "err").open("ab") as err:
+        out_path, err_path = (self._kept(measurement, number, suffix) for suffix in ("out", "err"))
+        out_path.parent.mkdir(exist_ok=True)
+        with out_path.open("ab") as out, err_path.open("ab") as err:
             yield out.fileno(), err.fileno()
 
-    def _kept(self, what: str, number: int, suffix: str) -> Path:
+    def _kept(self, measurement: str, number: int, suffix: str) -> Path:
         """Where the output of a measurement after the first goes."""
-        return self.directory.path / "output" / f"{what}-{number}.{suffix}"
+        return self.directory.path / "output" / f"{measurement}-{number}.{suffix}"
 
     def _measure(self, step: Step, number: int, signals: Signals, source: Input, outputs: tuple[int, int]) -> bool:
         """Run one step, judge it, write it down. Returns whether the next one is worth while."""

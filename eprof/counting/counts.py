@@ -189,38 +189,38 @@ class Sheet(Struct, eq=False):
         if name not in counters:
             return None
         values = counters[name]
-        found = self.launches.units.get(name, unit)
-        if found != unit:
+        found_unit = self.launches.units.get(name, unit)
+        if found_unit != unit:
             if not np.isnan(values).all():
-                self._wrong_units[name] = f"{name} ({found} instead of {unit})"
+                self._wrong_units[name] = f"{name} ({found_unit} instead of {unit})"
             return None
         return values, marks[name].astype(np.int64)
 
     def _counter(self, counter: Counter) -> Cells | None:
         """For each kernel the first of a counter's names that is known. An average over launches is an estimate."""
         columns = [(name, self._column(name, counter.unit)) for name in counter.names]
-        found = [(name, column) for name, column in columns if column is not None]
-        if not found:
+        known = [(name, column) for name, column in columns if column is not None]
+        if not known:
             return None
         values, marks = np.full(self.length, np.nan), np.zeros(self.length, dtype=np.int64)
         choice = np.full(self.length, -1, dtype=np.int64)
-        for number, (_, column) in enumerate(found):
+        for number, (_, column) in enumerate(known):
             use = np.isnan(values) & ~np.isnan(column[0])
             values[use], marks[use], choice[use] = column[0][use], column[1][use], 2 * number
         averaged = (choice >= 0) & (self.launches.rows.launches > 1) & (counter.unit != COUNT)
         choice[averaged] += 1
-        ways = tuple(Way(name, note, 0) for name, _ in found for note in ("", _AVERAGED))
+        ways = tuple(Way(name, note, 0) for name, _ in known for note in ("", _AVERAGED))
         return Cells(values, marks, choice, ways, averaged, np.zeros(self.length, dtype=np.bool_))
 
     def _slices(self, counter: Counter) -> Cells | None:
         """The sum over a counter's slices. A missing slice is no zero slice: known only where all expected ones are."""
         columns = [self._column(name, counter.unit) for name in counter.slices]
-        found = [column for column in columns if column is not None]
-        if not found:
+        known_columns = [column for column in columns if column is not None]
+        if not known_columns:
             return None
-        table = np.stack([np.full(self.length, np.nan) if one is None else one[0] for one in columns])
+        table = np.stack([np.full(self.length, np.nan) if column is None else column[0] for column in columns])
         known = ~np.isnan(table)
-        marks = np.bitwise_or.reduce(np.stack([one[1] for one in found]), axis=0)
+        marks = np.bitwise_or.reduce(np.stack([column[1] for column in known_columns]), axis=0)
         number = known.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             total = np.where(known, table, 0.0).sum(axis=0)
@@ -310,9 +310,9 @@ class Sheet(Struct, eq=False):
             marks[use & (result.term.values < 0)] |= _ESTIMATED
             averaged[use] = (result.averaged & ~(quiet & (result.term.values == 0)))[use]
             high[use] = result.term.high[use]
-            codes, found = self._ways(result.entry, result.parts)
+            codes, used_ways = self._ways(result.entry, result.parts)
             way_numbers[use] = codes[use] + len(ways)
-            ways += found
+            ways += used_ways
         return Cells(values, marks, way_numbers, tuple(ways), averaged, high)
 
     def _result(self, entry: Entry) -> _Result | None:
@@ -367,10 +367,10 @@ class Sheet(Struct, eq=False):
         return np.where(term.low, marks | _MISSING, marks & ~_MISSING)
 
     def _averaged(self, parts: Mapping[str, Cells]) -> Bools:
-        found: Bools = np.zeros(self.length, dtype=np.bool_)
+        averaged: Bools = np.zeros(self.length, dtype=np.bool_)
         for part in parts.values():
-            found = found | part.averaged
-        return found
+            averaged = averaged | part.averaged
+        return averaged
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:
         """Every combination of ways that occurs among the parts, and for each kernel the number of its own."""
@@ -389,7 +389,7 @@ class Sheet(Struct, eq=False):
         alone = entry.formula.text in chosen
         texts = {name: way.formula if alone else bracketed(way.formula) for name, way in chosen.items()}
         notes = [entry.note, *(way.note for way in chosen.values())]
-        notes = list(dict.fromkeys(note for one in notes for note in one.split("; ") if note))
+        notes = list(dict.fromkeys(note for joined in notes for note in joined.split("; ") if note))
         return Way(self.definition.expand(entry.formula, texts), "; ".join(notes), 0)
 
     def _warn_negative(self, word: str, result: _Result, where: Bools, done: str) -> None:
@@ -432,12 +432,12 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
     for total, parts in PARTS.items():
         _choose(cells, total, parts, definition.absent)
     if launches.lacks_rows:
-        cells = {word: one if word in definition.absent else _bounded(one) for word, one in cells.items()}
-    how = {word: found for word, one in cells.items() if (found := _how(one))}
+        cells |= {word: _bounded(cells[word]) for word in cells if word not in definition.absent}
+    how = {word: ways for word, counted in cells.items() if (ways := _how(counted))}
     return Counts(
         rows=launches.rows,
-        amounts=Columns.of({word: one.values for word, one in cells.items()}, sheet.length),
-        amount_marks=Columns.of({word: one.marks for word, one in cells.items()}, sheet.length),
+        amounts=Columns.of({word: counted.values for word, counted in cells.items()}, sheet.length),
+        amount_marks=Columns.of({word: counted.marks for word, counted in cells.items()}, sheet.length),
         how=how,
         books=books,
         warnings=tuple(dict.fromkeys([*sheet.warnings, *sheet.unit_warning()])),
@@ -446,10 +446,10 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
 
 def _word(sheet: Sheet, word: str, books: str) -> Cells:
     entries = sheet.definition.entries(word, books)
-    found = sheet.first_known(word, entries, 32 if word in BYTES else 1)
-    if found is not None:
-        marks = found.marks | np.where(found.averaged, _ESTIMATED, 0)
-        return replace(found, marks=np.where(found.choice < 0, _MISSING, marks))
+    known = sheet.first_known(word, entries, 32 if word in BYTES else 1)
+    if known is not None:
+        marks = known.marks | np.where(known.averaged, _ESTIMATED, 0)
+        return replace(known, marks=np.where(known.choice < 0, _MISSING, marks))
     zeros = np.zeros(sheet.length, dtype=np.int64)
     never = np.zeros(sheet.length, dtype=np.bool_)
     if not entries and word in sheet.definition.absent:
@@ -507,13 +507,13 @@ def _silence(cells: Cells, where: Bools) -> Cells:
 
 def _how(cells: Cells) -> tuple[Way, ...]:
     """The ways that were used, with the marks and the number of their kernels, most first."""
-    found = []
+    ways = []
     for number, way in enumerate(cells.ways):
         mine = cells.choice == number
         if mine.any():
             marks = int(np.bitwise_or.reduce(cells.marks[mine]))
-            found.append(replace(way, mark=marks, kernels=int(mine.sum())))
-    return tuple(sorted(found, key=lambda way: -way.kernels))
+            ways.append(replace(way, mark=marks, kernels=int(mine.sum())))
+    return tuple(sorted(ways, key=lambda way: -way.kernels))
 
 
 # ------------------------------------------------------------------------------------------------------ joining
@@ -521,24 +521,24 @@ def _how(cells: Cells) -> tuple[Way, ...]:
 
 def concat(parts: Sequence[Counts]) -> Counts:
     """The counts of several devices below each other. Raises UsageError if there are none or their books differ."""
-    if not parts or len({one.books for one in parts}) > 1:
+    if not parts or len({part.books for part in parts}) > 1:
         raise UsageError("Counts of different books, or none at all, cannot be put together.")
     if len(parts) == 1:
         return parts[0]
     how: dict[str, dict[tuple[str, str, int], int]] = {}
-    for one in parts:
-        for word, ways in one.how.items():
+    for part in parts:
+        for word, ways in part.how.items():
             for way in ways:
                 key = (way.formula, way.note, way.mark)
                 seen = how.setdefault(word, {})
                 seen[key] = seen.get(key, 0) + way.kernels
     return Counts(
-        rows=_below([one.rows for one in parts]),
-        amounts=Columns(parts[0].amounts.names, np.concatenate([one.amounts.values for one in parts])),
-        amount_marks=Columns(parts[0].amount_marks.names, np.concatenate([one.amount_marks.values for one in parts])),
+        rows=_below([part.rows for part in parts]),
+        amounts=Columns(parts[0].amounts.names, np.concatenate([part.amounts.values for part in parts])),
+        amount_marks=Columns(parts[0].amount_marks.names, np.concatenate([part.amount_marks.values for part in parts])),
         how={word: tuple(Way(*key, kernels=number) for key, number in seen.items()) for word, seen in how.items()},
         books=parts[0].books,
-        warnings=tuple(dict.fromkeys(warning for one in parts for warning in one.warnings)),
+        warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
     )
 
 

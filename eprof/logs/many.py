@@ -282,15 +282,15 @@ def _enough() -> None:
     """Raises ShortageError where Dask's own processes could not start or talk: it would try again for ever."""
     import resource
 
-    for limit, needed, what, how in (
+    for limit, needed, noun, remedy in (
         (resource.RLIMIT_NOFILE, _DASK_FILES, "open files", f"`ulimit -n {_DASK_FILES}`"),
         (resource.RLIMIT_AS, _DASK_BYTES, "bytes of memory", f"`ulimit -v {_DASK_BYTES >> 10}`"),
     ):
         allowed, _ = resource.getrlimit(limit)
         if allowed != resource.RLIM_INFINITY and allowed < needed:
             raise ShortageError(
-                f"--scheduler local: a cluster needs more than the {allowed} {what} that are allowed here; allow "
-                f"{needed} ({how}), or leave it to this command's own processes."
+                f"--scheduler local: a cluster needs more than the {allowed} {noun} that are allowed here; allow "
+                f"{needed} ({remedy}), or leave it to this command's own processes."
             )
 
 

@@ -71,10 +71,10 @@ def shows_wrong(text: str) -> bool:
 
 def _cell(text: str, rates: Rates) -> tuple[float, int]:
     """The value of one cell, and what it is."""
-    found = _WITH_UNIT.fullmatch(text)
-    if not found:
+    match = _WITH_UNIT.fullmatch(text)
+    if not match:
         return _other(text)
-    number, suffix = float(found[1]), found[2]
+    number, suffix = float(match[1]), match[2]
     if not number < LARGEST:
         return np.nan, UNREADABLE
     if suffix is None:
@@ -109,11 +109,11 @@ def is_number(text: str) -> bool:
 
 def seconds(text: str, unit: float | None = None) -> float:
     """A time as printed, with its unit glued to it ("5.5060us") or else in `unit` (in s). NaN if it is none."""
-    found = _TIME.fullmatch(text.strip())
-    if not found:
+    match = _TIME.fullmatch(text.strip())
+    if not match:
         return float("nan")
-    scale = SECONDS[found[2]] if found[2] else unit
-    return float("nan") if scale is None or float(found[1]) >= LARGEST else float(found[1]) * scale
+    scale = SECONDS[match[2]] if match[2] else unit
+    return float("nan") if scale is None or float(match[1]) >= LARGEST else float(match[1]) * scale
 
 
 def as_cell(kind: str) -> int:

@@ -81,7 +81,7 @@ def looks_like_row(line: str) -> bool:
 
 def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> Rows:
     """The rows among lines of a section. wanted: places of the columns to read."""
-    found = Rows()
+    parsed = Rows()
     least = max(section.least, *(place + 1 for place in wanted), 0)
     cells: list[list[str]] = [[] for _ in wanted]
     for index, line in enumerate(lines):
@@ -89,17 +89,17 @@ def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> Rows:
             continue
         # A line that ends inside of quotes is cut off, or a cell with a line end.
         if line.count('"') % 2 or not (section.prefix or looks_like_row(line)):
-            found.others.append(index)
+            parsed.others.append(index)
             continue
         fields = section.split(line)
         if not least <= len(fields) <= section.width:
-            found.misfits.append(line[:_EXAMPLE])
+            parsed.misfits.append(line[:_EXAMPLE])
             continue
         for column, place in zip(cells, wanted, strict=True):
             column.append(fields[place])
     if cells and cells[0]:
-        found.pieces.append(dict(zip(wanted, cells, strict=True)))
-    return found
+        parsed.pieces.append(dict(zip(wanted, cells, strict=True)))
+    return parsed
 
 
 def many_rows(section: Section, text: bytes, wanted: Sequence[int]) -> Piece | None:

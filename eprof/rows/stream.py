@@ -93,8 +93,8 @@ def open_source(path: str | Path, progress: Callable[[int], None] | None = None)
 
 
 def _length(handle: IO[bytes]) -> int | None:
-    found = os.fstat(handle.fileno())
-    return found.st_size if stat.S_ISREG(found.st_mode) and found.st_size else None
+    status = os.fstat(handle.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) and status.st_size else None
 
 
 def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
@@ -151,10 +151,10 @@ def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Itera
     rest, dropping = b"", False
     for chunk in chunks:
         if dropping:
-            found = _BREAK.search(chunk)
-            if not found:
+            line_end = _BREAK.search(chunk)
+            if not line_end:
                 continue
-            chunk, dropping = chunk[found.end() :], False
+            chunk, dropping = chunk[line_end.end() :], False
         if rest.endswith(b"\r"):
             rest, chunk = b"", rest + chunk
         last = chunk.rfind(b"\n")

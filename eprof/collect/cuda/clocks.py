@@ -26,13 +26,13 @@ def handle(bus: str) -> tuple[Any, Any, str]:
 
 def supported(bus: str) -> dict[int, list[int]]:
     """Core clocks by memory clock, MHz, descending, as NVML lists them; empty where it does not tell."""
-    library, one, _ = handle(bus)
-    if one is None:
+    library, device, _ = handle(bus)
+    if device is None:
         return {}
     try:
         return {
-            int(memory): [int(core) for core in library.nvmlDeviceGetSupportedGraphicsClocks(one, memory)]
-            for memory in library.nvmlDeviceGetSupportedMemoryClocks(one)
+            int(memory): [int(core) for core in library.nvmlDeviceGetSupportedGraphicsClocks(device, memory)]
+            for memory in library.nvmlDeviceGetSupportedMemoryClocks(device)
         }
     except (library.NVMLError, AttributeError):
         return {}
@@ -44,12 +44,12 @@ def check(settings: Sequence[Setting], known: dict[int, list[int]]) -> None:
         if not known:
             return
         if memory is not None and memory not in known:
-            words = ", ".join(str(one) for one in sorted(known))
+            words = ", ".join(str(clock) for clock in sorted(known))
             raise CollectError(f"This GPU has no memory clock of {memory} MHz; it has {words}.")
-        cores = sorted({one for of, ones in known.items() if memory in (None, of) for one in ones})
+        cores = sorted({clock for of, clocks in known.items() if memory in (None, of) for clock in clocks})
         if core not in cores:
-            near = sorted(cores, key=lambda one: abs(one - core))[:4]
-            words = ", ".join(str(one) for one in sorted(near))
+            near = sorted(cores, key=lambda clock: abs(clock - core))[:4]
+            words = ", ".join(str(clock) for clock in sorted(near))
             raise CollectError(f"This GPU has no core clock of {core} MHz; near it are {words}.")
 
 
@@ -62,29 +62,29 @@ def held(bus: str, setting: Setting | None) -> Iterator[None]:
     if setting is None:
         yield
         return
-    library, one, why = handle(bus)
-    if one is None:
+    library, device, why = handle(bus)
+    if device is None:
         raise CollectError(f"Clocks cannot be set: {why}.")
     try:
-        _hold(library, one, *setting)
+        _hold(library, device, *setting)
         yield
     finally:
-        _restore(library, one)
+        _restore(library, device)
 
 
-def _hold(library: Any, one: Any, core: int, memory: int | None) -> None:
+def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
     """Locked clocks (Volta on), else application clocks, which need both clocks."""
     try:
-        library.nvmlDeviceSetGpuLockedClocks(one, core, core)
-        if memory is not None and memory != library.nvmlDeviceGetClockInfo(one, library.NVML_CLOCK_MEM):
-            library.nvmlDeviceSetMemoryLockedClocks(one, memory, memory)
+        library.nvmlDeviceSetGpuLockedClocks(device, core, core)
+        if memory is not None and memory != library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM):
+            library.nvmlDeviceSetMemoryLockedClocks(device, memory, memory)
         return
     except (library.NVMLError, AttributeError) as err:
         if _is(library, err, "NVML_ERROR_NO_PERMISSION"):
             raise _refused(core, memory, err) from err
     try:
-        both = memory if memory is not None else library.nvmlDeviceGetClockInfo(one, library.NVML_CLOCK_MEM)
-        library.nvmlDeviceSetApplicationsClocks(one, both, core)
+        both = memory if memory is not None else library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM)
+        library.nvmlDeviceSetApplicationsClocks(device, both, core)
     except (library.NVMLError, AttributeError) as err:
         raise _refused(core, memory, err) from err
 
@@ -101,7 +101,7 @@ def _refused(core: int, memory: int | None, err: Any) -> CollectError:
     )
 
 
-def _restore(library: Any, one: Any) -> None:
+def _restore(library: Any, device: Any) -> None:
     for name in ("ResetGpuLockedClocks", "ResetMemoryLockedClocks", "ResetApplicationsClocks"):
         with suppress(library.NVMLError, AttributeError):
-            getattr(library, f"nvmlDevice{name}")(one)
+            getattr(library, f"nvmlDevice{name}")(device)

@@ -28,7 +28,7 @@ class Compiled(NamedTuple):
 def find(name: str) -> str | None:
     """A tool of the CUDA toolkit: in PATH, CUDA_HOME, the usual places, or the Python packages of NVIDIA."""
     homes = [str(Path(os.environ[key]) / "bin") for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
-    packed = [str(one) for one in _packages("bin")]
+    packed = [str(folder) for folder in _packages("bin")]
     return shutil.which(name) or shutil.which(name, path=os.pathsep.join([*homes, *_PLACES, *packed]))
 
 
@@ -49,10 +49,10 @@ def compile_source(source: Path, capability: str, target: Path) -> Compiled:
     nvcc = find("nvcc")
     if nvcc is not None:
         image = target.with_suffix(".cubin")
-        said = _nvcc(nvcc, source, capability, image)
-        if said is None:
+        problem = _nvcc(nvcc, source, capability, image)
+        if problem is None:
             return Compiled(image, f"nvcc ({nvcc})")
-        reasons.append(f"nvcc ({nvcc}) says: {said}")
+        reasons.append(f"nvcc ({nvcc}) says: {problem}")
     library = _nvrtc()
     if library is not None:
         return _Nvrtc(library).compile(source, capability, target)
@@ -67,8 +67,8 @@ def _nvcc(nvcc: str, source: Path, capability: str, image: Path) -> str | None:
     """None if it worked, else what nvcc said."""
     number = capability.replace(".", "")
     command = [nvcc, f"-arch=sm_{number}", "-cubin", "-w", "-o", str(image), str(source)]
-    code, said = _run(command)
-    return None if code == 0 and image.exists() else " ".join(said.split())[:_TOLD] or f"exit code {code}"
+    code, output = _run(command)
+    return None if code == 0 and image.exists() else " ".join(output.split())[:_TOLD] or f"exit code {code}"
 
 
 def _run(command: Sequence[str]) -> tuple[int, str]:
@@ -117,7 +117,7 @@ def _nvrtc() -> Any:
         Path(os.environ[key]) / "lib64" / "libnvrtc.so" for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)
     ]
     usual = [Path(place).parent / "lib64" / "libnvrtc.so" for place in _PLACES]
-    packed = [one for folder in _packages("lib") for one in sorted(folder.glob("libnvrtc.so*"))]
+    packed = [library for folder in _packages("lib") for library in sorted(folder.glob("libnvrtc.so*"))]
     for name in [*names, *homes, *usual, *packed]:
         if name is None:
             continue
@@ -160,11 +160,11 @@ class _Nvrtc:
         self._library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
         return f"{major.value}.{minor.value}"
 
-    def _get(self, what: str, program: Any) -> bytes:
+    def _get(self, property_name: str, program: Any) -> bytes:
         size = ctypes.c_size_t()
-        self._call(f"nvrtcGet{what}Size", program, ctypes.byref(size))
+        self._call(f"nvrtcGet{property_name}Size", program, ctypes.byref(size))
         text = ctypes.create_string_buffer(size.value)
-        self._call(f"nvrtcGet{what}", program, text)
+        self._call(f"nvrtcGet{property_name}", program, text)
         return text.raw
 
     def _call(self, name: str, *arguments: Any) -> None:

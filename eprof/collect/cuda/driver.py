@@ -84,12 +84,12 @@ class DriverError(CollectError):
     """The driver refused a call."""
 
     def __init__(self, name: str, number: int, text: str) -> None:
-        what = {
+        explanation = {
             _NO_DEVICE: "this machine has no CUDA GPU that the driver can use",
             _NO_BINARY: "the kernels were compiled for another GPU",
             _BAD_PTX: "the compiler is newer than the driver; use a CUDA toolkit of the driver's version or before",
         }.get(number, text or "no explanation")
-        super().__init__(f"The CUDA driver says: {what} ({name}, error {number}).")
+        super().__init__(f"The CUDA driver says: {explanation} ({name}, error {number}).")
         self.number = number
 
 
@@ -145,15 +145,15 @@ class CudaGpu:
         total, version = ctypes.c_size_t(), ctypes.c_int()
         self._driver.call("cuDeviceTotalMem_v2", ctypes.byref(total), self._device)
         self._driver.call("cuDriverGetVersion", ctypes.byref(version))
-        told: dict[str, Any] = {key: self._attribute(number) for key, number in _ATTRIBUTES.items()}
-        capability = f"{told.pop('major')}.{told.pop('minor')}"
+        attributes: dict[str, Any] = {key: self._attribute(number) for key, number in _ATTRIBUTES.items()}
+        capability = f"{attributes.pop('major')}.{attributes.pop('minor')}"
         return {
             "name": name.value.decode(errors="replace"),
             "capability": capability,
             "bus": bus.value.decode(errors="replace"),
             "memory_bytes": total.value,
             "cuda": f"{version.value // 1000}.{version.value % 1000 // 10}",
-            **told,
+            **attributes,
         }
 
     def _attribute(self, number: int) -> int | None:
@@ -247,7 +247,7 @@ class CudaGpu:
             ctypes.c_float(float("nan")),
             ctypes.c_float(self._scale),
         )
-        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(one) for one in values))
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         self._driver.call(
             "cuLaunchKernel", self._function(kernel), blocks, 1, 1, block, 1, 1, 0, None, pointers, None
         )  # fmt: skip

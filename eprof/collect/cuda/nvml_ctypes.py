@@ -56,54 +56,54 @@ class Library:
         return list(clocks[: count.value])
 
     def nvmlDeviceGetHandleByPciBusId(self, bus: bytes) -> Any:  # noqa: N802, D102
-        one = ctypes.c_void_p()
-        self._call("nvmlDeviceGetHandleByPciBusId_v2", bus, ctypes.byref(one))
-        return one
+        device = ctypes.c_void_p()
+        self._call("nvmlDeviceGetHandleByPciBusId_v2", bus, ctypes.byref(device))
+        return device
 
-    def nvmlDeviceGetPowerUsage(self, one: Any) -> int:  # noqa: N802, D102
-        return self._number("nvmlDeviceGetPowerUsage", ctypes.c_uint, one)
+    def nvmlDeviceGetPowerUsage(self, device: Any) -> int:  # noqa: N802, D102
+        return self._number("nvmlDeviceGetPowerUsage", ctypes.c_uint, device)
 
-    def nvmlDeviceGetTotalEnergyConsumption(self, one: Any) -> int:  # noqa: N802, D102
-        return self._number("nvmlDeviceGetTotalEnergyConsumption", ctypes.c_ulonglong, one)
+    def nvmlDeviceGetTotalEnergyConsumption(self, device: Any) -> int:  # noqa: N802, D102
+        return self._number("nvmlDeviceGetTotalEnergyConsumption", ctypes.c_ulonglong, device)
 
-    def nvmlDeviceGetClockInfo(self, one: Any, which: int) -> int:  # noqa: N802, D102
-        return self._number("nvmlDeviceGetClockInfo", ctypes.c_uint, one, which)
+    def nvmlDeviceGetClockInfo(self, device: Any, which: int) -> int:  # noqa: N802, D102
+        return self._number("nvmlDeviceGetClockInfo", ctypes.c_uint, device, which)
 
-    def nvmlDeviceGetTemperature(self, one: Any, which: int) -> int:  # noqa: N802, D102
-        return self._number("nvmlDeviceGetTemperature", ctypes.c_uint, one, which)
+    def nvmlDeviceGetTemperature(self, device: Any, which: int) -> int:  # noqa: N802, D102
+        return self._number("nvmlDeviceGetTemperature", ctypes.c_uint, device, which)
 
-    def nvmlDeviceGetCurrentClocksThrottleReasons(self, one: Any) -> int:  # noqa: N802, D102
-        return self._number("nvmlDeviceGetCurrentClocksThrottleReasons", ctypes.c_ulonglong, one)
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, device: Any) -> int:  # noqa: N802, D102
+        return self._number("nvmlDeviceGetCurrentClocksThrottleReasons", ctypes.c_ulonglong, device)
 
-    def nvmlDeviceGetName(self, one: Any) -> str:  # noqa: N802, D102
-        return self._text("nvmlDeviceGetName", one)
+    def nvmlDeviceGetName(self, device: Any) -> str:  # noqa: N802, D102
+        return self._text("nvmlDeviceGetName", device)
 
     def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802, D102
         return self._text("nvmlSystemGetDriverVersion")
 
-    def nvmlDeviceGetSupportedMemoryClocks(self, one: Any) -> Sequence[int]:  # noqa: N802, D102
-        return self._clocks("nvmlDeviceGetSupportedMemoryClocks", one)
+    def nvmlDeviceGetSupportedMemoryClocks(self, device: Any) -> Sequence[int]:  # noqa: N802, D102
+        return self._clocks("nvmlDeviceGetSupportedMemoryClocks", device)
 
-    def nvmlDeviceGetSupportedGraphicsClocks(self, one: Any, memory: int) -> Sequence[int]:  # noqa: N802, D102
-        return self._clocks("nvmlDeviceGetSupportedGraphicsClocks", one, memory)
+    def nvmlDeviceGetSupportedGraphicsClocks(self, device: Any, memory: int) -> Sequence[int]:  # noqa: N802, D102
+        return self._clocks("nvmlDeviceGetSupportedGraphicsClocks", device, memory)
 
-    def nvmlDeviceSetGpuLockedClocks(self, one: Any, least: int, most: int) -> None:  # noqa: N802, D102
-        self._call("nvmlDeviceSetGpuLockedClocks", one, least, most)
+    def nvmlDeviceSetGpuLockedClocks(self, device: Any, least: int, most: int) -> None:  # noqa: N802, D102
+        self._call("nvmlDeviceSetGpuLockedClocks", device, least, most)
 
-    def nvmlDeviceSetMemoryLockedClocks(self, one: Any, least: int, most: int) -> None:  # noqa: N802, D102
-        self._call("nvmlDeviceSetMemoryLockedClocks", one, least, most)
+    def nvmlDeviceSetMemoryLockedClocks(self, device: Any, least: int, most: int) -> None:  # noqa: N802, D102
+        self._call("nvmlDeviceSetMemoryLockedClocks", device, least, most)
 
-    def nvmlDeviceSetApplicationsClocks(self, one: Any, memory: int, core: int) -> None:  # noqa: N802, D102
-        self._call("nvmlDeviceSetApplicationsClocks", one, memory, core)
+    def nvmlDeviceSetApplicationsClocks(self, device: Any, memory: int, core: int) -> None:  # noqa: N802, D102
+        self._call("nvmlDeviceSetApplicationsClocks", device, memory, core)
 
-    def nvmlDeviceResetGpuLockedClocks(self, one: Any) -> None:  # noqa: N802, D102
-        self._call("nvmlDeviceResetGpuLockedClocks", one)
+    def nvmlDeviceResetGpuLockedClocks(self, device: Any) -> None:  # noqa: N802, D102
+        self._call("nvmlDeviceResetGpuLockedClocks", device)
 
-    def nvmlDeviceResetMemoryLockedClocks(self, one: Any) -> None:  # noqa: N802, D102
-        self._call("nvmlDeviceResetMemoryLockedClocks", one)
+    def nvmlDeviceResetMemoryLockedClocks(self, device: Any) -> None:  # noqa: N802, D102
+        self._call("nvmlDeviceResetMemoryLockedClocks", device)
 
-    def nvmlDeviceResetApplicationsClocks(self, one: Any) -> None:  # noqa: N802, D102
-        self._call("nvmlDeviceResetApplicationsClocks", one)
+    def nvmlDeviceResetApplicationsClocks(self, device: Any) -> None:  # noqa: N802, D102
+        self._call("nvmlDeviceResetApplicationsClocks", device)
 
 
 def load() -> tuple[Library | None, str]:

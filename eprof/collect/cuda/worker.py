@@ -101,13 +101,13 @@ class _Worker:
             return False
         self.say(BEGAN, name=job["name"], round=number)
         try:
-            found = self.measure(job)
+            measurement = self.measure(job)
         except DriverError:
             raise
         except EprofError as err:
             self.say(FAILED, name=job["name"], round=number, why=str(err))
             return True
-        self.say(MEASURED, name=job["name"], round=number, **found)
+        self.say(MEASURED, name=job["name"], round=number, **measurement)
         return True
 
     def measure(self, job: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class _Worker:
 
     def warm_up(self) -> None:
         """Run the first arithmetic job until power drifts less than 1 %, at most 20 s: hot silicon leaks more."""
-        job = next((one for one in self.plan["jobs"] if one["name"] == self.plan.get("warm_with")), None)
+        job = next((job for job in self.plan["jobs"] if job["name"] == self.plan.get("warm_with")), None)
         if job is None:
             return
         launch, before, end = self.launch(job), None, self.clock.now() + _WARM_MOST_S
@@ -224,11 +224,11 @@ def open_meter(device: Mapping[str, Any]) -> Meter:
     from eprof.collect.meters import jetson, nvml
     from eprof.collect.meters.meter import Meter as Sampler
 
-    library, one, why = handle(str(device["bus"]))
-    if one is not None:
+    library, board, why = handle(str(device["bus"]))
+    if board is not None:
         try:
-            library.nvmlDeviceGetPowerUsage(one)
-            return Sampler(nvml.Nvml(library, [one]))
+            library.nvmlDeviceGetPowerUsage(board)
+            return Sampler(nvml.Nvml(library, [board]))
         except library.NVMLError as err:
             why = f"NVML: this GPU has no power sensor ({err})"
     source, reason = jetson.find()

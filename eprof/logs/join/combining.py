@@ -54,11 +54,11 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     Raises nothing: what does not match is said in `warnings`.
     """
     warnings = list(_programs(logs))
-    logs, told = spelling.agree(logs)
+    logs, spelling_notes = spelling.agree(logs)
     every = together([part for log in logs for table in log.tables for part in by_collection(table)])
     tables, twice = copies.without(every, logs)
     tables, views = _without_views(tables)
-    warnings += [*twice, *views, *told]
+    warnings += [*twice, *views, *spelling_notes]
     kernels = _Kernels()
     _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings)
     placed = list(_place(tables, kernels, _beside(logs), warnings))
@@ -113,7 +113,7 @@ def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
     Such a table may have other names, shortened ones, so that kernel by kernel nothing tells. And what was left out.
     """
     kept: dict[tuple[int, float], str] = {}
-    told: list[str] = []
+    notes: list[str] = []
     again: set[int] = set()
     for place in sorted(range(len(tables)), key=lambda place: _rank(tables[place].kind)):
         table = tables[place]
@@ -125,8 +125,8 @@ def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
             kept.setdefault((launches, time_s), table.kind)
         else:
             again.add(place)
-            told.append(f"{table.kind} tells the {launches:,} launches of {same} again, so it was not used")
-    return [table for place, table in enumerate(tables) if place not in again], told
+            notes.append(f"{table.kind} tells the {launches:,} launches of {same} again, so it was not used")
+    return [table for place, table in enumerate(tables) if place not in again], notes
 
 
 def _rank(kind: str) -> tuple[bool, int, str]:
@@ -151,8 +151,8 @@ def _is_same(launches: int, time_s: float, others: int, other_s: float) -> bool:
 
 def _seen(placed: Sequence[tuple[Table, Array]], size: int) -> Array:
     """How many launches of each kernel some table tells of, whatever it knows of them."""
-    told = [np.bincount(row, table.rows.launches, size) for table, row in placed]
-    return np.asarray(np.max(told, axis=0)) if told else np.zeros(size)
+    launches = [np.bincount(row, table.rows.launches, size) for table, row in placed]
+    return np.asarray(np.max(launches, axis=0)) if launches else np.zeros(size)
 
 
 def _added_up(
@@ -204,9 +204,9 @@ def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
     kinds = [{table.kind for table in tables} for tables in of_passes]
     shared = {
         label
-        for one, other in combinations(range(len(of_passes)), 2)
-        if not are_opposite(kinds[one], kinds[other])
-        for label in counters[one] & counters[other]
+        for first, second in combinations(range(len(of_passes)), 2)
+        if not are_opposite(kinds[first], kinds[second])
+        for label in counters[first] & counters[second]
     }
     if shared:
         yield (
@@ -256,10 +256,10 @@ class _Kernels(Struct):
         codes, first = numbered(pair)
         width = len(kernels) * len(parts)
         own = [
-            (devices[one // width], kernels[one % width // len(parts)], parts[one % len(parts)])
-            for one in pair[first].tolist()
+            (devices[number // width], kernels[number % width // len(parts)], parts[number % len(parts)])
+            for number in pair[first].tolist()
         ]
-        return np.array([self.rows.setdefault(one, len(self.rows)) for one in own], dtype=np.int64)[codes]
+        return np.array([self.rows.setdefault(row, len(self.rows)) for row in own], dtype=np.int64)[codes]
 
 
 def _devices(table: Table) -> list[str]:
@@ -278,10 +278,10 @@ def _name_devices(tables: Sequence[Table], kernels: _Kernels, capability_of: Cap
     for table in tables:
         for name in _devices(table):
             labels[name] = labels.get(name, False) or _is_timed(table) or _is_slowed(table.kind)
-    numbered = {name: found for name in labels if (found := _NUMBERED.match(name))}
+    numbered = {name: match for name in labels if (match := _NUMBERED.match(name))}
     for name in labels:
         known = _as_named(numbered[name], labels, capability_of) if name in numbered else None
-        rivals = {found[2] for found in numbered.values() if name in numbered and found[1] == numbered[name][1]}
+        rivals = {match[2] for match in numbered.values() if name in numbered and match[1] == numbered[name][1]}
         if known is not None and (len(rivals) == 1 or capability_of(known)):
             key = normal_label(known)
             kernels.devices[normal_label(name)] = kernels.devices.setdefault(key, known.strip())
@@ -311,14 +311,14 @@ def _only_part(table: Table) -> str | None:
 
 def _devices_of_ranks(tables: Sequence[Table], kernels: _Kernels) -> dict[str, list[str]]:
     """The devices that tables of one part only name: where a rank has one GPU, its rows without a device are of it."""
-    found: dict[str, list[str]] = {}
+    devices: dict[str, list[str]] = {}
     for table in tables:
         part = _only_part(table)
         for name in _devices(table) if part is not None else ():
             device = kernels.device(name)
-            if device not in found.setdefault(part or "", []):
-                found[part or ""].append(device)
-    return found
+            if device not in devices.setdefault(part or "", []):
+                devices[part or ""].append(device)
+    return devices
 
 
 def _place(
@@ -377,10 +377,10 @@ def _settle_parts(
 def _with_values(table: Table) -> set[str]:
     """The counters of which some row has a value."""
     labels = table.counters.names
-    found: set[str] = set()
+    counters: set[str] = set()
     for part, values in blocks(table.counters):
-        found.update(compress(labels[part], ~np.asarray(np.isnan(values).all(axis=1))))
-    return found
+        counters.update(compress(labels[part], ~np.asarray(np.isnan(values).all(axis=1))))
+    return counters
 
 
 def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[str, str]:
@@ -428,16 +428,16 @@ def _best_time(times: Times, names: Sequence[str], lacking: Collection[str], war
 def _to_launches(best: _Time, launches: Array, names: Sequence[str], warnings: list[str]) -> tuple[Array, Array]:
     """Times brought to the launches that the counters are of, and their marks."""
     timed = best.launches
-    other = (timed > 0) & (launches > 0) & (timed != launches)
-    if other.any():
-        first = int(np.flatnonzero(other)[0])
+    differs = (timed > 0) & (launches > 0) & (timed != launches)
+    if differs.any():
+        first = int(np.flatnonzero(differs)[0])
         warnings.append(
-            f"{_these(other, names)}: times are of {_many(timed[first])}, counters of {launches[first]:.0f}"
-            f"{' (first kernel)' if other.sum() > 1 else ''}; brought to the counters' launches, so estimated"
+            f"{_these(differs, names)}: times are of {_many(timed[first])}, counters of {launches[first]:.0f}"
+            f"{' (first kernel)' if differs.sum() > 1 else ''}; brought to the counters' launches, so estimated"
         )
-    factor = np.divide(launches, timed, out=np.ones(len(names)), where=other)
+    factor = np.divide(launches, timed, out=np.ones(len(names)), where=differs)
     marks = np.where(np.isnan(best.seconds) | best.is_bound, int(Mark.MISSING), 0)
-    marks |= np.where(other | best.is_slowed, int(Mark.ESTIMATED), 0)
+    marks |= np.where(differs | best.is_slowed, int(Mark.ESTIMATED), 0)
     return best.seconds * factor, marks
 
 
@@ -451,14 +451,14 @@ def _disagreements(
     """One sentence for counters that saw the same smaller number of launches of the same kernels."""
     groups: dict[tuple[bytes, bytes], list[int]] = {}
     estimated = (marks & int(Mark.ESTIMATED)) != 0
-    for one in np.flatnonzero(estimated.any(axis=1)).tolist():
-        fewer = estimated[one]
-        groups.setdefault((fewer.tobytes(), sums.launches[one, fewer].tobytes()), []).append(one)
+    for counter in np.flatnonzero(estimated.any(axis=1)).tolist():
+        fewer = estimated[counter]
+        groups.setdefault((fewer.tobytes(), sums.launches[counter, fewer].tobytes()), []).append(counter)
     for alike in groups.values():
         fewer = estimated[alike[0]]
         first = int(np.flatnonzero(fewer)[0])
         yield (
-            f"{_these(fewer, names)}: {_listed([labels[one] for one in alike])} saw "
+            f"{_these(fewer, names)}: {_listed([labels[counter] for counter in alike])} saw "
             f"{_many(sums.launches[alike[0], first])}, other counters {launches[first]:.0f}"
             f"{' (first kernel)' if fewer.sum() > 1 else ''}; brought to the larger number by averages, so estimated"
         )

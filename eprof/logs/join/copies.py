@@ -63,14 +63,14 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
                 alike.setdefault((table.kind, frozenset(table.units), process), []).append((place, run))
     perhaps = [places for places in alike.values() if len(places) > 1]
     prints = {place: _prints(tables[place]) for places in perhaps for place in dict(places)}
-    found: dict[int, list[int]] = {}
+    repeats: dict[int, list[int]] = {}
     for places in perhaps:
         seen: set[int] = set()
         for place, run in places:
             if prints[place][run] in seen:
-                found.setdefault(place, []).append(run)
+                repeats.setdefault(place, []).append(run)
             seen.add(prints[place][run])
-    return found
+    return repeats
 
 
 def _processes(table: Table) -> list[tuple[int, int]]:
@@ -91,17 +91,17 @@ def _prints(table: Table) -> dict[int, int]:
     key, first = run, first_of_run
     for column in columns.values():
         key, first = numbered(key * (len(column.names) + 1) + column.codes + 1)
-    found = _mixed("launches", np.bincount(key, launches))
+    hashes = _mixed("launches", np.bincount(key, launches))
     for name, words in columns.items():
         texts = np.array([*map(hash, words.names), 0], dtype=np.int64)
-        found += _stirred(texts[words.codes[first]].view(np.uint64) ^ _number(name))
-    found += _of_counter("time_s", key, rows.time_s, launches)
+        hashes += _stirred(texts[words.codes[first]].view(np.uint64) ^ _number(name))
+    hashes += _of_counter("time_s", key, rows.time_s, launches)
     for part, values in blocks(table.counters):
         for label, cells in zip(table.counters.names[part], values, strict=True):
-            found += _of_counter(label, key, cells, None if table.units[label] == COUNT else launches)
+            hashes += _of_counter(label, key, cells, None if table.units[label] == COUNT else launches)
     runs = rows.run[first_of_run]
     prints = np.zeros(len(runs), dtype=np.uint64)
-    np.add.at(prints, run[first], _stirred(found))
+    np.add.at(prints, run[first], _stirred(hashes))
     return dict(zip(runs.tolist(), prints.tolist(), strict=True))
 
 

@@ -30,15 +30,15 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
     The order of the tables does not matter, but for that of the passes' tables.
     """
     signatures = [_signature(table) for table in tables]
-    found: list[list[_Signature]] = []
-    for signature in sorted(set(signatures), key=lambda one: (-len(one[1]), sorted(one[1]), one[0])):
-        alike = next((known for known in found if _are_runs(signature, known)), None)
+    groups: list[list[_Signature]] = []
+    for signature in sorted(set(signatures), key=lambda pair: (-len(pair[1]), sorted(pair[1]), pair[0])):
+        alike = next((known for known in groups if _are_runs(signature, known)), None)
         if alike is None:
-            found.append([signature])
+            groups.append([signature])
         else:
             alike.append(signature)
-    number = {signature: place for place, known in enumerate(found) for signature in known}
-    places: list[list[int]] = [[] for _ in found]
+    number = {signature: place for place, known in enumerate(groups) for signature in known}
+    places: list[list[int]] = [[] for _ in groups]
     for place, signature in enumerate(signatures):
         places[number[signature]].append(place)
     return places
@@ -50,11 +50,11 @@ def _signature(table: Table) -> _Signature:
     return table.kind, counters - TIMES
 
 
-def _are_runs(one: _Signature, known: Sequence[_Signature]) -> bool:
+def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
     """Whether a table is of further runs of those known: one list of counters holds most of the other's."""
-    if are_opposite({one[0]}, {kind for kind, _ in known}):
+    if are_opposite({signature[0]}, {kind for kind, _ in known}):
         return False
-    return any(_are_alike(one[1], counters) for _, counters in known)
+    return any(_are_alike(signature[1], counters) for _, counters in known)
 
 
 def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
@@ -68,9 +68,9 @@ def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
     return any(_OPPOSITE.get(kind) in others for kind in kinds)
 
 
-def _are_alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    smaller = min(len(one), len(other))
-    return one == other or 2 * len(one & other) > smaller
+def _are_alike(counters: frozenset[str], other_counters: frozenset[str]) -> bool:
+    smaller = min(len(counters), len(other_counters))
+    return counters == other_counters or 2 * len(counters & other_counters) > smaller
 
 
 def by_collection(table: Table) -> Iterable[Table]:

@@ -35,20 +35,20 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
     alike: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         alike.setdefault(_NUMBER.sub("#", name), []).append(place)
-    found: dict[Path, str] = {}
+    rank_of: dict[Path, str] = {}
     for places in alike.values():
-        told = _differing([_NUMBER.findall(names[place]) for place in places])
-        if told is None and each and len(paths) > 1:
+        numbers = _differing([_NUMBER.findall(names[place]) for place in places])
+        if numbers is None and each and len(paths) > 1:
             return dict(zip(paths, names, strict=True))
-        if told is None:
+        if numbers is None:
             some = ", ".join(names[place] for place in places[:_EXAMPLES])
             raise UsageError(
                 f"--group rank: no one number in the names of the inputs ({some}"
                 f"{' ...' if len(places) > _EXAMPLES else ''}) tells their ranks; say where it stands with a regular "
                 r"expression, such as --rank 'rank(\d+)'."
             )
-        found |= {paths[place]: _plain(number) for place, number in zip(places, told, strict=True)}
-    return {path: found[path] for path in paths}
+        rank_of |= {paths[place]: _plain(number) for place, number in zip(places, numbers, strict=True)}
+    return {path: rank_of[path] for path in paths}
 
 
 def labelled(log: Log, rank: str) -> Log:
@@ -79,14 +79,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _matched(paths: Sequence[Path], names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
     for texts in (names, [str(path) for path in paths]):
-        found = [pattern.search(text) for text in texts]
-        if all(found):
+        matches = [pattern.search(text) for text in texts]
+        if all(matches):
             break
-    told = [None if one is None else one[1] for one in found]
-    for name, rank in zip(names, told, strict=True):
+    found_ranks = [None if match is None else match[1] for match in matches]
+    for name, rank in zip(names, found_ranks, strict=True):
         if not rank:
             raise UsageError(f"--rank {pattern.pattern}: tells no rank in {name}; it must for every input.")
-    return [_plain(str(rank)) for rank in told]
+    return [_plain(str(rank)) for rank in found_ranks]
 
 
 def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:

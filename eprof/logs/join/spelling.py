@@ -30,30 +30,30 @@ def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
     names, ambiguous = match(_kernels(logs, (KIND,)), counted) if counted else ({}, [])
     if not names and not ambiguous:
         return logs, []
-    told = [replace(log, tables=tuple(_renamed(one, names, ambiguous) for one in log.tables)) for log in logs]
+    respelled = [replace(log, tables=tuple(_renamed(table, names, ambiguous) for table in log.tables)) for log in logs]
     notes = []
     if ambiguous:
         more = " and others" if len(ambiguous) > _EXAMPLES else ""
         notes.append(
-            f"nsys timed {', '.join(f'`{one}`' for one in ambiguous[:_EXAMPLES])}{more}, which may be one of several "
+            f"nsys timed {', '.join(f'`{name}`' for name in ambiguous[:_EXAMPLES])}{more}, which may be one of several "
             "kernels that ncu names otherwise: these times were not used"
         )
-    return told, notes
+    return respelled, notes
 
 
 def match(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, str], list[str]]:
     """How ncu names what nsys timed, for names that differ; and the names that may be one of several of ncu's."""
     here, there = sorted(set(timed) - set(counted)), sorted(set(counted) - set(timed))
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for key in (_spelled, function):
         groups = _by(key, there)
         for name, mine in _by(key, here).items():
             if len(mine) == 1 == len(groups.get(name, ())):
-                found[mine[0]] = groups[name][0]
-        here = [one for one in here if one not in found]
-        there = [one for one in there if one not in found.values()]
+                names[mine[0]] = groups[name][0]
+        here = [name for name in here if name not in names]
+        there = [name for name in there if name not in names.values()]
     left = _by(function, there)
-    return found, [one for one in here if function(one) in left]
+    return names, [name for name in here if function(name) in left]
 
 
 def function(kernel: str) -> str:

@@ -67,13 +67,13 @@ class Sums:
         is_total, launches = self.is_total[places], np.broadcast_to(rows.launches, values.shape)
         known = ~np.isnan(values)
         cells = np.where(is_total, values, values * launches)
-        told = seen = rows.sums(launches)
+        all_launches = seen = rows.sums(launches)
         if not known.all():
             cells, seen = np.where(known, cells, 0.0), rows.sums(known * launches)
-            told = np.where(is_total, told, seen)
-            self.has_holes[places, rows.span] |= told > seen
+            all_launches = np.where(is_total, all_launches, seen)
+            self.has_holes[places, rows.span] |= all_launches > seen
         self.sum[places, rows.span] += rows.sums(cells)
-        self.launches[places, rows.span] += told
+        self.launches[places, rows.span] += all_launches
         self.is_known[places, rows.span] |= seen > 0
 
     def take(self, other: Sums) -> None:
@@ -88,9 +88,9 @@ class Sums:
         both = self.is_known & other.is_known & self.is_total & ~self.has_holes & ~other.has_holes
         better = np.zeros(self.sum.shape, dtype=bool)
         equal = ~better
-        for one, two in zip(mine, its, strict=True):
-            better |= equal & (two > one)
-            equal &= two == one
+        for own_rank, other_rank in zip(mine, its, strict=True):
+            better |= equal & (other_rank > own_rank)
+            equal &= other_rank == own_rank
         for name in ("sum", "launches", "is_known", "has_holes"):
             setattr(self, name, np.where(better, getattr(other, name), getattr(self, name)))
         self.is_apart |= both & apart
@@ -110,7 +110,7 @@ class Sums:
         seen, total, known = self.launches[some], self.sum[some], self.is_known[some]
         average = np.full(seen.shape, np.nan)
         np.divide(total, seen, out=average, where=known)
-        other = known & (seen != launches)
-        values = np.where(self.is_total[some], np.where(known & ~other, total, average * launches), average)
+        differs = known & (seen != launches)
+        values = np.where(self.is_total[some], np.where(known & ~differs, total, average * launches), average)
         missing = np.where(self.has_holes[some] | ~known, int(Mark.MISSING), 0)
-        return values, (missing | np.where(other, int(Mark.ESTIMATED), 0)).astype(np.int8)
+        return values, (missing | np.where(differs, int(Mark.ESTIMATED), 0)).astype(np.int8)

@@ -72,22 +72,22 @@ class Ncu(GpuCollector):
 
     def basic(self, capability: str) -> dict[str, str]:
         """The smallest set of counters that is worth a run, for a GPU without a definition."""
-        found = {
+        counters = {
             _SASS.format(f"{letter}{kind}"): f"FP{bits} {kind}"
             for letter, bits in (("d", 64), ("f", 32), ("h", 16))
             for kind in ("fma", "add", "mul")
         }
-        found |= {_SASS.format("integer"): "Integer", _SASS.format("conversion"): "Conversions"}
+        counters |= {_SASS.format("integer"): "Integer", _SASS.format("conversion"): "Conversions"}
         for way, word in (("ld", "read"), ("st", "write")):
-            found[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum"] = f"Shared memory {word}"
-            found[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{way}.sum"] = f"L1 {word}"
+            counters[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum"] = f"Shared memory {word}"
+            counters[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{way}.sum"] = f"L1 {word}"
         for kind in ("read", "write", "atom", "red"):
-            found[f"lts__t_sectors_op_{kind}.sum"] = "L2"
+            counters[f"lts__t_sectors_op_{kind}.sum"] = "L2"
         if capability not in _NO_DRAM:
             middle = "op_" if capability.startswith("12.") else ""
-            found |= {f"dram__bytes_{middle}{word}.sum": f"DRAM {word}" for word in ("read", "write")}
-        found[_DURATION] = "time of a launch under ncu: cold caches, so only a fallback"
-        return found
+            counters |= {f"dram__bytes_{middle}{word}.sum": f"DRAM {word}" for word in ("read", "write")}
+        counters[_DURATION] = "time of a launch under ncu: cold caches, so only a fallback"
+        return counters
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """A trace of nsys for time, the bare program for energy; counters with clocks left alone and base units."""
@@ -153,10 +153,10 @@ class Ncu(GpuCollector):
         return max(begun, len(written))
 
 
-def _alone(what: str, request: Request) -> str:
-    if what == PLAIN:
+def _alone(measurement: str, request: Request) -> str:
+    if measurement == PLAIN:
         return "the program alone: its output, and the time of the whole program"
-    if what == ENERGY:
+    if measurement == ENERGY:
         return "the program alone, while the meter is read"
     return f"the program alone, for the time of the whole program: {nsys.why_not(request)}, {nsys.lost(request)}"
 

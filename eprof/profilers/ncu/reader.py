@@ -194,16 +194,16 @@ class _Reader:
         self.program = self.program or _program(section, lines)
         if section.kind == LONG:
             lines = busiest_pipe.as_metrics(section, lines)
-        found = rows(section, lines, table.wanted)
-        if section.kind == SUMMARY and broken.may_be_broken(lines, found, table.rest):
-            found = self._mended(table, lines, found)
+        parsed = rows(section, lines, table.wanted)
+        if section.kind == SUMMARY and broken.may_be_broken(lines, parsed, table.rest):
+            parsed = self._mended(table, lines, parsed)
         if section.kind == RAW:
-            table.units = table.units or wide.units_of(section, lines, found.others)
+            table.units = table.units or wide.units_of(section, lines, parsed.others)
             table.sample.add(section, lines)
-        self._between(lines, found.others)
-        for text in found.misfits:
+        self._between(lines, parsed.others)
+        for text in parsed.misfits:
             self._skip(text)
-        self._take(table, found.pieces)
+        self._take(table, parsed.pieces)
 
     def _take(self, table: _Table, pieces: Sequence[Piece]) -> None:
         if table.section.kind == TRACE:
@@ -211,14 +211,14 @@ class _Reader:
         else:
             self._hold(table, pieces)
 
-    def _mended(self, table: _Table, lines: Sequence[str], found: Rows) -> Rows:
+    def _mended(self, table: _Table, lines: Sequence[str], parsed: Rows) -> Rows:
         """The rows of a summary that ncu broke, put together again; as they were found if it is not that."""
         mended = broken.mended(table.section, lines, table.rest)
         if mended is None:
             if table.rest:
                 self._skip(",".join(table.rest))
             table.rest = []
-            return found
+            return parsed
         table.rest = mended.rest
         self.is_mended = self.is_mended or bool(mended.lines)
         whole = rows(table.section, mended.lines, table.wanted)
@@ -325,8 +325,8 @@ class _Reader:
         yield from self.page.notes()
         yield from self.nsys.notes()
         if self.skipped:
-            what = "1 line is" if self.skipped == 1 else f"{self.skipped} lines are"
-            yield f"{what} no part of a table and skipped, for example: {self.example}"
+            lines = "1 line is" if self.skipped == 1 else f"{self.skipped} lines are"
+            yield f"{lines} no part of a table and skipped, for example: {self.example}"
         if self.is_cut:
             yield f"the log looks cut off: its last line ({self.lines}) is no whole row; collect the log again"
         elif parts and not self.source.ends_with_newline:
@@ -360,8 +360,8 @@ class _Reader:
         if self.closed:
             return self._why_no_rows(self.closed[0][0].section)
         if self.page.launches and not self.page.orphans:
-            what = "1 launch" if self.page.launches == 1 else f"{self.page.launches} launches"
-            return f"ncu's page names {what} but no metric, which is nothing to count with; print {IMPORTED}"
+            launches = "1 launch" if self.page.launches == 1 else f"{self.page.launches} launches"
+            return f"ncu's page names {launches} but no metric, which is nothing to count with; print {IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
 

@@ -40,11 +40,11 @@ def find() -> Tool:
     path = executable([NAME], places)
     if path is None:
         return Tool(NAME, False, "nsys is not installed", remedy=_INSTALL)
-    told = re.search(r"version (\d+)\.(\d+)\S*", ask([path, "--version"]))
-    if told is None:
+    version_numbers = re.search(r"version (\d+)\.(\d+)\S*", ask([path, "--version"]))
+    if version_numbers is None:
         return Tool(NAME, False, f"{path} does not tell its version", path, remedy=_INSTALL)
-    version = told[0].removeprefix("version ")
-    if (int(told[1]), int(told[2])) < _FIRST:
+    version = version_numbers[0].removeprefix("version ")
+    if (int(version_numbers[1]), int(version_numbers[2])) < _FIRST:
         return Tool(NAME, False, f"nsys {version} is older than 2021.4", path, version, _INSTALL)
     return Tool(NAME, True, "times kernels as they run, without replay", path, version)
 
@@ -102,7 +102,7 @@ def launches(path: Path) -> int:
     """The kernel launches that a table of nsys tells of; 0 where it tells of none."""
     (text,) = beginnings([path])
     header = re.search(_HEADER, text)
-    return sum(int(one) for one in re.findall(_ROW, text[header.end() :])) if header else 0
+    return sum(int(calls) for calls in re.findall(_ROW, text[header.end() :])) if header else 0
 
 
 def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
@@ -112,8 +112,8 @@ def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
     if not then.source.is_file():
         raw = then.source.with_suffix(".qdstrm")
         if raw.is_file() and re.search(_NO_IMPORTER, errors):
-            said = f"nsys cannot read its own trace logs/{raw.name} back, for its importer misses libraries ({_WHOLE})"
-            return Verdict((f"{said}, {then.lost}.",), tells_status=tells)
+            text = f"nsys cannot read its own trace logs/{raw.name} back, for its importer misses libraries ({_WHOLE})"
+            return Verdict((f"{text}, {then.lost}.",), tells_status=tells)
         end = f"exit code {ended.code}" if ended.signal is None else f"signal {ended.signal}"
         return Verdict((f"nsys wrote no trace ({end}; what it said is in output/), {then.lost}.",), tells_status=False)
     if not then.log.is_file():
@@ -121,5 +121,5 @@ def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
             (f"nsys could not make a table of its trace {then.source.name}, {then.lost}.",), tells_status=tells
         )
     seen = launches(then.log)
-    said = f"nsys saw no kernel (what it said is in logs/{then.log.name}), {then.lost}."
-    return Verdict(() if seen else (said,), kernels=seen, tells_status=tells, goes_on=True)
+    warning = f"nsys saw no kernel (what it said is in logs/{then.log.name}), {then.lost}."
+    return Verdict(() if seen else (warning,), kernels=seen, tells_status=tells, goes_on=True)

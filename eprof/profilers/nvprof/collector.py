@@ -62,16 +62,16 @@ class Nvprof(GpuCollector):
             )
         events = [name for name in counters if re.search(_EVENT, name)]
         metrics = [name for name in counters if name not in events]
-        asked = [
+        counter_options = [
             word
             for option, names in (("--events", events), ("--metrics", metrics))
             if names
             for word in (option, ",".join(names))
         ]
-        kernels = ["--kernels", "|".join(_pattern(one) for one in request.kernels)] if request.kernels else []
+        kernels = ["--kernels", "|".join(_pattern(kernel) for kernel in request.kernels)] if request.kernels else []
         return Step(
             what,
-            (*head, *kernels, *asked, *request.program),
+            (*head, *kernels, *counter_options, *request.program),
             f"{len(metrics)} metrics and {len(events)} events, each kernel replayed until all are counted",
             logs=(f"{what}-{place.number}-*.csv",),
             passes="several; nvprof does not tell beforehand",
@@ -119,8 +119,8 @@ def _pattern(kernel: str) -> str:
 
 
 def _device(text: str) -> str | None:
-    found = re.search(r"^Device \d+ \((.+)\):", text, re.MULTILINE)
-    return found[1] if found else None
+    match = re.search(r"^Device \d+ \((.+)\):", text, re.MULTILINE)
+    return match[1] if match else None
 
 
 COLLECTOR = Nvprof()

@@ -136,8 +136,8 @@ class Walk:
         elif not line.strip():
             if not self._begins_blank(line):
                 self._end_table()
-        elif said := PROFILER_LINE.fullmatch(line):
-            self._profiler_line(said)
+        elif message := PROFILER_LINE.fullmatch(line):
+            self._profiler_line(message)
         elif is_chatter(line):
             self._chatter(line)
         elif text.is_header(line):
@@ -169,9 +169,9 @@ class Walk:
             self._section.accepts(line)
         self.seen.messages.hear(self.seen.lines, line)
 
-    def _profiler_line(self, said: re.Match[str]) -> None:
+    def _profiler_line(self, message: re.Match[str]) -> None:
         self._end_table()
-        pid, words = said["pid"] or "", said["text"]
+        pid, words = message["pid"] or "", message["text"]
         if pid in ("PROF", "WARNING", "ERROR"):
             self.seen.foreign = self.seen.foreign or (headers.FOREIGN_NCU, self.seen.lines)
         elif pid.isdigit():
@@ -199,9 +199,9 @@ class Walk:
 
     def _name_device(self, line: str) -> None:
         """Remember the device that a line beside the tables names: nvprof's, or that of NVIDIA's samples."""
-        found = _NAMES_DEVICE.match(line)
-        if found:
-            name = found["whole"] or f"{found['name'].strip()} ({found['number']})"
+        match = _NAMES_DEVICE.match(line)
+        if match:
+            name = match["whole"] or f"{match['name'].strip()} ({match['number']})"
             self.seen.devices.setdefault(name.strip(), self.seen.lines)
 
     def _skip(self, line: str) -> None:

@@ -192,11 +192,11 @@ def of_several_programs(commands: Iterable[str]) -> str | None:
     """
     whole = list(dict.fromkeys(" ".join(command.split()) for command in commands if command.strip()))
     programs = list(dict.fromkeys(_program(command) for command in whole))
-    told = [command for command in whole if " " in command]
+    detailed = [command for command in whole if " " in command]
     if len(programs) > 1:
         return f"{len(programs)} programs: {_listed(programs)}; their counts and times are added up or set side by side"
-    if len(told) > 1:
-        return f"{len(told)} commands: {_listed(told)}; what they counted and timed is taken for one program's"
+    if len(detailed) > 1:
+        return f"{len(detailed)} commands: {_listed(detailed)}; what they counted and timed is taken for one program's"
     return None
 
 

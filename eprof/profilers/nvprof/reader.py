@@ -71,13 +71,13 @@ def _given(columns: Sequence[str] | None) -> list[Header]:
     """
     if columns is None:
         return []
-    found = headers.of_fields(list(columns))
-    if found is None or found.kind in (headers.FOREIGN_NCU, headers.FOREIGN_NSYS, headers.IGNORED):
+    header = headers.of_fields(list(columns))
+    if header is None or header.kind in (headers.FOREIGN_NCU, headers.FOREIGN_NSYS, headers.IGNORED):
         raise LogError(
             "the list of columns does not name those of an nvprof table; it needs at least Device, Context, Stream, "
             "Kernel and the counters in the order of the log"
         )
-    return [found, *([Header(found.kind, found.columns)] if found.prefix else [])]
+    return [header, *([Header(header.kind, header.columns)] if header.prefix else [])]
 
 
 def _log(source: Source, store: Store, seen: Outcome, has_columns: bool) -> Log:
@@ -106,16 +106,16 @@ def _log(source: Source, store: Store, seen: Outcome, has_columns: bool) -> Log:
 def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
     """Sentences on lines that were not read."""
     if seen.skipped_lines:
-        what = "1 line is" if seen.skipped_lines == 1 else f"{seen.skipped_lines} lines are"
-        yield f"{what} no part of a table and skipped, for example: {seen.example_skipped}"
+        lines = "1 line is" if seen.skipped_lines == 1 else f"{seen.skipped_lines} lines are"
+        yield f"{lines} no part of a table and skipped, for example: {seen.example_skipped}"
     if seen.unquoted:
         yield (
             f"{_lost_quotes(seen.unquoted)}, so rows with commas in a name were not read and totals are lower bounds; "
             "give the log as nvprof wrote it"
         )
     if seen.broken_rows:
-        what = "1 of them looks like a row" if seen.broken_rows == 1 else f"{seen.broken_rows} of them look like rows"
-        yield f"{what} that something happened to, so totals are lower bounds"
+        rows = "1 of them looks like a row" if seen.broken_rows == 1 else f"{seen.broken_rows} of them look like rows"
+        yield f"{rows} that something happened to, so totals are lower bounds"
     if seen.lost_rows:
         number = len(seen.lost_rows)
         yield (
@@ -142,9 +142,9 @@ def _lost_quotes(unquoted: tuple[int, int]) -> str:
 
 def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
     """What happened and what to do, for a log without kernels."""
-    said = seen.messages.why_no_table()
-    if said:
-        return said
+    reason = seen.messages.why_no_table()
+    if reason:
+        return reason
     if seen.headerless and not has_columns:
         return (
             f"the rows have no header line (line {seen.headerless[0]} says: {seen.headerless[1]}); pass --columns FILE "

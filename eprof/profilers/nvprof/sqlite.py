@@ -99,8 +99,8 @@ class _Metrics:
         self.unknown = 0
         self._places: dict[object, int] = {}
         self._cells: dict[str, dict[int, tuple[float, int]]] = {}
-        found = base.execute(f"select id, correlationId, value, flags from {_METRICS}")
-        while rows := found.fetchmany(_ROWS):
+        cursor = base.execute(f"select id, correlationId, value, flags from {_METRICS}")
+        while rows := cursor.fetchmany(_ROWS):
             for number, launch, value, flags in rows:
                 self._take(number, launch, value, flags)
 
@@ -154,12 +154,12 @@ def _numbers() -> dict[object, tuple[str, int]]:
 def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metrics: _Metrics | None) -> None:
     """Launches in the order they started; start and end are in ns, and start 0 means that the time is not known."""
     device_of = _devices(base)
-    found = base.execute(
+    cursor = base.execute(
         f"select s.value, k.deviceId, k.start, k.end{', k.correlationId' if metrics else ', 0'} from {table} k "
         "left join StringTable s on s._id_ = k.name order by k.start"
     )
     sums = Sums()
-    while rows := found.fetchmany(_ROWS):
+    while rows := cursor.fetchmany(_ROWS):
         kernel = [store.kernels.of(str(row[0] or "(a kernel without name)")) for row in rows]
         device = [store.devices.of(device_of[row[1]]) if row[1] in device_of else NO_DEVICE for row in rows]
         time_s = np.array([_seconds(start, end) for _, _, start, end, _ in rows], np.float64)

@@ -134,8 +134,8 @@ class SummarySection(ColumnSection):
         table[counter, row] = values
         table_kinds[counter, row] = kinds
         is_told[counter, row] = True
-        for rows, told in _by_what_is_told(is_told):
-            counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in told}
+        for rows, places in _by_what_is_told(is_told):
+            counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in places}
             some = first[rows]
             yield Piece(self.run, device[some], kernel[some], calls[some], counters=counters)
 
@@ -150,8 +150,8 @@ def _by_what_is_told(is_told: Bools) -> Iterable[tuple[Ints, Sequence[int]]]:
     is_told: (n_counters, n_rows). Gives places of rows and those of their counters.
     """
     pattern = np.zeros(is_told.shape[1], dtype=np.int64)
-    for told in is_told[~is_told.all(axis=1)]:
-        pattern = numbered(pattern * 2 + told)[0]
+    for has_value in is_told[~is_told.all(axis=1)]:
+        pattern = numbered(pattern * 2 + has_value)[0]
     for number in range(int(pattern.max()) + 1):
         rows = np.flatnonzero(pattern == number)
         yield rows, np.flatnonzero(is_told[:, rows[0]]).tolist()

@@ -106,7 +106,7 @@ class TextCounters(TextSection):
     def _fields(self, line: str) -> list[str] | None:
         """Invocations, the counter's name, average and total. A description may stand before the values."""
         # What was told by hardware instance is "[ 1 2 3 ]".
-        words = (_INSTANCES.sub(lambda told: ",".join(told[1].split()), line) if "[" in line else line).split()
+        words = (_INSTANCES.sub(lambda match: ",".join(match[1].split()), line) if "[" in line else line).split()
         values: list[str] = []
         while words and len(values) < self._values:
             values.append(words.pop())
@@ -115,9 +115,9 @@ class TextCounters(TextSection):
         if len(words) < 2 or len(values) < self._values or (len(words) > 2 and not self._described):
             return None
         name = " ".join(words[1:4]) if words[3:4] == ["instances)"] else words[1]
-        told = values[::-1]
-        wrong = [value for value in told if shows_wrong(value)]
-        return [words[0], name, *(wrong[:1] * (len(told) - 2) or told[2:])]
+        cells = values[::-1]
+        wrong = [value for value in cells if shows_wrong(value)]
+        return [words[0], name, *(wrong[:1] * (len(cells) - 2) or cells[2:])]
 
     def close(self) -> None:
         """Hand the rows over."""
@@ -217,9 +217,9 @@ class TextWide(TextSection):
 
     def __init__(self, run: int, store: Store, header: str) -> None:
         super().__init__(run, store)
-        found = list(_COLUMN.finditer(header.rstrip()))
-        self._ends = [heading.end() for heading in found]
-        self._table = CutOffSection(Header(WIDE, tuple(heading[0] for heading in found)), run, store)
+        headings = list(_COLUMN.finditer(header.rstrip()))
+        self._ends = [heading.end() for heading in headings]
+        self._table = CutOffSection(Header(WIDE, tuple(heading[0] for heading in headings)), run, store)
 
     def accepts(self, line: str) -> bool:
         """A row, or the units of the columns, which may be a blank line."""

@@ -102,17 +102,17 @@ class Oclgrind(Collector):
 
 def _marks(path: Path, most: int = sys.maxsize) -> int:
     """How many counts Oclgrind began to write into a file; it is read no further than to `most`."""
-    found, tail = 0, b""
+    marks, tail = 0, b""
     with path.open("rb") as file:
-        while found < most and (piece := file.read(1 << 20)):
-            found += (tail + piece).count(_MARK)
+        while marks < most and (piece := file.read(1 << 20)):
+            marks += (tail + piece).count(_MARK)
             tail = piece[-len(_MARK) + 1 :]
-    return found
+    return marks
 
 
 def _libraries(program: str) -> Iterator[Path]:
     """Where the simulator's driver may be, best first."""
-    folders = [Path(one) / "pyopencl" / ".libs" for one in sys.path if one.endswith("-packages")]
+    folders = [Path(folder) / "pyopencl" / ".libs" for folder in sys.path if folder.endswith("-packages")]
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if os.environ.get(name):
             folders += sorted(Path(os.environ[name]).glob("lib/python3*/site-packages/pyopencl/.libs"))
@@ -120,7 +120,7 @@ def _libraries(program: str) -> Iterator[Path]:
     for python in (program, shutil.which("python3")):
         if python:
             folders += sorted(Path(python).absolute().parent.parent.glob("lib/python3*/site-packages/pyopencl/.libs"))
-    folders += [Path(one) for one in _LIBRARY_FOLDERS]
+    folders += [Path(folder) for folder in _LIBRARY_FOLDERS]
     for folder in folders:
         # Not `glob`: it compiles patterns, and takes longer than all the rest of the search.
         for home in (folder, folder / "oclgrind"):

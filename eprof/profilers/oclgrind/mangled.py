@@ -84,7 +84,9 @@ def _copied(name: str, types: str) -> tuple[Access, ...]:
 def _copies(spaces: Sequence[str]) -> tuple[Access, ...]:
     """A copy of an unknown number of bytes: to the first space, from the second."""
     names = [_SPACES.get(space, "private") for space in spaces]
-    return tuple(Access("copy", what, name, None) for what, name in zip(("store", "load"), names, strict=False))
+    return tuple(
+        Access("copy", operation, name, None) for operation, name in zip(("store", "load"), names, strict=False)
+    )
 
 
 def _accesses(name: str, arguments: str) -> tuple[Access, ...]:

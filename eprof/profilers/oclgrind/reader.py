@@ -156,7 +156,7 @@ def _calls_of(kernel: Kernel, kind: str) -> int:
 
 def _sizes(kernel: Kernel) -> list[float]:
     """Bytes per access, for each kind of access to memory that a program's arrays are in."""
-    spaces = [f"{what} {space}" for what in ("load", "store") for space in ("global", "local", "constant")]
+    spaces = [f"{operation} {space}" for operation in ("load", "store") for space in ("global", "local", "constant")]
     return [kernel.counts[f"{space} bytes"] / kernel.counts[space] for space in spaces if kernel.counts[space]]
 
 
