@@ -1,4 +1,4 @@
-"""The door for Python: `eprof.load`."""
+"""The Python API: `eprof.load`."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def load(
 ) -> Profile:
     """Read saved profiler logs, of one run or of several, and count what their kernels did.
 
-    inputs: files or glob patterns. capability: of the GPU, "3.5", if its name does not tell. columns: a file with the
-    column names of headerless rows. time: "SECONDS" or "KERNEL=SECONDS" for logs without times. kernels: names or
+    inputs: files or glob patterns. capability: of the GPU, "3.5", if its name does not show it. columns: a file with
+    the column names of headerless rows. time: "SECONDS" or "KERNEL=SECONDS" for logs without times. kernels: names or
     "regex:..." to keep. strict: a log that cannot be read is an error; else it is left out, with a warning, if others
     can. scheduler: a Dask cluster that reads the logs, "tcp://HOST:PORT" or "local". cache: large logs are kept as they
     were read, and not read again. workers: processes that may read; more than one needs a script with a guard
-    (`if __name__ == "__main__"`), as multiprocessing does. progress: is told how many bytes were read, and how many
-    there are. parts: "rank", "stream" or "nvtx": rows of a kernel are told apart by that, for `Energy.grouped`. rank: a
-    regular expression whose first group is the rank in a log's path, where one number in the names does not tell it.
+    (`if __name__ == "__main__"`), as multiprocessing does. progress: called with the bytes read so far, and all
+    bytes. parts: "rank", "stream" or "nvtx": splits the rows of a kernel, for `Energy.grouped`. rank: a regular
+    expression whose first group is the rank in a log's path, where no one number in the names gives it.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
     input_paths, missing = _expand(inputs)
@@ -64,15 +64,7 @@ def load(
     owner = {path: run for run in directories for path in run.main_logs()}
     paths = [*(path for path in input_paths if not runs.is_run(path)), *owner]
     rank_of = _ranks(paths, {path: run.path for path, run in owner.items()}, parts, rank)
-    reading = Reading(
-        tuple(logs.read_columns(columns)) if columns is not None else None,
-        counters.descriptions(),
-        # The reader keeps no other counters, so that wide traces fit in memory.
-        counters.names_in_use,
-        cache_place() if cache else None,
-        parts if parts != RANK else None,
-        gather=not owner and not rank_of,
-    )
+    reading = _reading(columns, parts, cache, gather=not owner and not rank_of)
     results = read_all(paths, reading, scheduler=scheduler, workers=workers, progress=progress)
 
     def read_one(path: Path) -> Log:
@@ -85,7 +77,7 @@ def load(
     read, left_out = _read_all(paths, read_one, strict, missing)
     launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
     if parts is not None and launches.rows.part is None:
-        raise LogError(_not_told(parts, launches))
+        raise LogError(_without_parts(parts, launches))
     run_notes += empty
     if reading.refused is not None and any(map(Stamp.of, paths)):
         run_notes.append(f"{reading.refused[0].upper()}{reading.refused[1:]}.")
@@ -106,6 +98,15 @@ def load(
     )
 
 
+def _reading(columns: str | Path | None, parts: str | None, cache: bool, gather: bool) -> Reading:
+    """The options of the reader. It keeps only counters that some definition uses, so that wide traces fit in memory."""
+    names = None if columns is None else tuple(logs.read_columns(columns))
+    folder = cache_place() if cache else None
+    # Ranks come from the names of the logs, not from their rows.
+    split_by = None if parts == RANK else parts
+    return Reading(names, counters.descriptions(), counters.names_in_use, folder, split_by, gather=gather)
+
+
 def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], kernels: Sequence[str]) -> Run | None:
     """The run directory, if it is the only input; kernels: those that are looked at, all if there are none."""
     if len(directories) != 1 or len(input_paths) != 1:
@@ -113,8 +114,8 @@ def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], kernels: 
     return replace(directories[0], whole=directories[0].whole and not kernels)
 
 
-def _not_told(parts: str, launches: Launches) -> str:
-    """That no log tells the streams or ranges of launches, and what does on these GPUs."""
+def _without_parts(parts: str, launches: Launches) -> str:
+    """That no log has the streams or ranges of launches, and which commands log them on these GPUs."""
     noun, ways = _TELLING[parts]
     from eprof.profile.profile import may_be
 
@@ -124,7 +125,7 @@ def _not_told(parts: str, launches: Launches) -> str:
 
 
 def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:
-    """The rank of each log, if ranks are asked for; logs of a run directory have that of the directory."""
+    """The rank of each log, if rows are split by rank; logs of a run directory have that of the directory."""
     if parts is not None and parts not in PARTS:
         raise UsageError(f"Rows are told apart by {', '.join(PARTS)}, not by {parts}.")
     if parts != RANK:

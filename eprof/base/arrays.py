@@ -88,7 +88,8 @@ def numbered(keys: Array) -> tuple[Ints, Ints]:
         used = np.flatnonzero(first_of >= 0)
         number = np.empty(span, dtype=np.int64)
         number[used] = np.arange(len(used))
-        first, codes = first_of[used], number[keys - low]
+        first = first_of[used]
+        codes = number[keys - low]
     order = np.argsort(first)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))

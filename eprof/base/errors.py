@@ -40,7 +40,7 @@ class DefinitionError(EprofError):
 
 
 class CostError(EprofError):
-    """A cost table has no price, no setting or no unit for what was asked."""
+    """A cost table has no such price, setting or unit."""
 
 
 class MeterError(EprofError):

@@ -64,7 +64,7 @@ def opened(path: Path) -> BinaryIO:
 def content(source: Traversable, most: int) -> bytes:
     """The bytes of a file of at most `most` bytes. Raises OSError as `opened` does, and for a larger one."""
     if not isinstance(source, Path):
-        return source.read_bytes()  # in a zip file, whose index tells its size
+        return source.read_bytes()  # in a zip file, whose index has its size
     with opened(source) as file:
         data = file.read(most + 1)
     if len(data) > most:

@@ -1,7 +1,7 @@
 """Text from logs made safe to show: names in logs may hold escape sequences, on purpose or by accident.
 
 What shows nothing, or turns the text around it (zero width, direction), would make one name look like another; it is
-shown as an escape too. Letters that look alike in two scripts are not told apart.
+shown as an escape too. Letters that look alike in two scripts look alike here too.
 """
 
 import re

@@ -342,7 +342,8 @@ def _key_line(lines: list[str], place: int, key: str) -> int:
 def _entry_line(lines: list[str], place: int, index: int) -> int:
     """The line of entry `index` of the list that begins at `place`: its `[[header]]`, or its `{`."""
     header = re.match(r"\s*(\[\[[^\]]*\]\])", lines[place])
-    opening, seen = header[1] if header else "{", 0
+    opening = header[1] if header else "{"
+    seen = 0
     for number in range(place, len(lines)):
         seen += lines[number].count(opening)
         if seen > index:

@@ -97,7 +97,7 @@ COMPUTATION_WORDS = tuple(name for name, count in COUNTS.items() if count.family
 BYTES = tuple(name for name, count in COUNTS.items() if count.unit == "byte")
 BOOKS = ("served", "accessed")
 
-# A total stands in for its parts where a profiler tells only the total: never both priced.
+# A total stands in for its parts where a profiler has only the total: never both priced.
 FLOAT_PARTS: dict[str, tuple[str, ...]] = {
     total: tuple(f"{total}_{part}" for part in ("fma", "add", "mul", "other")) for total in ("fp64", "fp32", "fp16")
 }

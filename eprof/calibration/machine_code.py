@@ -1,6 +1,6 @@
 """What the machine code of a benchmark's loop really is: SASS, as `cuobjdump -sass` prints it, counted by word.
 
-Each kernel has one loop, in which all that is counted happens; so the mix of one turn tells the whole launch.
+Each kernel has one loop, in which all that is counted happens; so the mix of one turn is that of the whole launch.
 """
 
 import re
@@ -101,7 +101,9 @@ def _moves(instruction: Instruction) -> bool:
     )
 
 
-def doubts(manifest: Manifest, benchmark: Benchmark, capability: Capability, code: Sequence[Instruction]) -> list[str]:
+def contradictions(
+    manifest: Manifest, benchmark: Benchmark, capability: Capability, code: Sequence[Instruction]
+) -> list[str]:
     """What of the benchmark's claim its machine code contradicts, a sentence each; empty if it is as claimed."""
     bodies = loops(code)
     if len(bodies) != 1:
@@ -110,18 +112,19 @@ def doubts(manifest: Manifest, benchmark: Benchmark, capability: Capability, cod
     claimed = manifest.counts(benchmark, capability, 1, 1, overhead=False)
     expected = _by_way(claimed)
     rough = {word: formula({"threads": 1, "iterations": 1}) for word, formula in benchmark.overhead.items()}
-    contradictions = []
+    sentences = []
     for word in sorted({*expected, *seen} - {"misc"}):
-        wanted, slack = expected.get(word, 0.0) + rough.get(word, 0.0), _SLACK if word in rough else 0.0
+        wanted = expected.get(word, 0.0) + rough.get(word, 0.0)
+        slack = _SLACK if word in rough else 0.0
         if abs(seen[word] - wanted) > slack:
-            contradictions.append(f"a turn of its loop has {seen[word]:g} of {word} in machine code, not {wanted:g}")
+            sentences.append(f"a turn of its loop has {seen[word]:g} of {word} in machine code, not {wanted:g}")
     if seen["misc"] > _SLACK + 0.05 * sum(seen.values()) and claimed:
-        contradictions.append(f"a turn of its loop has {seen['misc']} instructions that do nothing of what is measured")
-    return contradictions
+        sentences.append(f"a turn of its loop has {seen['misc']} instructions that do nothing of what is measured")
+    return sentences
 
 
 def _by_way(claimed: Mapping[str, float]) -> dict[str, float]:
-    """Claimed counts with global memory by way: which level serves a byte is not told by the code."""
+    """Claimed counts with global memory by way: the code does not show which level serves a byte."""
     counts = {word: count for word, count in claimed.items() if not any(word in levels for levels in _LEVELS.values())}
     for way, levels in _LEVELS.items():
         total = sum(claimed.get(level, 0.0) for level in levels)

@@ -26,7 +26,7 @@ def peaks(manifest: Manifest, device: Mapping[str, Any], core_mhz: float, memory
         known["fp64"] = known["fp32"] / float(ratio)
     mhz = memory_mhz or float(device.get("memory_khz") or 0) / 1e3
     if mhz and device.get("bus_bits"):
-        # Two transfers a cycle of the clock that the driver and NVML tell.
+        # Two transfers a cycle of the clock that the driver and NVML report.
         known["dram"] = 2 * mhz * 1e6 * float(device["bus_bits"]) / 8
     return known
 

@@ -131,7 +131,7 @@ def _clocks(
 ) -> tuple[float, float]:
     """The setting: the clocks that were held, else those that most benchmarks ran at, else those of the driver.
 
-    Raises LogError where none of them tells: a table at 0 MHz would be wrong in silence.
+    Raises LogError where none of them is known: a table at 0 MHz would be wrong in silence.
     """
     held = wanted or (None, None)
     seen = [event["seen"] for events in measured.values() for event in events]

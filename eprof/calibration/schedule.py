@@ -72,7 +72,7 @@ def choose_quick(manifest: Manifest, capability: Capability) -> list[Benchmark]:
 
 
 def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[str, Any]]:
-    """What the worker is told. done: rounds that are measured already, by name."""
+    """The jobs of the worker. done: rounds that are measured already, by name."""
     return [
         {
             "name": benchmark.name,

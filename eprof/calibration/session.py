@@ -49,7 +49,7 @@ class Hands(NamedTuple):
 
 
 class Request(Struct, frozen=True):
-    """What the user asked for.
+    """The options of the user.
 
     settings: none means the one in force. only: names of benchmarks; none means all. quick: the few benchmarks of
     `--quick`, each with random operands and with zeros.
@@ -67,7 +67,7 @@ class Request(Struct, frozen=True):
 class Session:
     """A calibration on its way.
 
-    say: gets a sentence for the user whenever there is something to tell. show: gets a line of progress, or "" to wipe
+    say: gets each sentence for the user. show: gets a line of progress, or "" to wipe
     it; None where there is no terminal.
     """
 
@@ -78,12 +78,15 @@ class Session:
         hands: Hands | None = None,
         show: Callable[[str], None] | None = None,
     ) -> None:
-        self.request, self.say, self.hands, self.show = request, say, hands or Hands(), show
+        self.request = request
+        self.say = say
+        self.hands = hands or Hands()
+        self.show = show
         self.manifest: Manifest = load()
         self.device: dict[str, Any] = {}
         self.benchmarks: list[Benchmark] = []
         self.images: list[Compiled] = []
-        self.doubts: dict[str, list[str]] = {}
+        self.contradictions: dict[str, list[str]] = {}
         self.notes: list[str] = []
 
     @property
@@ -92,7 +95,7 @@ class Session:
         return self.request.directory / "results.jsonl"
 
     def prepare(self) -> None:
-        """Look at the GPU and the clocks asked for, make the directory, compile, check. Raises EprofError."""
+        """Look at the GPU and the wanted clocks, make the directory, compile, check. Raises EprofError."""
         self.device = self.hands.probe(self.request.device)
         capability = capability_of(str(self.device["capability"]))
         self.benchmarks = self._chosen(capability)
@@ -109,7 +112,8 @@ class Session:
 
     def _open_directory(self) -> None:
         """Make it, or take up the one there is. Raises EprofError where it holds a calibration of another GPU."""
-        place, about = self.request.directory, self.request.directory / "calibration.json"
+        place = self.request.directory
+        about = self.request.directory / "calibration.json"
         measured = bool(results.read(self.events_file))
         if measured and not self.request.resume:
             raise EprofError(
@@ -146,12 +150,14 @@ class Session:
             code |= machine_code.functions(text)
         capability = capability_of(str(self.device["capability"]))
         for benchmark in self.benchmarks:
-            contradictions = machine_code.doubts(self.manifest, benchmark, capability, code.get(benchmark.kernel, []))
+            contradictions = machine_code.contradictions(
+                self.manifest, benchmark, capability, code.get(benchmark.kernel, [])
+            )
             if contradictions:
-                self.doubts[benchmark.name] = contradictions
+                self.contradictions[benchmark.name] = contradictions
         self.notes.append(
-            f"Machine code: {len(self.benchmarks) - len(self.doubts)} of {len(self.benchmarks)} benchmarks have the "
-            "instruction mix that they claim."
+            f"Machine code: {len(self.benchmarks) - len(self.contradictions)} of {len(self.benchmarks)} benchmarks have "
+            "the instruction mix that they claim."
         )
 
     def measure(self) -> None:
@@ -169,7 +175,7 @@ class Session:
             "compiled": [compiled.how for compiled in self.images],
             "timing": asdict(self.request.timing),
             "settings": [label(setting) for setting in self.request.settings or (None,)],
-            "doubts": self.doubts,
+            "doubts": self.contradictions,
             "notes": self.notes,
             "written_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
@@ -180,7 +186,8 @@ class Session:
 
     def _measure_setting(self, setting: Setting | None) -> None:
         """Start the worker until all is done, the time is up, or it crashed too often."""
-        timing, began = self.request.timing, time.monotonic()
+        timing = self.request.timing
+        began = time.monotonic()
         for _ in range(_MOST_STARTS):
             events = self._events(setting)
             finished = results.done(events)
@@ -188,7 +195,8 @@ class Session:
                 return
             left = timing.budget_s - (time.monotonic() - began)
             plan = self._write_plan(setting, finished, left)
-            log, tick = self.request.directory / "worker.log", self._ticker(setting, began)
+            log = self.request.directory / "worker.log"
+            tick = self._ticker(setting, began)
             try:
                 why = self.hands.run(plan, log, left + _SLACK_S, tick)
             finally:
@@ -239,7 +247,8 @@ class Session:
         return results.of_setting(results.read(self.events_file), label(setting))
 
     def _write_plan(self, setting: Setting | None, finished: Mapping[str, int], left_s: float) -> Path:
-        timing, place = self.request.timing, self.request.directory
+        timing = self.request.timing
+        place = self.request.directory
         _drop_torn_line(self.events_file)
         plan = {
             "schema": SCHEMA,
@@ -266,7 +275,7 @@ class Session:
         events = results.read(self.events_file)
         for setting in self.request.settings or (None,):
             mine = results.of_setting(events, label(setting))
-            rows += results.rows(self.manifest, self.benchmarks, self.device, mine, setting, self.doubts)
+            rows += results.rows(self.manifest, self.benchmarks, self.device, mine, setting, self.contradictions)
         return rows
 
     def missing(self) -> list[str]:

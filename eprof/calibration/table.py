@@ -84,8 +84,11 @@ def _peaks(session: Session) -> dict[str, float]:
     """Lanes times multiprocessors, and the width of the memory bus; left out unless all three are known."""
     capability = capability_of(str(session.device["capability"]))
     rates = {kind: at(session.manifest.rates[kind].at, capability) for kind in ("fp32", "fp64")}
-    single, double, bus = rates["fp32"], rates["fp64"], session.device.get("bus_bits")
-    ratio, sms = session.device.get("fp32_to_fp64"), float(session.device["sms"])
+    single = rates["fp32"]
+    double = rates["fp64"]
+    bus = session.device.get("bus_bits")
+    ratio = session.device.get("fp32_to_fp64")
+    sms = float(session.device["sms"])
     if single and ratio:
         double = single / float(ratio)
     if not (single and double and bus):

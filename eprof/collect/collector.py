@@ -103,10 +103,10 @@ class Strip(ABC):
 
 
 class Verdict(NamedTuple):
-    """What the logs of a step say: sentences for the user, the program's exit status if a log tells it, kernels seen.
+    """What the logs of a step say: sentences for the user, the program's exit status if a log has it, kernels seen.
 
-    failed: the measurement did not take place. kernels: 0 if the profiler says that there were none, None: not told.
-    tells_status: whether the exit code, where no log tells it, is the program's and not the profiler's own.
+    failed: the measurement did not take place. kernels: 0 if the profiler says that there were none, None: not known.
+    tells_status: whether the exit code, where no log has it, is the program's and not the profiler's own.
     goes_on: another profiler may see kernels where this one saw none.
     """
 
@@ -150,17 +150,17 @@ class Collector(ABC):
 
     @abstractmethod
     def find(self, program: str = "") -> Tool:
-        """Look for the profiler and a device that it can use; `program` may tell where. Quick where there is none."""
+        """Look for the profiler and a device that it can use; `program` may show where. Quick where there is none."""
 
     def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
-        """What this profiler can count on this machine; None where it does not tell.
+        """What this profiler can count on this machine; None where it lists none.
 
-        wanted: names that may be asked for, of which the profiler is asked where no list of its own holds them.
+        wanted: names that may be collected; the profiler checks those that no list of its own holds.
         """
         return None
 
     def basic(self, capability: str) -> dict[str, str]:
-        """Counters to collect, and what for, where no definition tells; empty if the profiler has no such set."""
+        """Counters to collect, and what for, where no definition says so; empty if the profiler has no such set."""
         return {}
 
     @abstractmethod
@@ -176,7 +176,7 @@ class Collector(ABC):
         return True
 
     def progress(self, logs: Sequence[Path]) -> int | None:
-        """How many kernel launches are done, as the growing logs tell; None where they do not."""
+        """How many kernel launches are done, from the growing logs; None where they do not show it."""
         return None
 
 

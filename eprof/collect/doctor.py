@@ -20,7 +20,7 @@ _LOCKABLE = 7.0  # the first capability whose clocks can be locked; those before
 
 
 class Check(Struct, frozen=True):
-    """What was looked at. ok: True, False (to be mended), None (not there, or not told). remedy: what mends it."""
+    """What was looked at. ok: True, False (to be mended), None (not there, or not known). remedy: what mends it."""
 
     name: str
     ok: bool | None

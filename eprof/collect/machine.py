@@ -38,7 +38,7 @@ def driver_version(root: Path = ROOT) -> str | None:
 
 
 def counters_restricted(root: Path = ROOT) -> bool | None:
-    """Whether only administrators may read GPU counters; None where the driver does not tell."""
+    """Whether only administrators may read GPU counters; None where the driver does not say."""
     try:
         text = (root / _PARAMETERS).read_text(errors="replace")
     except OSError:

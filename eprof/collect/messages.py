@@ -75,7 +75,7 @@ class Findings:
         return None
 
     def explanation(self) -> str | None:
-        """Why there is no table, if a message tells: a catalogue names causes before consequences."""
+        """Why there is no table, if a message says so: a catalogue names causes before consequences."""
         for message in self._catalogue:
             quote = self.quotes.get(message)
             if quote is not None:
@@ -88,7 +88,7 @@ class Findings:
 
 
 class Outcome(NamedTuple):
-    """What the logs of a run say: sentences for the user, and the program's own exit status, if they tell it."""
+    """What the logs of a run say: sentences for the user, and the program's own exit status, if they have it."""
 
     sentences: tuple[str, ...]
     failed: bool
@@ -122,7 +122,7 @@ def _sentences(profiler: str, findings: Findings) -> Iterable[str]:
 
 
 def _status(findings: Findings) -> int | None:
-    """The program's exit status as a shell tells it; a signal is the cause of a code."""
+    """The program's exit status as a shell reports it; a signal is the cause of a code."""
     for quote in findings.of(Effect.SIGNAL):
         if quote.detail:
             return 128 + int(quote.detail)

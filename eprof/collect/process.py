@@ -32,7 +32,7 @@ class Ended(NamedTuple):
 
     @property
     def status(self) -> int:
-        """The exit code as a shell tells it: 128+n for signal n."""
+        """The exit code as a shell reports it: 128+n for signal n."""
         return self.code if self.code is not None else 128 + (self.signal or 0)
 
 
@@ -166,7 +166,7 @@ def _stop(pid: int, number: int, profiler: str | None) -> None:
 
 
 def _executable(pid: int) -> str:
-    """The path of a process's program, in lower case; "" if it is not told."""
+    """The path of a process's program, in lower case; "" if it is not known."""
     try:
         return str((Path("/proc") / str(pid) / "exe").readlink()).lower()
     except OSError:
@@ -174,7 +174,7 @@ def _executable(pid: int) -> str:
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes below `pid`, parents first, as /proc tells; empty where there is no /proc."""
+    """The processes below `pid`, parents first, from /proc; empty where there is no /proc."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):

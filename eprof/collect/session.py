@@ -48,7 +48,7 @@ _LONGEST_ERRORS = 1 << 20
 class Session:
     """What is to be run, and what has happened so far.
 
-    plan: the counters to collect, asked for when they are needed. show: gets a line of progress, or "" to wipe it; None
+    plan: called for the counters to collect when they are needed. show: gets a line of progress, or "" to wipe it; None
     where there is no terminal. about: more for `run.json`.
     """
 
@@ -68,9 +68,18 @@ class Session:
         timeout_s: float | None = None,
         stdout: int = 1,
     ) -> None:
-        self.collector, self.tool, self.request, self.directory = collector, tool, request, directory
-        self.plan, self.about, self.show, self.meter = plan, about, show, meter
-        self.kinds, self.repeat, self.timeout_s, self.stdout = kinds, repeat, timeout_s, stdout
+        self.collector = collector
+        self.tool = tool
+        self.request = request
+        self.directory = directory
+        self.plan = plan
+        self.about = about
+        self.show = show
+        self.meter = meter
+        self.kinds = kinds
+        self.repeat = repeat
+        self.timeout_s = timeout_s
+        self.stdout = stdout
         self.warnings: list[str] = []
         self.measurements: list[dict[str, Any]] = []
         self.status: int | None = None
@@ -316,7 +325,7 @@ class Session:
         return sorted(path for path in paths if self.collector.is_log(path))
 
     def _settle(self, step: Step, ended: Ended, verdict: Verdict) -> bool:
-        """Take over what a step tells: status, warnings, number of launches. Returns whether to go on."""
+        """Take over what a step reports: status, warnings, number of launches. Returns whether to go on."""
         self.warnings += verdict.messages
         status = self._status(ended, verdict)
         self._compare_status(step, ended, status)
@@ -335,7 +344,7 @@ class Session:
         return not (failed or ended.timed_out or status > 128 or no_kernels)
 
     def _status(self, ended: Ended, verdict: Verdict) -> int:
-        """The program's exit status in a step, as far as it is told."""
+        """The program's exit status in a step, as far as it is known."""
         if not verdict.tells_status and not ended.timed_out:
             return self.status or 0
         return ended.status if verdict.program_status is None else verdict.program_status

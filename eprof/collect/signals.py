@@ -50,7 +50,7 @@ class Signals:
 
 @contextmanager
 def held() -> Iterator[Signals]:
-    """Hold signals back inside the block; those that eprof was told to ignore (nohup) stay ignored."""
+    """Hold signals back inside the block; those that eprof ignores from the start (nohup) stay ignored."""
     waited = frozenset(number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN)
     old = {signal.Signals(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, waited | {signal.SIGCHLD})}
     signals = Signals(waited, old, own_group=not _in_foreground())

@@ -1,4 +1,4 @@
-"""Standard output of a program and its children, taken apart: the kernel tells who wrote which piece of it.
+"""Standard output of a program and its children, taken apart: the kernel reports which process wrote each piece.
 
 Some profilers write into the program's standard output. Where several processes share it, their pieces would mix; so
 it is a socket, on which every piece comes with the number of its writer (SO_PASSCRED). A process of our own takes the
@@ -87,7 +87,7 @@ class Splitter:
             self._theirs = None
 
     def tick(self) -> bool:
-        """Pass on what has come since the last call. Returns whether the helper told that this was all, or is gone."""
+        """Pass on what has come since the last call. Returns whether the helper reported the end, or is gone."""
         while True:
             try:
                 lines = os.read(self._journal, _LINE.size << 10)
@@ -169,12 +169,15 @@ def _keep_only(needed: set[int], stem: Path) -> None:
 
 
 class _Helper:
-    """Takes pieces off the socket, writes them down, and tells of them in the journal as long as eprof lives."""
+    """Takes pieces off the socket, writes them down, and lists them in the journal as long as eprof lives."""
 
     def __init__(self, ours: socket, orders: int, journal: int, stem: Path) -> None:
-        self._ours, self._orders, self._journal, self._stem = ours, orders, journal, stem
+        self._ours = ours
+        self._orders = orders
+        self._journal = journal
+        self._stem = stem
         self._files: dict[int, int] = {}
-        self._told = self._ended = False
+        self._ended = False
 
     def run(self) -> None:
         poll = select.poll()
@@ -214,7 +217,7 @@ class _Helper:
                 self._files[pid] = os.open(_path(self._stem, pid), flags, 0o666)
             write_all(self._files[pid], piece)
         except OSError as err:
-            # The program is not held up, and its end is told as always: with a sentence on what is lost.
+            # The program is not held up, and its end is reported as always: with a sentence on what is lost.
             self._tell(err.errno or 0, _FAILED)
             return
         self._tell(pid, len(piece))

@@ -24,7 +24,7 @@ def executable(names: Sequence[str], places: Sequence[str]) -> str | None:
 
 
 def ask(command: Sequence[str]) -> str:
-    """What a tool prints when asked for something short; "" if it cannot be asked."""
+    """What a short command of a tool prints; "" if it cannot run."""
     import subprocess
 
     try:
@@ -43,7 +43,7 @@ def has_gpu() -> bool:
 
 @functools.cache
 def gpu() -> tuple[str | None, str | None]:
-    """Name and compute capability of the first GPU, as nvidia-smi tells; None where it does not."""
+    """Name and compute capability of the first GPU, from nvidia-smi; None where it gives none."""
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return None, None
@@ -60,7 +60,7 @@ def gpu() -> tuple[str | None, str | None]:
 
 @functools.cache
 def clocks() -> tuple[float, float, float, float] | None:
-    """Core and memory clock now, and the highest of both, MHz, of the first GPU; None where nvidia-smi tells none."""
+    """Core and memory clock now, and the highest of both, MHz, of the first GPU; None where nvidia-smi gives none."""
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return None

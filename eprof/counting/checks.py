@@ -98,7 +98,8 @@ def _sentence(
         off = np.where(failed, np.abs(left - right) / np.fmax(np.abs(left), np.abs(right)), -1.0)
     worst = int(np.argmax(off))
     kernel = sheet.launches.rows.kernel[worst]
-    number, all_ = int(failed.sum()), int((~np.isnan(left + right)).sum())
+    number = int(failed.sum())
+    all_ = int((~np.isnan(left + right)).sum())
     which = f"for {number} of {all_} kernels; worst in `{short(kernel)}`" if all_ > 1 else f"in `{short(kernel)}`"
     return (
         f"The counters contradict each other {which}: {check.note}, but {sheet.definition.expand(check.left)} = "

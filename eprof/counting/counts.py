@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 _AVERAGED = "an average over several launches, not weighted by their size"
 # A difference of nearly equal counters may come out negative by this share of them: they are of different passes, and
-# ECC lets DRAM read up to a quarter more than was asked for. Further below 0, the formula does not hold for the kernel.
+# ECC lets DRAM read up to a quarter more than the program read. Further below 0, the formula does not hold.
 _TOLERANCE = 0.125
 
 
@@ -71,7 +71,7 @@ class Counts(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def kernels(self) -> "pd.DataFrame":
-        """The rows: device, kernel, launches, time_s, time_marks, and `part` where that was asked for."""
+        """The rows: device, kernel, launches, time_s, time_marks, and `part` where rows are split."""
         return self.rows.frame()
 
     @cached_property
@@ -202,11 +202,14 @@ class Sheet(Struct, eq=False):
         known = [(name, column) for name, column in columns if column is not None]
         if not known:
             return None
-        values, marks = np.full(self.length, np.nan), np.zeros(self.length, dtype=np.int64)
+        values = np.full(self.length, np.nan)
+        marks = np.zeros(self.length, dtype=np.int64)
         choice = np.full(self.length, -1, dtype=np.int64)
         for number, (_, column) in enumerate(known):
             use = np.isnan(values) & ~np.isnan(column[0])
-            values[use], marks[use], choice[use] = column[0][use], column[1][use], 2 * number
+            values[use] = column[0][use]
+            marks[use] = column[1][use]
+            choice[use] = 2 * number
         averaged = (choice >= 0) & (self.launches.rows.launches > 1) & (counter.unit != COUNT)
         choice[averaged] += 1
         ways = tuple(Way(name, note, 0) for name, _ in known for note in ("", _AVERAGED))
@@ -467,9 +470,9 @@ def _bounded(cells: Cells) -> Cells:
 
 
 def _choose(cells: dict[str, Cells], total: str, parts: Sequence[str], absent: Collection[str]) -> None:
-    """Let a total stand only where its parts are not told apart, and the parts only where it does not stand.
+    """Let a total stand only where its parts are not known, and the parts only where it does not stand.
 
-    Where neither is known both are missing; of a memory level, reads and writes are. Of tensor work any type tells more
+    Where neither is known both are missing; of a memory level, reads and writes are. Of tensor work any type says more
     than instructions do, unless there are none.
     """
     if total in TENSOR_PARTS:
@@ -549,7 +552,7 @@ def _below(parts: Sequence[KernelRows]) -> KernelRows:
 
 
 def with_accessed(served: Counts, accessed: Counts) -> Counts:
-    """The bytes of levels of which no kernel tells what they served, as all that passed them; for showing, not pricing.
+    """The bytes of levels of which no kernel has what they served, as all that passed them; for showing, not pricing.
 
     served, accessed: the same kernels in the two books. What L1 served, for one, is not known without L2's counters.
     """

@@ -193,7 +193,8 @@ class Definition(Struct, frozen=True, eq=False):
         rows = []
         for rank, entry in enumerate(entries, 1):
             formula = entry.formula
-            expanded, counters = self.expand(formula), self.counters_of(formula)
+            expanded = self.expand(formula)
+            counters = self.counters_of(formula)
             rows.append(_row(about, rank, formula.text, expanded, counters, names(entry.mark), entry.note))
         return rows
 

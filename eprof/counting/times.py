@@ -69,7 +69,8 @@ def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Boo
         if moved is None or rate is None:
             continue
         with np.errstate(all="ignore"):
-            time, sectors = moved.values / rate.values, moved.values / launches / SECTOR_BYTES
+            time = moved.values / rate.values
+            sectors = moved.values / launches / SECTOR_BYTES
         usable = np.isfinite(time) & (rate.values > 0) & (sectors >= _FEW) & ~moved.high & ~rate.high & ~rate.low
         times[row] = np.where(usable, time, np.nan)
         good = np.minimum(np.minimum(sectors / _GOOD, rate.values / _FAST), 1.0)
@@ -147,7 +148,7 @@ def share(
     """Make the kernels' times add up to `total_s`, after `given` with these specs and `recover`.
 
     Times that the specs give stay. A single other kernel took the rest: exact. Several share the rest in proportion to
-    their times, where each of them has one: ESTIMATED. Else nothing tells how to share it: the times stay as they are,
+    their times, where each of them has one: ESTIMATED. Else nothing shows how to share it: the times stay as they are,
     and the total is that of all kernels together only.
     recovered: where those times come from, if not from the log. Returns the launches and how the total was shared, in
     words; None if it was not. Raises UsageError: the total contradicts times that are given or known.
@@ -190,7 +191,8 @@ def scaled_to(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
 
 def _with_times(rows: KernelRows, chosen: Bools, seconds: Any, marks: Any) -> KernelRows:
     """Other times and their marks for the chosen kernels."""
-    time_s, time_marks = rows.time_s.copy(), rows.time_marks.copy()
+    time_s = rows.time_s.copy()
+    time_marks = rows.time_marks.copy()
     time_s[chosen] = seconds
     time_marks[chosen] = marks
     return replace(rows, time_s=time_s, time_marks=time_marks)

@@ -51,7 +51,7 @@ def _other_name(row: Node) -> OtherName:
 def search(text: str, extra: Path | None = None) -> list[dict[str, Any]]:
     """Where a profiler's counters are used: rows of definition, counter (full name), words that it helps to count.
 
-    `also`: what the other of nvprof and ncu calls it, as far as `counters/nvprof-ncu.toml` tells. Names that only that
+    `also`: what the other of nvprof and ncu calls it, as far as `counters/nvprof-ncu.toml` has it. Names that only that
     file knows have no definition and no words.
     """
     rows = [row for definition in definitions(extra) for row in _search_definition(text.lower(), definition)]

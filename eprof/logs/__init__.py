@@ -28,8 +28,8 @@ def read(
 
     columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
     name, for tables headed by descriptions. keep: the counters to hold, by name, or what gives those of a profiler;
-    None for all. progress: is told how many bytes more were read. parts: "stream" or "nvtx", by which rows of a kernel
-    are to be told apart.
+    None for all. progress: called with the number of new bytes. parts: "stream" or "nvtx", which splits the rows of a
+    kernel.
     Raises LogError, one sentence, if the file cannot be read or holds no kernels.
     """
     from eprof.logs.reading import read as read_now

@@ -1,6 +1,6 @@
 """Logs as they were read, kept as arrays of numpy: the second report on a large log does not read its text again.
 
-An entry is found by the content of the log (SHA-256), by what was asked of the reader, and by the reader's own code. So
+An entry is found by the content of the log (SHA-256), by the options of the reader, and by the reader's own code. So
 that a large file need not be hashed to find its entry, the path, size, times of change and inode of the file that was
 read are remembered with its hash, as git does; a file that was changed a moment before is not trusted with that. Of the
 times, that of the content (mtime) can be put back by anybody, that of the inode (ctime) cannot.
@@ -82,7 +82,7 @@ def refusal(folder: Path) -> str | None:
 
 
 class Stamp(Struct, frozen=True):
-    """What tells that a file is the one that was read: its path, size, inode, and when content and inode changed."""
+    """What shows that a file is the one that was read: its path, size, inode, and when content and inode changed."""
 
     path: str
     size: int
@@ -113,10 +113,10 @@ class Stamp(Struct, frozen=True):
 
 
 class Cache(Struct, frozen=True):
-    """Entries in a folder. asked: a digest of what was asked of the reader. Whatever goes wrong, there is no entry."""
+    """Entries in a folder. request: a digest of the options of the reader. Whatever goes wrong, there is no entry."""
 
     folder: Path
-    asked: str
+    request: str
 
     def get(self, stamp: Stamp) -> Log | None:
         """The log in the file that `stamp` is of, if it was read before."""
@@ -124,7 +124,7 @@ class Cache(Struct, frozen=True):
             known = self.folder / _STAMPS / stamp.name
             if stamp.is_settled and known.is_file():
                 return self._load(self._entry(stamp.size, known.read_text()), stamp)
-            if next(self.folder.glob(f"{stamp.size}-*-{self.asked}"), None) is not None:
+            if next(self.folder.glob(f"{stamp.size}-*-{self.request}"), None) is not None:
                 entry = self._entry(stamp.size, _hash(Path(stamp.path)))
                 return self._load(entry, stamp) if entry.is_dir() else None
         return None
@@ -139,7 +139,7 @@ class Cache(Struct, frozen=True):
             self._prune()
 
     def _entry(self, size: int, sha256: str) -> Path:
-        return self.folder / f"{size}-{sha256}-{self.asked}"
+        return self.folder / f"{size}-{sha256}-{self.request}"
 
     def _save(self, log: Log, entry: Path) -> None:
         """Write an entry beside its place, then rename: others see the whole of it or nothing."""
@@ -193,10 +193,10 @@ class Cache(Struct, frozen=True):
             total -= size
 
 
-def asked(
+def request_digest(
     columns: Iterable[str] | None, names: Mapping[str, str], keep: Iterable[str] | None, parts: str | None
 ) -> str:
-    """A digest of what is asked of the reader, and of its code: another reader may read other things."""
+    """A digest of the options and the code of the reader: another version may read a log otherwise."""
     code = hashlib.sha256()
     for room in _READERS:
         for file in sorted((Path(__file__).parents[1] / room).rglob("*.py")):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from eprof import profilers
 from eprof.base.errors import LogError, ShortageError, UsageError, shortage
 from eprof.logs import read
-from eprof.logs.cache import Cache, Stamp, asked, refusal
+from eprof.logs.cache import Cache, Stamp, refusal, request_digest
 from eprof.rows.log import Log
 from eprof.rows.threads import cores
 
@@ -34,7 +34,7 @@ Progress = Callable[[int, int], None]
 
 
 class Reading(Struct, frozen=True, dict=True):
-    """What is asked of the reader (`logs.read`), and the folder of the cache; None: no cache.
+    """The options of the reader (`logs.read`), and the folder of the cache; None: no cache.
 
     keep: gives the counters to hold of a profiler's log.
     gather: of every so many logs the first gets the tables of all and the others none: thousands of logs then take no
@@ -49,9 +49,9 @@ class Reading(Struct, frozen=True, dict=True):
     gather: bool = False
 
     @cached_property
-    def _asked(self) -> str:
+    def _request(self) -> str:
         keep = [name for profiler in profilers.names() for name in self.keep(profiler)]
-        return asked(self.columns, self.names, keep, self.parts)
+        return request_digest(self.columns, self.names, keep, self.parts)
 
     @cached_property
     def refused(self) -> str | None:
@@ -59,7 +59,7 @@ class Reading(Struct, frozen=True, dict=True):
         return None if self.cache is None else refusal(self.cache)
 
     def __call__(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
-        """Read one log, or take it from the cache. Raises LogError. progress: is told how many bytes more were read."""
+        """Read one log, or take it from the cache. Raises LogError. progress: called with the number of new bytes."""
         if is_pipe(path):
             return self._pipe(path)
         before = _state(path)
@@ -75,7 +75,7 @@ class Reading(Struct, frozen=True, dict=True):
         stamp = None if self.cache is None else Stamp.of(path)
         if self.cache is None or stamp is None or self.refused is not None:
             return self._read(path, progress)
-        cache = Cache(self.cache, self._asked)
+        cache = Cache(self.cache, self._request)
         log = cache.get(stamp)
         if log is not None:
             return replace(log, path=str(path))
@@ -165,7 +165,9 @@ class _Counter:
     """Bytes that were read. An engine that cannot tell them as they come is counted file by file."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
-        self.total, self.progress, self.read = total, progress, 0
+        self.total = total
+        self.progress = progress
+        self.read = 0
 
     def add(self, more: int) -> None:
         self.reach(self.read + more)
@@ -215,7 +217,8 @@ def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int
     """Over this machine's cores. Where a process is killed or cannot be had, the rest is read here, one by one."""
     from eprof.logs.workers import in_order
 
-    workers, done = min(workers, len(paths)), 0
+    workers = min(workers, len(paths))
+    done = 0
     # Few large logs must not go to one process.
     blocks = _blocks(paths, min(1 + len(paths) // (16 * workers), _AT_ONCE))
     try:

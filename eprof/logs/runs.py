@@ -43,7 +43,7 @@ class Measured(Struct, frozen=True):
     """Energy that a meter saw, in J for one run of the program: the median over repetitions.
 
     seconds: for how long it was metered in one run, from the program's start to its end, the median likewise.
-    boards: how many GPU boards the meter covers, 0 for one of the host's; None: not told.
+    boards: how many GPU boards the meter covers, 0 for one of the host's; None: not known.
     """
 
     joules: float
@@ -252,13 +252,13 @@ def titled(run: Run, log: Log) -> Log:
 
 
 def _named(run: Run, log: Log) -> Log:
-    """The log of ncu tells the number of a GPU at best; the first one's name was noted when the run was made."""
+    """A log of ncu has at most the number of a GPU; the run directory has the first GPU's name."""
     name = run.section("device").get("name")
     return replace(log, tables=tuple(_with_device(table, name) for table in log.tables)) if name else log
 
 
 def _with_device(table: Table, name: str) -> Table:
-    """The table with the first GPU's name, if its profiler tells numbers only."""
+    """The table with the first GPU's name, if its profiler logs numbers only."""
     first_device = profilers.signs_of(table.profiler).first_device
     if first_device is None:
         return table
@@ -291,7 +291,7 @@ def _median_times(launches: Launches, repetitions: Sequence[Launches]) -> Launch
         for key, seconds in _timed(repetition):
             if not math.isnan(seconds):
                 times.setdefault(key, []).append(seconds)
-    # nsys tells no device, and may spell names otherwise than the log of counters.
+    # nsys names no device, and may spell kernels otherwise than the log of counters.
     spellings, _ = spelling.match({str(key.kernel) for key in times}, set(launches.rows.kernel))
     for key in list(times):
         if str(key.kernel) in spellings:

@@ -1,4 +1,4 @@
-"""Which kinds of file are told apart by their first bytes, before any line is read."""
+"""Which kinds of file their first bytes show, before any line is read."""
 
 from collections.abc import Iterable
 

@@ -1,1 +1,1 @@
-"""What is asked of a profiler: the smallest set of counters, and a session that collects it."""
+"""What a profiler collects: the smallest set of counters, and a session that collects it."""

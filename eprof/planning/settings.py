@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from eprof.costs import CostTable
     from eprof.planning.choice import CounterPlan
 
-# A simulated device has no costs of its own; unless told otherwise it is priced as the board that [FMM] measured.
+# A simulated device has no costs of its own; without --costs it is priced as the board that [FMM] measured.
 SIMULATED_COSTS = "jetson-tk1"
 
 
@@ -90,7 +90,8 @@ class Setup(NamedTuple):
     def steps(self, plan: "CounterPlan", place: Path) -> list[Step]:
         """The measurements as they would be run in the run directory `place`."""
         kinds = [kind for kind in self.kinds if kind != ENERGY or _meter(self) is not None]
-        request, counters = self.settings.request, list(plan.counters)
+        request = self.settings.request
+        counters = list(plan.counters)
         return [self.collector.step(kind, self.tool, request, Place(place), counters) for kind in kinds]
 
 

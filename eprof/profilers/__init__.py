@@ -22,7 +22,7 @@ def names() -> list[str]:
 
 @cache
 def signs() -> "dict[str, Signs]":
-    """What each profiler's `signs.py` tells of its logs, by the profiler's name."""
+    """What each profiler's `signs.py` says of its logs, by the profiler's name."""
     folders = sorted(file.parent.name for file in Path(__path__[0]).glob("*/signs.py"))
     return {folder: importlib.import_module(f"{__name__}.{folder}.signs").SIGNS for folder in folders}
 

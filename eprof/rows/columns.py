@@ -26,7 +26,7 @@ _STEP = 1 << 18  # bytes that stay in the processor's cache
 
 
 class Rows(Protocol):
-    """Some rows of a table, asked for by the place of a column in a line."""
+    """Some rows of a table, whose columns are taken by their place in a line."""
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -156,7 +156,8 @@ def _with_units(texts: pl.Series, rates: Rates) -> tuple[Floats, Array]:
     values, is_number = _plain(ParsedRows.of_values(numbers).numbers(0))
     scales = np.array([{**rates, "%": 1.0}.get(unit, np.nan) for unit in units.names])
     kinds = np.array([as_cell(PERCENT if unit == "%" else BYTES_PER_S) for unit in units.names], dtype=np.int8)
-    values, kinds = values * scales[units.codes], kinds[units.codes]
+    values = values * scales[units.codes]
+    kinds = kinds[units.codes]
 
     is_odd = np.isnan(values) | ~is_number | (values >= LARGEST)
     if is_odd.any():

@@ -79,11 +79,11 @@ class _Rows(Struct, frozen=True, eq=False):
 class TableRows(_Rows, frozen=True, eq=False):
     """The rows of a `Table`, all columns (n_rows,).
 
-    device: "Tesla K20c (0)"; not known (-1) where the format does not tell. kernel: the full name as printed, without a
+    device: "Tesla K20c (0)"; not known (-1) where the format names none. kernel: the full name as printed, without a
     launch id. run: 0, 1, ... for appended runs and processes. launches: how many launches a row stands for: 1 in a
     trace that is not long. time_s: their total time without counter collection; NaN where the table has none. process:
     the number of the run's process (-1: not known), where the reader knows it. part: the rank, stream or NVTX range of
-    the row, where it was asked for.
+    the row, where rows are split.
     """
 
     device: Names
@@ -135,7 +135,7 @@ class Table(Struct, frozen=True, eq=False):
 
 
 class Clock(Struct, frozen=True):
-    """The mean clocks of a device over `time_s` s of its launches, in MHz; None for what a log does not tell."""
+    """The mean clocks of a device over `time_s` s of its launches, in MHz; None for what a log does not have."""
 
     device: str | None
     time_s: float
@@ -161,7 +161,7 @@ def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
 class Log(Struct, frozen=True, eq=False):
     """One file as it was read. `format` names the kinds of table in it; `notes` are sentences for the user.
 
-    clocks: those that the launches ran at, a device each, where the log tells them.
+    clocks: those that the launches ran at, a device each, where the log has them.
     device: the only one that lines beside the tables name.
     """
 
@@ -185,10 +185,10 @@ class Log(Struct, frozen=True, eq=False):
 
 
 class KernelRows(_Rows, frozen=True, eq=False):
-    """The rows of `Launches` and `Counts`: a device, a kernel and, where asked for, a part. All columns (n_kernels,).
+    """The rows of `Launches` and `Counts`: a device, a kernel and, if split, a part. All columns (n_kernels,).
 
-    device: None where no log tells. time_s: total, NaN = not known. time_marks: `Mark` bits. part: a rank, a stream or
-    an NVTX range; None where no log tells.
+    device: None where no log names it. time_s: total, NaN = not known. time_marks: `Mark` bits. part: a rank, a stream
+    or an NVTX range; None where no log has it.
     """
 
     device: Texts

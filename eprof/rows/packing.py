@@ -41,7 +41,8 @@ class _Counted:
     """Chunks, and how many bytes of them were taken."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
-        self.chunks, self.bytes = iter(chunks), 0
+        self.chunks = iter(chunks)
+        self.bytes = 0
 
     def __iter__(self) -> Iterator[bytes]:
         for chunk in self.chunks:
@@ -50,7 +51,8 @@ class _Counted:
 
 
 def _gunzip(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
-    engine, started = zlib.decompressobj(wbits=31), False
+    engine = zlib.decompressobj(wbits=31)
+    started = False
     for chunk in chunks:
         while chunk:
             try:
@@ -63,7 +65,8 @@ def _gunzip(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[by
                 yield data
             chunk = engine.unconsumed_tail
             if engine.eof:
-                chunk, started = engine.unused_data, False
+                chunk = engine.unused_data
+                started = False
                 engine = zlib.decompressobj(wbits=31)
     if started:
         yield engine.flush()
@@ -75,7 +78,8 @@ class _Chunks(io.RawIOBase):
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         super().__init__()
-        self._chunks, self._rest = iter(chunks), b""
+        self._chunks = iter(chunks)
+        self._rest = b""
 
     def readable(self) -> bool:
         """Yes."""
@@ -93,7 +97,8 @@ def _unzstd(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[by
     import pyarrow as pa  # not where logs are only recognised
 
     stream = pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), mode="r"), "zstd")
-    held, held_bytes = list[bytes](), 0
+    held = list[bytes]()
+    held_bytes = 0
     while True:
         try:
             data = stream.read(_STEP)
@@ -104,6 +109,7 @@ def _unzstd(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[by
         held_bytes += len(data)
         if held_bytes >= size or not data:
             yield b"".join(held)
-            held, held_bytes = [], 0
+            held = []
+            held_bytes = 0
         if not data:
             return

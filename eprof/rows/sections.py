@@ -31,8 +31,8 @@ _ROW_NUMBER = "^[0-9][0-9.,]*$"
 class Section(Struct):
     """A header line and the lines up to the next: `columns` after `prefix` columns that a script put in front.
 
-    needed: columns that a row must have; it may end behind them. part: the column whose cells tell rows of a kernel
-    apart, if that was asked for and is there. is_spaced: a blank follows each delimiter.
+    needed: columns that a row must have; it may end behind them. part: the column whose cells split the rows of a
+    kernel, if wanted and there. is_spaced: a blank follows each delimiter.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""What eprof knows of a profiler before it reads its logs. Each profiler's `signs.py` ends in `SIGNS = Signs(...)`.
+"""What eprof knows about a profiler before it reads its logs. Each profiler's `signs.py` ends in `SIGNS = Signs(...)`.
 
 `eprof run` imports it before the program starts, so it needs neither numpy nor msgspec, which take longer.
 """
@@ -26,11 +26,11 @@ class Signs(NamedTuple):
 
     slowed: the kinds of tables whose times are of launches that the profiler slowed down. slowed_note: the log's note
     on that. counts_repeat: runs count the same each time, so equal tables are no sign of a copy.
-    first_device: how its tables name the first GPU where they tell its number only.
+    first_device: how its tables name the first GPU where they give its number only.
     lower_bounds: the marks of launches of which some counters are known to lack something.
 
     capabilities: the first and the last GPU that it profiles. generations: the same in words, "up to Volta".
-    commands: what makes a log that tells "times", "streams" or "nvtx".
+    commands: what makes a log with "times", "streams" or "nvtx".
     """
 
     reader_of: Callable[[bytes], str | None] = lambda block: None

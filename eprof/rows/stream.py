@@ -35,9 +35,9 @@ class Tuning(Struct, frozen=True):
 class Source(Struct):
     """An open log: its bytes as they come, and what was learnt on the way (complete only after the last byte).
 
-    length: its bytes when it was opened, None where a file does not tell (pipes, /proc). What is written behind them
+    length: its bytes when it was opened, None where it is not known (pipes, /proc). What is written behind them
     later is not read, or a file that grows faster than it is read would have no end.
-    progress: is told how many bytes more were read. lacks_bytes: it is packed, and known to be cut off or damaged.
+    progress: called with the number of new bytes. lacks_bytes: it is packed, and known to be cut off or damaged.
     """
 
     path: str
@@ -148,7 +148,8 @@ def utf16(head: bytes) -> str | None:
 
 
 def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Iterator[bytes]:
-    rest, dropping = b"", False
+    rest = b""
+    dropping = False
     for chunk in chunks:
         if dropping:
             line_end = _BREAK.search(chunk)
@@ -166,7 +167,8 @@ def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Itera
         if len(rest) > longest:
             yield _stand_in(rest)
             source.notes.append(f"a line of more than {longest >> 20} MB was skipped")
-            rest, dropping = b"", True
+            rest = b""
+            dropping = True
     if rest:
         yield rest
 

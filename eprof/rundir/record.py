@@ -1,4 +1,4 @@
-"""The form of `run.json`, as far as eprof uses it: a damaged or foreign one is told before anything is made of it."""
+"""The form of `run.json`, as far as eprof uses it: a damaged or foreign one is an error before anything uses it."""
 
 import json
 from collections.abc import Iterable, Mapping

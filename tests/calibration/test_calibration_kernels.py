@@ -71,7 +71,10 @@ def test_machine_code_has_the_mix_that_is_claimed(machine, architecture):
     code = machine[architecture]
     chosen = [one for one in MANIFEST.benchmarks if one.runs_on(capability(architecture))]
     assert len(chosen) > 35
-    found = {one.name: machine_code.doubts(MANIFEST, one, capability(architecture), code[one.kernel]) for one in chosen}
+    found = {
+        one.name: machine_code.contradictions(MANIFEST, one, capability(architecture), code[one.kernel])
+        for one in chosen
+    }
     assert {name: doubts for name, doubts in found.items() if doubts} == {}
 
 
@@ -79,9 +82,9 @@ def test_a_wrong_claim_is_noticed(machine):
     """The check can fail: another benchmark's code, another capability's constants."""
     code = machine["75"]
     fma, tensor = MANIFEST.named("fp32_fma"), MANIFEST.named("tensor")
-    assert machine_code.doubts(MANIFEST, fma, (7, 5), code["fp32_mul"])
-    assert "not 64" in machine_code.doubts(MANIFEST, tensor, (8, 0), code["tensor"])[0]
-    assert machine_code.doubts(MANIFEST, fma, (7, 5), []) == ["its machine code has 0 loops instead of one"]
+    assert machine_code.contradictions(MANIFEST, fma, (7, 5), code["fp32_mul"])
+    assert "not 64" in machine_code.contradictions(MANIFEST, tensor, (8, 0), code["tensor"])[0]
+    assert machine_code.contradictions(MANIFEST, fma, (7, 5), []) == ["its machine code has 0 loops instead of one"]
 
 
 def test_nvrtc_compiles_what_nvcc_does(tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ def handle(bus: str) -> tuple[Any, Any, str]:
 
 
 def supported(bus: str) -> dict[int, list[int]]:
-    """Core clocks by memory clock, MHz, descending, as NVML lists them; empty where it does not tell."""
+    """Core clocks by memory clock, MHz, descending, as NVML lists them; empty where it does not list them."""
     library, device, _ = handle(bus)
     if device is None:
         return {}

@@ -47,7 +47,7 @@ class Gpu(Protocol):
     def repeat(
         self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
     ) -> tuple[int, float]:
-        """Launch without a gap until told to stop, at least once: launches, and seconds from first to last."""
+        """Launch without a gap until a stop is due, at least once: launches, and seconds from first to last."""
 
     def close(self) -> None:
         """Let the GPU go."""
@@ -127,7 +127,8 @@ class CudaGpu:
         self._driver.call("cuCtxSetCurrent", self._context)
         self._functions: dict[str, Any] = {}
         self._modules: list[Any] = []
-        self._region, self._size = ctypes.c_uint64(), 0
+        self._region = ctypes.c_uint64()
+        self._size = 0
         self._scale = 1.0
         self._out = self._allocate(4096)
         self._sms = int(self.describe()["sms"])
@@ -138,7 +139,7 @@ class CudaGpu:
         return count.value
 
     def describe(self) -> dict[str, Any]:
-        """What the driver tells: as in `Gpu`, sizes in bytes, clocks in kHz (None: not told by this driver)."""
+        """What the driver reports: as in `Gpu`, sizes in bytes, clocks in kHz (None: not known to this driver)."""
         name, bus = ctypes.create_string_buffer(256), ctypes.create_string_buffer(64)
         self._driver.call("cuDeviceGetName", name, 256, self._device)
         self._driver.call("cuDeviceGetPCIBusId", bus, 64, self._device)
@@ -214,7 +215,8 @@ class CudaGpu:
         if self._size:
             self._driver.call("cuMemFree_v2", self._region)
             self._size = 0
-        self._region, self._size = self._allocate(size), size
+        self._region = self._allocate(size)
+        self._size = size
         self._fill()
 
     def use_operands(self, scale: float) -> None:
@@ -258,7 +260,8 @@ class CudaGpu:
         """Two launches are always under way, so that the GPU never waits for us; timed by events."""
         first, *turns = (self._event() for _ in range(3))
         self._driver.call("cuEventRecord", first, None)
-        launches, last = 0, first
+        launches = 0
+        last = first
         while True:
             self._launch(kernel, blocks, block, vectors, step, iterations)
             last = turns[launches % 2]

@@ -51,7 +51,8 @@ class Library:
         return text.value.decode(errors="replace")
 
     def _clocks(self, name: str, *arguments: Any) -> Sequence[int]:
-        count, clocks = ctypes.c_uint(_MOST_CLOCKS), (ctypes.c_uint * _MOST_CLOCKS)()
+        count = ctypes.c_uint(_MOST_CLOCKS)
+        clocks = (ctypes.c_uint * _MOST_CLOCKS)()
         self._call(name, *arguments, ctypes.byref(count), clocks)
         return list(clocks[: count.value])
 

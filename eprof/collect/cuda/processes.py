@@ -17,7 +17,7 @@ _WORKER = (sys.executable, "-m", "eprof.collect.cuda.worker")
 
 
 def probe(device: int) -> dict[str, Any]:
-    """What the GPU is, asked in a process of its own. Raises CollectError with the driver's reason."""
+    """What the GPU is, found in a process of its own. Raises CollectError with the driver's reason."""
     variables = [f"{key}={value}" for key, value in _additions().items()]
     lines = ask(["env", *variables, *_WORKER, "probe", str(device)]).strip().splitlines()
     for line in lines:

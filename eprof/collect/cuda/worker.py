@@ -3,7 +3,7 @@
 It is a process of its own, so that a crash of the driver takes nothing else with it. What it measures is appended to a
 file of JSON lines as it goes; before each benchmark it says that it begins, so that the one that crashed is known.
 
-    probe            tell what the GPU is (one JSON line)
+    probe            say what the GPU is (one JSON line)
     PLAN             a JSON file: run its jobs
 """
 
@@ -83,7 +83,11 @@ class _Worker:
     def __init__(
         self, plan: Mapping[str, Any], gpu: Gpu, meter: Meter, place: Place, clock: Clock, deadline: float
     ) -> None:
-        self.plan, self.gpu, self.meter, self.place, self.clock = plan, gpu, meter, place, clock
+        self.plan = plan
+        self.gpu = gpu
+        self.meter = meter
+        self.place = place
+        self.clock = clock
         self.deadline = deadline
         self.device = gpu.describe()
         self.turns: dict[str, int] = {}
@@ -168,7 +172,8 @@ class _Worker:
             self.gpu.reserve(vectors * spread * _VECTOR)
             return vectors, CHUNK
         room = int(self.plan.get("region_bytes") or dram_bytes(l2, int(self.device["memory_bytes"])))
-        vectors, step = room // _VECTOR // spread // CHUNK * CHUNK, blocks * CHUNK
+        vectors = room // _VECTOR // spread // CHUNK * CHUNK
+        step = blocks * CHUNK
         if vectors < 4 * step:
             raise CollectError(f"The GPU's memory is too small: {room // 2**20} MiB do not outlast its caches.")
         self.gpu.reserve(room)
@@ -183,7 +188,9 @@ class _Worker:
         job = next((job for job in self.plan["jobs"] if job["name"] == self.plan.get("warm_with")), None)
         if job is None:
             return
-        launch, before, end = self.launch(job), None, self.clock.now() + _WARM_MOST_S
+        launch = self.launch(job)
+        before = None
+        end = self.clock.now() + _WARM_MOST_S
         while self.clock.now() < end:
             with self.meter.sampling(self.place.samples):
                 self.gpu.repeat(job["kernel"], *launch, self._for(min(_WARM_STEP_S, float(self.plan["window_s"]))))

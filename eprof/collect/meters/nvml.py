@@ -8,7 +8,7 @@ from eprof.collect.meters.visible import visible
 from eprof.collect.tools import has_gpu
 
 INSTALL = "pip install nvidia-ml-py"
-# Reasons for which a GPU runs slower than asked, so that its energy is not that of the setting.
+# Reasons for which a GPU runs slower than its setting, so that the energy is not that of the setting.
 _SLOWED = {
     0x4: "software power cap",
     0x8: "hardware slowdown",
@@ -43,13 +43,14 @@ class Nvml(Source):
         return [self._try(call, handle) for handle in self._handles]
 
     def _sum(self, call: Any) -> float | None:
-        """The sum over all boards, from thousandths; None where a board does not tell."""
+        """The sum over all boards, from thousandths; None where a board gives none."""
         values = self._of_all(call)
         return None if None in values else sum(values) / 1e3
 
     def read(self, time_s: float) -> Sample:
         """Read power, energy, clocks, temperature and the reasons for a slow-down."""
-        nvml, first = self._nvml, self._handles[0]
+        nvml = self._nvml
+        first = self._handles[0]
         reasons = (
             getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
             or nvml.nvmlDeviceGetCurrentClocksThrottleReasons

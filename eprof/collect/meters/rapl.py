@@ -1,4 +1,4 @@
-"""RAPL, the energy counters of the processor: the host's share, measured only when asked for. Never the GPU."""
+"""RAPL, the energy counters of the processor: the host's share, measured only on request. Never the GPU."""
 
 from pathlib import Path
 from typing import Any

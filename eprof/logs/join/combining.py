@@ -49,9 +49,9 @@ CapabilityOf = Callable[[str], tuple[str, ...]]
 def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> Launches:
     """Join the tables of one or more logs: see the rules at the head of this module.
 
-    capability_of: the compute capabilities that a GPU of some name may have, by which devices of one number are told
+    capability_of: the compute capabilities that a GPU of some name may have, which keeps devices of one number
     apart. Counters are totals over a row's launches where their unit is COUNT, else averages weighted by launches.
-    Raises nothing: what does not match is said in `warnings`.
+    Raises nothing: `warnings` names what does not match.
     """
     warnings = list(_programs(logs))
     logs, spelling_notes = spelling.agree(logs)
@@ -95,7 +95,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
 
 
 def _programs(logs: Sequence[Log]) -> Iterable[str]:
-    """A sentence on logs of several programs, or of one that was told to do different things."""
+    """A sentence on logs of several programs, or of one that ran with other arguments."""
     sentence = of_several_programs([log.command for log in logs if log.command])
     if sentence:
         yield f"joined logs of {sentence}"
@@ -108,16 +108,17 @@ def _beside(logs: Sequence[Log]) -> str | None:
 
 
 def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
-    """The tables without those in which nsys tells a run again: as many launches in the same time as in a better one.
+    """The tables without those in which nsys repeats a run: as many launches in the same time as in a better one.
 
-    Such a table may have other names, shortened ones, so that kernel by kernel nothing tells. And what was left out.
+    Such a table may have other names, shortened ones, so kernels cannot be compared. And what was left out.
     """
     kept: dict[tuple[int, float], str] = {}
     notes: list[str] = []
     again: set[int] = set()
     for place in sorted(range(len(tables)), key=lambda place: _rank(tables[place].kind)):
         table = tables[place]
-        launches, time_s = int(table.rows.launches.sum()), float(np.nansum(table.rows.time_s))
+        launches = int(table.rows.launches.sum())
+        time_s = float(np.nansum(table.rows.time_s))
         if not table.kind.startswith("nsys") or not time_s > 0:
             continue
         same = next((kind for (many, other_s), kind in kept.items() if _is_same(launches, time_s, many, other_s)), None)
@@ -145,12 +146,12 @@ def _is_timed(table: Table) -> bool:
 
 
 def _is_same(launches: int, time_s: float, others: int, other_s: float) -> bool:
-    """Whether two tables tell of one run: nsys rounds to whole ns."""
+    """Whether two tables are of one run: nsys rounds to whole ns."""
     return launches == others and abs(time_s - other_s) <= 1e-9 * launches + 1e-9 * time_s
 
 
 def _seen(placed: Sequence[tuple[Table, Array]], size: int) -> Array:
-    """How many launches of each kernel some table tells of, whatever it knows of them."""
+    """The launches of each kernel in the table that has most of them, (size,)."""
     launches = [np.bincount(row, table.rows.launches, size) for table, row in placed]
     return np.asarray(np.max(launches, axis=0)) if launches else np.zeros(size)
 
@@ -163,7 +164,8 @@ def _added_up(
     warnings: list[str],
 ) -> tuple[Sums, Times]:
     """The sums of all counters in their units, and those of the times of each kind of table."""
-    whole, times = _empty(size, units), dict[str, Sums]()
+    whole = _empty(size, units)
+    times = dict[str, Sums]()
     of_passes = passes([table for table, _ in placed])
     warnings += _counted_once([[placed[place][0] for place in tables] for tables in of_passes])
     for tables in of_passes:
@@ -199,7 +201,7 @@ def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[st
 
 
 def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
-    """One sentence on counters of several passes, where only their lists of counters tell that these are passes."""
+    """One sentence on counters of several passes, where only their lists of counters show that these are passes."""
     counters = [{label for table in tables for label in table.units} - TIMES for tables in of_passes]
     kinds = [{table.kind for table in tables} for tables in of_passes]
     shared = {
@@ -243,7 +245,7 @@ class _Kernels(Struct):
         return self.devices.setdefault(normal_label(name), name.strip())
 
     def numbers(self, table: Table, alone: str | None) -> Array:
-        """The row that each row of `table` belongs to. `alone`: the device of rows that do not tell theirs."""
+        """The row that each row of `table` belongs to. `alone`: the device of rows that name none."""
         device, kernel, part = table.rows.device, table.rows.kernel, table.rows.part
         devices = [alone, *(self.device(name) for name in device.names)]
         kernels = kernel.names
@@ -407,12 +409,13 @@ class _Time(Struct):
 
 
 def _best_time(times: Times, names: Sequence[str], lacking: Collection[str], warnings: list[str]) -> _Time:
-    """The times of the best table that tells of each kernel. lacking: kinds of table that lost rows."""
+    """The times of the best table that has each kernel. lacking: kinds of table that lost rows."""
     size = len(names)
     none = np.zeros(size, dtype=bool)
     best = _Time(np.full(size, np.nan), np.zeros(size), none, none)
     for kind, sums in times.items():
-        known, new = sums.is_known[0], np.isnan(best.seconds)
+        known = sums.is_known[0]
+        new = np.isnan(best.seconds)
         # Nobody misses a time that was only the last resort.
         if (known & ~new).any() and not _is_slowed(kind):
             warnings.append(
@@ -467,7 +470,8 @@ def _disagreements(
 def _unmatched(launches: Array, best: _Time, names: Sequence[str]) -> Iterable[str]:
     """Kernels with a time but no counters, and the other way round."""
     time_s, timed = best.seconds, best.launches
-    no_counters, no_time = (timed > 0) & (launches == 0), (launches > 0) & (timed == 0)
+    no_counters = (timed > 0) & (launches == 0)
+    no_time = (launches > 0) & (timed == 0)
     if no_counters.any():
         yield f"{_these(no_counters, names)}: no counters, {float(np.nansum(time_s[no_counters])):.6g} s"
     if no_time.any():

@@ -74,7 +74,7 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
 
 
 def _processes(table: Table) -> list[tuple[int, int]]:
-    """The runs of a table, and the number of the process of each; -1 where that is not told."""
+    """The runs of a table, and the number of the process of each; -1 where the log has none."""
     runs, first = np.unique(table.rows.run, return_index=True)
     process = np.full(len(runs), -1) if table.rows.process is None else table.rows.process[first]
     return list(zip(runs.tolist(), process.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Which rank of a parallel program a log is of: told by its name, or by the user."""
+"""Which rank of a parallel program a log is of: its name or the user gives it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
 
     pattern: a regular expression whose first group is the rank; it is looked for in the names below the folder that all
     share, and where it is not in all of these, in the whole paths. Without one, the rank is the number in the names
-    that differs between logs named alike ("rank0/metrics.csv", "rank1/metrics.csv"). each: where that does not tell,
-    every path is a rank of its own (run directories), by its name. Raises UsageError, one sentence, if nothing tells.
+    that differs between logs named alike ("rank0/metrics.csv", "rank1/metrics.csv"). each: where the names give none,
+    every path is a rank of its own (run directories), by its name. Raises UsageError, one sentence, if there is none.
     """
     names = _below(paths)
     if pattern is not None:

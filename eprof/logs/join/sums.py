@@ -64,12 +64,14 @@ class Sums:
 
     def add(self, rows: Rows, places: Array, values: Array) -> None:
         """Add values (a row a counter, a column a row of a table) to the counters at `places`."""
-        is_total, launches = self.is_total[places], np.broadcast_to(rows.launches, values.shape)
+        is_total = self.is_total[places]
+        launches = np.broadcast_to(rows.launches, values.shape)
         known = ~np.isnan(values)
         cells = np.where(is_total, values, values * launches)
         all_launches = seen = rows.sums(launches)
         if not known.all():
-            cells, seen = np.where(known, cells, 0.0), rows.sums(known * launches)
+            cells = np.where(known, cells, 0.0)
+            seen = rows.sums(known * launches)
             all_launches = np.where(is_total, all_launches, seen)
             self.has_holes[places, rows.span] |= all_launches > seen
         self.sum[places, rows.span] += rows.sums(cells)
@@ -107,7 +109,9 @@ class Sums:
         return values, marks
 
     def _result(self, some: slice, launches: Array) -> tuple[Array, Array]:
-        seen, total, known = self.launches[some], self.sum[some], self.is_known[some]
+        seen = self.launches[some]
+        total = self.sum[some]
+        known = self.is_known[some]
         average = np.full(seen.shape, np.nan)
         np.divide(total, seen, out=average, where=known)
         differs = known & (seen != launches)

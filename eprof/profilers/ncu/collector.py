@@ -1,4 +1,4 @@
-"""ncu, Nsight Compute: for NVIDIA GPUs from Volta on. What to collect is told by `counters/ncu`."""
+"""ncu, Nsight Compute: for NVIDIA GPUs from Volta on. `counters/ncu` says what to collect."""
 
 import functools
 import re

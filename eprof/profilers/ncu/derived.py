@@ -52,7 +52,7 @@ _SHORT_S = 1e-4  # of shorter launches the time holds so much else that cycles a
 
 
 def is_read(name: str, keep: Container[str] | None) -> bool:
-    """Whether a metric is asked for, or something that is made of it."""
+    """Whether a metric is wanted, or something that is made of it."""
     if keep is None or name in keep or name in TIMES or name + TOTAL in keep:
         return True
     if tensor_ops.is_read(name, keep):

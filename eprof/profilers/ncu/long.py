@@ -259,7 +259,7 @@ def whole_launches(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Pi
 
 
 class LaunchNumbers:
-    """The numbers of the launches that were added up: one that comes again could not be told from a new one."""
+    """The numbers of the launches that were added up: a repeated one would look like a new one."""
 
     def __init__(self) -> None:
         self._highest: dict[str, int] = {}

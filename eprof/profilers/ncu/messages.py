@@ -76,7 +76,7 @@ class Messages:
 
     def __init__(self) -> None:
         self._findings = Findings(CATALOGUE)
-        self._said: list[tuple[int, str, str]] = []
+        self._lines: list[tuple[int, str, str]] = []
         self._other_page: tuple[int, str] | None = None
         self.processes: dict[str, str] = {}
         self.page: int | None = None
@@ -95,7 +95,7 @@ class Messages:
         return True
 
     def _note(self, number: int, kind: str, text: str) -> None:
-        self._said.append((number, kind, text))
+        self._lines.append((number, kind, text))
         self._findings.look(number, text)
 
     def _is_bare(self, number: int, text: str) -> bool:
@@ -112,9 +112,9 @@ class Messages:
 
     def notes(self) -> list[str]:
         """Sentences for a log that has a table: what ncu warned of."""
-        texts = list(dict.fromkeys((text, kind) for _, kind, text in self._said if kind in ("ERROR", "WARNING")))
+        texts = list(dict.fromkeys((text, kind) for _, kind, text in self._lines if kind in ("ERROR", "WARNING")))
         notes = [f"ncu says: {shortened(text)}" for text, _ in texts[:_NOTED]]
-        if any(kind == "ERROR" for _, kind, _ in self._said):
+        if any(kind == "ERROR" for _, kind, _ in self._lines):
             notes.append("ncu reported an error, so launches may be missing from the log; look at what it says")
         if len(texts) > _NOTED:
             notes.append(f"ncu says {len(texts) - _NOTED} other things of this kind")
@@ -136,7 +136,7 @@ class Messages:
         return None
 
     def _failure(self) -> str | None:
-        for number, kind, text in self._said:
+        for number, kind, text in self._lines:
             if kind == "ERROR":
                 return f"ncu failed (line {number} says: {shortened(text)}); mend that, and profile again"
         return None

@@ -176,7 +176,7 @@ class Page(Struct):
             self.name = value
 
     def _head(self, text: str) -> bool:
-        """A line that tells the process, the device or the kernel of what follows."""
+        """A line that names the process, the device or the kernel of what follows."""
         start = text.lstrip()[:7]
         process = _PROCESS.fullmatch(text) if start.startswith("[") else None
         if process:

@@ -18,7 +18,7 @@ _AFTER = 6  # fields that follow the name of a range: type and value of its payl
 
 
 def column_of(section: Section, parts: str | None) -> str | None:
-    """The column of a table of launches that has the part; None if there is none or none was asked for."""
+    """The column of a table of launches that has the part; None if there is none or none is wanted."""
     if section.kind not in (LONG, RAW):
         return None
     if parts == "stream":
@@ -29,7 +29,7 @@ def column_of(section: Section, parts: str | None) -> str | None:
 
 
 def labels(section: Section, words: Callable[[str], Sequence[str | None]]) -> list[str | None] | None:
-    """The part of each launch; None for a stream that is not in the log. None for all if no parts were asked for.
+    """The part of each launch; None for a stream that is not in the log. None for all if no parts are wanted.
 
     words: what a column says of each launch.
     """

@@ -58,7 +58,7 @@ def part_name(types: str) -> str:
 
 
 def is_read(name: str, keep: Container[str]) -> bool:
-    """Whether a metric is part of a sum that is asked for."""
+    """Whether a metric is part of a wanted sum."""
     metric = _metric(name)
     return metric is not None and (whole_name(metric.types) in keep or by_op_name(metric.types) in keep)
 
@@ -96,7 +96,7 @@ def _outermost(metrics: Sequence[_Metric]) -> list[_Metric]:
 
 
 def totals(metrics: Mapping[str, Array], keep: Container[str] | None) -> dict[str, Array]:
-    """The sums over the metrics of a log, those that are asked for; NaN where a part is not known."""
+    """The sums over the metrics of a log, those that are wanted; NaN where a part is not known."""
     made = {}
     for name, names in parts(metrics).items():
         if keep is None or name in keep:

@@ -70,7 +70,7 @@ def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[
 
 
 def _metrics(section: Section) -> Iterator[tuple[int, str]]:
-    """Place and name of the columns that are metrics; a name met again is told apart by a number."""
+    """Place and name of the columns that are metrics; a repeated name gets a number."""
     seen: dict[str, int] = {}
     for place, name in enumerate(section.columns, section.prefix):
         if name not in FIXED:
@@ -83,7 +83,9 @@ class Wide:
     """The launches of a section of a raw page. stray: how many rows lack a number that every row has."""
 
     def __init__(self, section: Section, units: Mapping[int, Unit], pieces: Sequence[Piece], sample: Sample) -> None:
-        self.section, self.units, self.sample = section, units, sample
+        self.section = section
+        self.units = units
+        self.sample = sample
         self.metrics = list(_metrics(section))
         self.table: Piece = sections.together(pieces) if pieces else {}
         self.size, self.stray = 0, 0

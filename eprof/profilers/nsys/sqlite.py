@@ -49,7 +49,7 @@ def is_export(tables: Iterable[str]) -> bool:
 
 
 def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], parts: str | None = None) -> Log:
-    """Read an export. parts: "stream", by which the launches of a kernel are to be told apart; see `logs.read`.
+    """Read an export. parts: "stream", by which the launches of a kernel are split; see `logs.read`.
 
     Raises LogError, one sentence, if it tells no kernels; sqlite3.Error if the database is damaged.
     """

@@ -114,9 +114,9 @@ def _first(names: Sequence[str], form: re.Pattern[str]) -> str:
 
 
 class Nsys(Struct):
-    """The tables of `nsys stats` as lines come. found: kind of table -> (kernel, device) -> launches, seconds."""
+    """The tables of `nsys stats` as lines come. sums: kind of table -> (kernel, device) -> launches, seconds."""
 
-    found: dict[str, dict[tuple[str, str | None], list[float]]] = field(default_factory=dict)
+    sums: dict[str, dict[tuple[str, str | None], list[float]]] = field(default_factory=dict)
     shape: Shape | None = None
     heading: str | None = None
     numbers: Numbers = field(default_factory=Numbers)
@@ -157,7 +157,7 @@ class Nsys(Struct):
             self.heading = ""
 
     def _ruler(self, number: int, heading: str, spans: Sequence[tuple[int, int]]) -> None:
-        """Below the names of the columns of a text table, a line of dashes tells where they are."""
+        """Below the names of the columns of a text table, a line of dashes shows where they are."""
         ends = [*(start for start, _ in spans[1:]), max(len(heading), spans[-1][1])]
         self.shape = shape_of([heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)], spans)
         if self.shape is None:
@@ -187,24 +187,24 @@ class Nsys(Struct):
 
     def add(self, shape: Shape, name: str, device: str | None, launches: int, seconds: float) -> None:
         """Launches of a kernel and the time that they took together."""
-        own = self.found.setdefault(shape.kind, {}).setdefault((name, device or None), [0, 0.0])
+        own = self.sums.setdefault(shape.kind, {}).setdefault((name, device or None), [0, 0.0])
         own[0] += launches
         own[1] += seconds
 
     @property
     def kernels(self) -> list[Timed]:
         """The kernels, from the best table that there is."""
-        best = next((self.found[kind] for kind in _BEST if kind in self.found), {})
+        best = next((self.sums[kind] for kind in _BEST if kind in self.sums), {})
         return [Timed(name, device, int(many), time_s) for (name, device), (many, time_s) in best.items()]
 
     def table(self) -> Table:
         """The times; there must be some."""
-        best = next((kind for kind in _BEST if kind in self.found), "")
+        best = next((kind for kind in _BEST if kind in self.sums), "")
         return table_of(self.kernels, OF_LAUNCHES if best == TRACE else KIND)
 
     def notes(self) -> Iterable[str]:
         """Sentences for a log whose times were read."""
-        kinds = [kind for kind in _BEST if kind in self.found]
+        kinds = [kind for kind in _BEST if kind in self.sums]
         if len(kinds) > 1:
             yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
         cut = sum(kernel.name.endswith(_CUT) for kernel in self.kernels)

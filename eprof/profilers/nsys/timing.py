@@ -99,14 +99,14 @@ def step(what: str, request: Request, place: Place) -> Step:
 
 
 def launches(path: Path) -> int:
-    """The kernel launches that a table of nsys tells of; 0 where it tells of none."""
+    """The kernel launches in a table of nsys; 0 where it has none."""
     (text,) = beginnings([path])
     header = re.search(_HEADER, text)
     return sum(int(calls) for calls in re.findall(_ROW, text[header.end() :])) if header else 0
 
 
 def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
-    """What a trace told. It never ends the run: without it ncu's own times are left."""
+    """What a trace showed. It never ends the run: without it ncu's own times are left."""
     # 0 may be its own; any other code is the program's, if it left a trace.
     tells = bool(ended.code)
     if not then.source.is_file():

@@ -78,7 +78,7 @@ class Nvprof(GpuCollector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """The exit code of the program is lost in nvprof's own (9, 15); its log tells it."""
+        """The exit code of the program is lost in nvprof's own (9, 15); its log has it."""
         if step.what == ENERGY:
             return Verdict()
         texts = beginnings(logs)

@@ -78,7 +78,8 @@ class Walk:
 
     def __init__(self, store: Store, stretch_bytes: int, given: Sequence[Header] = ()) -> None:
         self.seen = Outcome()
-        self._store, self._stretch_bytes = store, stretch_bytes
+        self._store = store
+        self._stretch_bytes = stretch_bytes
         self._given = [_SECTIONS[header.kind](header, 0, store) for header in given]
         self._section: Section | TextSection | None = None
         self._before: Section | None = None
@@ -91,7 +92,8 @@ class Walk:
 
     def feed(self, block: Block) -> None:
         """Read a block of whole lines."""
-        data, place = block.data, 0
+        data = block.data
+        place = 0
         slow_until = 0 if block.is_long else len(data)
         while place < len(data):
             if place >= slow_until and isinstance(self._section, ColumnSection) and self._section.takes_stretches:

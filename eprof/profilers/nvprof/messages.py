@@ -188,7 +188,7 @@ _CHATTER = pattern(
 def of_several_programs(commands: Iterable[str]) -> str | None:
     """What commands of several programs are of, in words, or those of one program with other arguments; else None.
 
-    A command without arguments may be one whose arguments are not told.
+    A command without arguments may be one whose arguments are not known.
     """
     whole = list(dict.fromkeys(" ".join(command.split()) for command in commands if command.strip()))
     programs = list(dict.fromkeys(_program(command) for command in whole))

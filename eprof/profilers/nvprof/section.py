@@ -20,7 +20,9 @@ class Section(ABC):
     has_units = False
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
-        self.header, self.run, self.store = header, run, store
+        self.header = header
+        self.run = run
+        self.store = store
         self.rows = 0
         self.units_pending = self.has_units
 

@@ -115,7 +115,7 @@ class _Metrics:
             self._cells.setdefault(name, {})[place] = _value(value, flags, kind)
 
     def of(self, launches: list[object]) -> dict[str, Cells]:
-        """The counters of these launches, which are told by their correlation numbers."""
+        """The counters of these launches, by their correlation numbers."""
         places = [self._places.get(launch, -1) for launch in launches]
         counters = {}
         for name, cells in self._cells.items():

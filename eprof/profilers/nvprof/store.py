@@ -49,7 +49,7 @@ class Numbers:
 class Store(Struct, dict=True):
     """What was read so far. `names`: description -> metric name; `keep`: the counters to hold, None for all.
 
-    by: what else than device and kernel tells rows apart ("stream"); None: nothing. ranges: how many tables of NVTX
+    by: what splits rows beside device and kernel ("stream"); None: nothing. ranges: how many tables of NVTX
     ranges were left out. rates: how many B/s the units of rates are from here on; None: the log did not tell. unused:
     names of counters of tables that have none that is wanted. processes: run -> number of its process, where the log
     tells it. missing: (counter, reason) -> cells. others: what ran and is no kernel -> calls and seconds.

@@ -51,7 +51,7 @@ class SummarySection(ColumnSection):
         )
 
     def all_fit(self, rows: Rows) -> bool:
-        """As `fits`, asked once for each different text."""
+        """As `fits`, called once for each different text."""
         counters = rows.names(self.name).names
         return (
             all(map(DEVICE.search, rows.names(self.device).names))
@@ -117,7 +117,7 @@ class SummarySection(ColumnSection):
             for piece in self._pieces():
                 self.store.add(self.header.kind, piece)
         elif self._unused and not self._is_used:
-            # None of the counters is wanted: the rows tell which kernels ran, and how often.
+            # None of the counters is wanted: the rows show which kernels ran, and how often.
             device, kernel, calls, counter = map(np.concatenate, zip(*self._unused, strict=True))
             _, first = _rows(device, kernel, calls, counter)
             self.store.add(self.header.kind, Piece(self.run, device[first], kernel[first], calls[first]))
@@ -130,11 +130,13 @@ class SummarySection(ColumnSection):
         row, first = _rows(device, kernel, calls, counter)
         labels = self._counters.names()
         shape = len(labels), len(first)
-        table, table_kinds, is_told = np.full(shape, np.nan), np.full(shape, ABSENT, np.int8), np.zeros(shape, bool)
+        table = np.full(shape, np.nan)
+        table_kinds = np.full(shape, ABSENT, np.int8)
+        is_known = np.zeros(shape, bool)
         table[counter, row] = values
         table_kinds[counter, row] = kinds
-        is_told[counter, row] = True
-        for rows, places in _by_what_is_told(is_told):
+        is_known[counter, row] = True
+        for rows, places in _by_known_counters(is_known):
             counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in places}
             some = first[rows]
             yield Piece(self.run, device[some], kernel[some], calls[some], counters=counters)
@@ -144,17 +146,17 @@ def _is_by_instance(name: str) -> bool:
     return name.rstrip().endswith(_INSTANCES)
 
 
-def _by_what_is_told(is_told: Bools) -> Iterable[tuple[Ints, Sequence[int]]]:
+def _by_known_counters(is_known: Bools) -> Iterable[tuple[Ints, Sequence[int]]]:
     """Rows with the same counters together, so that a cell without a value is one that the log has.
 
-    is_told: (n_counters, n_rows). Gives places of rows and those of their counters.
+    is_known: (n_counters, n_rows). Gives places of rows and those of their counters.
     """
-    pattern = np.zeros(is_told.shape[1], dtype=np.int64)
-    for has_value in is_told[~is_told.all(axis=1)]:
-        pattern = numbered(pattern * 2 + has_value)[0]
+    pattern = np.zeros(is_known.shape[1], dtype=np.int64)
+    for known_rows in is_known[~is_known.all(axis=1)]:
+        pattern = numbered(pattern * 2 + known_rows)[0]
     for number in range(int(pattern.max()) + 1):
         rows = np.flatnonzero(pattern == number)
-        yield rows, np.flatnonzero(is_told[:, rows[0]]).tolist()
+        yield rows, np.flatnonzero(is_known[:, rows[0]]).tolist()
 
 
 def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[Ints, Ints]:

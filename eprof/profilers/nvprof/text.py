@@ -67,11 +67,13 @@ class TextCounters(TextSection):
 
     def __init__(self, run: int, store: Store, header: re.Match[str]) -> None:
         super().__init__(run, store)
-        events, total = header[1] == "Event", bool(header[2])
+        events = header[1] == "Event"
+        total = bool(header[2])
         self.kind = EVENTS if events else METRICS
         columns = ("Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg", *(["Total"] if total else []))
         self._table = SummarySection(Header(self.kind, columns), run, store)
-        self._values, self._described = 4 if total else 3, not events
+        self._values = 4 if total else 3
+        self._described = not events
         self._device = self._kernel = ""
         if header[3]:
             self.accepts(header[3])
@@ -105,7 +107,7 @@ class TextCounters(TextSection):
 
     def _fields(self, line: str) -> list[str] | None:
         """Invocations, the counter's name, average and total. A description may stand before the values."""
-        # What was told by hardware instance is "[ 1 2 3 ]".
+        # Values by hardware instance are "[ 1 2 3 ]".
         words = (_INSTANCES.sub(lambda match: ",".join(match[1].split()), line) if "[" in line else line).split()
         values: list[str] = []
         while words and len(values) < self._values:
@@ -137,7 +139,7 @@ class TextUsage(TextSection):
         self._usage = Usage(store, run)
 
     def accepts(self, line: str) -> bool:
-        """A row, whose type is the last that was told; or the units."""
+        """A row, whose type is the last one printed; or the units."""
         units = _UNITS_ROW.fullmatch(line)
         if units:
             self._unit = SECONDS[units[1]]
@@ -264,7 +266,7 @@ def is_header(line: str) -> bool:
 
 
 def is_bare_row(line: str) -> bool:
-    """Whether a line is the first row of a GPU summary, which tells by itself what it is."""
+    """Whether a line is the first row of a GPU summary, which shows by itself what it is."""
     return _BARE_ROW.fullmatch(line) is not None
 
 

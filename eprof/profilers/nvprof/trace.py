@@ -47,7 +47,7 @@ class TraceSection(ColumnSection):
         return True
 
     def fits(self, fields: list[str]) -> bool:
-        """A start, a duration or none, and a name; and the units must have been told."""
+        """A start, a duration or none, and a name; and the units must be known."""
         return bool(
             self._unit is not None
             and is_number(fields[self.start])
@@ -108,7 +108,7 @@ class Usage:
         self._of_range = False
 
     def take(self, kind: str, name: str, calls: int, time_s: float) -> bool:
-        """Keep what ran on the GPU. A row of kind "Range:" says that the table tells of an NVTX range."""
+        """Keep what ran on the GPU. A row of kind "Range:" says that the table is of an NVTX range."""
         self._of_range |= kind.startswith("Range")
         if kind != "GPU activities":
             return False
@@ -116,7 +116,7 @@ class Usage:
         return True
 
     def close(self) -> None:
-        """Hand the rows over, unless a table of the whole run tells their launches too."""
+        """Hand the rows over, unless a table of the whole run has their launches too."""
         if self._of_range:
             self._store.ranges += 1
             return

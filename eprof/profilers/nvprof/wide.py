@@ -49,7 +49,7 @@ class WideSection(ColumnSection):
         self.rates = store.rates or RATES
         self._units: list[str] | None = None
         self._sums = Sums()
-        self._no_counts: set[str] = set()  # labels told by hardware instance that cannot be added up
+        self._no_counts: set[str] = set()  # labels with values by hardware instance that cannot be added up
         self._differs: set[str] = set()  # labels of columns that come again with other values
 
         counters = _counters(header.columns)
@@ -76,7 +76,7 @@ class WideSection(ColumnSection):
         return bool(DEVICE.search(fields[self.device]) and fields[self.kernel].strip())
 
     def all_fit(self, rows: Rows) -> bool:
-        """As `fits`, asked once for each different text."""
+        """As `fits`, called once for each different text."""
         return all(map(DEVICE.search, rows.names(self.device).names)) and all(
             map(str.strip, rows.names(self.kernel).names)
         )
@@ -100,7 +100,7 @@ class WideSection(ColumnSection):
         return self.store.devices.of_column(names)
 
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
-        """The column's values in the unit that the row of units tells."""
+        """The column's values in the unit that the row of units gives."""
         count = as_cell(COUNT)
         unit = unit_of(self._units[column.place], self.rates) if self._units else None
         if unit is not None:
@@ -181,7 +181,7 @@ class CutOffSection(WideSection):
 
 
 def _counters(columns: Sequence[str]) -> list[str]:
-    """The counter that each column tells, or tells for one hardware instance."""
+    """The counter in each column, of the whole GPU or of one hardware instance."""
     known = set(columns)
     counters = []
     for column in columns:

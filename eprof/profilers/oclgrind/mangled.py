@@ -28,7 +28,7 @@ class Access(Struct, frozen=True):
     """Memory that one call touches. kind: "vload", "vstore", "atomic"...; bytes: None = not known."""
 
     kind: str
-    what: str
+    operation: str
     space: str
     bytes: int | None
 

@@ -65,7 +65,8 @@ class _Walk(Struct):
         if mark and after.endswith("':"):
             if self.block is not None:
                 self.broken[self.name] += 1
-            self.block, self.name = {}, after[:-2]
+            self.block = {}
+            self.name = after[:-2]
             return
         count = _COUNT.fullmatch(line)
         if self.block is None:
@@ -122,7 +123,7 @@ def _count_call(kernel: Kernel, call: Called, number: int) -> None:
     kernel.has_vectors |= call.lanes > 1
     for access in call.accesses:
         if access.bytes is None:
-            kernel.unknown_bytes.add(f"{access.what} {access.space} bytes")
+            kernel.unknown_bytes.add(f"{access.operation} {access.space} bytes")
         else:
             kernel.counts[f"{access.kind} {access.space} bytes"] += number * access.bytes
 

@@ -23,7 +23,8 @@ _LOOK_PIECES = 1 << 10
 
 def is_in(path: str) -> bool:
     """Whether a file holds a block of Oclgrind's counts; a program may have written much before the first."""
-    mark, kept = MARK.encode(), 0
+    mark = MARK.encode()
+    kept = 0
     buffer = bytearray(len(mark) + _PIECE)  # used again and again: new ones would take as long as looking
     with Path(path).open("rb") as file:
         for _ in range(_LOOK_PIECES):
