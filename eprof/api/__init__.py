@@ -99,7 +99,7 @@ def load(
 
 
 def _reading(columns: str | Path | None, parts: str | None, cache: bool, gather: bool) -> Reading:
-    """The options of the reader. It keeps only counters that some definition uses, so that wide traces fit in memory."""
+    """The options of the reader. It keeps only counters that a definition uses, so that wide traces fit in memory."""
     names = None if columns is None else tuple(logs.read_columns(columns))
     folder = cache_place() if cache else None
     # Ranks come from the names of the logs, not from their rows.

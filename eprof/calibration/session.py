@@ -156,8 +156,8 @@ class Session:
             if contradictions:
                 self.contradictions[benchmark.name] = contradictions
         self.notes.append(
-            f"Machine code: {len(self.benchmarks) - len(self.contradictions)} of {len(self.benchmarks)} benchmarks have "
-            "the instruction mix that they claim."
+            f"Machine code: {len(self.benchmarks) - len(self.contradictions)} of {len(self.benchmarks)} benchmarks "
+            "have the instruction mix that they claim."
         )
 
     def measure(self) -> None:
