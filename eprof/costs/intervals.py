@@ -15,6 +15,7 @@ NEEDS_INTERVALS = ("published", "estimated")
 CONSTANT_POWER = "constant_power"
 REFIT_SHARE = 0.9
 OF_REFITS = "90 % of the fits to programs drawn at random"
+OF_DRAWS = "90 % of the prices that a GPU may have which nobody measured"
 _STEPS = (-1.0, -0.5, 0.0, 0.5, 1.0)  # from all prices low to all high
 _CONSTANT_STEPS = (-1.0, 0.0, 1.0)
 

@@ -18,7 +18,16 @@ from eprof.base.marks import NONE, Mark
 from eprof.base.text import pattern
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS
-from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, OF_REFITS, REFIT_SHARE, Intervals, Range
+from eprof.costs.intervals import (
+    BASES,
+    CONSTANT_POWER,
+    NEEDS_INTERVALS,
+    OF_DRAWS,
+    OF_REFITS,
+    REFIT_SHARE,
+    Intervals,
+    Range,
+)
 
 CORE, MEMORY = DOMAINS = ("core", "memory")
 _DEFAULT_FROM = "the table's default"
@@ -394,7 +403,9 @@ class CostTable(Struct, frozen=True, eq=False):
     @property
     def interval_is(self) -> str | None:
         """What the intervals of the table span; None if it has none."""
-        return OF_REFITS if self._has_refits else self.intervals.meaning or None
+        if not self._has_refits:
+            return self.intervals.meaning or None
+        return OF_DRAWS if self.basis == "estimated" else OF_REFITS
 
     def spread(self, setting: str | None = None) -> Intervals:
         """The intervals of prices and constant power at `setting`, from the replicas. Raises CostError."""

@@ -50,12 +50,17 @@ def label(share: float) -> str:
     return "interval" if share >= 1 else f"{percent(share)} interval"
 
 
-def meaning(share: float, replicas: int, spans: str | None, within: float | None = None) -> str:
+def meaning(share: float, replicas: int, spans: str | None, basis: str | None, within: float | None = None) -> str:
     """What the intervals of a document are made of.
 
-    spans: what those of a table with intervals of its own span. within: the factor that nine of ten kernels which a fit
-    has not seen are off at most.
+    spans: what those of a table with intervals of its own span. basis: of the table. within: the factor that nine of
+    ten kernels which a fit has not seen are off at most.
     """
+    if basis == "estimated":
+        return (
+            f"{percent(share)} interval: what {replicas} draws of prices, as far apart as GPUs are, make of these "
+            "counts; at least nine of ten kernels of GPUs left out lie inside."
+        )
     if share >= 1:
         made_of = "Interval: from those of the prices" + (f" ({spans})" if spans else "")
     else:

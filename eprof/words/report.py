@@ -142,8 +142,10 @@ def _interval_note(view: View) -> str:
     interval = view.document.interval_j
     if not interval:
         return ""
-    spans = view.costs.interval_is if view.costs else None
-    return intervals.meaning(interval.share, interval.replicas, spans, interval.within)
+    if view.costs is None:
+        return ""
+    spans, basis = view.costs.interval_is, view.costs.basis
+    return intervals.meaning(interval.share, interval.replicas, spans, basis, interval.within)
 
 
 def _energy_columns(view: View, shares: Medium) -> list[Column]:

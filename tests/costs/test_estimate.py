@@ -9,6 +9,7 @@ from eprof.base.gpus import normal_name
 from eprof.costs.datasheets import data_sheet, power_limit_w
 from eprof.costs.estimate import estimated, shape
 from eprof.counting.counters import capability_of
+from eprof.words import intervals
 
 WATTS = st.floats(1, 440)
 
@@ -137,3 +138,10 @@ def test_every_board_has_a_compute_capability():
 
     unknown = [sheet.name for sheet in _listed().values() if not capability_of(normal_name(sheet.name))]
     assert unknown == []
+
+
+def test_intervals_of_an_estimated_table_are_no_refits():
+    table = estimated("RTX 4090")
+    assert "nobody measured" in table.interval_is
+    sentence = intervals.meaning(0.9, 60, table.interval_is, table.basis)
+    assert "refits" not in sentence and "GPUs left out" in sentence
