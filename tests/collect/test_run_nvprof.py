@@ -106,13 +106,13 @@ def test_energy_is_measured_in_a_run_of_its_own(kepler):
     assert [one["what"] for one in said["measurements"]] == ["time", "energy", "counters"]
     energy = said["measurements"][1]
     assert energy["command"] == [program]
-    assert energy["runs"] > 3  # short programs fill the meter's window
+    assert energy["runs"] > 1 and energy["energy"]["window_s"] >= 5  # short programs fill the meter's window
     per_run = energy["energy"]["window_s"] / energy["runs"]
     assert energy["energy"]["joules"] == pytest.approx(100 * per_run, rel=0.05)
     assert load(kepler)["energy_j"]["measured"] == energy["energy"]["joules"]
     rows = (kepler.folder / "program.eprof" / "power.csv").read_text().splitlines()
     assert rows[0] == "time_s,power_w,energy_j,core_mhz,memory_mhz,temperature_c"
-    assert len(rows) > 50
+    assert len(rows) - 1 == energy["energy"]["samples"] > 5
     # No table is made for this GPU, so the estimated one is scaled to the meter.
     assert "were metered (the meter (energy counter," in " ".join(done.stdout.split())
 
