@@ -44,6 +44,14 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "--precision", choices=("fp32", "fp64", "all"), help="of the flops (default: the kernels', else FP32)"
     )
+    _add_power(parser)
+    parser.add_argument("--efficiency", type=float, metavar="FRACTION", help="as for eprof report")
+    add_capability(parser)
+    add_output(parser)
+    return parser
+
+
+def _add_power(parser: argparse.ArgumentParser) -> None:
     repeatable(
         parser,
         "--power-cap",
@@ -53,10 +61,6 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "--equal-power", action="store_true", help="as many of each further table as draw the power of the first"
     )
-    parser.add_argument("--efficiency", type=float, metavar="FRACTION", help="as for eprof report")
-    add_capability(parser)
-    add_output(parser)
-    return parser
 
 
 def roofline(options: argparse.Namespace) -> int:

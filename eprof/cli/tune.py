@@ -36,16 +36,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         help="cost table (default: the one made for this GPU; for measurements: refitted without the kernel it is for)",
     )
     parser.add_argument("--setting", metavar="CORE/MEMORY", help="where the profile was taken, in MHz")
-    parser.add_argument("--settings", metavar="CORE/MEMORY,...", help="choose from these (default: those of the table)")
-    parser.add_argument(
-        "--objective", default="energy", metavar="NAME", help="energy (default), edp, ed2p, ed3p, or time"
-    )
-    parser.add_argument(
-        "--max-slowdown", metavar="PERCENT", help="at most this much more time than the fastest, e.g. 5%%"
-    )
-    parser.add_argument(
-        "--power-limit", type=float, metavar="W", help="mean power at most; with --objective time: a cap"
-    )
+    _add_choice(parser)
     parser.add_argument(
         "--times", choices=("measured", "modelled"), default="measured", help="of measurements (default: measured)"
     )
@@ -58,6 +49,19 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=positive, metavar="N", help="processes at most (default: as many as cores)")
     add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
     return parser
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--settings", metavar="CORE/MEMORY,...", help="choose from these (default: those of the table)")
+    parser.add_argument(
+        "--objective", default="energy", metavar="NAME", help="energy (default), edp, ed2p, ed3p, or time"
+    )
+    parser.add_argument(
+        "--max-slowdown", metavar="PERCENT", help="at most this much more time than the fastest, e.g. 5%%"
+    )
+    parser.add_argument(
+        "--power-limit", type=float, metavar="W", help="mean power at most; with --objective time: a cap"
+    )
 
 
 def tune(options: argparse.Namespace) -> int:

@@ -54,6 +54,23 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "--setting", metavar="CORE/MEMORY", help="of the table, for run directories and rows alike (default: their own)"
     )
+    _add_protocols(parser)
+    _add_fits(parser)
+    parser.add_argument("--mapping", metavar="NAME|FILE", help="what the columns mean (default: told by their names)")
+    parser.add_argument(
+        "--profile",
+        action="append",
+        default=[],
+        metavar="INPUT",
+        help="logs of your kernels: which measured ones are like them",
+    )
+    parser.add_argument("--max-error", metavar="PERCENT", help="exit with 3 if a mean error is above this, e.g. 10%%")
+    parser.add_argument("--jobs", type=positive, metavar="N", help="processes at most (default: as many as cores)")
+    add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
+    return parser
+
+
+def _add_protocols(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol",
         action="append",
@@ -70,6 +87,9 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     parser.add_argument("--folds", type=int, default=10, metavar="K", help="parts of k-fold (default 10)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is dealt at random (default 0)")
+
+
+def _add_fits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scale",
         nargs="?",
@@ -86,18 +106,6 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         metavar="NAME",
         help="the measured GPU: fits are drawn to energies of other GPUs, as those of `eprof fit` (default: to none)",
     )
-    parser.add_argument("--mapping", metavar="NAME|FILE", help="what the columns mean (default: told by their names)")
-    parser.add_argument(
-        "--profile",
-        action="append",
-        default=[],
-        metavar="INPUT",
-        help="logs of your kernels: which measured ones are like them",
-    )
-    parser.add_argument("--max-error", metavar="PERCENT", help="exit with 3 if a mean error is above this, e.g. 10%%")
-    parser.add_argument("--jobs", type=positive, metavar="N", help="processes at most (default: as many as cores)")
-    add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
-    return parser
 
 
 def validate(options: argparse.Namespace) -> int:

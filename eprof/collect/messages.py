@@ -142,50 +142,37 @@ def of_the_driver(profiler: str) -> tuple[Message, ...]:
             "root",
             Effect.FAILED,
         ),
-        Message(
-            "ERR_NVCMPGPU",
-            "counters of a mining GPU cannot be read",
-            "profile on another GPU",
-            effect=Effect.FAILED,
+        _refusal("ERR_NVCMPGPU", "counters of a mining GPU cannot be read", "profile on another GPU"),
+        _refusal("active SLI group", "a GPU of an active SLI group cannot be profiled", "switch SLI off"),
+        _refusal(
+            "Windows Subsystem for Linux", "this GPU cannot be profiled under WSL", "profile on the host or on Linux"
         ),
-        Message(
-            "active SLI group",
-            "a GPU of an active SLI group cannot be profiled",
-            "switch SLI off",
-            effect=Effect.FAILED,
-        ),
-        Message(
-            "Windows Subsystem for Linux",
-            "this GPU cannot be profiled under WSL",
-            "profile on the host or on Linux",
-            effect=Effect.FAILED,
-        ),
-        Message(
+        _refusal(
             "driver resource was unavailable",
             "another profiler holds the GPU's counters",
             "end it (for DCGM: `dcgmi profile --pause`), and profile again",
-            effect=Effect.FAILED,
         ),
-        Message(
+        _refusal(
             "unable to locate cuda driver|Driver could not be loaded",
             f"{profiler} found no NVIDIA driver (libcuda.so.1)",
             DRIVER_REMEDY,
-            effect=Effect.FAILED,
         ),
-        Message(
+        _refusal(
             "CUDA device error|GPU profiling skipped",
             "CUDA finds no GPU that it can use",
             "see whether nvidia-smi works here; a container needs --gpus all, a job a GPU of its own, and the driver "
             f"must not be older than {profiler}",
-            effect=Effect.FAILED,
         ),
-        Message(
+        _refusal(
             "incompatible CUDA driver",
             f"{profiler} and the driver do not fit together",
             f"use the {profiler} of the driver's CUDA version",
-            effect=Effect.FAILED,
         ),
     )
+
+
+def _refusal(pattern: str, cause: str, remedy: str) -> Message:
+    return Message(pattern, cause, remedy, effect=Effect.FAILED)
 
 
 def no_log(profiler: str, code: int | None, errors: str) -> str:

@@ -19,7 +19,7 @@ from eprof.compare.changes import LOWER, Changes, Half, changes
 from eprof.compare.intervals import Spread, refits
 from eprof.compare.matching import Match, Matching, match
 from eprof.compare.model import reading
-from eprof.compare.schema import Document, Part, Tests
+from eprof.compare.schema import Document, Part, Range, Tests
 from eprof.compare.side import TIME, Side, side
 from eprof.compare.tables import less, ratio, total_time
 from eprof.compare.warnings import warnings
@@ -63,6 +63,11 @@ class Difference(Struct, frozen=True, eq=False, dict=True):
     def change_j(self) -> float | None:
         """The change of the compared energy: the sum of all parts; None if no energy is compared."""
         return math.fsum(part.change_j for part in self.parts) if self.has_energy else None
+
+    @property
+    def change_share(self) -> float | None:
+        """The change as a fraction of what OLD took, of the compared energy."""
+        return ratio(self.change_j, self.compared_j(self.changes.old))
 
     @property
     def has_energy(self) -> bool:
@@ -120,20 +125,18 @@ class Difference(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def typed(self) -> Document:
         """The whole difference as the document that every report is made of."""
-        old_j, new_j = self.compared_j(self.changes.old), self.compared_j(self.changes.new)
-        change_share = ratio(self.change_j, old_j)
         model = reading(self.old, self.new)
         spread = self.spread
         return Document(
             eprof=__version__,
             created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             command_line=list(self.command_line),
-            old=tables.side_of(self.old, old_j),
-            new=tables.side_of(self.new, new_j),
+            old=tables.side_of(self.old, self.compared_j(self.changes.old)),
+            new=tables.side_of(self.new, self.compared_j(self.changes.new)),
             change_j=self.change_j,
-            interval_j=spread.of_total(self.change_j) if spread else None,
-            change_share=change_share,
-            interval_share=spread.of_share(change_share) if spread else None,
+            interval_j=self._interval_j,
+            change_share=self.change_share,
+            interval_share=self._interval_share,
             intervals=spread.refits.document if spread else None,
             change_time_s=less(total_time(self.changes.new), total_time(self.changes.old)),
             speedup=self.speedup,
@@ -149,17 +152,28 @@ class Difference(Struct, frozen=True, eq=False, dict=True):
             counts=tables.counts(self.changes),
             case=model.case,
             model=model,
-            tests=Tests(
-                confidence=CONFIDENCE,
-                method="Welch's t test",
-                energy=tables.test_of(self.test() if self.has_energy else None),
-                time=tables.test_of(self.time_test()),
-                measured=tables.test_of(welch(self.old.measured, self.new.measured)),
-            ),
+            tests=self._tests(),
             gates=[outcome.document() for outcome in self.gates],
             marks=names(self.changes.marks_of(slice(None))),
             warnings=self.warnings,
             kernels=tables.kernels(self.changes, spread),
+        )
+
+    @property
+    def _interval_j(self) -> Range | None:
+        return self.spread.of_total(self.change_j) if self.spread else None
+
+    @property
+    def _interval_share(self) -> Range | None:
+        return self.spread.of_share(self.change_share) if self.spread else None
+
+    def _tests(self) -> Tests:
+        return Tests(
+            confidence=CONFIDENCE,
+            method="Welch's t test",
+            energy=tables.test_of(self.test() if self.has_energy else None),
+            time=tables.test_of(self.time_test()),
+            measured=tables.test_of(welch(self.old.measured, self.new.measured)),
         )
 
     @cached_property

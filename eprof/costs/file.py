@@ -94,22 +94,28 @@ _MARKS = ("assumed", "estimated", "simulated")
 Made = TypeVar("Made")
 
 
-def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
-    """The table in `document`, or None, and everything that is wrong with it."""
-    errors: list[DefinitionError] = []
+class _Attempts:
+    """Calls parsers and keeps the DefinitionErrors that they raise, so that one reading finds all of them."""
 
-    def attempt(parse: Callable[..., Made], *arguments: Any) -> Made | None:
-        """What `parse` returns; None if it raises a DefinitionError, which is kept."""
+    def __init__(self) -> None:
+        self.errors: list[DefinitionError] = []
+
+    def __call__(self, parse: Callable[..., Made], *arguments: Any) -> Made | None:
+        """Return what `parse` returns; None where it raises a DefinitionError."""
         try:
             return parse(*arguments)
         except DefinitionError as err:
-            errors.append(err)
+            self.errors.append(err)
             return None
 
+
+def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
+    """The table in `document`, or None, and everything that is wrong with it."""
+    attempt = _Attempts()
     root = document.root
     attempt(root.schema, SCHEMA)
-    if errors:
-        return None, errors
+    if attempt.errors:
+        return None, attempt.errors
     attempt(_check_keys, root)
     head = {key: attempt(parse, root[key]) for key, parse in _HEAD.items()}
     head["basis"] = attempt(_basis, root)
@@ -124,8 +130,8 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
     known = {rate.name for rate in rates} if rates is not None else None
     entries = attempt(_charges, root["charge"]) or {}
     statements = {word: attempt(_statement, word, entry, known) for word, entry in entries.items()}
-    if errors or settings is None or rates is None or constant is None or peak is None:
-        return None, errors
+    if attempt.errors or settings is None or rates is None or constant is None or peak is None:
+        return None, attempt.errors
     assert intervals is not None and sources is not None and boards is not None
     table = CostTable(
         **head,  # type: ignore[arg-type]
@@ -438,12 +444,16 @@ def _board(entry: Node) -> Board:
         devices=devices,
         why=_text(entry["why"]),
         assumed="mark" in entry,
-        constant=_constant(entry["constant_power"]) if "constant_power" in entry else None,
-        interval_constant_w=_range(entry["interval_constant_w"]) if "interval_constant_w" in entry else None,
-        peak=_peak(entry["peak"]) if "peak" in entry else None,
-        memory_mhz=_positive(entry["memory_mhz"]) if "memory_mhz" in entry else None,
+        constant=_optional(_constant, entry, "constant_power"),
+        interval_constant_w=_optional(_range, entry, "interval_constant_w"),
+        peak=_optional(_peak, entry, "peak"),
+        memory_mhz=_optional(_positive, entry, "memory_mhz"),
         wider={name: factor.number(1, 100) for name, factor in entry["wider"].items()},
     )
+
+
+def _optional(parse: Callable[[Node], Made], entry: Node, key: str) -> Made | None:
+    return parse(entry[key]) if key in entry else None
 
 
 def _is_plain(value: Any) -> bool:

@@ -491,8 +491,6 @@ class CostTable(Struct, frozen=True, eq=False):
         """Everything that is known at `setting`, as plain data that JSON can hold (docs/costs.md). Raises CostError."""
         costs, point = self.at(setting), self._point(setting)
         spread = self.spread(setting)
-        watts, formula, _ = self.constant.at(point)
-        peaks = costs.peaks
         return {
             "name": self.name,
             "device": self.device,
@@ -508,28 +506,25 @@ class CostTable(Struct, frozen=True, eq=False):
             "settings": [{**_setting_data(setting), "default": setting == self.default} for setting in self.settings],
             "prices": [self._price_data(price, spread) for price in costs.prices.values()],
             "charges": [self._charge_data(word, costs) for word in COUNTS],
-            "constant": {
-                "power_w": watts,
-                "formula": formula,
-                "why": self.constant.why,
-                "marks": mark_words.names(costs.constant_marks),
-                "interval_w": _pair(spread.constant_w),
-                "from": self.sources.get(CONSTANT_POWER),
-            },
+            "constant": self._constant_data(point, costs, spread),
             "interval_is": self.interval_is,
             "boards": [_board_data(board) for board in self.boards],
-            "peaks": {
-                "sp_gflops": peaks.sp_gflops,
-                "dp_gflops": peaks.dp_gflops,
-                "dram_gb_per_s": peaks.dram_gb_per_s,
-                "power_limit_w": peaks.power_limit_w,
-                "why": peaks.why,
-                "marks": mark_words.names(peaks.marks),
-            },
+            "peaks": _peaks_data(costs.peaks),
             "marks": mark_words.names(costs.marks),
             "notes": list(self.notes),
             "relative_voltages": self.relative,
             "fit": dict(self.fit.data) if self.fit else None,
+        }
+
+    def _constant_data(self, point: Point, costs: Costs, spread: Intervals) -> dict[str, Any]:
+        watts, formula, _ = self.constant.at(point)
+        return {
+            "power_w": watts,
+            "formula": formula,
+            "why": self.constant.why,
+            "marks": mark_words.names(costs.constant_marks),
+            "interval_w": _pair(spread.constant_w),
+            "from": self.sources.get(CONSTANT_POWER),
         }
 
     def _price_data(self, price: Price, spread: Intervals) -> dict[str, Any]:
@@ -648,6 +643,17 @@ def _between(values: list[float], share: float) -> Range:
 
 def _pair(range_: Range | None) -> list[float] | None:
     return None if range_ is None else list(range_)
+
+
+def _peaks_data(peaks: Peaks) -> dict[str, Any]:
+    return {
+        "sp_gflops": peaks.sp_gflops,
+        "dp_gflops": peaks.dp_gflops,
+        "dram_gb_per_s": peaks.dram_gb_per_s,
+        "power_limit_w": peaks.power_limit_w,
+        "why": peaks.why,
+        "marks": mark_words.names(peaks.marks),
+    }
 
 
 def _board_data(board: Board) -> dict[str, Any]:

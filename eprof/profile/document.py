@@ -19,7 +19,7 @@ from eprof.profile.totals import ENERGIES, TOTAL, known_sum, ratio
 from eprof.rooflines import described, machines, main_precision, place
 
 if TYPE_CHECKING:
-    from eprof.costs import Costs
+    from eprof.costs import Costs, CostTable
     from eprof.energy.intervals import Replicas
     from eprof.rows.log import Log
 
@@ -111,13 +111,13 @@ def _costs(energy: Energy, listed: Collection[str]) -> schema.Costs | None:
     costs = energy.costs
     if costs is None:
         return None
-    fit = energy.table.fit if energy.table is not None else None
+    table = energy.table
     return schema.Costs(
         name=costs.name,
         device=costs.device,
         source=costs.source,
         basis=costs.basis,
-        interval_is=energy.table.interval_is if energy.table is not None else None,
+        interval_is=table.interval_is if table is not None else None,
         books=costs.books,
         setting=costs.setting_data,
         setting_from=costs.setting_from,
@@ -126,8 +126,15 @@ def _costs(energy: Energy, listed: Collection[str]) -> schema.Costs | None:
         charges=_charges(costs, listed),
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
-        fit={key: value for key, value in fit.data.items() if key != "replicas"} if fit else UNSET,
+        fit=_fit(table),
     )
+
+
+def _fit(table: "CostTable | None") -> dict[str, Any] | UnsetType:
+    """The record of the fit that made the table, without its replicas."""
+    if table is None or table.fit is None:
+        return UNSET
+    return {key: value for key, value in table.fit.data.items() if key != "replicas"}
 
 
 def _to_meter(energy: Energy) -> schema.ToMeter | UnsetType:

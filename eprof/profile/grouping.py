@@ -204,14 +204,16 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
         lacks_energy = bool(np.bitwise_or.reduce(split.row_marks) & int(Mark.MISSING))
 
     launches = _spread(np.bincount(rank, rows.launches, size).astype(np.float64))
-    is_timed = not np.isnan(times).all()
+    slowest = None
+    if not np.isnan(times).all():
+        slowest = names[int(np.nanargmax(times))]
     return {
         "number": size,
         "time_s": _spread(times),
         "energy_j": _spread(joules),
-        "launches": {key: None if value is None else _whole(value) for key, value in launches.items()},
+        "launches": {key: _whole(value) for key, value in launches.items()},
         "imbalance": None if lacks_time else _imbalance(times),
-        "slowest": names[int(np.nanargmax(times))] if is_timed else None,
+        "slowest": slowest,
         "time_marks": _missing_if(lacks_time),
         "energy_marks": _missing_if(lacks_energy),
     }
@@ -234,5 +236,5 @@ def _spread(values: Floats) -> dict[str, float | None]:
     return {"min": float(known.min()), "median": float(np.median(known)), "max": float(known.max())}
 
 
-def _whole(value: float) -> float | int:
-    return int(value) if value.is_integer() else value
+def _whole(value: float | None) -> float | int | None:
+    return value if value is None or not value.is_integer() else int(value)
