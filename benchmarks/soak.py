@@ -146,7 +146,7 @@ from eprof.counting import counters
 from eprof.base.errors import LogError
 from eprof.logs.many import Reading, attempt, read_all
 gather = sys.argv[2] == "together"
-reading = Reading(None, counters.descriptions(), counters.names_in_use(), None, None, gather=gather)
+reading = Reading(None, counters.descriptions(), counters.names_in_use, None, None, gather=gather)
 paths = [Path(one) for one in json.loads(sys.argv[1])]
 logs = read_all(paths, reading) if gather else {path: attempt(path, reading) for path in paths}
 sums, left = {}, {}
