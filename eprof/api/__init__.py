@@ -248,12 +248,14 @@ def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[s
     if not wanted:
         return launches, []
     chosen_by = selector(wanted)
-    mine = np.array([chosen_by(name) for name in launches.rows.kernel], dtype=bool)
-    if not mine.any():
+    selected = np.array([chosen_by(name) for name in launches.rows.kernel], dtype=bool)
+    if not selected.any():
         known = few(list(dict.fromkeys(map(own_name, launches.rows.kernel))), 8)
-        raise LogError(f"-k/--kernel-name {' '.join(wanted)} matches none of {len(mine)} kernels; there are {known}.")
-    note = f"{int(mine.sum())} of {len(mine)} kernels are selected by -k/--kernel-name; totals are of these only."
-    return launches.chosen(mine), [note]
+        names = " ".join(wanted)
+        raise LogError(f"-k/--kernel-name {names} matches none of {len(selected)} kernels; there are {known}.")
+    number = int(selected.sum())
+    note = f"{number} of {len(selected)} kernels are selected by -k/--kernel-name; totals are of these only."
+    return launches.chosen(selected), [note]
 
 
 def _call(paths: Sequence[Path]) -> list[str]:

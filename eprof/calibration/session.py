@@ -274,8 +274,8 @@ class Session:
         rows: list[Row] = []
         events = results.read(self.events_file)
         for setting in self.request.settings or (None,):
-            mine = results.of_setting(events, label(setting))
-            rows += results.rows(self.manifest, self.benchmarks, self.device, mine, setting, self.contradictions)
+            own_events = results.of_setting(events, label(setting))
+            rows += results.rows(self.manifest, self.benchmarks, self.device, own_events, setting, self.contradictions)
         return rows
 
     def missing(self) -> list[str]:
@@ -307,9 +307,9 @@ def _missing(
     benchmarks: Sequence[Benchmark], events: Sequence[results.Event], settings: Sequence[Setting]
 ) -> Iterator[str]:
     for setting in settings or (None,):
-        mine = results.of_setting(events, label(setting))
-        finished = results.done(mine)
-        failed = {event["name"]: event.get("why", "") for event in mine if event["event"] == FAILED}
+        own_events = results.of_setting(events, label(setting))
+        finished = results.done(own_events)
+        failed = {event["name"]: event.get("why", "") for event in own_events if event["event"] == FAILED}
         for name, why in failed.items():
             yield f"{name} at {label(setting)} failed: {str(why).rstrip('.')}."
         late = [benchmark.name for benchmark in benchmarks if benchmark.name not in finished]

@@ -50,8 +50,8 @@ def resolve(program: str) -> str:
         raise CollectError("The program's name is empty.", 127)
     path = program if "/" in program else shutil.which(program)
     if path is None:
-        here = f" There is one in this directory: use ./{program}." if Path(program).is_file() else ""
-        raise CollectError(f"{program}: program not found in PATH.{here}", 127)
+        hint = f" There is one in this directory: use ./{program}." if Path(program).is_file() else ""
+        raise CollectError(f"{program}: program not found in PATH.{hint}", 127)
     if not Path(path).exists():
         raise CollectError(f"{program}: there is no such program.", 127)
     if Path(path).is_dir():

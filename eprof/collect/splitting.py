@@ -61,9 +61,9 @@ class Splitter:
         self._before = before
         self._writers: dict[int, _Writer] = {}
         self.failed: OSError | None = None
-        ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
-        ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
-        theirs.setsockopt(SOL_SOCKET, SO_SNDBUF, _BUFFER)
+        helper_end, program_end = socketpair(AF_UNIX, SOCK_STREAM)
+        helper_end.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
+        program_end.setsockopt(SOL_SOCKET, SO_SNDBUF, _BUFFER)
         self._journal, journal = os.pipe()
         orders, self._orders = os.pipe()
         parent = os.fork()
@@ -71,14 +71,14 @@ class Splitter:
             # A child of the child: the program stays our only child, and nobody waits for the helper.
             if os.fork():
                 os._exit(0)
-            _serve(ours, orders, journal, stem)
+            _serve(helper_end, orders, journal, stem)
         os.waitpid(parent, 0)
         os.close(journal)
         os.close(orders)
-        ours.close()
+        helper_end.close()
         os.set_blocking(self._journal, False)
-        self._theirs: socket | None = theirs
-        self.stdout = theirs.fileno()
+        self._theirs: socket | None = program_end
+        self.stdout = program_end.fileno()
 
     def started(self) -> None:
         """The program has its standard output: close ours, or it would never be at its end."""
@@ -143,7 +143,7 @@ def _path(stem: Path, pid: int) -> Path:
 # ------------------------------------------------------------------------------------------------------ the helper
 
 
-def _serve(ours: socket, orders: int, journal: int, stem: Path) -> None:
+def _serve(helper_end: socket, orders: int, journal: int, stem: Path) -> None:
     """The helper's whole life, after the fork. It holds nothing of eprof but the run directory's lock."""
     code = 1
     try:
@@ -151,8 +151,8 @@ def _serve(ours: socket, orders: int, journal: int, stem: Path) -> None:
         quiet = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(quiet, number)
-        _keep_only({ours.fileno(), orders, journal}, stem)
-        _Helper(ours, orders, journal, stem).run()
+        _keep_only({helper_end.fileno(), orders, journal}, stem)
+        _Helper(helper_end, orders, journal, stem).run()
         code = 0
     finally:
         os._exit(code)
@@ -171,8 +171,8 @@ def _keep_only(needed: set[int], stem: Path) -> None:
 class _Helper:
     """Takes pieces off the socket, writes them down, and lists them in the journal as long as eprof lives."""
 
-    def __init__(self, ours: socket, orders: int, journal: int, stem: Path) -> None:
-        self._ours = ours
+    def __init__(self, helper_end: socket, orders: int, journal: int, stem: Path) -> None:
+        self._ours = helper_end
         self._orders = orders
         self._journal = journal
         self._stem = stem

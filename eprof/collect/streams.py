@@ -47,9 +47,9 @@ class Input:
         elif self._kept is None:
             yield 0 if _is_open(0) else os.open(os.devnull, os.O_RDONLY)
         elif first:
-            ours = self._copied()
-            yield ours
-            os.close(ours)
+            copied = self._copied()
+            yield copied
+            os.close(copied)
         else:
             again = os.open(f"/proc/self/fd/{self._kept.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
             yield again
@@ -59,9 +59,9 @@ class Input:
         """A pipe that a thread fills with what comes in, keeping a copy."""
         import threading
 
-        ours, theirs = os.pipe()
-        threading.Thread(target=self._pump, args=(theirs,), daemon=True).start()
-        return ours
+        read_end, write_end = os.pipe()
+        threading.Thread(target=self._pump, args=(write_end,), daemon=True).start()
+        return read_end
 
     def _pump(self, target: int) -> None:
         with contextlib.suppress(OSError):

@@ -99,9 +99,11 @@ def _sentence(
     worst = int(np.argmax(off))
     kernel = sheet.launches.rows.kernel[worst]
     number = int(failed.sum())
-    all_ = int((~np.isnan(left + right)).sum())
-    which = f"for {number} of {all_} kernels; worst in `{short(kernel)}`" if all_ > 1 else f"in `{short(kernel)}`"
+    compared = int((~np.isnan(left + right)).sum())
+    where = (
+        f"for {number} of {compared} kernels; worst in `{short(kernel)}`" if compared > 1 else f"in `{short(kernel)}`"
+    )
     return (
-        f"The counters contradict each other {which}: {check.note}, but {sheet.definition.expand(check.left)} = "
+        f"The counters contradict each other {where}: {check.note}, but {sheet.definition.expand(check.left)} = "
         f"{left[worst]:,.0f} and {sheet.definition.expand(check.right)} = {right[worst]:,.0f} ({off[worst]:.1%} apart)."
     )

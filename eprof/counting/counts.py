@@ -512,10 +512,10 @@ def _how(cells: Cells) -> tuple[Way, ...]:
     """The ways that were used, with the marks and the number of their kernels, most first."""
     ways = []
     for number, way in enumerate(cells.ways):
-        mine = cells.choice == number
-        if mine.any():
-            marks = int(np.bitwise_or.reduce(cells.marks[mine]))
-            ways.append(replace(way, mark=marks, kernels=int(mine.sum())))
+        chosen = cells.choice == number
+        if chosen.any():
+            marks = int(np.bitwise_or.reduce(cells.marks[chosen]))
+            ways.append(replace(way, mark=marks, kernels=int(chosen.sum())))
     return tuple(sorted(ways, key=lambda way: -way.kernels))
 
 

@@ -87,7 +87,8 @@ def _medians(times: Floats, weights: Floats) -> tuple[Floats, Ints, Floats]:
     """Weighted median, number of pairs and spread (largest less smallest over the median), each (n_kernels,)."""
     number = (~np.isnan(times)).sum(axis=0)
     order = np.argsort(times, axis=0)  # NaN last
-    ranked, weight = np.take_along_axis(times, order, axis=0), np.take_along_axis(weights, order, axis=0)
+    ranked = np.take_along_axis(times, order, axis=0)
+    weight = np.take_along_axis(weights, order, axis=0)
     below = np.cumsum(weight, axis=0)
     middle = (below >= below[-1] / 2).argmax(axis=0)
     median = np.where(number > 0, np.take_along_axis(ranked, middle[None], axis=0)[0], np.nan)
@@ -99,9 +100,9 @@ def _medians(times: Floats, weights: Floats) -> tuple[Floats, Ints, Floats]:
 def _phrase(number: Ints, spread: Floats, kernels: int) -> str:
     low, high = int(number.min()), int(number.max())
     pairs = f"{high}" if low == high else f"{low} to {high}"
-    whose = f" for {number.size} of {kernels} kernels" if number.size < kernels else ""
+    of_kernels = f" for {number.size} of {kernels} kernels" if number.size < kernels else ""
     agree = f", which agree within {max(spread.max(), 1e-4):.2%}" if high > 1 else ""
-    return f"recovered from {pairs} pair{'s' if high > 1 else ''} of counters (bytes over rate){whose}{agree}"
+    return f"recovered from {pairs} pair{'s' if high > 1 else ''} of counters (bytes over rate){of_kernels}{agree}"
 
 
 def _warnings(rows: KernelRows, medians: Floats, spread: Floats, better: str) -> tuple[str, ...]:
@@ -118,7 +119,7 @@ def _warnings(rows: KernelRows, medians: Floats, spread: Floats, better: str) ->
     )
 
 
-# ------------------------------------------------------------------------------------------------- said by the user
+# ---------------------------------------------------------------------------------------------- given by the user
 
 
 def given(launches: Launches, specs: Sequence[str]) -> Launches:

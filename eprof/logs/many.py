@@ -184,10 +184,10 @@ Engine = Callable[[Sequence[Path], Reading, Tell], Iterator[Read]]
 
 def _engine(paths: Sequence[Path], sizes: dict[Path, int], scheduler: str | None, workers: int) -> Engine:
     if scheduler is not None and not any(is_pipe(path) for path in paths):
-        return lambda some, reading, tell: _dask(some, reading, scheduler)
+        return lambda paths, reading, tell: _dask(paths, reading, scheduler)
     many = len(paths) > _MANY_FILES or sum(sizes.values()) > _MANY_BYTES
     if len(paths) > 1 and many and workers > 1 and not any(is_pipe(path) for path in paths):
-        return lambda some, reading, tell: _processes(some, reading, tell, workers)
+        return lambda paths, reading, tell: _processes(paths, reading, tell, workers)
     return _here
 
 

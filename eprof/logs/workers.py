@@ -59,10 +59,10 @@ class _Worker:
 
     def __init__(self, work: Callable[[Any], Any]) -> None:
         context = get_context("spawn")
-        self._ours, theirs = context.Pipe()
-        self._process = context.Process(target=_life, args=(theirs, work), daemon=True)
+        self._ours, worker_end = context.Pipe()
+        self._process = context.Process(target=_life, args=(worker_end, work), daemon=True)
         self._process.start()
-        theirs.close()
+        worker_end.close()
         self.job: int | None = None
 
     def give(self, number: int, job: object) -> None:

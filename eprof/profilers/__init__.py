@@ -51,8 +51,8 @@ def choose(wanted: str, program: str = "") -> "tuple[Collector, Tool, list[Tool]
             tools.append(collector.find(program))
             if tools[-1].usable:
                 return collector, tools[-1], tools
-    which = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
-    raise CollectError(f"{which} {_reasons(tools)}")
+    refusal = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
+    raise CollectError(f"{refusal} {_reasons(tools)}")
 
 
 def _reasons(tools: "list[Tool]") -> str:

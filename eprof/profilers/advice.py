@@ -18,8 +18,8 @@ def commands(purpose: str, capabilities: Iterable[str | None]) -> str:
     usable = [signs for signs in able if known and all(_fits(signs, number) for number in known)]
     if usable:
         return " or ".join(signs.commands[purpose] for signs in usable)
-    some = [signs for signs in able if not known or any(_may_fit(signs, number) for number in known)]
-    return " or ".join(f"{signs.commands[purpose]} ({signs.generations})" for signs in some or able)
+    partly_usable = [signs for signs in able if not known or any(_may_fit(signs, number) for number in known)]
+    return " or ".join(f"{signs.commands[purpose]} ({signs.generations})" for signs in partly_usable or able)
 
 
 def trace(profiler: str) -> str:

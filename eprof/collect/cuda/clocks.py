@@ -46,7 +46,14 @@ def check(settings: Sequence[Setting], known: dict[int, list[int]]) -> None:
         if memory is not None and memory not in known:
             words = ", ".join(str(clock) for clock in sorted(known))
             raise CollectError(f"This GPU has no memory clock of {memory} MHz; it has {words}.")
-        cores = sorted({clock for of, clocks in known.items() if memory in (None, of) for clock in clocks})
+        cores = sorted(
+            {
+                clock
+                for memory_mhz, core_clocks in known.items()
+                if memory in (None, memory_mhz)
+                for clock in core_clocks
+            }
+        )
         if core not in cores:
             near = sorted(cores, key=lambda clock: abs(clock - core))[:4]
             words = ", ".join(str(clock) for clock in sorted(near))

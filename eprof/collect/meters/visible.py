@@ -13,30 +13,30 @@ def visible(environment: Mapping[str, str], uuids: Sequence[str], names: Sequenc
     uuids, names: of all boards, in the order of the PCI bus.
     """
     wanted = environment.get("CUDA_VISIBLE_DEVICES")
-    every = list(range(len(uuids)))
-    if wanted is None or not every:
-        return every, ""
+    all_boards = list(range(len(uuids)))
+    if wanted is None or not all_boards:
+        return all_boards, ""
     if "GPU-" in wanted and not all(uuids):
         return (
-            every,
+            all_boards,
             f"CUDA_VISIBLE_DEVICES={wanted} names boards by UUIDs, which not all boards tell, so all are measured",
         )
     boards: list[int] = []
     for word in map(str.strip, wanted.split(",")):
         if word.startswith("MIG-"):
             return (
-                every,
+                all_boards,
                 f"CUDA_VISIBLE_DEVICES={wanted} names a part of a board, but power is measured of whole boards",
             )
-        mine = [i for i, uuid in enumerate(uuids) if word.startswith("GPU-") and uuid.startswith(word)]
-        if word.isdecimal() and int(word) in every:
-            mine = [int(word)]
-        if len(mine) != 1 or mine[0] in boards:
+        matches = [i for i, uuid in enumerate(uuids) if word.startswith("GPU-") and uuid.startswith(word)]
+        if word.isdecimal() and int(word) in all_boards:
+            matches = [int(word)]
+        if len(matches) != 1 or matches[0] in boards:
             break
-        boards += mine
+        boards += matches
     by_place = any(word.strip().isdecimal() for word in wanted.split(","))
     if by_place and len(set(names)) > 1 and environment.get("CUDA_DEVICE_ORDER") != _ORDER:
-        return every, (
+        return all_boards, (
             f"which boards CUDA_VISIBLE_DEVICES={wanted} means depends on how fast they are, so all are measured; set "
             f"CUDA_DEVICE_ORDER={_ORDER}"
         )

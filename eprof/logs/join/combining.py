@@ -55,8 +55,8 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     """
     warnings = list(_programs(logs))
     logs, spelling_notes = spelling.agree(logs)
-    every = together([part for log in logs for table in log.tables for part in by_collection(table)])
-    tables, twice = copies.without(every, logs)
+    collected = together([part for log in logs for table in log.tables for part in by_collection(table)])
+    tables, twice = copies.without(collected, logs)
     tables, views = _without_views(tables)
     warnings += [*twice, *views, *spelling_notes]
     kernels = _Kernels()
@@ -330,13 +330,13 @@ def _place(
 
     beside: the device that logs name beside their tables, for where no table names one.
     """
-    every = list(dict.fromkeys(kernels.devices.values()))
-    if not every and beside is not None:
-        every = [kernels.device(beside)]
+    all_devices = list(dict.fromkeys(kernels.devices.values()))
+    if not all_devices and beside is not None:
+        all_devices = [kernels.device(beside)]
         warnings.append(f"no table names the GPU; it is taken to be {beside}, which a line beside them names")
     of_rank = _devices_of_ranks(tables, kernels)
     for table in tables:
-        known = of_rank.get(_only_part(table) or "", every)
+        known = of_rank.get(_only_part(table) or "", all_devices)
         nowhere = table.rows.device.codes < 0
         if len(known) > 1 and nowhere.any():
             command = advice.trace(table.profiler)
@@ -476,11 +476,11 @@ def _unmatched(launches: Array, best: _Time, names: Sequence[str]) -> Iterable[s
         yield f"{_these(no_counters, names)}: no counters, {float(np.nansum(time_s[no_counters])):.6g} s"
     if no_time.any():
         yield f"{_these(no_time, names)}: counters but no time, though other kernels have one"
-    mangled = [{names[int(i)].startswith("_Z") for i in np.flatnonzero(some)} for some in (no_counters, no_time)]
+    mangled = [{names[int(i)].startswith("_Z") for i in np.flatnonzero(chosen)} for chosen in (no_counters, no_time)]
     if True in mangled[0] ^ mangled[1] and False in mangled[0] | mangled[1]:
         yield "some logs have mangled kernel names (_Z...) and others not, so these do not match; use one --demangling"
 
 
-def _these(which: Array, names: Sequence[str]) -> str:
+def _these(chosen: Array, names: Sequence[str]) -> str:
     """The kernels where `which` is true, the first of them by name."""
-    return few([f"`{cut(names[int(row)], 60)}`" for row in np.flatnonzero(which)], _EXAMPLES, "kernels")
+    return few([f"`{cut(names[int(row)], 60)}`" for row in np.flatnonzero(chosen)], _EXAMPLES, "kernels")

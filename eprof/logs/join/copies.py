@@ -61,10 +61,10 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
         if not signs_of(table.profiler).counts_repeat:
             for run, process in _processes(table):
                 alike.setdefault((table.kind, frozenset(table.units), process), []).append((place, run))
-    perhaps = [places for places in alike.values() if len(places) > 1]
-    prints = {place: _prints(tables[place]) for places in perhaps for place in dict(places)}
+    candidates = [places for places in alike.values() if len(places) > 1]
+    prints = {place: _prints(tables[place]) for places in candidates for place in dict(places)}
     repeats: dict[int, list[int]] = {}
-    for places in perhaps:
+    for places in candidates:
         seen: set[int] = set()
         for place, run in places:
             if prints[place][run] in seen:

@@ -62,7 +62,7 @@ def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
 
     nvprof writes events apart from metrics. Pages and reports of ncu in several forms are views of one collection.
     """
-    views, other_views = ({kind for kind in of if kind in _UNIONS} for of in (kinds, others))
+    views, other_views = ({kind for kind in group if kind in _UNIONS} for group in (kinds, others))
     if views and other_views and views != other_views:
         return True
     return any(_OPPOSITE.get(kind) in others for kind in kinds)

@@ -41,9 +41,9 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
         if numbers is None and each and len(paths) > 1:
             return dict(zip(paths, names, strict=True))
         if numbers is None:
-            some = ", ".join(names[place] for place in places[:_EXAMPLES])
+            examples = ", ".join(names[place] for place in places[:_EXAMPLES])
             raise UsageError(
-                f"--group rank: no one number in the names of the inputs ({some}"
+                f"--group rank: no one number in the names of the inputs ({examples}"
                 f"{' ...' if len(places) > _EXAMPLES else ''}) tells their ranks; say where it stands with a regular "
                 r"expression, such as --rank 'rank(\d+)'."
             )

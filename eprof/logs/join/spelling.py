@@ -43,17 +43,18 @@ def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
 
 def match(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, str], list[str]]:
     """How ncu names what nsys timed, for names that differ; and the names that may be one of several of ncu's."""
-    here, there = sorted(set(timed) - set(counted)), sorted(set(counted) - set(timed))
+    timed_only = sorted(set(timed) - set(counted))
+    counted_only = sorted(set(counted) - set(timed))
     names: dict[str, str] = {}
     for key in (_spelled, function):
-        groups = _by(key, there)
-        for name, mine in _by(key, here).items():
-            if len(mine) == 1 == len(groups.get(name, ())):
-                names[mine[0]] = groups[name][0]
-        here = [name for name in here if name not in names]
-        there = [name for name in there if name not in names.values()]
-    left = _by(function, there)
-    return names, [name for name in here if function(name) in left]
+        groups = _by(key, counted_only)
+        for name, timed_names in _by(key, timed_only).items():
+            if len(timed_names) == 1 == len(groups.get(name, ())):
+                names[timed_names[0]] = groups[name][0]
+        timed_only = [name for name in timed_only if name not in names]
+        counted_only = [name for name in counted_only if name not in names.values()]
+    left = _by(function, counted_only)
+    return names, [name for name in timed_only if function(name) in left]
 
 
 def function(kernel: str) -> str:

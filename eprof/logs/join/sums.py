@@ -83,14 +83,14 @@ class Sums:
 
         Where both know a total a launch and these are apart by more than `_APART` of the larger, `is_apart` says so.
         """
-        mine, its = self._rank(), other._rank()
+        own_ranks, other_ranks = self._rank(), other._rank()
         with np.errstate(divide="ignore", invalid="ignore"):
             averages = self.sum / self.launches, other.sum / other.launches
             apart = np.abs(averages[0] - averages[1]) > _APART * np.fmax(np.abs(averages[0]), np.abs(averages[1]))
         both = self.is_known & other.is_known & self.is_total & ~self.has_holes & ~other.has_holes
         better = np.zeros(self.sum.shape, dtype=bool)
         equal = ~better
-        for own_rank, other_rank in zip(mine, its, strict=True):
+        for own_rank, other_rank in zip(own_ranks, other_ranks, strict=True):
             better |= equal & (other_rank > own_rank)
             equal &= other_rank == own_rank
         for name in ("sum", "launches", "is_known", "has_holes"):
@@ -104,17 +104,17 @@ class Sums:
     def result(self, launches: Array) -> tuple[Array, Array]:
         """Totals brought to so many launches, or averages (NaN where there is nothing), and their `Mark` bits."""
         values, marks = np.empty(self.sum.shape), np.empty(self.sum.shape, dtype=np.int8)
-        for some in _parts(*self.sum.shape):
-            values[some], marks[some] = self._result(some, launches)
+        for counters in _parts(*self.sum.shape):
+            values[counters], marks[counters] = self._result(counters, launches)
         return values, marks
 
-    def _result(self, some: slice, launches: Array) -> tuple[Array, Array]:
-        seen = self.launches[some]
-        total = self.sum[some]
-        known = self.is_known[some]
+    def _result(self, counters: slice, launches: Array) -> tuple[Array, Array]:
+        seen = self.launches[counters]
+        total = self.sum[counters]
+        known = self.is_known[counters]
         average = np.full(seen.shape, np.nan)
         np.divide(total, seen, out=average, where=known)
         differs = known & (seen != launches)
-        values = np.where(self.is_total[some], np.where(known & ~differs, total, average * launches), average)
-        missing = np.where(self.has_holes[some] | ~known, int(Mark.MISSING), 0)
+        values = np.where(self.is_total[counters], np.where(known & ~differs, total, average * launches), average)
+        missing = np.where(self.has_holes[counters] | ~known, int(Mark.MISSING), 0)
         return values, (missing | np.where(differs, int(Mark.ESTIMATED), 0)).astype(np.int8)

@@ -163,8 +163,8 @@ class Long(Struct, dict=True):
         matrix[metric[known], launch[known]] = numbers[known]
         taken = matrix[metric, launch]
 
-        def counted(which: Array) -> dict[str, int]:
-            number = np.bincount(metric[which], minlength=len(units)).tolist()
+        def counted(chosen: Array) -> dict[str, int]:
+            number = np.bincount(metric[chosen], minlength=len(units)).tolist()
             return {name: times for name, times in zip(units, number, strict=True) if times}
 
         remarks = Remarks(

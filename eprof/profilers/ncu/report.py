@@ -117,8 +117,8 @@ def _pids(shape: Shape) -> list[str]:
 def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | None) -> Sheet:
     """A row a launch, a column a metric."""
     names = [dict.fromkeys(action.metric_names()) for action in actions]
-    every = list(dict.fromkeys(chain.from_iterable(names)))
-    chosen = [name for name in every if derived.is_read(name, keep)]
+    metrics = list(dict.fromkeys(chain.from_iterable(names)))
+    chosen = [name for name in metrics if derived.is_read(name, keep)]
     units: dict[str, Unit] = {}
     missing: Counter[str] = Counter()
     values = {name: np.full(len(actions), np.nan) for name in chosen}
@@ -141,7 +141,7 @@ def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | N
         units=units,
         values=np.array([values[name] for name in units]).reshape(len(units), len(actions)),
         by_opcode=_by_opcode(actions, names, keep),
-        remarks=Remarks(metrics=every, missing=+missing),
+        remarks=Remarks(metrics=metrics, missing=+missing),
     )
 
 

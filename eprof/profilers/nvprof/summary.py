@@ -138,8 +138,8 @@ class SummarySection(ColumnSection):
         is_known[counter, row] = True
         for rows, places in _by_known_counters(is_known):
             counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in places}
-            some = first[rows]
-            yield Piece(self.run, device[some], kernel[some], calls[some], counters=counters)
+            launches = first[rows]
+            yield Piece(self.run, device[launches], kernel[launches], calls[launches], counters=counters)
 
 
 def _is_by_instance(name: str) -> bool:

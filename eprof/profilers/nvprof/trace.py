@@ -77,8 +77,8 @@ class TraceSection(ColumnSection):
         time_s = rows.cells(self.duration)[0] * (self._unit or np.nan)
         is_launch = np.array([is_kernel(name) for name in names.names], dtype=bool)[names.codes] & self._has_grid(rows)
         for code in np.unique(names.codes[~is_launch]).tolist():
-            here = (names.codes == code) & ~is_launch
-            self.store.count_other(names.names[code], int(here.sum()), float(np.nansum(time_s[here])))
+            same_name = (names.codes == code) & ~is_launch
+            self.store.count_other(names.names[code], int(same_name.sum()), float(np.nansum(time_s[same_name])))
 
         device = self.store.devices.of_column(rows.names(self.device))[is_launch]
         kernel = self.store.kernels.of_column(names)[is_launch]
