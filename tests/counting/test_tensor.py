@@ -341,3 +341,17 @@ def test_where_one_type_is_priced_all_are_collected(tmp_path):
     words = {word for own in planned.counters.values() for word in own}
     types = {"tensor_fp64", "tensor_tf32", "tensor_bf16", "tensor_fp16", "tensor_int8", "tensor_other"}
     assert types <= words and "tensor" not in words and "sm_active_cycle" not in words
+
+
+def test_a_tensor_pipe_that_is_busy_for_longer_than_its_multiprocessor_is_a_contradiction(tmp_path):
+    log = tmp_path / "a.csv"
+    cells = '"1","1","a.out","host","k()","1","7","(32, 1, 1)","(1, 1, 1)","0","8.0","Command line profiler metrics"'
+    names = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size"'
+    head = f'{names},"Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+    cycles = f'{cells},"sm__cycles_active.sum","cycle","1000"\n'
+    busy = cells + ',"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active","%%","%s"\n'
+    warnings = {}
+    for percent in ("90", "150"):
+        log.write_text(head + cycles + busy % percent)
+        warnings[percent] = " ".join(eprof.load(log).energy().warnings)
+    assert "contradict" in warnings["150"] and "contradict" not in warnings["90"]
