@@ -164,7 +164,8 @@ def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[
     from eprof import api
     from eprof.measurements.programs import from_profiles
 
-    profiles, lost = [], []
+    profiles = []
+    lost = []
     for home in {Path(name).resolve(): name for name in homes}.values():
         try:
             profiles.append((home, api.load(home)))

@@ -165,25 +165,25 @@ def _halves(side: Side, places: Sequence[int | None]) -> list[Half]:
     ]
 
 
-def _absent(halves: list[Half], other: Half, absent: Bools) -> list[Half]:
-    """`halves` where the side does not have the kernel: it executed none of what `other` knows."""
+def _absent(halves: list[Half], known: Half, absent: Bools) -> list[Half]:
+    """`halves` where the side does not have the kernel: it executed none of what `known` counts."""
     if not absent.any():
         return halves
     rows = absent[:, None]
     none = Half(
-        np.where(np.isnan(other.number), np.nan, 0.0),
-        np.where(np.isnan(other.joules), np.nan, 0.0),
-        other.price,
-        other.marks,
-        other.counted,
-        other.state,
+        np.where(np.isnan(known.number), np.nan, 0.0),
+        np.where(np.isnan(known.joules), np.nan, 0.0),
+        known.price,
+        known.marks,
+        known.counted,
+        known.state,
     )
     return [_merged(half, none, lambda mine, theirs: np.where(rows, theirs, mine)) for half in halves]
 
 
-def _merged(half: Half, other: Half, merge: Callable[[Any, Any], Any]) -> Half:
+def _merged(half: Half, partner: Half, merge: Callable[[Any, Any], Any]) -> Half:
     """Every table of one half merged with that of another."""
-    return Half(*(merge(getattr(half, name), getattr(other, name)) for name in Half.__struct_fields__))
+    return Half(*(merge(getattr(half, name), getattr(partner, name)) for name in Half.__struct_fields__))
 
 
 def states(grid: Grid) -> Ints:
@@ -193,9 +193,9 @@ def states(grid: Grid) -> Ints:
     return np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
 
 
-def _price(half: Half, other: Half) -> Floats:
+def _price(half: Half, partner: Half) -> Floats:
     """The prices; a count of 0 needs none, and takes the other side's."""
-    either = np.where(np.isnan(half.price), other.price, half.price)
+    either = np.where(np.isnan(half.price), partner.price, half.price)
     return np.where(np.isnan(either), 0.0, either)
 
 
@@ -256,7 +256,7 @@ def _compared(before: Half, after: Half, same_books: bool) -> Bools:
     return compared
 
 
-def _pays_nothing(half: Half, other: Half) -> Bools:
+def _pays_nothing(half: Half, partner: Half) -> Bools:
     """Where a side pays exactly nothing, and the other has nothing to know."""
-    nothing: Bools = (half.state == KNOWN) & (half.joules == 0) & (other.state == NONE)
+    nothing: Bools = (half.state == KNOWN) & (half.joules == 0) & (partner.state == NONE)
     return nothing

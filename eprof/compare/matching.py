@@ -234,19 +234,19 @@ def _greedy(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return chosen
 
 
-def ratio(name: str, other: str) -> float:
+def ratio(first: str, second: str) -> float:
     """How alike two names are: twice the letters in common over all letters, 0 to 1.
 
     Of long names what they share at both ends is taken off first, and of the rest the beginning is compared: the time
     that difflib takes grows as the square of the letters, or worse.
     """
-    letters = len(name) + len(other)
+    letters = len(first) + len(second)
     if letters <= 2 * _LONG_NAME:
-        return difflib.SequenceMatcher(None, name, other, autojunk=False).ratio()
-    start = len(os.path.commonprefix([name, other]))
-    name, other = name[start:], other[start:]
-    end = len(os.path.commonprefix([name[::-1], other[::-1]]))
-    middle = [text[: len(text) - end][:_LONG_NAME] for text in (name, other)]
+        return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
+    start = len(os.path.commonprefix([first, second]))
+    first, second = first[start:], second[start:]
+    end = len(os.path.commonprefix([first[::-1], second[::-1]]))
+    middle = [text[: len(text) - end][:_LONG_NAME] for text in (first, second)]
     blocks = difflib.SequenceMatcher(None, middle[0], middle[1], autojunk=False).get_matching_blocks()
     return 2 * (start + end + sum(int(block.size) for block in blocks)) / letters
 

@@ -158,7 +158,8 @@ def _grid(energy: Energy, keys: Sequence[Key]) -> Grid:
     number, joules = np.zeros(shape), np.zeros(shape)
     marks, counted = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     here = rows[launched]
-    counts, split = energy.counts, energy.split
+    counts = energy.counts
+    split = energy.split
     number[launched, :TIME] = counts.amounts.only(COUNTS)[here]
     counted[launched, :TIME] = counts.amount_marks.only(COUNTS)[here]
     time_s = counts.rows.time_s

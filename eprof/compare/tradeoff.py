@@ -47,7 +47,9 @@ class Verdict(Struct, frozen=True):
 
 def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine) -> Verdict:
     """Assess a change from one (work in flop, traffic in B) to another; all four are above 0."""
-    f, m, intensity = new[0] / old[0], old[1] / new[1], old[0] / old[1]
+    f = new[0] / old[0]
+    m = old[1] / new[1]
+    intensity = old[0] / old[1]
     balance = machine.time_balance
     case = _case(intensity, f * m * intensity, balance)
     trades = f >= 1 - _SAME and m >= 1 - _SAME

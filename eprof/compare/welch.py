@@ -94,7 +94,9 @@ def beta_share(a: float, b: float, x: float) -> float:
 
 def _fraction(a: float, b: float, x: float) -> float:
     """1/(1 + d1/(1 + d2/(1 + ...))), evaluated from the front (Lentz's method)."""
-    above, below, result = 1.0, 0.0, 1.0
+    above = 1.0
+    below = 0.0
+    result = 1.0
     for number in range(1, 1000):
         half, odd = divmod(number, 2)
         top = -(a + half) * (a + b + half) if odd else half * (b - half)

@@ -51,7 +51,8 @@ class ClockPower(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, measurements: Measurements) -> "ClockPower":
         """Trained on these rows."""
-        rows, power = measurements.rows, measurements.power_w
+        rows = measurements.rows
+        power = measurements.power_w
         means = pd.Series(power).groupby(rows["benchmark"].to_numpy()).mean()
         watts = {str(name): float(value) for name, value in means.items()}
         own = rows["benchmark"].map(watts).to_numpy(dtype=np.float64)

@@ -126,7 +126,8 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
 
 def _least_absolute(rows: Floats, weights: Floats, search: Search, best: Found) -> Found:
     """The least sum of absolute residuals: squares, weighed down where they are large, again and again."""
-    settings, layout = search.settings, search.layout
+    settings = search.settings
+    layout = search.layout
     for _ in range(_REWEIGHTINGS):
         scale = scales(layout, settings, best.volts)[settings.row]
         residual = np.abs((rows[:, :-1][:, layout.column] * scale) @ best.unknowns - rows[:, -1]) * weights

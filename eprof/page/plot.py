@@ -185,7 +185,8 @@ def _balances(panel: Panel) -> Markup:
 
 def _dots(panel: Panel, named: bool) -> Markup:
     """Circles, the largest below; names beside them where they hit neither dot nor name."""
-    circles, names = [], []
+    circles = []
+    names = []
     taken = [_box(panel, dot) for dot in panel.dots]
     for dot in sorted(panel.dots, key=lambda dot: -dot.share):
         x, y, radius = panel.x.position(dot.x), _y(panel.y, dot.y), _radius(dot)

@@ -28,7 +28,8 @@ def pct(number: float) -> str:
 
 def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
     """Segments side by side; `scale` is the value that fills the whole width."""
-    segments, start = [], 0.0
+    segments = []
+    start = 0.0
     for group, value in parts:
         if value > 0:
             width = 100 * value / scale

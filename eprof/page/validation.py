@@ -318,7 +318,8 @@ def _method(document: Validation) -> Section:
 
 
 def _how(measured: Measured) -> Iterator[str]:
-    costs, form = measured.costs, measured.form
+    costs = measured.costs
+    form = measured.form
     if costs is not None:
         yield f"Cost table {costs.name} for {costs.device}. {costs.source}"
     if form is not None:

@@ -139,7 +139,8 @@ def _fit(table: "CostTable | None") -> dict[str, Any] | UnsetType:
 
 def _to_meter(energy: Energy) -> schema.ToMeter | UnsetType:
     """How the table was scaled to a meter, if it was."""
-    scaling, table = energy.metered, energy.table
+    scaling = energy.metered
+    table = energy.table
     if scaling is None or table is None:
         return UNSET
     return schema.ToMeter(

@@ -85,7 +85,8 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
 
     Raises MeterError: the joules cannot be those of these kernels. UsageError: no cost table gives the shape.
     """
-    costs, table = energy.costs, energy.table
+    costs = energy.costs
+    table = energy.table
     if costs is None or table is None:
         raise UsageError("--to-meter needs a cost table for the shape of the split; name one with --costs.")
     if energy.total_s is not None:

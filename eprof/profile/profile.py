@@ -589,7 +589,8 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
         costs = self.costs
         assert costs is not None
         sentences: list[str] = []
-        words, number = self.counts.amounts.names, self.counts.amounts.values
+        words = self.counts.amounts.names
+        number = self.counts.amounts.values
         some = (~np.isnan(number) & (number != 0)).any(axis=0).tolist()
         unpriced = [word for word, there in zip(words, some, strict=True) if there and word not in costs.charges]
         if unpriced:
@@ -625,7 +626,8 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
 
     def sums(self) -> dict[str, Array]:
         """The first columns of `to_frame`: each kernel, its launches, time, energies, power and intensity."""
-        rows, split = self.counts.rows, self.split
+        rows = self.counts.rows
+        split = self.split
         joules = dict.fromkeys((*FAMILIES, "total"), np.full(len(rows), np.nan))
         if split is not None:
             parts = (split.computation_j, split.data_j, split.constant_j, split.total_j)

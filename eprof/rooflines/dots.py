@@ -71,7 +71,8 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     A kernel that is faster than the roofline of these costs waits 0 s; its speed_share is above 1. One whose flops or
     DRAM bytes were not all counted has no roofline, and none that tensor cores worked for, whose peaks no table has.
     """
-    table, time = counts.whole, counts.rows.time_s
+    table = counts.whole
+    time = counts.rows.time_s
     roof = roofline_s(counts.amounts, costs)
     lacks = (counts.amount_marks.only(UNDER_THE_ROOF) & int(Mark.MISSING)).any(axis=1)
     lacks |= has_tensor_work(counts.amounts)

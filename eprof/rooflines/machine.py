@@ -269,7 +269,8 @@ def _byte(costs: Costs, level: str) -> _Priced | None:
     None where a level on the way has no price.
     """
     path = _LEVELS[_LEVELS.index(level) : 0 : -1] if costs.books == "accessed" else (level,)
-    total, marks = 0.0, NONE
+    total = 0.0
+    marks = NONE
     for step in path:
         known = [charge for way in ("read", "write") if (charge := _pays(costs, f"{step}_{way}")) is not None]
         if not known:

@@ -110,7 +110,8 @@ def _value(price: Mapping[str, Any]) -> str:
 
 
 def _constant(document: Mapping[str, Any]) -> str:
-    constant, place = document["constant"], document["reference"]
+    constant = document["constant"]
+    place = document["reference"]
     between = "" if constant["low_w"] is None else f" ({constant['low_w']:.3g} to {constant['high_w']:.3g} W)"
     return (
         f"Constant power {constant['power_w']:.3g} W{between} at {place['core_mhz']:g}/{place['memory_mhz']:g} MHz. "

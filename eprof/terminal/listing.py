@@ -29,7 +29,8 @@ def show_costs(explained: Row) -> None:
 
 
 def _costs(explained: Row) -> Iterable[RenderableType]:
-    constant, peaks = explained["constant"], explained["peaks"]
+    constant = explained["constant"]
+    peaks = explained["peaks"]
     yield Text(printable(f"{explained['name']}: {explained['device']}"), style="bold")
     yield Text(printable(f"Source: {explained['source']}"))
     basis = f"{explained['basis']}: {explained['basis_is']}" if explained["basis"] else "not stated"
@@ -86,7 +87,8 @@ def _prices(explained: Row) -> Iterable[RenderableType]:
 
 
 def _setting(explained: Row) -> str:
-    setting, unit = explained["setting"], "of its reference voltage" if explained["relative_voltages"] else "V"
+    setting = explained["setting"]
+    unit = "of its reference voltage" if explained["relative_voltages"] else "V"
     volts = [f"{name} {setting[f'{name}_v']:g} {unit}" for name in ("core", "memory") if setting[f"{name}_v"]]
     where = f"{setting['label']} MHz" if "/" in setting["label"] else "fixed"
     return ", ".join([where, *volts])

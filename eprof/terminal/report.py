@@ -98,7 +98,8 @@ def _bar(view: View) -> Iterator[RenderableType]:
     if total <= 0:
         return
     bar, legend = Text(), Text()
-    running, drawn = 0.0, 0
+    running = 0.0
+    drawn = 0
     for group, joules in parts.items():
         # Rounding is done on the running sum, so that the cells add up to the width exactly.
         running += joules
@@ -115,7 +116,8 @@ def _bar(view: View) -> Iterator[RenderableType]:
 
 def _groups(view: View, verbose: bool) -> Iterator[Part]:
     """Phases: each group with the same split as the whole; of many ranks the first, all if `verbose`."""
-    groups, ranks = view.document.groups, view.document.ranks
+    groups = view.document.groups
+    ranks = view.document.ranks
     if not groups:
         return
     yield group_table(view, groups[:_KERNELS] if ranks and not verbose else groups)
@@ -126,7 +128,9 @@ def _groups(view: View, verbose: bool) -> Iterator[Part]:
 def _modelled(view: View, verbose: bool) -> Iterator[Part]:
     """What the model says of limits, clocks and changes: the answers asked for, the best one, all if `verbose`."""
     lines = []
-    limits, clocks, answers = view.document.limits, view.document.clocks, view.document.what_if or []
+    limits = view.document.limits
+    clocks = view.document.clocks
+    answers = view.document.what_if or []
     if limits and view.kernels and limits.kernels[0].speed_share is not None:
         lines.append(_limit(view.kernels[0], limits.kernels[0]))
     if clocks:

@@ -124,7 +124,8 @@ def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list
 
 
 def _point(costs: Costs, listed: Sequence[str]) -> Point:
-    setting, estimated = costs.setting, costs.marks & Mark.ESTIMATED
+    setting = costs.setting
+    estimated = costs.marks & Mark.ESTIMATED
     assert setting.core_mhz is not None
     assert setting.memory_mhz is not None
     why = _UNLISTED

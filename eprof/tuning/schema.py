@@ -178,6 +178,6 @@ def label(setting: Clocks | None) -> str:
     return "-" if setting is None else setting.label
 
 
-def same(setting: Clocks | None, other: Clocks | None) -> bool:
+def same(first: Clocks | None, second: Clocks | None) -> bool:
     """Whether both are there and the same."""
-    return setting is not None and other is not None and setting.label == other.label
+    return first is not None and second is not None and first.label == second.label

@@ -242,7 +242,8 @@ def _likeness(measurements: Measurements, predicted: Floats, shares: pd.DataFram
 
 
 def _ranges(measurements: Measurements) -> Ranges:
-    rows, rates = measurements.rows, measurements.rates
+    rows = measurements.rows
+    rates = measurements.rates
     return Ranges(
         core_mhz=_range(rows["core_mhz"]),
         memory_mhz=_range(rows["memory_mhz"]),

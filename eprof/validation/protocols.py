@@ -115,11 +115,11 @@ def k_fold_benchmarks(rows: pd.DataFrame, k: int = 10, seed: int = 0) -> list[Fo
     return _dealt(groups, k, seed, "benchmarks")
 
 
-def _dealt(groups: NDArray[np.int64], k: int, seed: int, what: str) -> list[Fold]:
+def _dealt(groups: NDArray[np.int64], k: int, seed: int, groups_are: str) -> list[Fold]:
     """Deal groups 0, 1... of rows into k parts."""
     several = int(groups.max()) + 1 if len(groups) else 0
     if not 2 <= k <= several:
-        raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {what}.")
+        raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
     part = np.random.default_rng(seed).permutation(np.arange(several) % k)
     return [_without(f"part {number + 1} of {k}", part[groups] == number) for number in range(k)]
 

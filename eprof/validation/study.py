@@ -182,7 +182,8 @@ class _Work(Struct, frozen=True, eq=False):
 
     def refit(self, model: Model, protocol: str, report: Report | None = None) -> Outcome:
         """One protocol with one model."""
-        plan, rows = self.plan, self.measurements.rows
+        plan = self.plan
+        rows = self.measurements.rows
         folds = protocols.folds(protocol, rows, holdout_settings=plan.holdout, k=plan.folds, seed=plan.seed)
         words = f"{protocol.replace('_', ' ')}, {model.name}"
 

@@ -51,7 +51,8 @@ def held_against_meter(
 
 
 def _whole_run(path: Path, energy: Energy) -> WholeRun:
-    split, measured = energy.split, energy.measured
+    split = energy.split
+    measured = energy.measured
     assert split is not None
     assert measured is not None
     joules = np.asarray(split.total_j, dtype=float)

@@ -36,7 +36,8 @@ class Amount(NamedTuple):
 
 def total(amounts: Iterable[Amount]) -> Amount:
     """The sum of what is known, with all marks; MISSING if something is not known, None if nothing is."""
-    marks, value = 0, None
+    marks = 0
+    value = None
     for amount in amounts:
         marks |= amount.marks
         if amount.value is None:

@@ -107,7 +107,8 @@ def _measured(document: Document) -> Iterator[Row]:
 def steps(document: Document) -> Table:
     """What the change is made of, largest first; a page has its waterfall instead."""
     largest = max((abs(step.change_j) for step in document.steps), default=0.0) or 1.0
-    change, old = document.change_j, document.old.compared_j
+    change = document.change_j
+    old = document.old.compared_j
     columns = [
         Column("what changed", align="left"),
         Column("by"),

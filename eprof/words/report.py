@@ -144,7 +144,8 @@ def _interval_note(view: View) -> str:
         return ""
     if view.costs is None:
         return ""
-    spans, basis = view.costs.interval_is, view.costs.basis
+    spans = view.costs.interval_is
+    basis = view.costs.basis
     return intervals.meaning(interval.share, interval.replicas, spans, basis, interval.within)
 
 

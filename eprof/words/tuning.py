@@ -90,7 +90,8 @@ def _lost(picker: str, lost: Lost) -> str:
 
 def time_words(document: Tune) -> str:
     """Where times are from and how far modelled ones are off."""
-    model, error = document.time.model, document.time.error
+    model = document.time.model
+    error = document.time.error
     tested = ""
     if error is not None:
         tested = (

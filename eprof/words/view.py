@@ -255,7 +255,8 @@ class View:
         return Amount(None, MISSING) if flops.marks & MISSING else flops
 
     def _flops(self, entry: Entry) -> Amount:
-        work, marks = 0.0, 0
+        work = 0.0
+        marks = 0
         for name, flops in FLOPS.items():
             count = entry.counts.get(name)
             if count is None or count.value is None:

@@ -135,8 +135,10 @@ def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, An
 
 def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
     """Filled: share of the energy; outlined: share of the count. `by`: per cent of the width for a share of 1."""
-    of_energy, of_count = line.of_energy or 0, line.of_count or 0
-    share, marks = None, line.energy.marks
+    of_energy = line.of_energy or 0
+    of_count = line.of_count or 0
+    share = None
+    marks = line.energy.marks
     if line.of_energy is not None:
         share, marks = percent(line.of_energy), marks | all_energy.marks
     spoken = f"{share or 'an unknown share'} of the energy, {percent(of_count)} of the {family.plural}"
@@ -147,7 +149,8 @@ def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
 
 def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
     """The same where no energy is known: the filled bar is the share of the count."""
-    marks, of_count = line.value.marks & ~MISSING, line.of_count or 0
+    marks = line.value.marks & ~MISSING
+    of_count = line.of_count or 0
     share = None if line.of_count is None else percent(line.of_count)
     spoken = f"{line.count.label}: {percent(of_count)} of the {family.plural}"
     bar = svg.meter(line.count.group, by * of_count, None, spoken)

@@ -123,7 +123,8 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
 
 def _fewest(bunches: list[Bunch], goal: float) -> tuple[int, float]:
     """How many of the largest reach the goal, and their sum."""
-    running, needed = 0.0, 0
+    running = 0.0
+    needed = 0
     for bunch in bunches:
         running += bunch.amount.value or 0.0
         needed += 1

@@ -60,7 +60,8 @@ def _lines(machine: schema.Machine) -> panels.Lines:
 
 
 def _dot(view: View, limits: schema.Limits, place: int) -> panels.Dot:
-    kernel, limit = view.kernels[place], limits.kernels[place]
+    kernel = view.kernels[place]
+    limit = limits.kernels[place]
     return panels.Dot(
         kernel.name,
         limit.intensity_flop_per_byte.dram,

@@ -10,7 +10,8 @@ from eprof.words.view import View, energy_of
 
 def section(view: View) -> Section | None:
     """The section, or None where the kernels are in no groups."""
-    groups, ranks = view.document.groups, view.document.ranks
+    groups = view.document.groups
+    ranks = view.document.ranks
     if not groups:
         return None
     content = {

@@ -158,7 +158,9 @@ class Row(Struct, frozen=True):
 
 
 def _rows(table: _Table) -> list[Row]:
-    view, rows, running = table.view, [], 0.0
+    view = table.view
+    rows = []
+    running = 0.0
     short = names.proper([kernel.name for kernel in view.kernels])
     scale = max(view.ranked(kernel).value or 0.0 for kernel in view.kernels) or 1.0
     for place in view.order[:FIRST_ROWS]:
@@ -281,7 +283,10 @@ def _devices(view: View) -> Mapping[str, str]:
 
 def _counts(view: View) -> dict[str, str]:
     """Every count of every kernel. Energies only where they are not simply count times price."""
-    words, counts, marks, energies = [], {}, {}, {}
+    words = []
+    counts = {}
+    marks = {}
+    energies = {}
     for name in view.words:
         column, price = view.column(name), _price(view, name)
         counts[name] = packed.column(column.values, price, figures=_figures(view, name))
