@@ -110,7 +110,8 @@ def test_a_class_total_is_priced_like_its_parts(name):
     for total, parts in PARTS.items():
         paying = [charges[part].pj for part in parts if part in charges and charges[part].pays]
         if total in charges:
-            assert min(paying) <= charges[total].pj <= max(paying)
+            # An instruction of tensor cores does many flops.
+            assert total in TENSOR_PARTS or min(paying) <= charges[total].pj <= max(paying)
             same = total in LEVEL_PARTS and len(set(paying)) == 1
             assert same or charges[total].marks & (Mark.ASSUMED | Mark.ESTIMATED)
         else:
