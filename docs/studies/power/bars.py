@@ -2,8 +2,8 @@
 
 python docs/studies/power/bars.py DATA [NAME...]      DATA: the folder with the CSVs (docs/studies/power/README.md)
 
-Everything is estimated on the rows that are not left out, voltages too. `default`: the form that `eprof fit` takes, whose
-prior leaves this GPU's own measurements out; `plain`: least squares without ridge.
+Everything is estimated on the rows that are not left out, voltages too. `default`: the form that `eprof fit` takes,
+whose prior leaves this GPU's own measurements out; `plain`: least squares without ridge.
 """
 
 import sys
