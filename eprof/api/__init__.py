@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import logs
@@ -58,44 +59,73 @@ def load(
     expression whose first group is the rank in a log's path, where no one number in the names gives it.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
-    input_paths, missing = _expand(inputs)
-    homes = [path for path in input_paths if runs.is_run(path)]
-    directories, empty = runs.open_all(homes, alone=len(homes) == len(input_paths))
-    owner = {path: run for run in directories for path in run.main_logs()}
-    paths = [*(path for path in input_paths if not runs.is_run(path)), *owner]
-    rank_of = _ranks(paths, {path: run.path for path, run in owner.items()}, parts, rank)
-    reading = _reading(columns, parts, cache, gather=not owner and not rank_of)
-    results = read_all(paths, reading, scheduler=scheduler, workers=workers, progress=progress)
+    sources = _sources(inputs, parts, rank)
+    reading = _reading(columns, parts, cache, gather=not sources.owner and not sources.rank_of)
+    results = read_all(sources.paths, reading, scheduler=scheduler, workers=workers, progress=progress)
 
     def read_one(path: Path) -> Log:
-        log = results.get(path) or attempt(path, reading)
-        if isinstance(log, LogError):
-            raise log
-        log = runs.titled(owner[path], log) if path in owner else log
-        return labelled(log, rank_of[path]) if path in rank_of else log
+        return sources.labelled(path, results.get(path) or attempt(path, reading))
 
-    read, left_out = _read_all(paths, read_one, strict, missing)
+    read, left_out = _read_all(sources.paths, read_one, strict, sources.missing)
+    directories = sources.directories
     launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
     if parts is not None and launches.rows.part is None:
         raise LogError(_without_parts(parts, launches))
-    run_notes += empty
-    if reading.refused is not None and any(map(Stamp.of, paths)):
-        run_notes.append(f"{reading.refused[0].upper()}{reading.refused[1:]}.")
     launches, notes = _select(launches, kernels)
+    of_logs = [f"{Path(log.path).name}: {note}" for log in read for note in log.notes]
     from eprof.profile.profile import build
 
-    notes = [*run_notes, *left_out, *(f"{Path(log.path).name}: {note}" for log in read for note in log.notes), *notes]
     return build(
         read,
         launches,
         capability=capability,
         time=time,
-        warnings=notes,
-        command_line=command_line or _call(input_paths),
-        run=_only_run(directories, input_paths, kernels),
+        warnings=[*run_notes, *sources.empty, *_cache_note(reading, sources.paths), *left_out, *of_logs, *notes],
+        command_line=command_line or _call(sources.given),
+        run=_only_run(directories, sources.given, kernels),
         whole=not kernels,
         priced_as=_common_pricing(directories),
     )
+
+
+class _Sources(Struct, frozen=True):
+    """The inputs: `given` as named, `missing` those that do not exist, `paths` the logs behind them.
+
+    directories: run directories, of which `empty` says what is wrong with others. owner: the directory of a log.
+    """
+
+    given: Sequence[Path]
+    missing: Collection[Path]
+    directories: Sequence[Run]
+    empty: Sequence[str]
+    owner: Mapping[Path, Run]
+    paths: Sequence[Path]
+    rank_of: Mapping[Path, str]
+
+    def labelled(self, path: Path, log: Log | LogError) -> Log:
+        """The log at `path` with what its run directory and its rank say of it. Raises a LogError."""
+        if isinstance(log, LogError):
+            raise log
+        if path in self.owner:
+            log = runs.titled(self.owner[path], log)
+        return labelled(log, self.rank_of[path]) if path in self.rank_of else log
+
+
+def _sources(inputs: Sequence[str | Path], parts: str | None, rank: str | None) -> _Sources:
+    given, missing = _expand(inputs)
+    homes = [path for path in given if runs.is_run(path)]
+    directories, empty = runs.open_all(homes, alone=len(homes) == len(given))
+    owner = {path: run for run in directories for path in run.main_logs()}
+    paths = [*(path for path in given if path not in homes), *owner]
+    rank_of = _ranks(paths, {path: run.path for path, run in owner.items()}, parts, rank)
+    return _Sources(given, missing, directories, empty, owner, paths, rank_of)
+
+
+def _cache_note(reading: Reading, paths: Sequence[Path]) -> list[str]:
+    """Why the cache is not used, if a log is large enough for it."""
+    if reading.refused is None or not any(map(Stamp.of, paths)):
+        return []
+    return [f"{reading.refused[0].upper()}{reading.refused[1:]}."]
 
 
 def _reading(columns: str | Path | None, parts: str | None, cache: bool, gather: bool) -> Reading:

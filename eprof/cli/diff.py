@@ -1,7 +1,7 @@
 """`eprof diff`: two variants of a program, what changed and why; exit code 3 if a gate failed."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eprof.cli.options import (
     JOULES,
@@ -16,7 +16,7 @@ from eprof.cli.options import (
     joules,
     repeatable,
 )
-from eprof.cli.output import deliver, drawn, planned, say
+from eprof.cli.output import deliver, drawn, planned, say, written
 
 if TYPE_CHECKING:
     from eprof.compare import Difference
@@ -84,9 +84,9 @@ def diff(options: argparse.Namespace) -> int:
     document = difference.typed
 
     def files(kind: str) -> bytes:
-        return _file(kind, difference, document)
+        return written(kind, document, "diff", difference.to_frame)
 
-    deliver(drawn(document, _page, _terminal, files, options.verbose), outputs, options)
+    deliver(drawn(document, "diff", files, options.verbose), outputs, options)
     return _verdict(document)
 
 
@@ -111,31 +111,6 @@ def _compare(options: argparse.Namespace) -> "Difference":
         fail_above=options.fail_above,
         command_line=options.command_line,
     )
-
-
-def _page() -> Any:
-    from eprof.page import diff
-
-    return diff
-
-
-def _terminal() -> Any:
-    from eprof.terminal import diff
-
-    return diff
-
-
-def _file(kind: str, difference: "Difference", document: "Document") -> bytes:
-    from eprof.files import diff, export
-
-    match kind:
-        case "json":
-            return diff.to_json(document)
-        case "md":
-            return diff.to_markdown(document)
-        case "csv":
-            return export.to_csv(difference.to_frame())
-    return export.to_parquet(difference.to_frame())
 
 
 def _verdict(document: "Document") -> int:

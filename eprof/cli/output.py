@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,30 +30,53 @@ class Result(NamedTuple):
     show: Callable[[], None]
 
 
-def drawn(
-    document: Any, page: Callable[[], Any], terminal: Callable[[], Any], files: Callable[[str], bytes], verbose: bool
-) -> Result:
-    """The forms of a document. page, terminal: give the modules that draw it; files: makes the formats for programs."""
+def drawn(document: Any, name: str, files: Callable[[str], bytes], verbose: bool) -> Result:
+    """The forms of a document that modules of this name in `page` and `terminal` draw.
+
+    files: makes the formats for programs.
+    """
 
     def render(kind: str) -> bytes:
         if kind == "html":
-            return _encoded(page().html(document))
+            return _encoded(_module(f"page.{name}").html(document))
         if kind == "txt":
-            return _encoded(terminal().text(document, verbose=verbose))
+            return _encoded(_module(f"terminal.{name}").text(document, verbose=verbose))
         return files(kind)
 
     def show() -> None:
-        terminal().show(document, verbose=verbose)
+        _module(f"terminal.{name}").show(document, verbose=verbose)
 
     return Result(render, show)
+
+
+def written(kind: str, document: Any, name: str, frame: Callable[[], Any]) -> bytes:
+    """A document as JSON or Markdown by the module `name` of `files`, or its `frame` as CSV or Parquet."""
+    from eprof.files import export
+
+    match kind:
+        case "json":
+            return bytes(_module(f"files.{name}").to_json(document))
+        case "md":
+            return bytes(_module(f"files.{name}").to_markdown(document))
+        case "csv":
+            return export.to_csv(frame())
+    return export.to_parquet(frame())
+
+
+def _module(name: str) -> Any:
+    """A module of eprof, imported late."""
+    return import_module(f"eprof.{name}")
 
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def of_document(document: Any, room: Callable[[str], Any], verbose: bool) -> Result:
-    """The forms of a typed document. room: "page", "words", "terminal" or "tables" -> what makes it, loaded late."""
+def of_document(document: Any, name: str, verbose: bool, terminal: str = "terminal") -> Result:
+    """The forms of a typed document of the room `name`, drawn by the modules of this name in other rooms.
+
+    terminal: the room whose blocks a terminal shows.
+    """
 
     def render(kind: str) -> bytes:
         from eprof.files import export
@@ -61,23 +85,24 @@ def of_document(document: Any, room: Callable[[str], Any], verbose: bool) -> Res
             case "json":
                 return export.dumped(document.plain(), indent=2) + b"\n"
             case "csv":
-                return export.to_csv(room("tables").frame(document), quoting=0)
+                return export.to_csv(_module(f"{name}.tables").frame(document), quoting=0)
             case "parquet":
-                return export.to_parquet(room("tables").frame(document))
+                return export.to_parquet(_module(f"{name}.tables").frame(document))
             case "md":
                 from eprof.files import drawing as markdown
 
-                return markdown.markdown(room("words").TITLE, room("words").blocks(document, True))
+                words = _module(f"words.{name}")
+                return markdown.markdown(words.TITLE, words.blocks(document, True))
             case "html":
-                return _encoded(room("page").html(document))
+                return _encoded(_module(f"page.{name}").html(document))
         from eprof.terminal import drawing
 
-        return _encoded(drawing.text(room("terminal").blocks(document, True), verbose=True))
+        return _encoded(drawing.text(_module(f"{terminal}.{name}").blocks(document, True), verbose=True))
 
     def show() -> None:
         from eprof.terminal import drawing
 
-        drawing.show(room("terminal").blocks(document, verbose), verbose)
+        drawing.show(_module(f"{terminal}.{name}").blocks(document, verbose), verbose)
 
     return Result(render, show)
 

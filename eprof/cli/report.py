@@ -4,7 +4,7 @@ import argparse
 import gc
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eprof.cli import progress
 from eprof.cli.options import (
@@ -18,11 +18,10 @@ from eprof.cli.options import (
     joules,
     repeatable,
 )
-from eprof.cli.output import Output, deliver, drawn, planned, say
+from eprof.cli.output import Output, deliver, drawn, planned, say, written
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
-    from eprof.profile.schema import Profile
 
 _LEFT_OUT = "Left out: "
 _SHOWN = 3  # of logs that were left out, on standard error
@@ -146,36 +145,11 @@ def deliver_energy(
     document = described(energy)
 
     def files(kind: str) -> bytes:
-        return _file(kind, energy, document)
+        return written(kind, document, "export", energy.to_frame)
 
-    deliver(drawn(document, _page, _terminal, files, options.verbose), outputs, options, page)
+    deliver(drawn(document, "report", files, options.verbose), outputs, options, page)
     if options.quiet or options.format and not outputs:
         _say_left_out(document.warnings)
-
-
-def _page() -> Any:
-    from eprof import page
-
-    return page
-
-
-def _terminal() -> Any:
-    from eprof.terminal import report
-
-    return report
-
-
-def _file(kind: str, energy: "Energy", document: "Profile") -> bytes:
-    from eprof.files import export
-
-    match kind:
-        case "json":
-            return export.to_json(document)
-        case "md":
-            return export.to_markdown(document)
-        case "csv":
-            return export.to_csv(energy.to_frame())
-    return export.to_parquet(energy.to_frame())
 
 
 def _say_left_out(warnings: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """`eprof roofline`: roofline, arch line and power line of cost tables, with kernels below them."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eprof.base.errors import CostError, UsageError
 from eprof.cli.config import asked
@@ -80,20 +80,8 @@ def roofline(options: argparse.Namespace) -> int:
 
         return roofline.render(kind, made)
 
-    deliver(drawn(made, _page, _terminal, files, options.verbose), outputs, options)
+    deliver(drawn(made, "roofline", files, options.verbose), outputs, options)
     return 0
-
-
-def _page() -> Any:
-    from eprof.page import roofline
-
-    return roofline
-
-
-def _terminal() -> Any:
-    from eprof.terminal import roofline
-
-    return roofline
 
 
 def _energy(options: argparse.Namespace) -> "Energy | None":

@@ -1,7 +1,7 @@
 """`eprof tune`: which clocks use least energy, or least energy and time, and what the fastest ones cost."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.cli.options import Commands, add_output, command, matching, positive
@@ -74,7 +74,7 @@ def tune(options: argparse.Namespace) -> int:
     is_measured = options.mapping is not None or inputs.are_measurements(options.inputs)
     tuning = _measured(options) if is_measured else _profiled(options)
     result = document.document(tuning, goal, options.command_line)
-    deliver(of_document(result, _room, options.verbose), outputs, options)
+    deliver(of_document(result, "tuning", options.verbose), outputs, options)
     return 0
 
 
@@ -114,23 +114,3 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
     now, why = inputs.setting_in_force(energy, table, options.setting)
     wanted = [name.strip() for name in options.settings.split(",")] if options.settings else []
     return build.from_profile(energy, table, wanted, now, why)
-
-
-def _room(form: str) -> Any:
-    """What makes a form of the result."""
-    match form:
-        case "page":
-            from eprof.page import tuning
-
-            return tuning
-        case "tables":
-            from eprof.tuning import tables
-
-            return tables
-        case "terminal":
-            from eprof.terminal import tuning as in_terminal
-
-            return in_terminal
-    from eprof.words import tuning as words
-
-    return words

@@ -134,10 +134,12 @@ def validate(options: argparse.Namespace) -> int:
         notes=notes,
         max_error_percent=limit,
     )
-    deliver(of_document(document, _room, options.verbose), outputs, options)
+    deliver(of_document(document, "validation", options.verbose, terminal="words"), outputs, options)
     if document.gate is None or document.gate.passed:
         return 0
-    print(f"eprof: {printable(_room('words').verdict(document.gate).text)}", file=sys.stderr)
+    from eprof.words.validation import verdict
+
+    print(f"eprof: {printable(verdict(document.gate).text)}", file=sys.stderr)
     return GATE_FAILED
 
 
@@ -145,22 +147,6 @@ def _percentage(text: str) -> float:
     from eprof.tuning.objective import percentage
 
     return percentage(text, "--max-error")
-
-
-def _room(form: str) -> Any:
-    """What makes a form of the result."""
-    match form:
-        case "page":
-            from eprof.page import validation
-
-            return validation
-        case "tables":
-            from eprof.validation import tables
-
-            return tables
-    from eprof.words import validation as words
-
-    return words
 
 
 def read_measurements(

@@ -14,13 +14,13 @@ from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.grouping import Grouping, shown, spread_of_ranks
-from eprof.profile.profile import Energy
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum, ratio
 from eprof.rooflines import described, machines, main_precision, place
 
 if TYPE_CHECKING:
     from eprof.costs import Costs, CostTable
     from eprof.energy.intervals import Replicas
+    from eprof.profile.profile import Energy
     from eprof.rows.log import Log
 
 MISSING = int(Mark.MISSING)
@@ -28,7 +28,7 @@ _IMPLIED = {*LEVEL_PARTS, "sm_active_cycle"}
 _WORDS = [names(marks) for marks in range(16)]
 
 
-def document(energy: Energy) -> schema.Profile:
+def document(energy: "Energy") -> schema.Profile:
     """The whole document of a priced profile."""
     whole, place_of = energy.whole()
     cells = _Cells(whole)
@@ -62,7 +62,7 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _sums(energy: Energy, lost: int = 0) -> dict[str, Any]:
+def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
     """What the whole and a group both say of their kernels together. lost: MISSING makes all of it a lower bound."""
     joules, time_s = totals.joules_of(energy), totals.time_of(energy)
     marks = {family: _WORDS[mark | lost] for family, mark in totals.joule_marks_of(energy).items()}
@@ -99,14 +99,14 @@ def _input(log: "Log") -> schema.Input:
     )
 
 
-def _definition(energy: Energy) -> schema.Definition:
+def _definition(energy: "Energy") -> schema.Definition:
     used = list(dict.fromkeys(counted.definition for counted in energy.profile.counted))
     return schema.Definition(
         ", ".join(definition.name for definition in used), " ".join(definition.source for definition in used)
     )
 
 
-def _costs(energy: Energy, listed: Collection[str]) -> schema.Costs | None:
+def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
     """The table in force."""
     costs = energy.costs
     if costs is None:
@@ -137,7 +137,7 @@ def _fit(table: "CostTable | None") -> dict[str, Any] | UnsetType:
     return {key: value for key, value in table.fit.data.items() if key != "replicas"}
 
 
-def _to_meter(energy: Energy) -> schema.ToMeter | UnsetType:
+def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
     """How the table was scaled to a meter, if it was."""
     scaling = energy.metered
     table = energy.table
@@ -172,7 +172,7 @@ def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge
 class _Cells:
     """Counts, their energies and marks as arrays (n_kernels, n_listed), because pandas is slow cell by cell."""
 
-    def __init__(self, energy: Energy, lost: int = 0) -> None:
+    def __init__(self, energy: "Energy", lost: int = 0) -> None:
         self.names = list(energy.listed)
         self.rows = len(energy.counts.rows)
         self.values = energy.counts.amounts.only(self.names)
@@ -240,19 +240,19 @@ def _numbers(column: np.ndarray) -> list[float | None]:
     return numbers
 
 
-def _total_counts(energy: Energy, cells: _Cells) -> dict[str, schema.TotalCount]:
+def _total_counts(energy: "Energy", cells: _Cells) -> dict[str, schema.TotalCount]:
     return {
         name: schema.TotalCount(**msgspec.structs.asdict(count), how=_derivations(energy, name))
         for name, count in cells.totals().items()
     }
 
 
-def _derivations(energy: Energy, name: str) -> list[schema.Derivation]:
+def _derivations(energy: "Energy", name: str) -> list[schema.Derivation]:
     ways = energy.counts.how.get(name, ())
     return [schema.Derivation(way.formula, way.note, _WORDS[way.mark], way.kernels) for way in ways]
 
 
-def _kernels(energy: Energy, cells: _Cells, replicas: "Replicas | None") -> list[schema.Kernel]:
+def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> list[schema.Kernel]:
     """A structure a kernel. Columns become lists once, so 5,000 kernels take a moment only."""
     rows = energy.sums()
     marks = _kernel_marks(energy)
@@ -276,7 +276,7 @@ def _kernels(energy: Energy, cells: _Cells, replicas: "Replicas | None") -> list
     return [schema.Kernel(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 
-def _kernel_marks(energy: Energy) -> list[schema.JouleMarks]:
+def _kernel_marks(energy: "Energy") -> list[schema.JouleMarks]:
     """The marks on each kernel's energies."""
     if energy.split is None:
         nothing = schema.JouleMarks(*[_WORDS[MISSING]] * len(ENERGIES))
@@ -288,7 +288,7 @@ def _kernel_marks(energy: Energy) -> list[schema.JouleMarks]:
 # ------------------------------------------------------------------------------------------------ groups and models
 
 
-def _groups(energy: Energy, place_of: np.ndarray, replicas: "Replicas | None") -> dict[str, Any]:
+def _groups(energy: "Energy", place_of: np.ndarray, replicas: "Replicas | None") -> dict[str, Any]:
     """`groups` and how they were made, if there are groups. place_of: the place of each row in the document."""
     grouping = energy.grouping
     if grouping is None:
@@ -301,7 +301,7 @@ def _groups(energy: Energy, place_of: np.ndarray, replicas: "Replicas | None") -
 
 
 def _groups_of_parts(
-    energy: Energy,
+    energy: "Energy",
     grouping: Grouping,
     members: dict[str, np.ndarray],
     place_of: np.ndarray,
@@ -324,14 +324,16 @@ def _groups_of_parts(
     return made
 
 
-def _weights(energy: Energy) -> np.ndarray:
+def _weights(energy: "Energy") -> np.ndarray:
     """What decides which of thousands of groups are shown: the energy of each row, else its time."""
     if energy.split is None or np.isnan(energy.split.total_j).all():
         return energy.counts.rows.time_s
     return energy.split.total_j
 
 
-def _group(name: str, energy: Energy, kernels: np.ndarray, replicas: "Replicas | None", lost: int = 0) -> schema.Group:
+def _group(
+    name: str, energy: "Energy", kernels: np.ndarray, replicas: "Replicas | None", lost: int = 0
+) -> schema.Group:
     """The totals of some kernels, like those of the whole; `kernels` are their places in the document."""
     return schema.Group(
         name=name,
@@ -342,7 +344,7 @@ def _group(name: str, energy: Energy, kernels: np.ndarray, replicas: "Replicas |
     )
 
 
-def _modelled(energy: Energy, replicas: "Replicas | None") -> dict[str, Any]:
+def _modelled(energy: "Energy", replicas: "Replicas | None") -> dict[str, Any]:
     """What the model says of limits, intervals, other clocks and changes: what there is of them."""
     if energy.costs is None or energy.split is None:
         return {}
@@ -355,7 +357,7 @@ def _modelled(energy: Energy, replicas: "Replicas | None") -> dict[str, Any]:
     return {name: model for name, model in models.items() if model}
 
 
-def _limits(energy: Energy) -> schema.Limits | None:
+def _limits(energy: "Energy") -> schema.Limits | None:
     """The machines of the costs, that of the precision with most flops first, and the limits of each kernel."""
     assert energy.costs is not None and energy.split is not None
     known = machines(energy.costs)
@@ -367,7 +369,7 @@ def _limits(energy: Energy) -> schema.Limits | None:
     return msgspec.convert({"machines": [described(machine) for machine in known], "kernels": rows}, schema.Limits)
 
 
-def _answers(energy: Energy) -> list[schema.Answer]:
+def _answers(energy: "Energy") -> list[schema.Answer]:
     """The answers to what the user asked, then to what every report asks."""
     answers = [energy.what_if(question) for question in energy.questions]
     usual = [answer for answer in whatif.usual(energy) if answer.question not in energy.questions]

@@ -41,10 +41,6 @@ ROOMS = [
     "terminal",
     "cli",
 ]
-# Imports that close a circle of rooms, or of files and folders inside one, each with its reason.
-BACKWARDS = {
-    ("profile/profile.py", "profile/document.py"): "`Energy.document()`: for users, it is a method",
-}  # fmt: skip
 
 
 @cache
@@ -116,20 +112,17 @@ def test_a_room_imports_only_rooms_before_it(path):
         assert imports(path) == {"cli/__init__.py"}
     else:
         allowed = ROOMS[: ROOMS.index(here) + 1]
-        mine = name_of(path)
-        behind = {file for file in imports(path) if file.split("/")[0] not in allowed and (mine, file) not in BACKWARDS}
-        assert behind == set()
+        assert {file for file in imports(path) if file.split("/")[0] not in allowed} == set()
 
 
-def arrows(without=()):
+def arrows():
     """(folder, what in it imports, what in it is imported), as files import each other; not what only names types."""
     for path in modules():
         mine = name_of(path)
         for file in imports(path, types=False):
-            if (mine, file) not in without:
-                here, there = mine.split("/"), file.split("/")
-                depth = len(commonprefix([here, there]))
-                yield "/".join(here[:depth]), here[depth], there[depth]
+            here, there = mine.split("/"), file.split("/")
+            depth = len(commonprefix([here, there]))
+            yield "/".join(here[:depth]), here[depth], there[depth]
 
 
 def circles(pairs):
@@ -143,20 +136,14 @@ def circles(pairs):
         left = inner
 
 
-def all_circles(without=()):
-    found = set(arrows(without))
-    folders = {folder for folder, _, _ in found}
-    return {arrow for folder in folders for arrow in circles(arrow for arrow in found if arrow[0] == folder)}
+def all_circles():
+    all_arrows = set(arrows())
+    folders = {folder for folder, _, _ in all_arrows}
+    return {arrow for folder in folders for arrow in circles(arrow for arrow in all_arrows if arrow[0] == folder)}
 
 
 def test_no_two_files_or_folders_of_a_folder_form_a_circle():
-    assert all_circles(without=BACKWARDS) == set()
-
-
-@pytest.mark.parametrize("arrow", BACKWARDS)
-def test_every_exception_is_needed(arrow):
-    """Without it there is a circle; if not, take it out."""
-    assert all_circles(without=[other for other in BACKWARDS if other != arrow])
+    assert all_circles() == set()
 
 
 def test_circles_are_seen():
