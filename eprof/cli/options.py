@@ -3,6 +3,7 @@
 import argparse
 import glob
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from eprof.base.errors import EprofError
@@ -16,12 +17,20 @@ SUFFIXES = {
     ".md": "md",
     ".txt": "txt",
 }
+# Of what a program did. `planned` takes the longest suffix that a name ends in.
+REPORT_SUFFIXES = {
+    **SUFFIXES,
+    ".speedscope.json": "speedscope",
+    ".folded": "folded",
+    ".prom": "prom",
+}
 
 
 TABLE = "NAME|FILE"
 JOULES = "JOULES"
 SETTING = "CORE/MEMORY"
 WRITTEN = "write .html .json .csv .parquet .md or .txt"
+ALSO_WRITTEN = "; for other tools .speedscope.json .folded .prom"
 Commands = Any  # argparse does not name the type of its subparsers in public
 
 
@@ -101,11 +110,16 @@ def add_listing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("txt", "json"), default="txt", help="of standard output")
 
 
-def add_output(parser: argparse.ArgumentParser, purpose: str = WRITTEN, replaced: str = "output files") -> None:
+def add_output(
+    parser: argparse.ArgumentParser,
+    purpose: str = WRITTEN,
+    replaced: str = "output files",
+    suffixes: Mapping[str, str] = SUFFIXES,
+) -> None:
     """`-k`, `-o`, `--format`, `-f`, `--open`: which kernels, and where the result goes."""
     repeatable(parser, "-k", "--kernel-name", metavar="NAME|regex:...", help="only these kernels (repeatable)")
     repeatable(parser, "-o", "--output", metavar="PATH", help=f"{purpose} (repeatable)")
-    formats = sorted(set(SUFFIXES.values()))
+    formats = sorted(set(suffixes.values()))
     parser.add_argument("--format", choices=formats, help="format of --output, or of standard output")
     parser.add_argument("-f", "--force", action="store_true", help=f"overwrite existing {replaced}")
     parser.add_argument("--open", action="store_true", help="open the HTML report in a browser")

@@ -129,13 +129,19 @@ def _planned(name: str, options: argparse.Namespace, suffixes: Mapping[str, str]
     if name == "-":
         raise UsageError("-o -: name a file; without -o, --format writes to standard output.")
     path = Path(name)
-    kind = options.format or suffixes.get(path.suffix.lower())
+    kind = options.format or _kind(name, suffixes)
     if kind is None:
         raise UsageError(f"-o {name}: cannot tell the format from the suffix; use {' '.join(suffixes)} or --format.")
     refuse_existing(path, options.force)
     if path.exists() and any(Path(log).exists() and path.samefile(log) for log in getattr(options, "inputs", ())):
         raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
     return path, kind
+
+
+def _kind(name: str, suffixes: Mapping[str, str]) -> str | None:
+    """The format that the longest suffix of a name says: "a.speedscope.json" is no JSON of eprof."""
+    known = [suffix for suffix in suffixes if name.lower().endswith(suffix)]
+    return suffixes[max(known, key=len)] if known else None
 
 
 def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, page: Path | None = None) -> None:

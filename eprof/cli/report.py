@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from eprof.cli import progress
 from eprof.cli.options import (
+    ALSO_WRITTEN,
     JOULES,
+    REPORT_SUFFIXES,
+    WRITTEN,
     Commands,
     add_columns,
     add_output,
@@ -63,7 +66,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     add_columns(parser)
     _add_questions(parser)
     _add_reading(parser)
-    add_output(parser)
+    add_output(parser, WRITTEN + ALSO_WRITTEN, suffixes=REPORT_SUFFIXES)
     return parser
 
 
@@ -103,7 +106,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 def report(options: argparse.Namespace) -> int:
     """Run the command."""
-    outputs = planned(options)
+    outputs = planned(options, REPORT_SUFFIXES)
     metered_j = joules(options.energy)
     # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
     gc.disable()
@@ -145,11 +148,24 @@ def deliver_energy(
     document = described(energy)
 
     def files(kind: str) -> bytes:
-        return written(kind, document, "export", energy.to_frame)
+        return _file(kind, energy, document)
 
     deliver(drawn(document, "report", files, options.verbose), outputs, options, page)
     if options.quiet or options.format and not outputs:
         _say_left_out(document.warnings)
+
+
+def _file(kind: str, energy: "Energy", document: "Profile") -> bytes:
+    match kind:
+        case "prom":
+            from eprof.files import openmetrics
+
+            return openmetrics.to_openmetrics(document)
+        case "speedscope" | "folded":
+            from eprof.files import flame
+
+            return flame.to_speedscope(document) if kind == "speedscope" else flame.to_folded(document)
+    return written(kind, document, "export", energy.to_frame)
 
 
 def _say_left_out(warnings: Sequence[str]) -> None:

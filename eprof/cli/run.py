@@ -10,7 +10,18 @@ from eprof import profilers
 from eprof.base.errors import CollectError, EprofError, LogError, UsageError, shortage
 from eprof.base.text import printable
 from eprof.cli import progress
-from eprof.cli.options import Commands, add_output, add_pricing, add_to_meter, command, positive, seconds, whole
+from eprof.cli.options import (
+    ALSO_WRITTEN,
+    REPORT_SUFFIXES,
+    Commands,
+    add_output,
+    add_pricing,
+    add_to_meter,
+    command,
+    positive,
+    seconds,
+    whole,
+)
 from eprof.cli.output import Output, ended_by, planned, say
 from eprof.cli.report import deliver_energy
 
@@ -35,8 +46,8 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     add_pricing(parser, "the one made for this GPU; jetson-tk1 for the simulated device")
     add_to_meter(parser)
     _add_measuring(parser)
-    purpose = "the run directory, or a report: .html .json .csv .parquet .md .txt"
-    add_output(parser, purpose, "run directory and existing files")
+    purpose = f"the run directory, or a report: .html .json .csv .parquet .md .txt{ALSO_WRITTEN}"
+    add_output(parser, purpose, "run directory and existing files", REPORT_SUFFIXES)
     parser.add_argument(
         "--no-report", action="store_true", help="collect only; `eprof report DIRECTORY` makes the report later"
     )
@@ -115,7 +126,7 @@ def _run(options: argparse.Namespace) -> int:
     place, files = _places(options)
     outputs = []
     if files:
-        outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}))
+        outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}), REPORT_SUFFIXES)
     setup = settings.prepare(_settings(options, place))
     options.costs = setup.costs
     if options.dry_run:
