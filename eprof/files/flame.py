@@ -1,6 +1,6 @@
 """A report as an energy flame graph: phase > kernel > part, as wide as its joules (docs/traces.md)."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -27,7 +27,7 @@ def stacks(document: schema.Profile | Mapping[str, Any]) -> dict[Stack, float]:
     whole = view.energy("total").value
     if not whole:
         raise UsageError("A flame graph shows joules, and this report has none; name a cost table with --costs.")
-    joules: Counter[Stack] = Counter()
+    joules: defaultdict[Stack, float] = defaultdict(float)
     for stack, value in _stacks(view):
         joules[stack] += value
     rest = whole - sum(joules.values())
