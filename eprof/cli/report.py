@@ -25,6 +25,7 @@ from eprof.cli.output import Output, deliver, drawn, planned, say, written
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
+    from eprof.profile.schema import Profile
 
 _LEFT_OUT = "Left out: "
 _SHOWN = 3  # of logs that were left out, on standard error
