@@ -9,11 +9,18 @@ from eprof.base.text import cut, pattern
 
 _RETURNS = "void "
 _REGEX = "regex:"
-_ANONYMOUS = pattern(r"\(anonymous namespace\)::|<unnamed>::")
+ANONYMOUS = pattern(r"\(anonymous namespace\)::|<unnamed>::")
 _ANGLES = pattern(r"operator\s*(?:<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->|[<>]")
-# In a mangled name: a substitution (S9_, T_) or a literal (Li4E), each one unit, whatever digits it holds.
-_MANGLED_UNIT = pattern(r"[ST][0-9A-Z]*_|L[a-z]n?\d+E")
-_MANGLED_LENGTH = pattern(r"\d+")
+# What a mangled name is made of; a substitution (S9_, T_) and a literal (Li4E) are one unit, whatever digits they hold.
+_MANGLED = pattern(
+    r"(?P<reference>[ST][0-9A-Z]*_|S[a-z])|(?P<literal>L[a-z]n?\d+E)|(?P<length>\d{1,6})|(?P<open>[NIJXFL])"
+    r"|(?P<close>E)|(?P<type>_Z|[PRKOV]|DF16b|DF16_|D[a-z]|[a-z])"
+)
+_BUILTIN = {
+    "v": "void", "b": "bool", "c": "char", "a": "signed char", "h": "unsigned char", "s": "short",
+    "t": "unsigned short", "i": "int", "j": "unsigned int", "l": "long", "m": "unsigned long", "x": "long long",
+    "y": "unsigned long long", "f": "float", "d": "double", "Dh": "half", "DF16_": "half", "DF16b": "bfloat16_t",
+}  # fmt: skip
 
 
 def selector(wanted: Sequence[str], option: str = "-k") -> Callable[[str], bool]:
@@ -94,9 +101,7 @@ def bare(name: str) -> str:
 
     `void ns::axpy<float, 4>(float*)`, `ns::axpy` and `_ZN2ns4axpyIfLi4EEEvPT_` all are `ns::axpy`.
     """
-    if name.startswith("_Z"):
-        return _demangled(name) or name
-    return base(_ANONYMOUS.sub("", name)).strip() or name
+    return base(ANONYMOUS.sub("", readable(name))).strip() or name
 
 
 def own_name(name: str) -> str:
@@ -104,39 +109,60 @@ def own_name(name: str) -> str:
     return bare(name).rpartition("::")[2]
 
 
+def readable(name: str) -> str:
+    """The name; of a mangled one the function with its template arguments.
+
+    `_ZN2ns4axpyIfLi4EEEvPT_` -> `ns::axpy<float, 4>`. What a mangled name refers back to (S_, T_) is left out: to write it out may take time without end.
+    """
+    return (_demangled(name) or name) if name.startswith("_Z") else name
+
+
 @lru_cache(maxsize=4096)
 def _demangled(symbol: str) -> str | None:
-    """The qualified name in an Itanium-mangled symbol, template arguments left out; None if it is of another kind."""
-    rest = symbol[2:]
-    is_nested = rest.startswith("N")
-    rest = rest[1:].lstrip("rVK") if is_nested else rest.removeprefix("L")
-    parts: list[str] = []
-    while rest:
-        length = re.match(r"L?(\d+)", rest)
-        if length:
-            end = length.end() + int(length[1])
-            parts.append(rest[length.end() : end])
-            rest = rest[end:]
-        elif is_nested and parts and rest.startswith("I"):
-            rest = _after_arguments(rest)
-        else:
+    """The function in an Itanium-mangled symbol, without its parameters; None if it is of another kind.
+
+    Of arguments that are too intricate, lambdas for example, only the function around them.
+    """
+    frames: list[list[str]] = [[]]  # what stands in each of the groups that are open, the outermost first
+    opened = ""
+    place = len("_Z")
+    while token := _MANGLED.match(symbol, place):
+        place = token.end()
+        kind, text = token.lastgroup, token[0]
+        if kind == "close" and opened:
+            _close(frames, opened[-1])
+            opened = opened[:-1]
+        elif kind == "open" and (text != "L" or opened[-1:] in ("I", "J", "X")):
+            opened += text
+            frames.append([])
+        elif kind == "length" and not (opened.endswith("L") and frames[-1]):
+            place += int(text)
+            frames[-1].append(symbol[token.end() : place])
+        elif kind in ("length", "literal"):
+            frames[-1].append(_literal(text))
+        elif text in _BUILTIN and opened and opened[-1] != "X":
+            frames[-1].append(_BUILTIN[text])
+        if not opened and frames[0] and symbol[place : place + 1] != "I":
             break
-        if not is_nested:
-            break
-    return "::".join(part for part in parts if not part.startswith("_GLOBAL__N_")) or None
+    outermost = "::".join(frames[1]) if opened.startswith("N") else "".join(frames[0])
+    return outermost or None
 
 
-def _after_arguments(rest: str) -> str:
-    """What follows the template arguments `I...E`; names inside are skipped whole, because they may hold any letter."""
-    depth = place = 0
-    while place < len(rest):
-        if unit := _MANGLED_UNIT.match(rest, place):
-            place = unit.end()
-        elif length := _MANGLED_LENGTH.match(rest, place):
-            place = length.end() + int(length[0])
-        else:
-            depth += (rest[place] in "INXJF") - (rest[place] == "E")
-            place += 1
-        if depth <= 0:
-            return rest[place:]
-    return ""
+def _literal(text: str) -> str:
+    """A number among template arguments: `Lb1E` -> `true`, `Lin4E` -> `-4`."""
+    truths = {"Lb0E": "false", "Lb1E": "true"}
+    return truths.get(text, text.strip("LE").lstrip("abcdefghijklmopqrstuvwxyz").replace("n", "-"))
+
+
+def _close(frames: list[list[str]], opener: str) -> None:
+    """Write what stood between an opening letter and its E behind what was before it."""
+    parts = [part for part in frames.pop() if not part.startswith("_GLOBAL__N_")]
+    before = frames[-1]
+    if opener == "N":
+        before.append("::".join(parts))
+    elif opener == "I" and before:
+        before[-1] += f"<{', '.join(parts)}>"
+    elif opener == "L":
+        before += parts[-1:] if parts and parts[-1].isdigit() else parts[:1]
+    else:
+        before += parts

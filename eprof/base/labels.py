@@ -1,0 +1,319 @@
+"""Short labels for kernels that are shown together: what their names share goes first, what tells them apart stays.
+
+Template arguments and parameters are left out, unless two kernels differ only there: then those that differ stay.
+Kernels of libraries are called what `counters/names.toml` calls them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
+
+from msgspec import Struct
+
+from eprof.base import resources
+from eprof.base.kernels import ANONYMOUS, readable
+from eprof.base.text import cut, pattern
+from eprof.base.toml import Document
+
+_LEAST_WIDTH = 8
+_LONG_DETAIL = 24  # a template argument longer than this is kept only if no shorter one tells kernels apart
+_LONGEST = 2000  # of a name, where it is searched for a library
+_MOST_DETAILS = 100
+_DEEPEST = 20
+
+# What compilers and profilers write around the same thing: "(int)4", "bool=1", "4ul", "> >", suffixes of clones.
+_NOISE = (
+    (ANONYMOUS, ""),
+    (pattern(r"^void |\s*\[clone [^\]]*\]$|\s*\(?\.kd\)?$"), ""),
+    (pattern(r"\((?:unsigned )?[\w:]+(?: long| int)?\)(?=-?\d)|\b(?:unsigned )?\w+=(?=-?\d)"), ""),
+    (pattern(r"\b(\d+)u?l{0,2}\b"), r"\1"),
+    (pattern(r">\s+(?=>)"), ">"),
+    (pattern(r"&\(([\w:]+)(?:\([^()]*\))?\)"), r"\1"),
+)
+_LAMBDAS = (
+    (pattern(r"[\[{]lambda\([^()]*\)(?: \(instance (\d+)\)|#(\d+))[\]}]"), r"λ\1\2"),
+    (pattern(r"operator ?\(\) ?\(\) const::|operator ?\(\) ?\(\)::"), ""),
+)
+_SIGNS = pattern(r"operator\s*(?:\(\)|<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->|[<>(),]")
+_QUALIFIER = pattern(r"^.*?([^:]+(?:::λ\d+)*)$")
+_CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORDS = pattern(r"[^\W_]+")
+_PIECES = pattern(r"\d+(?:x\d+)*|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[\W_]+|.")
+
+
+def labels(names: Sequence[str], width: int | None = None) -> list[str]:
+    """A label for each of the kernels that are shown together; different names have different labels.
+
+    width: how many characters a label may have. It has more where fewer cannot tell two kernels apart.
+    """
+    texts = {name: _Text.of(name) for name in names}
+    apart = dict(zip(texts, _told_apart(list(texts.values())), strict=True))
+    if width is not None:
+        apart = dict(zip(texts, _fitted(list(apart.values()), max(width, _LEAST_WIDTH)), strict=True))
+    numbered = dict(zip(texts, _numbered(apart.values()), strict=True))
+    return [numbered[name] for name in names]
+
+
+class _Text(Struct, frozen=True):
+    """A name or a template argument: what is shown of it in any case, and the details that may tell it from others.
+
+    arguments: of the template. others: parameters, or for a kernel of a library the words of its name.
+    """
+
+    head: str
+    arguments: list[str]
+    others: list[str]
+    is_library: bool = False
+
+    @classmethod
+    def of(cls, name: str) -> _Text:
+        """The parts of a full kernel name."""
+        text = readable(name)
+        text = text if text.isidentifier() else _replaced(text, _NOISE)
+        label = _library_label(text[:_LONGEST])
+        if label:
+            return cls(label, [], _WORDS.findall(text), is_library=True)
+        return cls.parsed(text)
+
+    @classmethod
+    def parsed(cls, text: str) -> _Text:
+        """The parts of a name or an argument: what stands outside of all brackets, what is in the outermost ones."""
+        if "<" not in text and "(" not in text:
+            return cls(text, [], [])
+        text = _replaced(text, _LAMBDAS)
+        head: list[str] = []
+        inside: dict[str, list[str]] = {"<": [], "(": []}
+        depth = start = 0
+        opened = "<"
+        for sign in _SIGNS.finditer(text):
+            if sign[0] in "<(":
+                if depth == 0:
+                    opened = sign[0]
+                    head.append(text[start : sign.start()])
+                    start = sign.end()
+                depth += 1
+            elif depth == 1 and sign[0] in ">),":
+                inside[opened].append(text[start : sign.start()].strip())
+                start = sign.end()
+                depth -= sign[0] != ","
+            elif depth and sign[0] in ">)":
+                depth -= 1
+        # A profiler may have cut the name off.
+        (inside[opened] if depth else head).append(text[start:].strip())
+        return cls("".join(head).strip() or text, inside["<"], inside["("])
+
+
+def _replaced(text: str, replacements: Iterable[tuple[re.Pattern[str], str]]) -> str:
+    for sought, by in replacements:
+        text = sought.sub(by, text)
+    return text
+
+
+# ------------------------------------------------------------------------------------------------------- libraries
+
+
+class _Library(Struct, frozen=True):
+    sign: str
+    pattern: re.Pattern[str]
+    label: str
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> tuple[dict[str, str], list[_Library]]:
+    """The names of types, and the patterns of kernels of libraries."""
+    document = Document.read(resources.folder("counters") / "names.toml")
+    types = {key: node.text() for key, node in document.root["type"].items()}
+    rows = document.root["library"].entries()
+    return types, [_Library(row["sign"].text(), pattern(row["pattern"].text()), row["label"].text()) for row in rows]
+
+
+def _library_label(text: str) -> str:
+    """What a kernel of a known library is called; nothing if it is of none."""
+    types, libraries = _libraries()
+    for library in libraries:
+        match = library.pattern.search(text) if library.sign in text else None
+        if match:
+            words = {key: _word(key, value or "", types) for key, value in match.groupdict().items()}
+            return " ".join(library.label.format_map(words).replace("_", " ").split())
+    return ""
+
+
+def _word(key: str, value: str, types: dict[str, str]) -> str:
+    if key.startswith("type"):
+        return types.get(value, value)
+    if key.startswith("camel"):
+        return _CAMEL.sub(" ", value).lower()
+    return value
+
+
+# ------------------------------------------------------------------------------------------------------ told apart
+
+
+def _told_apart(texts: Sequence[_Text], deepest: int = _DEEPEST) -> list[str]:
+    """The head of each, and where several have the same one the fewest details that differ."""
+    told = [text.head for text in texts]
+    places: dict[str, list[int]] = {}
+    for place, text in enumerate(texts):
+        places.setdefault(text.head, []).append(place)
+    for members in places.values():
+        if len(members) > 1 and deepest:
+            start, end, details = _details([texts[place] for place in members], deepest)
+            for place, detail in zip(members, details, strict=True):
+                told[place] += start + detail + end if detail else ""
+    return told
+
+
+def _details(texts: Sequence[_Text], deepest: int) -> tuple[str, str, list[str]]:
+    """What follows the head that all of `texts` have, and what it stands between."""
+    arguments = max(len(text.arguments) for text in texts)
+    rows = _aligned([_padded(text.arguments, arguments) + text.others for text in texts], texts[0].is_library)
+    kept = _telling(rows)
+    columns = [_short([row[place] for row in rows], deepest - 1) for place in kept]
+    start, between, end = _brackets(texts[0], bool(kept) and kept[0] >= arguments)
+    return start, end, [between.join(filter(None, (column[place] for column in columns))) for place in range(len(rows))]
+
+
+def _aligned(rows: Sequence[Sequence[str]], are_words: bool) -> list[list[str]]:
+    """The rows with as many columns each; words of names that have not as many, a column a word."""
+    widths = set(map(len, rows))
+    if not are_words or len(widths) == 1:
+        return [_padded(row, min(max(widths), _MOST_DETAILS)) for row in rows]
+    words = list(dict.fromkeys(word for row in rows for word in row))[:_MOST_DETAILS]
+    return [[word if word in row else "" for word in words] for row in rows]
+
+
+def _padded(row: Sequence[str], width: int) -> list[str]:
+    return [*row[:width], *[""] * (width - len(row))]
+
+
+def _short(details: Sequence[str], deepest: int) -> list[str]:
+    """Arguments or parameters, told apart in the same way: without what all have, without namespaces."""
+    texts = [_Text.parsed(detail) for detail in details]
+    if deepest and len({text.head for text in texts}) == 1:
+        _, _, inner = _details(texts, deepest)
+        if all(inner):
+            return inner
+    return _unqualified(_told_apart(texts, deepest))
+
+
+def _unqualified(texts: Sequence[str]) -> list[str]:
+    """The texts without namespaces, but those that would look alike."""
+    short = {text: _own(text) for text in texts}
+    seen: dict[str, int] = {}
+    for own in short.values():
+        seen[own] = seen.get(own, 0) + 1
+    return [short[text] if seen[short[text]] == 1 else text for text in texts]
+
+
+def _own(text: str) -> str:
+    head, bracket, rest = text.partition("<")
+    return _QUALIFIER.sub(r"\1", head) + bracket + rest
+
+
+def _brackets(text: _Text, are_parameters: bool) -> tuple[str, str, str]:
+    if text.is_library:
+        return " ", " ", ""
+    return ("(", ", ", ")") if are_parameters else ("<", ", ", ">")
+
+
+def _telling(rows: Sequence[Sequence[str]]) -> list[int]:
+    """A few columns that tell all rows apart: in each step the one that tells most; of several a short, early one."""
+    columns = [column for column in range(len(rows[0])) if len({row[column] for row in rows}) > 1]
+    columns.sort(key=lambda column: max(len(row[column]) for row in rows) > _LONG_DETAIL)
+    all_different = len(set(map(tuple, rows)))
+    kept: list[int] = []
+    different = 1
+    while different < all_different:
+        told = {column: len({tuple(row[place] for place in (*kept, column)) for row in rows}) for column in columns}
+        best = max(columns, key=told.__getitem__)
+        kept.append(best)
+        different = told[best]
+    return sorted(kept)
+
+
+# ----------------------------------------------------------------------------------------------------------- width
+
+
+def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[str]:
+    """The texts in about `width` characters: without namespaces, then cut in the middle, where they do not differ."""
+    if all(len(text) <= width for text in texts):
+        return list(texts)
+    texts = [own if len(text) > width else text for text, own in zip(texts, _unqualified(texts), strict=True)]
+    times = Counter(chain.from_iterable(set(_PIECES.findall(text)) for text in dict.fromkeys(texts)))
+    fitted = [_without_common(text, width, times) for text in texts]
+    places: dict[str, dict[str, list[int]]] = {}
+    for place, (text, label) in enumerate(zip(texts, fitted, strict=True)):
+        places.setdefault(label, {}).setdefault(text, []).append(place)
+    for alike in places.values():
+        if len(alike) > 1 and deepest:
+            for text, label in zip(alike, _cut_around(list(alike), width, deepest), strict=True):
+                for place in alike[text]:
+                    fitted[place] = label
+    return fitted
+
+
+def _without_common(text: str, width: int, times: Counter[str]) -> str:
+    """A text of `width` characters at most: without the words in its middle that most of the others have, too.
+
+    times: how many texts have a word.
+    """
+    if len(text) <= width:
+        return text
+    pieces = _PIECES.findall(text)
+    best, best_cost = cut(text, width), math.inf
+    end, cost, left = 1, 0.0, len(text) + 1
+    for start in range(1, len(pieces) - 1):
+        while left > width and end < len(pieces) - 1:
+            left -= len(pieces[end])
+            cost += 1 / times[pieces[end]]
+            end += 1
+        if left > width:
+            break
+        if cost < best_cost:
+            best, best_cost = "".join(pieces[:start]) + "…" + "".join(pieces[end:]), cost
+        left += len(pieces[start])
+        cost -= 1 / times[pieces[start]]
+    return best
+
+
+def _cut_around(texts: Sequence[str], width: int, deepest: int) -> list[str]:
+    """Texts that share their start and end, cut around what they do not share."""
+    start = len(os.path.commonprefix(texts))
+    end = len(os.path.commonprefix([text[start:][::-1] for text in texts]))
+    longest = max(len(text) - start - end for text in texts)
+    room = width - longest - 2
+    if room >= 0:
+        return [_shown(text, start, end, room) for text in texts]
+    front = width // 4
+    middles = [text[start : len(text) - end] for text in texts]
+    narrow = max(width - front - 2, _LEAST_WIDTH)
+    return [f"{texts[0][:front]}…{middle}" for middle in _fitted(middles, narrow, deepest - 1)]
+
+
+def _shown(text: str, start: int, end: int, room: int) -> str:
+    """A text with `room` characters of the shared `start` and `end`: of its first letters, and of those next to it."""
+    front = min(start, room * 3 // 5)
+    back = min(end, room - front)
+    head = text[:start] if start - front <= 1 else f"{text[:front]}…"
+    tail = text[len(text) - end :] if end - back <= 1 else f"…{text[len(text) - back :]}"
+    return head + text[start : len(text) - end] + tail
+
+
+def _numbered(texts: Iterable[str]) -> list[str]:
+    """The texts with " #2" behind the second of two that are the same."""
+    times: dict[str, int] = {}
+    numbered = []
+    for text in texts:
+        label = text
+        while label in times:
+            times[text] += 1
+            label = f"{text} #{times[text]}"
+        times.setdefault(label, 1)
+        numbered.append(label)
+    return numbered
