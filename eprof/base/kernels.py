@@ -112,7 +112,8 @@ def own_name(name: str) -> str:
 def readable(name: str) -> str:
     """The name; of a mangled one the function with its template arguments.
 
-    `_ZN2ns4axpyIfLi4EEEvPT_` -> `ns::axpy<float, 4>`. What a mangled name refers back to (S_, T_) is left out: to write it out may take time without end.
+    `_ZN2ns4axpyIfLi4EEEvPT_` -> `ns::axpy<float, 4>`. What it refers back to (S_, T_) is left out: to write
+    it out may take time without end.
     """
     return (_demangled(name) or name) if name.startswith("_Z") else name
 

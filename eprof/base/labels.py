@@ -23,7 +23,8 @@ from eprof.base.toml import Document
 
 _LEAST_WIDTH = 8
 _LONG_DETAIL = 24  # a template argument longer than this is kept only if no shorter one tells kernels apart
-_LONGEST = 2000  # of a name, where it is searched for a library
+_LONGEST = 5_000  # what is read of a name
+_SEARCHED = 2_000  # and where it is searched for a library
 _MOST_DETAILS = 100
 _DEEPEST = 20
 
@@ -74,9 +75,9 @@ class _Text(Struct, frozen=True):
     @classmethod
     def of(cls, name: str) -> _Text:
         """The parts of a full kernel name."""
-        text = readable(name)
+        text = readable(name)[:_LONGEST]
         text = text if text.isidentifier() else _replaced(text, _NOISE)
-        label = _library_label(text[:_LONGEST])
+        label = _library_label(text[:_SEARCHED])
         if label:
             return cls(label, [], _WORDS.findall(text), is_library=True)
         return cls.parsed(text)
