@@ -29,10 +29,13 @@ class ReadAs(Struct, frozen=True):
     capability: str | None = None
     columns: str | Path | None = None
     time: Sequence[str] = ()
+    progress: Callable[[int, int], None] | None = None
 
     def load(self, paths: Sequence[Path]) -> Profile:
         """One run from its logs."""
-        return api.load(*paths, capability=self.capability, columns=self.columns, time=self.time)
+        return api.load(
+            *paths, capability=self.capability, columns=self.columns, time=self.time, progress=self.progress
+        )
 
 
 class PriceAs(Struct, frozen=True):

@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 
 from eprof import __version__
 from eprof.base.errors import CollectError, EprofError
+from eprof.base.progress import Progress
 from eprof.calibration import machine_code, results, schedule
 from eprof.calibration.manifest import Benchmark, Capability, Manifest, capability_of, load, source_text
 from eprof.calibration.results import Row
@@ -34,7 +35,6 @@ IN_FORCE = "in force"
 # The worker starts again after a crash, without the benchmark that crashed; not for ever.
 _MOST_STARTS = 6
 _SLACK_S = 120.0
-_SHOW_EVERY_S = 0.5
 
 
 class Hands(NamedTuple):
@@ -67,8 +67,7 @@ class Request(Struct, frozen=True):
 class Session:
     """A calibration on its way.
 
-    say: gets each sentence for the user. show: gets a line of progress, or "" to wipe
-    it; None where there is no terminal.
+    say: gets each sentence for the user.
     """
 
     def __init__(
@@ -76,12 +75,12 @@ class Session:
         request: Request,
         say: Callable[[str], None],
         hands: Hands | None = None,
-        show: Callable[[str], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.request = request
         self.say = say
         self.hands = hands or Hands()
-        self.show = show
+        self.progress = progress or Progress()
         self.manifest: Manifest = load()
         self.device: dict[str, Any] = {}
         self.benchmarks: list[Benchmark] = []
@@ -188,6 +187,10 @@ class Session:
         """Start the worker until all is done, the time is up, or it crashed too often."""
         timing = self.request.timing
         began = time.monotonic()
+
+        def tick() -> None:
+            self.progress.update(lambda: self._line(setting, time.monotonic() - began))
+
         for _ in range(_MOST_STARTS):
             events = self._events(setting)
             finished = results.done(events)
@@ -196,43 +199,21 @@ class Session:
             left = timing.budget_s - (time.monotonic() - began)
             plan = self._write_plan(setting, finished, left)
             log = self.request.directory / "worker.log"
-            tick = self._ticker(setting, began)
             try:
                 why = self.hands.run(plan, log, left + _SLACK_S, tick)
             finally:
-                self._show("")
+                self.progress.wipe()
             if why is None:
                 return
             self._after_crash(setting, why)
         self.say(f"The worker crashed {_MOST_STARTS} times at {label(setting)}; what it measured is kept.")
 
-    def _show(self, line: str) -> None:
-        if self.show is not None:
-            self.show(line)
-
-    def _ticker(self, setting: Setting | None, began: float) -> Callable[[], None] | None:
-        """What keeps the user informed on a terminal, twice a second."""
-        if self.show is None:
-            return None
-        last = 0.0
-
-        def tick() -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last >= _SHOW_EVERY_S:
-                last = now
-                self._show(self._progress(setting, now - began))
-
-        return tick
-
-    def _progress(self, setting: Setting | None, seconds: float) -> str:
+    def _line(self, setting: Setting | None, seconds: float) -> str:
         events = self._events(setting)
         done = len({event["name"] for event in events if event["event"] == MEASURED})
         left = max(self.request.timing.budget_s - seconds, 0.0)
         now = results.crashed(events) or "warming up"
-        return (
-            f"eprof: {label(setting)} · {done} of {len(self.benchmarks)} benchmarks · {now} · at most {left:.0f} s left"
-        )
+        return f"{label(setting)} · {done} of {len(self.benchmarks)} benchmarks · {now} · at most {left:.0f} s left"
 
     def _after_crash(self, setting: Setting | None, why: str) -> None:
         """Take note of the benchmark that crashed; raise CollectError if it was none of them."""

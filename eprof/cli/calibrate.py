@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import printable
 from eprof.cli.options import command, positive, seconds
+from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.calibration.manifest import Benchmark, Manifest
@@ -86,8 +87,7 @@ def calibrate(options: argparse.Namespace) -> int:
     _check_output(options)
     from eprof.calibration.session import Session
 
-    show = _progress if sys.stderr.isatty() and not options.quiet else None
-    session = Session(request, _say, show=show)
+    session = Session(request, _say, progress=Progress(options.quiet))
     _prepare(session, options)
     _measure(session)
     rows = session.rows()
@@ -240,11 +240,6 @@ def _short(path: Path) -> str:
         return printable(str(path.resolve().relative_to(Path.cwd())))
     except ValueError:
         return printable(str(path))
-
-
-def _progress(line: str) -> None:
-    """A line of progress in place; an empty one wipes it."""
-    print(f"\r\x1b[K{printable(line)[:150]}", end="", file=sys.stderr, flush=True)
 
 
 def _say(sentence: str) -> None:

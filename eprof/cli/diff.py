@@ -17,6 +17,7 @@ from eprof.cli.options import (
     repeatable,
 )
 from eprof.cli.output import deliver, drawn, planned, say, written
+from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.compare import Difference
@@ -94,10 +95,11 @@ def _compare(options: argparse.Namespace) -> "Difference":
     from eprof.api.variants import PriceAs, ReadAs, energies, keeps
     from eprof.compare import compare
 
+    progress = Progress(options.quiet)
     sides = []
     for side in ("old", "new"):
         costs, setting, time, energy = (getattr(options, f"{side}_{option}") for option in _OF_SIDE)
-        reading = ReadAs(options.capability, options.columns, time or options.time)
+        reading = ReadAs(options.capability, options.columns, time or options.time, progress.reading)
         pricing = PriceAs(
             costs or options.costs, setting or options.setting, options.efficiency, options.to_meter, joules(energy)
         )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import few
-from eprof.cli import progress
 from eprof.cli.options import SETTING, TABLE, Commands, command, matching, repeatable
 from eprof.cli.output import Output, planned, print_bytes, say
+from eprof.cli.progress import Progress
 from eprof.cli.writing import write
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def fit(options: argparse.Namespace) -> int:
     _enough(measurements, form)
     fitted = solve(measurements, form, options.seed)
     protocols = () if options.no_validate else ("setting", "benchmark")
-    quality = examine(measurements, fitted, options.replicas, protocols, options.seed, _progress(options))
+    quality = examine(measurements, fitted, options.replicas, protocols, options.seed, Progress(options.quiet).count)
     made = document(measurements, fitted, quality)
 
     def table(path: Path | None) -> bytes:
@@ -249,16 +249,6 @@ def _enough(measurements: "Measurements", form: "Form") -> None:
         rest = "" if measurements.own else ", or leave terms out with --without"
         doubts = "".join(f" {note}" for note in measurements.notes if "round them" in note)
         raise EprofError(f"{measurements.sources[0]}: {few}; measure more kernels or settings{rest}.{doubts}")
-
-
-def _progress(options: argparse.Namespace) -> Any:
-    if not progress.wanted(options.quiet):
-        return None
-
-    def update(work: str, done: int, total: int) -> None:
-        progress.show("" if done == total else f"{work}: {done} of {total}")
-
-    return update
 
 
 def _deliver(

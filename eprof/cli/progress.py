@@ -1,49 +1,81 @@
-"""A line on the terminal while something runs: how far it is, and how long it still takes."""
+"""One line on standard error while something takes long: how far it is, and how long it may still take."""
 
 import os
 import sys
 import time
 from collections.abc import Callable
 
+from eprof.base import progress
 from eprof.base.text import printable
+from eprof.cli.output import say
 
-_WAIT_S, _EVERY_S = 1.0, 0.1
-
-
-def wanted(quiet: bool) -> bool:
-    """Whether anybody looks."""
-    return not quiet and sys.stderr.isatty()
-
-
-def show(line: str) -> None:
-    """Write a line over the one before; an empty one wipes it."""
-    # A line that wraps could not be wiped.
-    width = os.get_terminal_size(2).columns or 80
-    print(f"\r\x1b[K{printable(line)[: width - 1]}", end="", file=sys.stderr, flush=True)
+# On a terminal the line is redrawn. Elsewhere, in a log of CI for example, every line stays.
+_TERMINAL_S = (1.0, 0.25)  # before the first line, between two
+_ELSEWHERE_S = (10.0, 30.0)
+_SHARE = 0.05  # of the time that goes into finding out what the line says
 
 
-def reading(quiet: bool) -> Callable[[int, int], None] | None:
-    """What takes how many bytes of how many were read; None where nobody looks (no terminal, --quiet)."""
-    return _Reading().update if wanted(quiet) else None
+class Progress(progress.Progress):
+    """Shows where the work stands, from the second on in which somebody might wonder; nothing with --quiet."""
 
+    def __init__(self, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._quiet = quiet
+        self._clock = clock
+        self._is_terminal = sys.stderr.isatty()
+        first_s, self._pause_s = _TERMINAL_S if self._is_terminal else _ELSEWHERE_S
+        self._next_s = clock() + first_s
+        self._is_shown = False
+        self._work = ""
+        self._work_began_s = 0.0
 
-class _Reading:
-    """A line that does not appear before the work has taken a second, and is wiped at its end."""
+    def update(self, line: Callable[[], str]) -> None:
+        """Show a line if it is time for one."""
+        now_s = self._clock()
+        if self._quiet or now_s < self._next_s:
+            return
+        words = line()
+        self._show(words)
+        self._next_s = now_s + max(self._pause_s, (self._clock() - now_s) / _SHARE)
 
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._next = self._start + _WAIT_S
-
-    def update(self, done: int, total: int) -> None:
-        now = time.monotonic()
+    def count(self, work: str, done: int, total: int) -> None:
+        """Show "fitting: 3 of 40, 12 s left"; the end of the work wipes it."""
+        if work != self._work:
+            self._work = work
+            self._work_began_s = self._clock()
         if done >= total:
-            if now > self._start + _WAIT_S:
-                show("")
-        elif now >= self._next:
-            self._next = now + _EVERY_S
-            show(_words(done, total, now - self._start))
+            self._work = ""
+            self.wipe()
+        else:
+            self.update(lambda: self._counted(done, total))
 
+    def reading(self, done: int, total: int) -> None:
+        """Bytes of logs that were read, of all bytes."""
+        self.count("MB of logs read", done // 10**6, total // 10**6)
 
-def _words(done: int, total: int, seconds: float) -> str:
-    left = f", {seconds * (total - done) / done:.0f} s left" if done else ""
-    return f"reading {done / 1e6:,.0f} of {total / 1e6:,.0f} MB ({100 * done / max(total, 1):.0f} %){left}"
+    def say(self, sentence: str) -> None:
+        """Print a sentence that stays."""
+        self.wipe()
+        if not self._quiet:
+            say(sentence)
+
+    def wipe(self) -> None:
+        """Take the line off the terminal."""
+        if self._is_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._is_shown = False
+
+    def _show(self, line: str) -> None:
+        if not self._is_terminal:
+            say(line)
+            return
+        # A line that wraps could not be wiped.
+        width = os.get_terminal_size(2).columns or 80
+        print(f"\r\x1b[K{printable(line)[: width - 1]}", end="", file=sys.stderr, flush=True)
+        self._is_shown = True
+
+    def _counted(self, done: int, total: int) -> str:
+        line = f"{self._work}: {done:,} of {total:,}"
+        if not done:
+            return line
+        left_s = (self._clock() - self._work_began_s) * (total - done) / done
+        return f"{line}, {left_s:.0f} s left"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eprof.cli import progress
 from eprof.cli.options import (
     ALSO_WRITTEN,
     JOULES,
@@ -22,6 +21,7 @@ from eprof.cli.options import (
     repeatable,
 )
 from eprof.cli.output import Output, deliver, drawn, planned, say, written
+from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -125,7 +125,7 @@ def report(options: argparse.Namespace) -> int:
         scheduler=options.scheduler,
         cache=not options.no_cache,
         workers=cores(),
-        progress=progress.reading(options.quiet),
+        progress=Progress(options.quiet).reading,
         parts=next((group for group in options.group if group in _PARTS), None),
         rank=options.rank,
     )

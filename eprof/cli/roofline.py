@@ -7,6 +7,7 @@ from eprof.base.errors import CostError, UsageError
 from eprof.cli.config import asked
 from eprof.cli.options import SETTING, Commands, add_capability, add_output, command, repeatable
 from eprof.cli.output import deliver, drawn, planned
+from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.costs import Costs, CostTable
@@ -97,6 +98,7 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
         capability=options.capability,
         kernels=options.kernel_name,
         command_line=options.command_line,
+        progress=Progress(options.quiet).reading,
     )
     name = setting = None
     if options.costs:

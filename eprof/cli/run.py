@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from eprof import profilers
 from eprof.base.errors import CollectError, EprofError, LogError, UsageError, shortage
 from eprof.base.text import printable
-from eprof.cli import progress
 from eprof.cli.options import (
     ALSO_WRITTEN,
     REPORT_SUFFIXES,
@@ -23,6 +22,7 @@ from eprof.cli.options import (
     whole,
 )
 from eprof.cli.output import Output, ended_by, planned, say
+from eprof.cli.progress import Progress
 from eprof.cli.report import deliver_energy
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _run(options: argparse.Namespace) -> int:
         return _dry_run(setup)
     if not options.quiet:
         say(_chosen(setup))
-    session = settings.session(setup, progress.show if progress.wanted(options.quiet) else None)
+    session = settings.session(setup, Progress(options.quiet))
     try:
         status = session.run()
         for warning in dict.fromkeys(session.warnings):
@@ -252,7 +252,11 @@ def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) 
     again = f"The raw logs are kept; `eprof report {shown}` makes the report again."
     try:
         profile = api.load(
-            home, capability=options.capability, kernels=options.kernel_name, command_line=options.command_line
+            home,
+            capability=options.capability,
+            kernels=options.kernel_name,
+            command_line=options.command_line,
+            progress=Progress(options.quiet).reading,
         )
         energy = profile.energy(
             options.costs, setting=options.setting, efficiency=options.efficiency, to_meter=options.to_meter

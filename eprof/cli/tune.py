@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from eprof.base.errors import EprofError, UsageError
 from eprof.cli.options import Commands, add_output, command, matching, positive
 from eprof.cli.output import deliver, of_document, planned
+from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.tuning.build import Tuning
@@ -90,8 +91,8 @@ def _measured(options: argparse.Namespace) -> "Tuning":
     table = None if options.costs is None else costs.load(options.costs)
     checked = build.time_check(measured)
     modelled = build.modelled(measured, checked) if options.times == "modelled" else None
-    with validate.Progress(options.quiet) as report:
-        watts, model, notes = inputs.predicted(measured, table, options.jobs, report, modelled)
+    report = Progress(options.quiet).count
+    watts, model, notes = inputs.predicted(measured, table, options.jobs, report, modelled)
     notes = [*measured.notes, *notes]
     return build.from_measurements(measured, watts, model, asked=modelled, checked=checked, notes=notes)
 
@@ -106,6 +107,7 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
         time=options.time,
         kernels=options.kernel_name,
         command_line=options.command_line,
+        progress=Progress(options.quiet).reading,
     )
     energy = profile.energy(options.costs, None, options.efficiency, to_meter=False)
     table = energy.table

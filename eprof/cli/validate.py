@@ -12,12 +12,13 @@ from eprof.base.text import printable
 from eprof.cli.config import asked
 from eprof.cli.options import Commands, add_output, command, matching, positive
 from eprof.cli.output import deliver, of_document, planned
+from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.costs import CostTable
     from eprof.measurements import Measurements
     from eprof.validation.schema import Candidate
-    from eprof.validation.study import Report, Study
+    from eprof.validation.study import Study
 
 GATE_FAILED = 3
 _PROTOCOLS = (
@@ -187,8 +188,8 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
         scale=options.scale,
         processes=options.jobs,
     )
-    with Progress(options.quiet) as report:
-        return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=report)
+    report = Progress(options.quiet).count
+    return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=report)
 
 
 def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | None") -> "list[Candidate]":
@@ -201,38 +202,3 @@ def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | No
     from eprof.validation import candidates
 
     return candidates.find(api.load(*inputs), table, study)
-
-
-class Progress:
-    """A bar on a terminal, nothing elsewhere. `with Progress(quiet) as report`."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._wanted = not quiet and sys.stderr.isatty()
-
-    def __enter__(self) -> "Report | None":
-        if not self._wanted:
-            return None
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        )
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._bar.start()
-        self._tasks: dict[str, Any] = {}
-        return self._report
-
-    def _report(self, words: str, done: int, of: int) -> None:
-        if words not in self._tasks:
-            for task in self._tasks.values():
-                self._bar.update(task, visible=False)
-            self._tasks[words] = self._bar.add_task(printable(words), total=of)
-        self._bar.update(self._tasks[words], completed=done)
-
-    def __exit__(self, *exc: object) -> None:
-        if self._wanted:
-            self._bar.stop()

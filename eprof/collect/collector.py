@@ -123,7 +123,7 @@ class Collector(ABC):
 
     rank: the lower, the more it is preferred. capabilities: the first compute capability that it counts on, and the
     first that it does not. processes: a pattern for the paths of its own programs, which a time limit spares so that
-    they can write their logs.
+    they can write their logs. quicker: what shortens a long run, in words.
     """
 
     name: str
@@ -134,6 +134,7 @@ class Collector(ABC):
     chooses_launches = False
     locks_clocks = False
     processes: str | None = None
+    quicker = "a smaller problem"
 
     def fits(self, capability: str | None) -> bool:
         """Whether it counts on GPUs of a capability; True where that is not known."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eprof import __version__
 from eprof.base.errors import CollectError, EprofError
+from eprof.base.progress import Progress
 from eprof.collect import process
 from eprof.collect.collector import (
     COUNTERS,
@@ -39,7 +40,8 @@ _TELLING = (
     *("CUDA_", "NVIDIA_", "OCL_", "OCLGRIND_", "OMP_", "OMPI_COMM_WORLD_", "PMI_"),
     *("SLURM_PROCID", "SLURM_NTASKS", "LD_PRELOAD", "LANG", "LC_ALL"),
 )
-_SHOW_EVERY_S = 0.5
+# After so long a run says once what would be quicker.
+_LONG_S = 60.0
 # For the program that makes a log of a trace; traces of gigabytes take minutes.
 _PATIENCE_S = 1800.0
 _LONGEST_ERRORS = 1 << 20
@@ -48,8 +50,7 @@ _LONGEST_ERRORS = 1 << 20
 class Session:
     """What is to be run, and what has happened so far.
 
-    plan: called for the counters to collect when they are needed. show: gets a line of progress, or "" to wipe it; None
-    where there is no terminal. about: more for `run.json`.
+    plan: called for the counters to collect when they are needed. about: more for `run.json`.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Session:
         plan: Callable[[Path], Sequence[str]],
         *,
         about: Mapping[str, Any],
-        show: Callable[[str], None] | None = None,
+        progress: Progress | None = None,
         meter: "Meter | None" = None,
         kinds: Sequence[str] = (TIME, ENERGY, COUNTERS),
         repeat: int = 1,
@@ -74,7 +75,7 @@ class Session:
         self.directory = directory
         self.plan = plan
         self.about = about
-        self.show = show
+        self.progress = progress or Progress()
         self.meter = meter
         self.kinds = kinds
         self.repeat = repeat
@@ -85,6 +86,7 @@ class Session:
         self.status: int | None = None
         self.launches: int | None = None
         self._lost = self._is_stopped = self._is_ours = False
+        self._is_long = False
         self.run_now = self.runs_planned = 1
         self.started = _now()
 
@@ -248,22 +250,21 @@ class Session:
             streams = Streams(stdin, *outputs)
             if step.in_stdout is None or step.strip is None:
                 # The first run's output is the user's: a line of progress in the middle of it would spoil it.
-                ticker = self._ticker(step) if outputs[0] != self.stdout else None
-                return self._spawn(step, signals, streams, ticker)
+                tick = self._ticker(step) if outputs[0] != self.stdout else None
+                return self._spawn(step, signals, streams, tick)
             return self._stripped(step, signals, streams, self.directory.logs / step.in_stdout, step.strip)
 
     def _stripped(
         self, step: Step, signals: Signals, streams: Streams, stem: Path, strip: Callable[[], Strip]
     ) -> Ended:
         """Run with standard output into a log for each process, and pass on what is the program's own."""
-        splitter = Splitter(stem, strip, streams.stdout, self._wipe)
-        show = self._ticker(step)
+        splitter = Splitter(stem, strip, streams.stdout, self.progress.wipe)
+        show_progress = self._ticker(step)
 
         def tick() -> None:
             splitter.started()
             splitter.tick()
-            if show is not None:
-                show()
+            show_progress()
 
         try:
             return self._spawn(step, signals, Streams(streams.stdin, splitter.stdout, streams.stderr), tick)
@@ -287,38 +288,35 @@ class Session:
                 profiler=profiler,
             )
         finally:
-            self._wipe()
+            self.progress.wipe()
 
-    def _wipe(self) -> None:
-        if self.show is not None:
-            self.show("")
-
-    def _ticker(self, step: Step) -> Callable[[], None] | None:
-        """What keeps the user informed on a terminal."""
-        if self.show is None:
-            return None
-        began = last = time.monotonic()
+    def _ticker(self, step: Step) -> Callable[[], None]:
+        """What keeps the user informed while a step runs."""
+        began = time.monotonic()
 
         def tick() -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last >= _SHOW_EVERY_S and self.show is not None:
-                last = now
-                self.show(self._progress(step, now - began))
+            seconds = time.monotonic() - began
+            self.progress.update(lambda: self._progress(step, seconds))
+            if seconds > _LONG_S and not self._is_long and step.what == COUNTERS:
+                self._is_long = True
+                self.progress.say(self._quicker())
 
         return tick
 
     def _progress(self, step: Step, seconds: float) -> str:
+        words = [f"{step.what} with {self.collector.name}", f"{seconds:.0f} s"]
+        if self.runs_planned > 1:
+            words.insert(0, f"run {self.run_now} of {self.runs_planned}")
         done = self.collector.progress(self._logs(step))
-        run = f" (run {self.run_now} of {self.runs_planned})" if self.runs_planned > 1 else ""
-        words = [f"eprof: {step.what} with {self.collector.name}{run}", f"{seconds:.0f} s"]
         if done is not None:
-            words.append(_launches(done, self.launches))
-        if done and self.launches and done < self.launches:
-            words.append(f"about {seconds * (self.launches - done) / done:.0f} s left")
+            words.append(_launches(done, self.launches, seconds))
         if step.passes != "1":
             words.append(f"passes: {step.passes}")
         return " · ".join(words)
+
+    def _quicker(self) -> str:
+        keep = "Ctrl-C or --timeout S ends the run, and the report is made of what was counted by then"
+        return f"this has taken a minute. Quicker: {self.collector.quicker}. {keep}."
 
     def _logs(self, step: Step) -> list[Path]:
         paths = {path for pattern in step.logs for path in self.directory.logs.glob(pattern)}
@@ -424,10 +422,14 @@ def _entry(
     return entry
 
 
-def _launches(done: int, total: int | None) -> str:
-    if total:
-        return f"{done:,} of {total:,} kernel launches"
-    return "1 kernel launch" if done == 1 else f"{done:,} kernel launches"
+def _launches(done: int, total: int | None, seconds: float) -> str:
+    """How many kernel launches are done, of how many, and when the rest will be; how fast, if that is not known."""
+    launches = "1 kernel launch" if done == 1 else f"{done:,} kernel launches"
+    if not done or done == total:
+        return launches
+    if total is None or done > total:
+        return f"{launches}, {60 * done / seconds:.3g} a minute"
+    return f"{done:,} of {total:,} kernel launches, about {seconds * (total - done) / done:.0f} s left"
 
 
 def _read(path: Path, start: int) -> str:

@@ -1,11 +1,12 @@
 """From what the user wants measured to a session that is ready to run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof import profilers
 from eprof.base.errors import UsageError
+from eprof.base.progress import Progress
 from eprof.collect import process
 from eprof.collect.collector import COUNTERS, ENERGY, PLAIN, TIME, Collector, Place, Request, Step, Tool
 from eprof.collect.session import Session
@@ -155,7 +156,7 @@ def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None
     table.at(settings.setting)
 
 
-def session(setup: Setup, show: Callable[[str], None] | None = None) -> Session:
+def session(setup: Setup, progress: Progress | None = None) -> Session:
     """Make the run directory and what will fill it. Raises CollectError if it cannot be made."""
     settings = setup.settings
     meter = _meter(setup)
@@ -177,7 +178,7 @@ def session(setup: Setup, show: Callable[[str], None] | None = None) -> Session:
         request=settings.request,
         directory=home,
         plan=plan,
-        show=show,
+        progress=progress,
         meter=meter,
         kinds=[kind for kind in setup.kinds if kind != ENERGY or meter is not None],
         repeat=settings.repeat,

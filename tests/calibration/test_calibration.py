@@ -11,6 +11,7 @@ from standin_gpu import CONSTANT_W, DEVICE, PRICES, StandIn, StandInMeter, Time,
 
 from eprof import costs
 from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError, UsageError
+from eprof.base.progress import Progress
 from eprof.base.toml import Document
 from eprof.calibration import manifest as manifests
 from eprof.calibration import results, schedule, table
@@ -239,8 +240,19 @@ def test_an_interrupted_session_goes_on(tmp_path):
     assert gpu.launched == []
 
 
-def test_progress_is_told_on_a_terminal(tmp_path):
-    gpu, shown = StandIn(Time()), []
+class Shown(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def update(self, line):
+        self.lines.append(line())
+
+    def wipe(self):
+        self.lines.append("")
+
+
+def test_progress_is_shown_while_the_benchmarks_run(tmp_path):
+    gpu, shown = StandIn(Time()), Shown()
 
     def run_and_tick(plan, log, timeout_s, tick):
         results_so_far = tmp_path / "dir" / "results.jsonl"
@@ -254,11 +266,11 @@ def test_progress_is_told_on_a_terminal(tmp_path):
         Request(tmp_path / "dir", only=("read", "integer"), timing=schedule.Timing(rounds=1)),
         lambda sentence: None,
         plain._replace(run=run_and_tick),
-        shown.append,
+        shown,
     )
     assert len(run(one)) == 2
-    assert shown[0].startswith("eprof: in force · 0 of 2 benchmarks · read · at most 3")
-    assert shown[-1] == "", "wiped at the end"
+    assert shown.lines[0].startswith("in force · 0 of 2 benchmarks · read · at most 3")
+    assert shown.lines[-1] == "", "wiped at the end"
 
 
 def test_rounds_fill_the_budget_and_medians_are_taken(tmp_path):

@@ -39,6 +39,7 @@ class Ncu(GpuCollector):
     rank = 20
     capabilities = (7.0, float("inf"))
     chooses_launches = True
+    quicker = "a smaller problem, fewer kernels (-k NAME), or fewer launches (--launch-count N)"
     locks_clocks = True
     # `ncu` is a shell script around three programs in a row; nsys, killed, would leave its agent behind.
     processes = "/(?:ncu|nsys)$|/nsight[-_](?:compute|systems)"

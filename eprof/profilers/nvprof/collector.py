@@ -31,6 +31,7 @@ class Nvprof(GpuCollector):
     rank = 10
     capabilities = (2.0, 7.5)
     processes = "/nvprof$"
+    quicker = "a smaller problem, or fewer kernels (-k NAME)"
     commands = ("nvprof",)
     places = ("/usr/local/cuda/bin", "/opt/cuda/bin")
     version = r"Release version (\S+)"

@@ -38,6 +38,7 @@ class Oclgrind(Collector):
     rank = 30
     kinds = (COUNTERS,)
     simulated = True
+    quicker = "a smaller problem: the simulated device is some thousand times slower than a GPU"
 
     def find(self, program: str = "") -> Tool:
         """Look for the simulator's OpenCL driver: in this Python, in the program's environment, in the system."""
@@ -78,7 +79,9 @@ class Oclgrind(Collector):
         """Count the blocks; say what Oclgrind complained of."""
         kernels = self.progress(logs)
         messages = []
-        if not kernels:
+        if not kernels and (ended.timed_out or ended.signal):
+            messages.append("No kernel launch came to its end, when Oclgrind writes its counts: try a smaller problem.")
+        elif not kernels:
             messages.append(
                 "No kernel ran on the simulated device. Is this an OpenCL program, and does it take the platform that "
                 "the OpenCL loader offers? (CUDA programs need nvprof or ncu and a GPU.)"

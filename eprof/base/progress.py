@@ -1,0 +1,19 @@
+"""How far long work is: what does the work tells a `Progress`, which may show it. This one shows nothing."""
+
+from collections.abc import Callable
+
+
+class Progress:
+    """Takes what long work says of itself; `eprof.cli.progress` has the one that shows it."""
+
+    def update(self, line: Callable[[], str]) -> None:
+        """Where the work stands. Call it often: `line` is called only when there is something to show."""
+
+    def count(self, work: str, done: int, total: int) -> None:
+        """How much of some work is done, in whatever it is counted in."""
+
+    def say(self, sentence: str) -> None:
+        """Something to know while the work goes on."""
+
+    def wipe(self) -> None:
+        """The terminal is somebody else's now: leave no line on it."""

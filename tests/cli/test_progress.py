@@ -1,0 +1,113 @@
+"""What eprof says while something takes long: where, how often, and that it leaves nothing behind."""
+
+import sys
+
+import pytest
+from run_support import block, emit
+
+from eprof.cli import progress
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    now_s = 100.0
+
+    def __call__(self):
+        return self.now_s
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def make_terminal(monkeypatch):
+    """Standard error is a terminal of 40 columns."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress.os, "get_terminal_size", lambda number: progress.os.terminal_size((40, 20)))
+
+
+def lines_every_second(shown, clock, seconds):
+    for _ in range(seconds):
+        clock.now_s += 1
+        shown.update(lambda: f"at {clock.now_s:.0f}")
+
+
+def test_without_a_terminal_a_line_comes_after_ten_seconds_and_then_every_thirty(capsys, clock):
+    lines_every_second(progress.Progress(False, clock), clock, 75)
+    assert capsys.readouterr().err == "eprof: at 110\neprof: at 140\neprof: at 170\n"
+
+
+def test_work_of_two_seconds_says_nothing_without_a_terminal(capsys, clock):
+    shown = progress.Progress(False, clock)
+    lines_every_second(shown, clock, 2)
+    shown.wipe()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_has_one_line_that_is_redrawn_cut_to_its_width_and_wiped(capsys, clock, monkeypatch):
+    make_terminal(monkeypatch)
+    shown = progress.Progress(False, clock)
+    shown.update(lambda: "too early")
+    clock.now_s += 1
+    shown.update(lambda: "x" * 100)
+    shown.update(lambda: "too soon after it")
+    shown.wipe()
+    shown.wipe()
+    assert capsys.readouterr().err == f"\r\x1b[K{'x' * 39}\r\x1b[K"
+
+
+def test_quiet_is_quiet(capsys, clock, monkeypatch):
+    make_terminal(monkeypatch)
+    shown = progress.Progress(True, clock)
+    lines_every_second(shown, clock, 100)
+    shown.say("this has taken a minute.")
+    shown.wipe()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_line_that_takes_long_to_find_out_is_asked_for_rarely(capsys, clock):
+    """A twentieth of the time goes into it."""
+    shown = progress.Progress(False, clock)
+    asked_at_s = []
+
+    def slow():
+        asked_at_s.append(clock.now_s)
+        clock.now_s += 5
+        return "slow"
+
+    for _ in range(300):
+        clock.now_s += 1
+        shown.update(slow)
+    assert asked_at_s == [110, 210, 310, 410]
+
+
+def test_counted_work_tells_what_is_left(capsys, clock):
+    shown = progress.Progress(False, clock)
+    shown.count("fitting", 0, 40)
+    clock.now_s += 20
+    shown.count("fitting", 10, 40)
+    shown.count("fitting", 40, 40)
+    clock.now_s += 100
+    shown.reading(1_000_000, 2_500_000_000)
+    assert capsys.readouterr().err.splitlines() == [
+        "eprof: fitting: 10 of 40, 60 s left",
+        "eprof: MB of logs read: 1 of 2,500, 0 s left",
+    ]
+
+
+def test_a_long_run_says_once_what_would_be_quicker(simulated, monkeypatch):
+    """In a run whose minute is half a second long."""
+    (simulated.site / "sitecustomize.py").write_text(
+        "import eprof.collect.session as session\nimport eprof.cli.progress as progress\n"
+        "session._LONG_S = 0.5\nprogress._ELSEWHERE_S = (0.2, 0.4)\n"
+    )
+    program = simulated.script(emit(block()) + "sleep 1.5\n" + emit(block()))
+    running = simulated.start("--no-report", program)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 0, err
+    assert "Instructions" not in out and "eprof" not in out
+    assert err.count("Quicker: a smaller problem: the simulated device is") == 1
+    assert "counters with oclgrind · 0 s · 1 kernel launch, " in err
+    assert "a minute" in err
