@@ -150,8 +150,8 @@ def environment(**more):
 def eprof_command(tmp_path):
     """Run `eprof ARGUMENTS` in a process of its own (see `warm`), in an empty directory; the finished process."""
 
-    def run(*arguments, env=None, input=None):
-        return warm.run(arguments, tmp_path, environment(**(env or {})), input)
+    def run(*arguments, env=None, input=None, folder=None):
+        return warm.run(arguments, folder or tmp_path, environment(**(env or {})), input)
 
     return run
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eprof import logs
 from eprof.base.errors import CollectError, LogError, UsageError
 from eprof.base.kernels import own_name, selector
-from eprof.base.text import few
+from eprof.base.text import did_you_mean, few
 from eprof.counting import counters
 from eprof.logs import runs
 from eprof.logs.cache import Stamp
@@ -280,9 +280,12 @@ def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[s
     chosen_by = selector(wanted)
     selected = np.array([chosen_by(name) for name in launches.rows.kernel], dtype=bool)
     if not selected.any():
-        known = few(list(dict.fromkeys(map(own_name, launches.rows.kernel))), 8)
+        known = list(dict.fromkeys(map(own_name, launches.rows.kernel)))
         names = " ".join(wanted)
-        raise LogError(f"-k/--kernel-name {names} matches none of {len(selected)} kernels; there are {known}.")
+        meant = did_you_mean(wanted[0], known)
+        raise LogError(
+            f"-k/--kernel-name {names} matches none of {len(selected)} kernels.{meant} There are {few(known, 8)}."
+        )
     number = int(selected.sum())
     note = f"{number} of {len(selected)} kernels are selected by -k/--kernel-name; totals are of these only."
     return launches.chosen(selected), [note]

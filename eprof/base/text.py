@@ -5,7 +5,7 @@ shown as an escape too. Letters that look alike in two scripts look alike here t
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, AnyStr, cast
 
 
@@ -73,6 +73,14 @@ def _prose(text: str) -> str:
     text = _MARKUP.sub(lambda match: "".join(f"\\{char}" for char in match[0]), text)
     text = re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;")
     return _CALLS.sub(r"\g<0><!-- -->", text)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question with a space in front, about the known word that is most like `word`; "" if none is."""
+    import difflib
+
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" Did you mean `{close[0]}`?" if close else ""
 
 
 def brief(text: str, most: int) -> str:

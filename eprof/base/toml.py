@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
 from eprof.base.resources import content
-from eprof.base.text import brief, pattern
+from eprof.base.text import brief, did_you_mean, pattern
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -202,7 +202,8 @@ class Node(Struct, frozen=True, eq=False):
             raise self.wrong("a table of keys and values")
         for key in self.value:
             if known is not None and key not in known:
-                raise self[key].error(f"unknown key `{key}`; use one of: {', '.join(sorted(known))}.")
+                meant = did_you_mean(key, known)
+                raise self[key].error(f"unknown key `{key}`; use one of: {', '.join(sorted(known))}.{meant}")
         return self
 
     def items(self) -> list[tuple[str, Node]]:

@@ -5,19 +5,22 @@ Only the standard library is imported here; each command imports its rooms when 
 
 import argparse
 import errno
+import itertools
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, NoReturn
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 from eprof import __version__
 from eprof.base.errors import EprofError, UsageError, shortage
-from eprof.base.text import printable
+from eprof.base.text import did_you_mean
 from eprof.cli import calibrate, config, diff, doctor, fit, listing, report, roofline, run, tune, validate
 from eprof.cli.options import Commands
 from eprof.cli.output import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams, say
 
+_Parsers = dict[str, argparse.ArgumentParser]
 _NOT_WRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF)
 
 
@@ -99,26 +102,53 @@ def _run(words: list[str]) -> int:
     program: list[str] = []
     if words[:1] == ["run"]:
         ours, program = run.split(words, commands["run"])
+    _refuse_unknown(parser, commands, ours)
     options = parser.parse_args(ours)
     options.parser = commands[options.command]
-    if options.config is not None:
-        _configure(options, ours)
+    options.command_line = ["eprof", *words]
+    found = config.find() if options.config is None else None
+    if found is not None or options.config:
+        _configure(options, ours, found)
     if options.no_color:
         os.environ["NO_COLOR"] = "1"
-    options.command_line = ["eprof", *words]
     options.program = program
     return _COMMANDS[options.command].run(options)
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that quotes words of the command line, which may be names of files, as `say` does."""
+    """A parser whose errors are a sentence or two, as all errors are."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(printable(message))
+        sentence = message if message.endswith((".", "?")) else f"{message}."
+        say(f"{sentence} `{self.prog} --help` has more.")
+        sys.exit(2)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is none of the choices, and say which one is like it."""
+        if action.choices is not None and value not in action.choices:
+            choices = ", ".join(map(str, action.choices))
+            raise argparse.ArgumentError(
+                action, f"`{value}` is none of {choices}.{did_you_mean(value, action.choices)}"
+            )
 
 
-def _configure(options: argparse.Namespace, words: list[str]) -> None:
-    """Take what the command line does not give from `--config`."""
+def _refuse_unknown(parser: argparse.ArgumentParser, commands: _Parsers, words: list[str]) -> None:
+    """End with the name that was meant, for a command or an option that does not exist."""
+    if not words or words[0].startswith("-"):
+        return
+    name = words[0]
+    if name not in commands:
+        hint = f" To report on a log: eprof report {name}." if Path(name).exists() else did_you_mean(name, commands)
+        parser.error(f"there is no command `{name}`.{hint}")
+    known = commands[name]._option_string_actions
+    for word in itertools.takewhile(lambda word: word != "--", words[1:]):
+        option = word.partition("=")[0]
+        if option.startswith("--") and option not in known:
+            commands[name].error(f"there is no option `{option}`.{did_you_mean(option, known)}")
+
+
+def _configure(options: argparse.Namespace, words: list[str], found: Path | None) -> None:
+    """Take what the command line does not give from `--config`, or from the file that was found."""
     _, parsers = _parser()
     known: config.Actions = {}
     for parser in parsers.values():
@@ -127,10 +157,15 @@ def _configure(options: argparse.Namespace, words: list[str]) -> None:
     for option in bare[options.command]._actions:
         option.default = argparse.SUPPRESS
     given = vars(parser.parse_args(words))
-    config.fill(options, given, config.options_of(parsers[options.command]), known)
+    config.fill(options, given, config.options_of(parsers[options.command]), known, found)
+    if found is not None and options.configured:
+        # What reports keep of the command says where its options come from, as if they had been asked for.
+        options.command_line[2:2] = ["--config", str(found)]
+        if not options.quiet:
+            say(f"{', '.join(sorted(options.configured))} from {found} (--config '' does without).")
 
 
-def _parser(only: str | None = None) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def _parser(only: str | None = None) -> tuple[argparse.ArgumentParser, _Parsers]:
     """The parser, and those of the commands: all, or `only` if it is one (all take as long as a short run)."""
     parser = _Parser(
         prog="eprof",
@@ -155,7 +190,10 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )
     common.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR; FORCE_COLOR forces them)")
     common.add_argument(
-        "--config", metavar="FILE", help='TOML file with values for options not given, e.g. costs = "gtx680"'
+        "--config",
+        metavar="FILE",
+        help='TOML file with values for options not given, e.g. costs = "gtx680" (default: eprof.toml, or [tool.eprof] '
+        "of pyproject.toml, of this folder or one above)",
     )
     _add_version(common)
 

@@ -1,14 +1,20 @@
-"""`--config FILE`: values for options that the command line does not give, from a TOML file."""
+"""Values for options that the command line does not give, from a TOML file: `--config FILE`, or one that is found."""
 
 import argparse
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from eprof.cli.options import expanded
 
 if TYPE_CHECKING:
     from eprof.base.toml import Node
 
 _NO_KEYS = {"help", "version", "config"}
+# A file that came with somebody's logs must not write over files, start a browser or connect to anything.
+_ONLY_NAMED = ("output", "force", "open", "scheduler", "directory")
+_PYPROJECT = ("tool", "eprof")
 Actions = dict[str, argparse.Action]
 
 
@@ -17,19 +23,53 @@ def options_of(parser: argparse.ArgumentParser) -> Actions:
     return {option.dest: option for option in parser._actions if option.option_strings and option.dest not in _NO_KEYS}
 
 
-def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, known: Actions) -> None:
+def find() -> Path | None:
+    """The file that holds in this folder: `eprof.toml`, or `pyproject.toml` with `[tool.eprof]`; None if there is none.
+
+    The nearest one, up to the root of the repository or the home folder. Outside of both, this folder alone counts:
+    everybody may write to /tmp.
+    """
+    with contextlib.suppress(OSError):
+        for folder in _folders():
+            own = folder / "eprof.toml"
+            if own.is_file():
+                return own
+            project = folder / "pyproject.toml"
+            if project.is_file() and b"[tool.eprof" in project.read_bytes():
+                return project
+    return None
+
+
+def _folders() -> Iterator[Path]:
+    here = Path.cwd()
+    home = Path("~").expanduser()
+    above = [here, *here.parents]
+    last = next((folder for folder in above if folder == home or (folder / ".git").exists()), here)
+    for folder in above:
+        yield folder
+        if folder == last:
+            return
+
+
+def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, known: Actions, found: Path | None) -> None:
     """Set the options that the command line does not give to what the file says.
 
     given: the options that the command line gives; own: the command's options. known: those of every command, so that
-    one file serves all: what only others have is checked too, and left out.
+    one file serves all: what only others have is checked too, and left out. found: the file, if `--config` names none.
     Raises DefinitionError with the line for an option that does not exist, or a value that it cannot have.
     """
     from eprof.base.toml import Document
 
+    path = found or Path(options.config)
+    table = Document.read(path).root
+    if path.name == "pyproject.toml":
+        table = table[_PYPROJECT[0]][_PYPROJECT[1]]
     taken = set(given)
     options.configured = set()
-    for key, node in Document.read(Path(options.config)).root.table(known).items():
-        value = _value(own.get(key, known[key]), node)
+    for key, node in table.table(known).items():
+        if found is not None and key in _ONLY_NAMED:
+            raise node.error(f"`{key}` counts only in a file that --config names, and this one was found.")
+        value = _value(own.get(key, known[key]), node, path.parent)
         if key in own and key not in taken:
             setattr(options, key, value)
             options.configured.add(key)
@@ -40,24 +80,32 @@ def asked(options: argparse.Namespace, key: str) -> bool:
     return getattr(options, key) not in (None, [], False) and key not in getattr(options, "configured", ())
 
 
-def _value(option: argparse.Action, node: "Node") -> Any:
+def _value(option: argparse.Action, node: "Node", folder: Path) -> Any:
     """The value as the option takes it."""
     if option.nargs == 0:
         return node.truth()
     if isinstance(option.default, list):
-        return [_single(option, each) for each in node.each()]
-    return _single(option, node)
+        return [_single(option, each, folder) for each in node.each()]
+    return _single(option, node, folder)
 
 
-def _single(option: argparse.Action, node: "Node") -> Any:
+def _single(option: argparse.Action, node: "Node", folder: Path) -> Any:
     if option.choices is not None:
         return node.choice(list(option.choices))
     if option.type is None:
-        return node.text()
-    node.number()
+        return _beside(node.text(), option, folder)
+    check = node.text if option.type is expanded else node.number
+    check()
     try:
         return option.type(str(node.value))  # type: ignore[operator]
     except argparse.ArgumentTypeError as err:
         raise node.error(f"`{option.dest}`: {err}.") from err
     except ValueError as err:
         raise node.wrong("a whole number") from err
+
+
+def _beside(text: str, option: argparse.Action, folder: Path) -> str:
+    """A file that lies beside the configuration file, and not in this folder, by a path that leads there from here."""
+    path = folder / text
+    is_beside = "FILE" in str(option.metavar) and not Path(text).exists() and path.is_file()
+    return str(path) if is_beside else text

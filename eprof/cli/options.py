@@ -4,9 +4,12 @@ import argparse
 import glob
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError
+
+if TYPE_CHECKING:
+    import re
 
 SUFFIXES = {
     ".html": "html",
@@ -118,11 +121,38 @@ def add_output(
 ) -> None:
     """`-k`, `-o`, `--format`, `-f`, `--open`: which kernels, and where the result goes."""
     repeatable(parser, "-k", "--kernel-name", metavar="NAME|regex:...", help="only these kernels (repeatable)")
-    repeatable(parser, "-o", "--output", metavar="PATH", help=f"{purpose} (repeatable)")
+    repeatable(
+        parser,
+        "-o",
+        "--output",
+        metavar="PATH",
+        type=expanded,
+        help=f"{purpose}; %%p: process id, %%h: host, %%q{{VAR}}: a variable, %%%%: per cent sign (repeatable)",
+    )
     formats = sorted(set(suffixes.values()))
     parser.add_argument("--format", choices=formats, help="format of --output, or of standard output")
     parser.add_argument("-f", "--force", action="store_true", help=f"overwrite existing {replaced}")
     parser.add_argument("--open", action="store_true", help="open the HTML report in a browser")
+
+
+def expanded(path: str) -> str:
+    """A path with `%p`, `%h`, `%q{VAR}` and `%%` filled in, as profilers do; for argparse."""
+    import re
+
+    return re.sub(r"%(q\{[^}]*\}|.?)", _filled, path)
+
+
+def _filled(match: "re.Match[str]") -> str:
+    word = match[1]
+    fixed = {"%": "%", "p": str(os.getpid()), "h": os.uname().nodename}
+    if word in fixed:
+        return fixed[word]
+    if not word.startswith("q{"):
+        raise argparse.ArgumentTypeError(f"%{word} in {match.string} is not known; use %p, %h, %q{{VAR}}, or %% for %")
+    name = word[2:-1]
+    if name not in os.environ:
+        raise argparse.ArgumentTypeError(f"{match.string}: the environment has no variable {name or '(empty name)'}")
+    return os.environ[name]
 
 
 def matching(names: list[str]) -> list[str]:

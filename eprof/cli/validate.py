@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.kernels import selector

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import CostError, DefinitionError
 from eprof.base.resources import folder, tree
-from eprof.base.text import brief
+from eprof.base.text import brief, did_you_mean
 from eprof.base.toml import Document
 from eprof.costs.file import read
 from eprof.costs.intervals import BASES
@@ -68,12 +68,9 @@ def load(name_or_path: str) -> CostTable:
         )
     if name_or_path not in _shipped():
         known = ", ".join(tables())
-        import difflib
-
-        close = difflib.get_close_matches(name_or_path.lower(), tables(), n=1, cutoff=0.5)
-        meant = f"Did you mean {close[0]}? " if close else ""
+        meant = did_you_mean(name_or_path.lower(), tables())
         raise CostError(
-            f"There is no cost table `{brief(name_or_path, 100)}`. {meant}There are {known}; "
+            f"There is no cost table `{brief(name_or_path, 100)}`.{meant} There are {known}; "
             "a file of your own is given by its path, such as ./my-gpu.toml."
         )
     return _load_shipped(name_or_path)

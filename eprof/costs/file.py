@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import DefinitionError
 from eprof.base.marks import NONE, Mark
-from eprof.base.text import listed
+from eprof.base.text import did_you_mean, listed
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
 from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, Intervals, Range
@@ -478,11 +478,8 @@ def _charges(node: Node) -> dict[str, Node]:
 def _statement(word: str, entry: Node, known: Collection[str] | None) -> Statement:
     """What the file says of one word. known: the prices; None if these could not be read."""
     if word not in COUNTS:
-        import difflib
-
-        close = difflib.get_close_matches(word, COUNTS, n=1)
-        meant = f"did you mean `{close[0]}`?" if close else f"use one of: {', '.join(COUNTS)}."
-        raise entry.error(f"`{word}` is not a word of the vocabulary; {meant}")
+        meant = did_you_mean(word, COUNTS) or f" Use one of: {', '.join(COUNTS)}."
+        raise entry.error(f"`{word}` is not a word of the vocabulary.{meant}")
     entry.table((*_STATEMENT_KINDS, "why", "mark"))
     kinds = [kind for kind in _STATEMENT_KINDS if kind in entry]
     if len(kinds) != 1:

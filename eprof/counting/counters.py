@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from eprof.base import resources
 from eprof.base.errors import DefinitionError
 from eprof.base.gpus import may_be_same, normal_name
-from eprof.base.text import pattern
+from eprof.base.text import did_you_mean, pattern
 from eprof.base.toml import Document
 from eprof.counting.definition import ANY, SIMULATED, Definition
 from eprof.counting.loading import applies_to, load, numbered, read
@@ -178,9 +178,9 @@ def named(name: str, extra: Path | None = None) -> Definition:
     capabilities = capability_of(name)
     if len(capabilities) == 1:
         return named(capabilities[0], extra)
-    raise DefinitionError(
-        f"No counter definition `{name}`; known: {', '.join(definition.name for definition in known)}."
-    )
+    names = [definition.name for definition in known]
+    meant = did_you_mean(name, [*names, *(full_name.rpartition("/")[2] for full_name in names)])
+    raise DefinitionError(f"No counter definition `{name}`.{meant} Known: {', '.join(names)}.")
 
 
 def capability_of(device_name: str) -> tuple[str, ...]:

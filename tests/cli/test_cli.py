@@ -137,7 +137,7 @@ def test_an_existing_output_is_refused_unless_forced(eprof_command, real_log, tm
         (["report", "LOG", "--time", "nonsense"], 2, "--time"),
         (["report", "LOG", "--capability", "99.9"], 1, "99.9"),
         (["report"], 2, "INPUT"),
-        (["frobnicate"], 2, "invalid choice"),
+        (["frobnicate"], 2, "there is no command `frobnicate`"),
         ([], 2, "COMMAND"),
         (["costs", "nonsense"], 1, "jetson-tk1"),
         (["counters", "nonsense"], 1, "nonsense"),

@@ -1,5 +1,6 @@
 """What eprof says while something takes long: where, how often, and that it leaves nothing behind."""
 
+import re
 import sys
 
 import pytest
@@ -109,5 +110,4 @@ def test_a_long_run_says_once_what_would_be_quicker(simulated, monkeypatch):
     assert running.returncode == 0, err
     assert "Instructions" not in out and "eprof" not in out
     assert err.count("Quicker: a smaller problem: the simulated device is") == 1
-    assert "counters with oclgrind · 0 s · 1 kernel launch, " in err
-    assert "a minute" in err
+    assert re.search(r"counters with oclgrind · \d s · \d kernel launch(es)?, [\d.]+ a minute", err), err

@@ -265,7 +265,7 @@ def test_peaks_grow_with_the_clock_of_their_domain():
 
 
 def test_an_unknown_name_lists_the_known_ones_and_the_close_one():
-    with pytest.raises(CostError, match=r"no cost table `jetson_tk1`. Did you mean jetson-tk1\?") as caught:
+    with pytest.raises(CostError, match=r"no cost table `jetson_tk1`. Did you mean `jetson-tk1`\?") as caught:
         costs.load("jetson_tk1")
     assert all(name in str(caught.value) for name in TABLES)
     with pytest.raises(CostError, match=f"There are {TABLES[0]}, {TABLES[1]}"):

@@ -245,13 +245,13 @@ MISTAKES = {
         "fp64_fma = {",
         "fp64_fam = {",
         31,
-        "`fp64_fam` is not a word of the vocabulary; did you mean `fp64_fma`?",
+        "`fp64_fam` is not a word of the vocabulary. Did you mean `fp64_fma`?",
     ),
     "no word at all": (
         "control = {",
         "zzzzzz = {",
         35,
-        "`zzzzzz` is not a word of the vocabulary; use one of: tensor,",
+        "`zzzzzz` is not a word of the vocabulary. Use one of: tensor,",
     ),
     "charge no table": (
         '{ nothing = "contained in the others" }',
