@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from eprof.base.brief import Brief
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -20,7 +22,7 @@ Texts = npt.NDArray[np.object_]
 Array = npt.NDArray[Any]
 
 
-class Columns(Struct, frozen=True, eq=False, dict=True):
+class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
     """Named columns of one type. values: (n_rows, n_columns)."""
 
     names: tuple[str, ...]

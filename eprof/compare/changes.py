@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.brief import Brief
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, FLOAT_PARTS, LEVEL_PARTS
 from eprof.compare.matching import Match
@@ -19,7 +20,7 @@ MATCHED, APPEARED, VANISHED = "matched", "appeared", "vanished"
 KNOWN, LOWER, LOST, NONE = 0, 1, 2, 3
 
 
-class Half(Struct, frozen=True, eq=False):
+class Half(Brief, Struct, frozen=True, eq=False):
     """One side of every match, (n_matches, n_words); a kernel that the side does not have executed nothing: zeros."""
 
     number: Floats
@@ -30,7 +31,7 @@ class Half(Struct, frozen=True, eq=False):
     state: Ints
 
 
-class Changes(Struct, frozen=True, eq=False, dict=True):
+class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     """The change of every match and word, (n_matches, n_words), in J; 0 where nothing is compared.
 
     quantity_j: for changed counts, bytes or time; price_j: for changed prices. compared: both sides know the energy.

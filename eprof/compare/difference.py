@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import __version__
+from eprof.base.brief import Result, brief
 from eprof.base.errors import LogError
 from eprof.base.marks import names
 from eprof.compare import gates as gating
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Difference(Struct, frozen=True, eq=False, dict=True):
+class Difference(Result, Struct, frozen=True, eq=False, dict=True):
     """NEW against OLD. Energies in J; "compared" is what both sides know, and all parts of the change are of it."""
 
     old: Side
@@ -194,10 +195,7 @@ class Difference(Struct, frozen=True, eq=False, dict=True):
     def __repr__(self) -> str:
         """What it is about; `document` and `to_frame` show the numbers."""
         change = "not known" if self.change_j is None else f"{self.change_j:+.6g} J"
-        return f"<Difference of {len(self.matches)} kernels: {change}>"
-
-    def _repr_html_(self) -> str:
-        return self.to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
+        return brief(Difference, f"of {len(self.matches)} kernels: {change}")
 
 
 def compare(

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats, Ints, known_or_zero
+from eprof.base.brief import Brief
 from eprof.base.marks import Mark
 from eprof.compare.changes import MATCHED, Changes, Half
 from eprof.compare.schema import Intervals, Range
@@ -100,7 +101,7 @@ def _of_family(side: Side, replicas: Replicas, amounts: Floats, columns: list[in
     return ends
 
 
-class Spread(Struct, frozen=True, eq=False, dict=True):
+class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
     """The change by each replica. What is compared as a lower bound, or was added up of several prices, has none."""
 
     changes: Changes

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from msgspec import Struct
 
+from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
 from eprof.base.text import cut, few, printable
@@ -41,7 +42,7 @@ class Match(Struct, frozen=True):
     score: float | None = None
 
 
-class Matching(Struct, frozen=True):
+class Matching(Brief, Struct, frozen=True):
     """All kernels of both sides, each once: pairs in the order of OLD, then vanished, then appeared ones."""
 
     matches: tuple[Match, ...]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS, PRICED
@@ -43,7 +44,7 @@ class Grid(Struct, frozen=True, eq=False):
         return Grid(self.number[places], self.joules[places], self.marks[places], self.counted[places])
 
 
-class Side(Struct, frozen=True, eq=False, dict=True):
+class Side(Brief, Struct, frozen=True, eq=False, dict=True):
     """OLD or NEW. named: the kernels as `matching` wants them; mean: over the repeats.
 
     A kernel that some repeats did not launch counts 0 there. price: J an instruction or byte, W for constant power;

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from eprof.base import marks as mark_words
+from eprof.base.brief import Brief
 from eprof.base.errors import CostError
 from eprof.base.gpus import normal_name
 from eprof.base.marks import NONE, Mark
@@ -93,7 +94,7 @@ class Peaks(Struct, frozen=True):
     power_limit_w: float | None = None
 
 
-class Costs(Struct, frozen=True):
+class Costs(Brief, Struct, frozen=True):
     """A cost table at one setting.
 
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
@@ -264,7 +265,7 @@ class Peak(Struct, frozen=True):
         return Peaks(**throughputs, why=self.why, marks=self.marks)
 
 
-class FitRecord(Struct, frozen=True, eq=False):
+class FitRecord(Brief, Struct, frozen=True, eq=False):
     """How a fitted table was made, and how far to trust it: the section [fit] of its file (docs/costs.md).
 
     data: plain values as they stand there. replicas: name of a price or of a term of constant power -> its value in
@@ -305,7 +306,7 @@ class Scale(Struct, frozen=True):
     replicas: tuple[float, ...] = ()
 
 
-class CostTable(Struct, frozen=True, eq=False):
+class CostTable(Brief, Struct, frozen=True, eq=False):
     """A checked cost table. `at` gives the costs at a setting, `explain` the same with all reasons, as plain data.
 
     relative: voltages are relative to those of a reference setting, and prices hold there. basis: one of `BASES`, or

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints
+from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.kernels import short
 from eprof.base.marks import Mark
@@ -37,7 +38,7 @@ class Way(Struct, frozen=True):
     kernels: int = 0
 
 
-class Counts(Struct, frozen=True, eq=False, dict=True):
+class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
     """Instructions or bytes, (n_kernels, n_words): a row for each kernel, a column for each word of the vocabulary.
 
     amounts: float64, NaN is not counted. amount_marks: int64, same shape; 0 is exact, MISSING where something was not

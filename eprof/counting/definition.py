@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from eprof.base.brief import Brief
 from eprof.base.marks import Mark, names
 from eprof.base.text import pattern
 from eprof.base.toml import Formula
@@ -72,7 +73,7 @@ class TimePair(Struct, frozen=True):
     note: str
 
 
-class Definition(Struct, frozen=True, eq=False):
+class Definition(Brief, Struct, frozen=True, eq=False):
     """What the counters of one profiler mean on some compute capabilities."""
 
     name: str

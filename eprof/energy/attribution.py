@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Columns, Floats, Ints, known_sum
+from eprof.base.brief import Brief
 from eprof.base.errors import CostError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, COMPUTATION, COMPUTATION_WORDS, CONSTANT, DATA
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: COMPUTATION_WORDS, DATA: BYTES, CONSTANT: (CONSTANT,)}
 
 
-class Split(Struct, frozen=True, eq=False, dict=True):
+class Split(Brief, Struct, frozen=True, eq=False, dict=True):
     """Energy in joules: a row a kernel, a column a priced count, and `constant`; NaN = not known.
 
     joule_marks: same shape. `table` and `marks` are the same as tables of pandas.

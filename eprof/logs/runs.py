@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import logs, profilers
+from eprof.base.brief import Brief
 from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
 from eprof.logs.join import spelling
@@ -69,7 +70,7 @@ class Measured(Struct, frozen=True):
         return "; ".join(words)
 
 
-class Run(Struct, frozen=True):
+class Run(Brief, Struct, frozen=True):
     """What a run directory holds. `files`: logs by measurement and repetition; `whole`: all kernels are looked at.
 
     strange: names in `logs/` that are no plain files of this directory, and were not read.

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
+from eprof.base.brief import Brief, Result, brief
 from eprof.base.errors import CostError, DefinitionError, LogError, MeterError, UsageError
 from eprof.base.marks import Mark, names
 from eprof.base.text import few, listed
@@ -51,7 +52,7 @@ class Device(Struct, frozen=True):
     capability_from: str
 
 
-class Counted(Struct, frozen=True, eq=False):
+class Counted(Brief, Struct, frozen=True, eq=False):
     """One device's launches with the definition that reads them."""
 
     device: Device
@@ -61,7 +62,7 @@ class Counted(Struct, frozen=True, eq=False):
     warnings: tuple[str, ...]
 
 
-class Profile(Struct, frozen=True, eq=False):
+class Profile(Result, Struct, frozen=True, eq=False):
     """Counts and times of one program, from one or more logs. `energy` puts prices on it.
 
     total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
@@ -244,8 +245,11 @@ class Profile(Struct, frozen=True, eq=False):
         named = [part.device for part in self.counted if capability_of_label(part.device.label or "") is None]
         return any(device.name is not None and not table.serves(device.name) for device in named)
 
-    def _repr_html_(self) -> str:
-        return self.energy().to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
+    def __repr__(self) -> str:
+        """What it is about; `energy` puts prices on it."""
+        kernels = sum(len(part.launches.rows) for part in self.counted)
+        devices = listed(list(dict.fromkeys(part.device.name or "a GPU not named" for part in self.counted)))
+        return brief(Profile, f"of {self.title!r}: {kernels} kernels on {devices}")
 
 
 def _gpu_of(counted: Counted) -> str:
@@ -417,7 +421,7 @@ def _split_label(label: str | None) -> tuple[str | None, int | None]:
     return label, None
 
 
-class Energy(Struct, frozen=True, eq=False, dict=True):
+class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     """A profile priced at one setting; kernels with the most energy (else time) come first.
 
     `costs`, `split` and `table` are None where no cost table is in force. modelled: where the times of simulated
@@ -441,7 +445,7 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
     def __repr__(self) -> str:
         """What it is about; `to_frame` shows the numbers."""
         table = f"{self.costs.name} at {self.costs.setting.label}" if self.costs is not None else "no cost table"
-        return f"<Energy of {self.profile.title!r}: {len(self.counts.rows)} kernels, {table}>"
+        return brief(Energy, f"of {self.profile.title!r}: {len(self.counts.rows)} kernels, {table}")
 
     def what_if(self, question: str) -> "Answer":
         """A modelled answer to "pi0=0.5", "setting=612/924,dram=-20%", "race"... (whatif.py). Raises EprofError."""
@@ -672,9 +676,6 @@ class Energy(Struct, frozen=True, eq=False, dict=True):
 
         data: dict[str, Any] = to_builtins(document(self))
         return data
-
-    def _repr_html_(self) -> str:
-        return self.to_frame()._repr_html_()  # type: ignore[operator,no-any-return]
 
 
 def _order(rows: KernelRows, split: Split | None) -> Ints:

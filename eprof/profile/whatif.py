@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats, known_or_zero, known_sum
+from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.marks import Mark, names
 from eprof.base.text import pattern
@@ -150,7 +151,7 @@ class Scenario(Struct, frozen=True, eq=False):
         return known if self.work.together is None else known | np.append(self.work.together, False)
 
 
-class Answer(Struct, frozen=True):
+class Answer(Brief, Struct, frozen=True):
     """A modelled energy. says: the question in words; assumes: what was done about time; change: against the profile.
 
     Joules and seconds; None = not known. marks carry ESTIMATED: nothing here was measured. comparable: whether the

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
+from eprof.base.brief import Brief
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "level", "other"
 
 
-class Names(Struct, frozen=True, eq=False):
+class Names(Brief, Struct, frozen=True, eq=False):
     """A column of names, each held once. codes: for each row the place of its name in `names`; -1: not known."""
 
     names: tuple[str, ...]
@@ -52,7 +53,7 @@ class Names(Struct, frozen=True, eq=False):
         return texts
 
 
-class _Rows(Struct, frozen=True, eq=False):
+class _Rows(Brief, Struct, frozen=True, eq=False):
     """What records of columns of equal length have in common; a column that a record lacks is None."""
 
     def columns(self) -> dict[str, Array | Names]:
@@ -99,7 +100,7 @@ class TableRows(_Rows, frozen=True, eq=False):
         return len(self.launches)
 
 
-class Table(Struct, frozen=True, eq=False):
+class Table(Brief, Struct, frozen=True, eq=False):
     """One kind of table of one log, the same kind of several runs put below each other.
 
     kind: the profiler's name, a hyphen, and the kind: "nvprof-gpu-trace".
@@ -158,7 +159,7 @@ def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
     return sum(mhz * time_s for mhz, time_s in known) / sum(time_s for _, time_s in known)
 
 
-class Log(Struct, frozen=True, eq=False):
+class Log(Brief, Struct, frozen=True, eq=False):
     """One file as it was read. `format` names the kinds of table in it; `notes` are sentences for the user.
 
     clocks: those that the launches ran at, a device each, where the log has them.
@@ -203,7 +204,7 @@ class KernelRows(_Rows, frozen=True, eq=False):
         return len(self.launches)
 
 
-class Launches(Struct, frozen=True, eq=False):
+class Launches(Brief, Struct, frozen=True, eq=False):
     """The tables of one or more logs joined: one row for each device and kernel, summed over launches and runs.
 
     counters: float64, (n_kernels, n_counters), NaN = not known. marks: same shape, int8 `Mark` bits. units: counter ->

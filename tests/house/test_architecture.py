@@ -98,7 +98,7 @@ def room_of(path):
 
 def test_eprof_itself_holds_rooms_only():
     here = {path.name for path in PACKAGE.iterdir() if path.is_file() or any(path.rglob("*.py"))}
-    assert here == {"__init__.py", "__main__.py", *ROOMS}
+    assert here == {"__init__.py", "__main__.py", "py.typed", *ROOMS}
     folders = {path.parent for path in modules()}
     assert all((folder / "__init__.py").exists() for folder in folders)
 
@@ -107,7 +107,7 @@ def test_eprof_itself_holds_rooms_only():
 def test_a_room_imports_only_rooms_before_it(path):
     here = room_of(path)
     if here == "__init__.py":
-        assert {file.split("/")[0] for file in imports(path)} == {"api", "base", "profile"}
+        assert {file.split("/")[0] for file in imports(path)} == {"api", "base", "compare", "profile"}
     elif here == "__main__.py":
         assert imports(path) == {"cli/__init__.py"}
     else:

@@ -64,6 +64,52 @@ def test_wheel_editable_and_checkout_see_the_same_data(wheel, tmp_path):
     assert counts(str(python), cwd=tmp_path) == in_checkout
 
 
+USER = """
+from pathlib import Path
+import eprof
+
+def total_j(log: Path) -> float:
+    profile = eprof.load(log, capability="3.5")
+    energy = profile.energy("gtx680", setting=None)
+    frame = energy.grouped("fmm=phase").to_frame()
+    answer = energy.what_if("pi0=0.5")
+    return float(frame["total_j"].sum()) + (answer.change_j or 0.0)
+
+def gate(old: eprof.Profile, new: eprof.Energy) -> bool:
+    difference: eprof.Difference = eprof.diff(old, [new], fail_above=["2%"])
+    return all(outcome.failed is False for outcome in difference.gates)
+
+def again() -> eprof.Profile:
+    try:
+        return eprof.run(["./fmm", "N=65536"])
+    except eprof.EprofError as err:
+        raise SystemExit(str(err)) from err
+"""
+
+
+def test_types_serve_a_users_strict_mypy(wheel, tmp_path):
+    """Against an installed wheel, as users have it; what is wrong in a user's file is seen."""
+    pytest.importorskip("mypy")
+    venv.create(tmp_path / "venv", system_site_packages=False, with_pip=False)
+    site = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
+    zipfile.ZipFile(wheel).extractall(site)
+    (site / "others.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")) + "\n")
+    (tmp_path / "user.py").write_text(USER)
+    (tmp_path / "wrong.py").write_text("import eprof\nprofile: int = eprof.load(3)\neprof.lod('x')\n")
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--python-executable",
+        str(tmp_path / "venv" / "bin" / "python"),
+    ]
+    done = subprocess.run([*command, "user.py", "wrong.py"], cwd=tmp_path, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert {line.partition(":")[0] for line in lines[:-1]} == {"wrong.py"}, done.stdout + done.stderr
+    assert sum("error:" in line for line in lines) == 3
+
+
 def test_the_version_is_said_once():
     done = subprocess.run(
         [sys.executable, "-m", "eprof", "--version"], cwd=ROOT, capture_output=True, text=True, check=True

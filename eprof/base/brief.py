@@ -1,0 +1,51 @@
+"""A `repr` that fits a line, for structures that hold whole logs and tables."""
+
+from collections.abc import Sized
+from importlib import import_module
+from typing import Any
+
+from eprof.base.text import printable
+
+_WIDTH = 79
+_LONGEST = 30
+
+
+class Brief:
+    """A mixin for structs: its `repr` shows words and numbers, and of all else how much there is."""
+
+    __slots__ = ()
+    __struct_fields__: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """The fields that are known, as many as fit a line."""
+        fields = [(name, getattr(self, name)) for name in self.__struct_fields__ if not name.startswith("_")]
+        return brief(type(self), ", ".join(f"{name}={_short(value)}" for name, value in fields if value is not None))
+
+
+class Result(Brief):
+    """A mixin for what notebooks show at the end of a cell."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Headline, bar and table. The module goes by its name, because drawing comes after all that is drawn."""
+        html: str = import_module("eprof.page.notebook").html(self)
+        return html
+
+
+def brief(kind: type, about: str) -> str:
+    """`<Kind about>` in one line of a terminal."""
+    room = _WIDTH - len(kind.__name__) - 3
+    about = printable(about)
+    return f"<{kind.__name__} {about if len(about) <= room else about[: room - 1] + '…'}>"
+
+
+def _short(value: Any) -> str:
+    """A value where it is short; else its kind, and how many it holds."""
+    text = repr(value) if isinstance(value, str | int | float | Brief) else ""
+    if text and len(text) <= _LONGEST:
+        return text
+    if isinstance(value, str):
+        return repr(value[: _LONGEST - 3] + "…")
+    kind = type(value).__name__
+    return f"{kind}[{len(value)}]" if isinstance(value, Sized) else kind

@@ -1,0 +1,134 @@
+"""A result in a notebook's cell: headline, bar and a short table, without scripts or styles of its own.
+
+Notebooks keep only tags and style attributes of what they show, and github.com not even these: without them it is plain
+tables.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from markupsafe import Markup
+
+from eprof.base.text import visible
+from eprof.base.vocabulary import GROUPS
+from eprof.compare import Difference
+from eprof.compare.schema import Document
+from eprof.page.shell import asset
+from eprof.page.svg import pct
+from eprof.profile import document as documents
+from eprof.profile.profile import Energy, Profile
+from eprof.words import diff as diff_words
+from eprof.words import diff_tables
+from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Sentence, Table
+from eprof.words.cells import Bar, Cell, Name, legend, plain_text
+from eprof.words.headline import headline
+from eprof.words.names import cut
+from eprof.words.numbers import percent
+from eprof.words.report import kernel_table
+from eprof.words.view import View
+
+_KERNELS = 8
+_NAME = 60
+_WIDTH = 100  # columns of a terminal that has as much room
+
+
+def html(result: Profile | Energy | Difference) -> str:
+    """A result as a piece of HTML; a profile with the prices that are taken by default."""
+    if isinstance(result, Difference):
+        return _difference(result.typed)
+    return _report(result.energy() if isinstance(result, Profile) else result)
+
+
+def _report(energy: Energy) -> str:
+    view = View(documents.document(energy))
+    kernels = kernel_table(view, _KERNELS)
+    marks = Legend(view.marks if view.costs else 0)
+    return _drawn([headline(view), _bar(view), kernels, marks, Notes(view.document.warnings, "warning")])
+
+
+def _difference(document: Document) -> str:
+    steps = [diff_tables.steps(document)] if document.steps and not document.is_zero else []
+    kernels = diff_tables.kernels(document, _KERNELS)
+    notes = Notes(document.warnings)
+    return _drawn([diff_words.headline(document), *steps, kernels, diff_words.legend(document), notes])
+
+
+def _drawn(blocks: Iterable[Block | Markup]) -> str:
+    return visible(Markup("<div>{}</div>").format(Markup("\n").join(map(_block, blocks))))
+
+
+def _block(block: Block | Markup) -> Markup:
+    match block:
+        case Headline():
+            return Markup("<p><b>{}</b><br>{}</p>").format(block.text, block.lead)
+        case Sentence():
+            return Markup("<p>{}</p>").format(block.text)
+        case Legend():
+            return Markup("<p><small>{}</small></p>").format(legend(block.marks))
+        case Notes() if block.texts:
+            return _notes(block)
+        case Table():
+            return _table(block.on(Medium.TERMINAL, _WIDTH))
+    return block if isinstance(block, Markup) else Markup("")
+
+
+def _notes(notes: Notes) -> Markup:
+    """Folded away, but for how many there are."""
+    items = Markup("").join(Markup("<li>{}</li>").format(text) for text in notes.texts)
+    number = len(notes.texts)
+    return Markup("<details><summary>{} {}{}</summary><ol>{}</ol></details>").format(
+        number, notes.noun, "s"[: number - 1], items
+    )
+
+
+def _table(table: Table) -> Markup:
+    labels = Markup("").join(Markup("<th>{}</th>").format(column.label) for column in table.columns)
+    rows = Markup("\n").join(map(_row, (row.cells for row in table.rows)))
+    below = Markup("<p><small>{}</small></p>").format(table.left_out) if table.left_out else ""
+    return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table>{}").format(labels, rows, below)
+
+
+def _row(cells: Iterable[Cell]) -> Markup:
+    name, *others = cells
+    full = name.full if isinstance(name, Name) else ""
+    first = Markup('<th title="{}" style="text-align:left">{}</th>').format(full, cut(plain_text(name), _NAME))
+    return Markup("<tr>{}{}</tr>").format(first, Markup("").join(map(_cell, others)))
+
+
+def _cell(cell: Cell) -> Markup:
+    if not isinstance(cell, Bar):
+        return Markup("<td>{}</td>").format(plain_text(cell))
+    half = 50 * min(abs(cell.value), 1.0)
+    start, color = (50 - half, "cold") if cell.value < 0 else (50, "warm")
+    style = f"margin-left:{pct(start)};width:{pct(half)};background-color:{_colors()[color]}"
+    return Markup('<td><div style="width:100px"><div style="height:10px;{}"></div></div></td>').format(style)
+
+
+def _bar(view: View) -> Markup:
+    """Where the energy goes, as a bar with its legend; nothing where no energy is known."""
+    joules = {group: amount.value for group, amount in view.groups.items() if amount.value}
+    whole = sum(joules.values())
+    if not whole:
+        return Markup("")
+    colors = _colors()
+    pieces, labels = [], []
+    for group, value in joules.items():
+        style = f"background-color:{colors[group]}"
+        pieces.append(Markup('<span style="{};width:{}"></span>').format(style, pct(100 * value / whole)))
+        label = f"{GROUPS[group]} {percent(value / whole)}"
+        labels.append(Markup('<span style="{}">&emsp;</span> {}').format(style, label))
+    return Markup('<div style="display:flex;height:14px;max-width:60em">{}</div><p><small>{}</small></p>').format(
+        Markup("").join(pieces), Markup(" &ensp; ").join(labels)
+    )
+
+
+@cache
+def _colors() -> dict[str, str]:
+    """The colours of the groups of counts, which show on light and on dark ground: the pages' on dark ground."""
+    return dict(_pairs(asset("report.css")))
+
+
+def _pairs(style: str) -> Iterator[tuple[str, str]]:
+    for name, plain, dark in re.findall(r"--(\w+):\s*(?:(#\w+)|light-dark\(#\w+,\s*(#\w+)\))", style):
+        yield name, plain or dark
