@@ -84,6 +84,7 @@ def load(
         command_line=command_line or _call(sources.given),
         run=_only_run(directories, sources.given, kernels),
         whole=not kernels,
+        parts=parts,
         priced_as=_common_pricing(directories),
     )
 

@@ -13,7 +13,7 @@ from eprof.profile import schema
 from eprof.words import costs as costs_words
 from eprof.words.blocks import Block, Notes, Sentence, Tone
 from eprof.words.headline import headline
-from eprof.words.report import kernel_table, split_table
+from eprof.words.report import kernel_table, operator_table, split_table
 from eprof.words.view import View
 
 if TYPE_CHECKING:
@@ -92,4 +92,5 @@ def to_markdown(document: schema.Profile | Mapping[str, Any], limit: int = 50) -
     if view.costs is not None:
         blocks.append(Sentence(f"Costs: {costs_words.priced(view.costs)}.", Tone.QUIET))
     notes = Notes(view.document.warnings, "warning")
-    return markdown(heading, [*blocks, split_table(view), kernel_table(view, limit), notes])
+    operators = [operator_table(view, limit)] if view.document.operators else []
+    return markdown(heading, [*blocks, split_table(view), *operators, kernel_table(view, limit), notes])

@@ -10,6 +10,7 @@ from eprof.base.text import printable
 from eprof.base.vocabulary import GROUPS
 from eprof.files.export import dumped
 from eprof.profile import schema
+from eprof.rows.log import BETWEEN
 from eprof.words.view import Entry, View
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -37,6 +38,9 @@ def stacks(document: schema.Profile | Mapping[str, Any]) -> dict[Stack, float]:
 
 
 def _stacks(view: View) -> Iterator[tuple[Stack, float]]:
+    if view.document.operators:
+        yield from _by_operator(view, view.document.operators)
+        return
     groups = view.document.groups or []
     phase_of = {place: group.name for group in groups for place in group.kernels}
     is_partition = sum(len(group.kernels) for group in groups) == len(phase_of)
@@ -47,6 +51,16 @@ def _stacks(view: View) -> Iterator[tuple[Stack, float]]:
     for place, kernel in enumerate(view.kernels):
         frames = [phase_of.get(place), kernel.device if view.several_devices else None, kernel.name]
         yield from _parts(view, tuple(frame for frame in frames if frame), kernel)
+
+
+def _by_operator(view: View, operators: Iterable[schema.Operator]) -> Iterator[tuple[Stack, float]]:
+    """Annotations and modules, the operator, its kernels; a kernel's parts by its share of the kernel."""
+    for operator in operators:
+        modules = operator.module.split(BETWEEN) if operator.module else []
+        for place, share in operator.kernels:
+            kernel = view.kernels[place]
+            for stack, joules in _parts(view, (*modules, operator.name, kernel.name), kernel):
+                yield stack, joules * share
 
 
 def _parts(view: View, frames: Stack, entry: Entry) -> Iterable[tuple[Stack, float]]:

@@ -14,6 +14,7 @@ from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.grouping import Grouping, shown, spread_of_ranks
+from eprof.profile.operators import operators
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum, ratio
 from eprof.rooflines import described, machines, main_precision, place
 
@@ -51,6 +52,7 @@ def document(energy: "Energy") -> schema.Profile:
         warnings=energy.warnings,
         kernels=_kernels(whole, cells, replicas),
         to_meter=_to_meter(whole),
+        operators=operators(energy, place_of) or UNSET,
         **sums,
         **_groups(energy, place_of, replicas),
         **_modelled(whole, replicas),

@@ -32,7 +32,7 @@ from eprof.profile.grouping import Grouping, merged, parse
 from eprof.profilers import advice, signs_of
 from eprof.profilers.ncu.signs import capability_of_label
 from eprof.rooflines.work import intensity_of
-from eprof.rows.log import KernelRows, Launches, Log
+from eprof.rows.log import KernelRows, Launches, Log, TableRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +66,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
     """Counts and times of one program, from one or more logs. `energy` puts prices on it.
 
     total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
-    whole: whether all kernels of the logs are looked at.
+    whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
+    ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
     """
 
     title: str
@@ -79,6 +80,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
     clocks: Clocks | None = None
     total_s: float | None = None
     whole: bool = True
+    timeline: TableRows | None = None
+    parts: str | None = None
     _books: dict[str, Counts] = field(default_factory=dict)
 
     def counts(self, books: str = "served") -> Counts:
@@ -275,6 +278,7 @@ def build(
     run: Run | None = None,
     priced_as: Run | None = None,
     whole: bool = True,
+    parts: str | None = None,
 ) -> Profile:
     """Count what the launches did, device by device.
 
@@ -301,6 +305,8 @@ def build(
         clocks=None if time else clocks_of(run, logs),
         total_s=total_s,
         whole=whole,
+        timeline=launches.timeline,
+        parts=parts,
     )
 
 

@@ -169,6 +169,23 @@ class Group(Struct, kw_only=True):
     stands_for: int | UnsetType = UNSET
 
 
+class Operator(Struct, kw_only=True):
+    """An operator of a framework, as one module called it. module: the path of modules and annotations around it.
+
+    kernels: the place in the document of each kernel that it launched, and its share of the kernel's energy.
+    """
+
+    name: str
+    module: str | None
+    launches: int
+    time_s: float | None
+    time_marks: Marks
+    energy_j: Joules
+    energy_marks: JouleMarks
+    kernels: list[tuple[int, float]]
+    marks: Marks
+
+
 class Spread(Struct):
     """Smallest, median and largest of some ranks."""
 
@@ -372,6 +389,7 @@ class Profile(Struct, kw_only=True):
     grouped: str | UnsetType = UNSET
     groups: list[Group] | UnsetType = UNSET
     ranks: Ranks | UnsetType = UNSET
+    operators: list[Operator] | UnsetType = UNSET
     limits: Limits | UnsetType = UNSET
     interval_j: Interval | UnsetType = UNSET
     clocks: Clocks | UnsetType = UNSET

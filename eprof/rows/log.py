@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Units of a counter's values after reading. Only "count" is a count; the others are kept as what they are.
 COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "level", "other"
+# Between the names in the path of an operator: "BertLayer_0 > Linear_3 > aten::addmm".
+BETWEEN = " > "
 
 
 class Names(Brief, Struct, frozen=True, eq=False):
@@ -83,8 +85,11 @@ class TableRows(_Rows, frozen=True, eq=False):
     device: "Tesla K20c (0)"; not known (-1) where the format names none. kernel: the full name as printed, without a
     launch id. run: 0, 1, ... for appended runs and processes. launches: how many launches a row stands for: 1 in a
     trace that is not long. time_s: their total time without counter collection; NaN where the table has none. process:
-    the number of the run's process (-1: not known), where the reader knows it. part: the rank, stream or NVTX range of
-    the row, where rows are split.
+    the number of the run's process (-1: not known), where the reader knows it. part: the rank, stream, NVTX range or
+    operator of the row, where rows are split.
+
+    Of launches one by one that tell when they ran: start_ns, since the epoch or on a clock of the log; stream;
+    operator: the path of what launched it (`BETWEEN`).
     """
 
     device: Names
@@ -94,6 +99,9 @@ class TableRows(_Rows, frozen=True, eq=False):
     time_s: Floats
     process: Ints | None = None
     part: Names | None = None
+    start_ns: Ints | None = None
+    stream: Names | None = None
+    operator: Names | None = None
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -209,7 +217,8 @@ class Launches(Brief, Struct, frozen=True, eq=False):
 
     counters: float64, (n_kernels, n_counters), NaN = not known. marks: same shape, int8 `Mark` bits. units: counter ->
     unit. profilers: counter -> who counted it. warnings: sentences about what did not match. lacks_rows: a log was cut
-    or damaged, so that launches of any kernel may be missing; of those that are there, all counters are.
+    or damaged, so that launches of any kernel may be missing; of those that are there, all counters are. timeline: the
+    launches one by one, where a log tells when each ran.
     """
 
     rows: KernelRows
@@ -219,6 +228,7 @@ class Launches(Brief, Struct, frozen=True, eq=False):
     profilers: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     lacks_rows: bool = False
+    timeline: TableRows | None = None
 
     def chosen(self, rows: Array) -> Launches:
         """The rows where `rows` is true."""

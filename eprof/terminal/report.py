@@ -19,7 +19,7 @@ from eprof.words.lever import lever, reached
 from eprof.words.modelled import answer_words, clock_words
 from eprof.words.names import short
 from eprof.words.ranks import rank_words
-from eprof.words.report import count_table, group_table, kernel_table, split_table
+from eprof.words.report import count_table, group_table, kernel_table, operator_table, split_table
 from eprof.words.view import View
 
 _KERNELS = 10
@@ -65,6 +65,8 @@ def _summary(document: Document, verbose: bool) -> Iterator[Part]:
         yield from _bar(view)
         yield split_table(view)
     yield from _groups(view, verbose)
+    if verbose and view.document.operators:
+        yield operator_table(view, None)
     yield kernel_table(view, None if verbose else _KERNELS)
     if view.has_energy:
         yield from _modelled(view, verbose)

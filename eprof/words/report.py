@@ -11,7 +11,8 @@ from eprof.words.blocks import Column, Medium, Row, Table
 from eprof.words.cells import Cell, Name, Quantity, Share, Stack
 from eprof.words.names import proper
 from eprof.words.numbers import plain, whole
-from eprof.words.view import Entry, View, by_time_of, energy_of, time_of
+from eprof.words.operators import HOW, merged
+from eprof.words.view import Priced, View, by_time_of, energy_of, time_of
 
 _PARTS = (COMPUTATION, DATA, CONSTANT)
 _WIDE, _WIDEST = 90, 100  # columns of a terminal
@@ -122,6 +123,34 @@ def _group_row(view: View, group: schema.Group, largest: float) -> Row:
     return Row(cells)
 
 
+def operator_table(view: View, limit: int | None) -> Table:
+    """The operators of a framework, largest first, each with the modules that called it."""
+    operators = merged(view.document.operators or [])
+    columns = [
+        Column("operator", "left"),
+        Column("called in", "left"),
+        Column("launches"),
+        Column("time"),
+        *_energy_columns(view, Medium.PAGE),
+        Column("of all"),
+    ]
+    rows = [
+        Row(
+            [
+                operator.name,
+                operator.module or "",
+                whole(operator.launches),
+                _quantity(time_of(operator), "s"),
+                *_energy_cells(view, operator),
+                _share(energy_of(operator, "total"), view.energy("total")),
+            ]
+        )
+        for operator in operators[:limit]
+    ]
+    rest = len(operators) - len(rows)
+    return Table(columns, rows, note=HOW, left_out=f"and {whole(rest)} more operators" if rest else "")
+
+
 def _intervals(view: View) -> Medium:
     """Where intervals are shown: nowhere, if the cost table has none."""
     return Medium.ALL if view.document.interval_j else _NOWHERE
@@ -156,7 +185,7 @@ def _energy_columns(view: View, shares: Medium) -> list[Column]:
     return [Column("energy"), *(Column(label, media=shares) for label in ("comp.", "data", "const."))]
 
 
-def _energy_cells(view: View, entry: Entry) -> list[Cell]:
+def _energy_cells(view: View, entry: Priced) -> list[Cell]:
     if not view.has_energy:
         return []
     total = energy_of(entry, "total")

@@ -15,6 +15,7 @@ from eprof.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, r
 from eprof.words.intervals import Ends, is_told
 
 Entry = schema.Profile | schema.Kernel | schema.Group
+Priced = Entry | schema.Operator
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
 DRAM = ("dram_read", "dram_write", "dram")
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
@@ -35,13 +36,13 @@ def _more_than_nothing(amount: Amount) -> Amount:
     return Amount(None, amount.marks) if amount.lower and not amount.value else amount
 
 
-def energy_of(entry: Entry, part: str) -> Amount:
-    """An energy of a kernel, of a group or of the whole: computation, data, constant, total."""
+def energy_of(entry: Priced, part: str) -> Amount:
+    """An energy of a kernel, of a group, of an operator or of the whole: computation, data, constant, total."""
     return Amount(getattr(entry.energy_j, part), bits(getattr(entry.energy_marks, part)))
 
 
-def time_of(entry: Entry) -> Amount:
-    """The time of a kernel, of a group or of the whole."""
+def time_of(entry: Priced) -> Amount:
+    """The time of a kernel, of a group, of an operator or of the whole."""
     return Amount(entry.time_s, bits(entry.time_marks))
 
 

@@ -30,6 +30,7 @@ from eprof.logs.join import copies, spelling
 from eprof.logs.join.gathering import together
 from eprof.logs.join.passes import are_opposite, by_collection, passes
 from eprof.logs.join.sums import Rows, Sums, blocks
+from eprof.logs.join.timeline import timeline
 from eprof.profilers import advice
 from eprof.profilers.ncu.derived import TIMES
 from eprof.profilers.nvprof.messages import of_several_programs
@@ -38,7 +39,7 @@ from eprof.rows.log import COUNT, KernelRows, Launches, Log, Table
 
 Array = np.ndarray[Any, Any]
 # Of tables that time the same kernels, the best kinds first. Others come after them, and those of slowed launches last.
-_BEST_TIMES = (TRACE, "nvprof-sqlite", "nsys-sqlite", "nsys-trace", "nsys-summary", SUMMARY)
+_BEST_TIMES = (TRACE, "nvprof-sqlite", "nsys-sqlite", "nsys-trace", "nsys-summary", "kineto-trace", SUMMARY)
 _NUMBERED = pattern(r"ncu device (\d+)(?: \(CC (.*)\))?")
 _EXAMPLES = 3
 _Row = tuple[str | None, str, str | None]
@@ -91,6 +92,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
         {label: table.profiler for table, _ in reversed(placed) for label in table.units},
         tuple(warnings),
         lacks_rows=any(table.lacks_rows and len(table.units) > 0 for table, _ in placed),
+        timeline=timeline(placed, list(kernels.rows)),
     )
 
 

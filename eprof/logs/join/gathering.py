@@ -40,27 +40,25 @@ def _signature(table: Table, number: int) -> tuple[Any, ...]:
     part: str | int | None = None
     if rows.part is not None:
         part = rows.part.names[0] if len(rows.part.names) == 1 else number
-    columns = (rows.process is None, table.counters.names, tuple(table.units.items()))
+    columns = (*rows.columns(), table.counters.names, tuple(table.units.items()))
     return (table.kind, *columns, table.collected, table.lacks_rows, part)
 
 
 def _joined(tables: Sequence[Table]) -> Table:
-    rows = [table.rows for table in tables]
-    processes = [piece.process for piece in rows if piece.process is not None]
-    parts = [piece.part for piece in rows if piece.part is not None]
-    joined = TableRows(
-        device=_names([piece.device for piece in rows]),
-        kernel=_names([piece.kernel for piece in rows]),
-        run=_runs([piece.run for piece in rows]),
-        launches=np.concatenate([piece.launches for piece in rows]),
-        time_s=np.concatenate([piece.time_s for piece in rows]),
-    )
-    if processes:
-        joined = replace(joined, process=np.concatenate(processes))
-    if parts:
-        joined = replace(joined, part=_names(parts))
     values = np.concatenate([table.counters.values for table in tables])
-    return replace(tables[0], rows=joined, counters=Columns(tables[0].counters.names, values))
+    rows = below_each_other([table.rows for table in tables])
+    return replace(tables[0], rows=rows, counters=Columns(tables[0].counters.names, values))
+
+
+def below_each_other(rows: Sequence[TableRows]) -> TableRows:
+    """Rows of the same columns as one."""
+    joined = {name: [getattr(piece, name) for piece in rows] for name in rows[0].columns()}
+    run = _runs(joined.pop("run"))
+    columns: dict[str, Any] = {
+        name: _names(pieces) if isinstance(pieces[0], Names) else np.concatenate(pieces)
+        for name, pieces in joined.items()
+    }
+    return TableRows(**columns, run=run)
 
 
 def _names(columns: Sequence[Names]) -> Names:

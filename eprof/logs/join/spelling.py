@@ -1,8 +1,9 @@
-"""Kernels that the logs of nsys and of ncu spell differently: "(bool)1" or "true", "float*" or "float *".
+"""Kernels that traces and the logs of ncu spell differently: "(bool)1" or "true", "float*" or "float *".
 
-Times of nsys belong to the kernels that ncu counted. Names that differ in spelling only are made the same; then those
-whose functions have the same name, if there is only one such kernel on each side. Where that does not tell, ncu's own
-time of the kernel is left to stand for both: a kernel is never timed twice.
+Times of nsys or of PyTorch's profiler belong to the kernels that ncu counted. Names that differ in spelling only are
+made the same; then those that differ in their parameters, which ncu writes as "T1"; then those whose functions have the
+same name, if there is only one such kernel on each side. Where that does not tell, ncu's own time of the kernel is left
+to stand for both: a kernel is never timed twice.
 """
 
 import re
@@ -11,7 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from eprof.base.kernels import core
 from eprof.base.text import pattern
+from eprof.profilers.kineto.signs import TRACE
 from eprof.profilers.ncu.signs import KINDS
 from eprof.profilers.nsys.signs import KIND
 from eprof.rows.log import Log, Table
@@ -19,15 +22,19 @@ from eprof.rows.log import Log, Table
 _UNNAMED = pattern(r"<unnamed>|\(anonymous namespace\)")
 _CAST = pattern(r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)")
 _SUFFIX = pattern(r"\b(\d+)(?:u|l|ul|ull|ll)\b", re.IGNORECASE)
+_LAMBDA = pattern(r"\[lambda\(([^\[\]]*)\) \(instance (\d+)\)\]")
+_CONST = pattern(r"\bconst\b")  # before its type or behind it
 _SPACE = pattern(r"\s+(?=\W)|(?<=\W)\s+")
 _EXAMPLES = 3
+# Of tables that have times only.
+_TIMED = (KIND, "nsys-sqlite", "nsys-trace", TRACE)
 _OTHER_WORDS = (("true", "1"), ("false", "0"))
 
 
 def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
     """The logs with one spelling for each kernel, that of ncu, and sentences on what was changed or left out."""
     counted = _kernels(logs, KINDS)
-    names, ambiguous = match(_kernels(logs, (KIND,)), counted) if counted else ({}, [])
+    names, ambiguous = match(_kernels(logs, _TIMED), counted) if counted else ({}, [])
     if not names and not ambiguous:
         return logs, []
     respelled = [replace(log, tables=tuple(_renamed(table, names, ambiguous) for table in log.tables)) for log in logs]
@@ -35,18 +42,18 @@ def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
     if ambiguous:
         more = " and others" if len(ambiguous) > _EXAMPLES else ""
         notes.append(
-            f"nsys timed {', '.join(f'`{name}`' for name in ambiguous[:_EXAMPLES])}{more}, which may be one of several "
-            "kernels that ncu names otherwise: these times were not used"
+            f"a trace times {', '.join(f'`{name}`' for name in ambiguous[:_EXAMPLES])}{more}, which may be one of "
+            "several kernels that ncu names otherwise: these times were not used"
         )
     return respelled, notes
 
 
 def match(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """How ncu names what nsys timed, for names that differ; and the names that may be one of several of ncu's."""
+    """How ncu names what a trace timed, for names that differ; and the names that may be one of several of ncu's."""
     timed_only = sorted(set(timed) - set(counted))
     counted_only = sorted(set(counted) - set(timed))
     names: dict[str, str] = {}
-    for key in (_spelled, function):
+    for key in (_spelled, _without_parameters, function):
         groups = _by(key, counted_only)
         for name, timed_names in _by(key, timed_only).items():
             if len(timed_names) == 1 == len(groups.get(name, ())):
@@ -65,10 +72,17 @@ def function(kernel: str) -> str:
 
 def _spelled(kernel: str) -> str:
     """The name without what only some versions of the tools write."""
-    name = _SUFFIX.sub(r"\1", _CAST.sub("", _UNNAMED.sub("{}", kernel)))
+    name = _LAMBDA.sub(r"{lambda(\1)#\2}", _CONST.sub("", _UNNAMED.sub("{}", kernel)))
+    name = _SUFFIX.sub(r"\1", _CAST.sub("", name))
     for word, number in _OTHER_WORDS:
         name = re.sub(rf"\b{word}\b", number, name)
     return _SPACE.sub("", name.strip())
+
+
+def _without_parameters(kernel: str) -> str:
+    """Its name and template arguments: ncu writes parameters as "T1", other tools as their types."""
+    start, end = core(kernel)
+    return _spelled(kernel[start:end])
 
 
 def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
@@ -84,7 +98,7 @@ def _kernels(logs: Sequence[Log], kinds: Collection[str]) -> set[str]:
 
 
 def _renamed(table: Table, names: dict[str, str], ambiguous: Collection[str]) -> Table:
-    if table.kind != KIND:
+    if table.kind not in _TIMED:
         return table
     kernel = table.rows.kernel
     dropped = np.array([name in ambiguous for name in kernel.names], dtype=bool)

@@ -1,0 +1,183 @@
+"""Reader of traces that the PyTorch profiler exports (Kineto, `.pt.trace.json(.gz)`; docs/traces.md).
+
+A row a launch: when it ran, on which stream, for which operator. GPU time is that of kernels alone: annotations of the
+GPU cover kernels, copies are none. Where CUPTI's range profiler was on, the trace has the counters of each launch
+instead of its time.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from eprof.base.arrays import Columns, Floats
+from eprof.base.errors import LogError
+from eprof.profilers.kineto import operators
+from eprof.profilers.kineto.events import Event, Gpu, Id, Link, Trace, link, numbers, parsed
+from eprof.profilers.kineto.signs import RANGES, TRACE
+from eprof.profilers.ncu.units import NO_UNIT, kind_of
+from eprof.rows.log import Log, Names, Table, TableRows
+from eprof.rows.stream import Source, unpacked
+
+_CHUNK = 1 << 22
+_LATEST_US = 4e15  # in the year 2096; all of its ns are a number of 64 bits
+_KERNEL, _RANGE = "kernel", "cuda_profiler_range"
+_CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver")
+_NO_NAME = "(a kernel without name)"
+_UNNAMED = ("", "__missing__")
+_OTHERS = {"gpu_memcpy": "copies", "gpu_memset": "memsets"}
+_RECORD = "record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+
+
+def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___: object) -> Log:
+    """Read a trace; it may be one line, so the lines of `_` are not used. parts: "stream", as in `logs.read`.
+
+    Raises LogError, one sentence, if it tells no kernels.
+    """
+    text = b"".join(unpacked(source, source.chunks(_CHUNK), _CHUNK))
+    try:
+        return _read(source, parsed(text), parts)
+    except msgspec.ValidationError as err:
+        raise LogError(
+            f"{source.path}: this is no trace of the PyTorch profiler ({err}); give one that it exported"
+        ) from err
+    except msgspec.DecodeError as err:
+        raise LogError(f"{source.path}: the JSON is cut off or damaged ({err}); export the trace again") from err
+
+
+def _read(source: Source, trace: Trace, parts: str | None) -> Log:
+    events = [event for event in trace.events if event.ph == "X"]
+    notes: list[str] = []
+    tables = [_kernels(trace, events, parts, notes), _ranges(trace, events, parts, notes)]
+    known = tuple(table for table in tables if table is not None)
+    if not known:
+        raise LogError(f"{source.path}: the trace has no kernels, only what the CPU did; {_RECORD}")
+    return Log(
+        path=source.path,
+        format="+".join(table.kind for table in known),
+        lines=0,
+        skipped_lines=0,
+        sha256=source.sha256,
+        size_bytes=source.size_bytes,
+        tables=known,
+        notes=(*source.notes, *notes, *_left_out(events)),
+    )
+
+
+def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:
+    """The times of kernels as they ran."""
+    kernels = [event for event in events if event.cat == _KERNEL]
+    if not kernels:
+        return None
+    links = [link(kernel) for kernel in kernels]
+    call_of = _calls_by_correlation(events)
+    rows = TableRows(
+        device=_devices(links, trace.gpus),
+        kernel=_names(kernels),
+        run=np.zeros(len(kernels), dtype=np.int64),
+        launches=np.ones(len(kernels), dtype=np.int64),
+        time_s=_seconds(kernels, notes),
+        part=Names.of(_stream(each) for each in links) if parts == "stream" else None,
+        start_ns=np.array([_nanoseconds(kernel) for kernel in kernels], dtype=np.int64) + trace.base_ns,
+        stream=Names.of(_stream(each) for each in links),
+        operator=_operators(events, [call_of.get(each.correlation) for each in links], notes),
+    )
+    return Table(TRACE, rows, Columns.of({}, len(kernels)), {})
+
+
+def _seconds(kernels: Sequence[Event], notes: list[str]) -> Floats:
+    """The durations; NaN below 0, which some versions of Kineto wrote."""
+    time_s = np.array([kernel.dur for kernel in kernels]) * 1e-6
+    lost = int((time_s < 0).sum())
+    if lost:
+        notes.append(f"{lost} launches of kernels end before they start, so their times are not known")
+    return np.where(time_s < 0, np.nan, time_s)
+
+
+def _nanoseconds(kernel: Event) -> int:
+    """When a kernel started. Raises msgspec.ValidationError for what is no time."""
+    if not abs(kernel.ts) < _LATEST_US:
+        raise msgspec.ValidationError(f"a kernel starts at {kernel.ts:g} µs")
+    return round(kernel.ts * 1e3)
+
+
+def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:
+    """The counters of CUPTI's range profiler, a row a launch: its rows come in the order of the launches."""
+    ranges = sorted((event for event in events if event.cat == _RANGE), key=lambda event: event.ts)
+    counters = [numbers(each) for each in ranges]
+    names = tuple(dict.fromkeys(name for each in counters for name in each))
+    if not names:
+        return None
+    notes.append(
+        "its counters are of CUPTI's range profiler, whose rows have no times of their own; give a trace without "
+        "profiler_metrics along with it for times"
+    )
+    calls = sorted((event for event in events if _is_launch(event)), key=lambda event: event.ts)
+    operator = None
+    if len(calls) == len(ranges):
+        operator = _operators(events, calls, notes)
+    else:
+        notes.append(f"{len(ranges)} ranges with counters, {len(calls)} launches of kernels: operators are not told")
+    rows = TableRows(
+        device=_devices([Link(device=each.pid) for each in ranges], trace.gpus),
+        kernel=_names(ranges),
+        run=np.zeros(len(ranges), dtype=np.int64),
+        launches=np.ones(len(ranges), dtype=np.int64),
+        time_s=np.full(len(ranges), np.nan),
+        part=operator if parts is None else None,
+    )
+    values = np.array([[each.get(name, np.nan) for name in names] for each in counters])
+    return Table(RANGES, rows, Columns(names, values), {name: kind_of(name, NO_UNIT) for name in names})
+
+
+def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:
+    """The path of each launch; None where the trace has no operators."""
+    if not operators.has_operators(events):
+        notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
+        return None
+    path_of = operators.paths(events, [call for call in calls if call is not None])
+    texts = [operators.NOT_TOLD if call is None else path_of[id(call)] for call in calls]
+    replayed = sum(text.endswith(operators.GRAPH) for text in texts)
+    if replayed:
+        notes.append(
+            f"{replayed} launches of kernels are of graphs, whose operators the trace does not tell: they stand as "
+            f"{operators.GRAPH}; record without CUDA or HIP graphs to tell them apart"
+        )
+    return Names.of(texts)
+
+
+def _calls_by_correlation(events: Sequence[Event]) -> dict[int | None, Event]:
+    """The calls of the runtime; nothing belongs to a call without a number."""
+    calls = {link(event).correlation: event for event in events if event.cat in _CALLS}
+    calls.pop(None, None)
+    return calls
+
+
+def _is_launch(event: Event) -> bool:
+    return event.cat in _CALLS and "Launch" in event.name and "HostFunc" not in event.name
+
+
+def _names(kernels: Sequence[Event]) -> Names:
+    return Names.of(_NO_NAME if kernel.name in _UNNAMED else kernel.name for kernel in kernels)
+
+
+def _stream(kernel: Link) -> str | None:
+    return None if kernel.stream is None else str(kernel.stream)
+
+
+def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
+    """A label for each device number. AMD numbers devices otherwise than the list, whose GPUs mostly are alike."""
+    name_of: dict[Id, str] = {gpu.id: gpu.name for gpu in gpus}
+    only = set(name_of.values())
+    alike = only.pop() if len(only) == 1 else ""
+    return Names.of(f"{name_of.get(each.device, alike) or 'GPU without name'} ({each.device})" for each in links)
+
+
+def _left_out(events: Sequence[Event]) -> Iterator[str]:
+    phrases = []
+    for category, noun in _OTHERS.items():
+        times_us = [event.dur for event in events if event.cat == category]
+        if times_us:
+            phrases.append(f"{len(times_us)} {noun} ({sum(times_us) * 1e-3:.6g} ms)")
+    if phrases:
+        yield "not kernels, so left out: " + ", ".join(phrases)

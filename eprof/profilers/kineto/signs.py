@@ -1,0 +1,23 @@
+"""How traces of the PyTorch profiler are recognised: JSON objects that begin with what Kineto knows of the machine."""
+
+from eprof.base.text import pattern
+from eprof.rows.signs import Signs
+
+TRACE = "kineto-trace"
+# Its metrics are ncu's, by name and meaning: both are CUPTI's.
+RANGES = "ncu-kineto"
+_SIGN = pattern(rb'\s*\{\s*"(?:schemaVersion|deviceProperties|distributedInfo|metadata|traceEvents|traceName)"\s*:')
+_EPROF = b'{"otherData":{"eprof":'
+
+
+def _refusal(path: str, head: bytes) -> str | None:
+    if head.startswith(_EPROF):
+        return "this is a trace that eprof wrote, for Perfetto; give the logs that it was made of"
+    return None
+
+
+def _reader_of(block: bytes) -> str | None:
+    return "reader" if _SIGN.match(block) else None
+
+
+SIGNS = Signs(reader_of=_reader_of, refusal=_refusal)
