@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 from eprof import __version__
 from eprof.base.errors import EprofError, UsageError, shortage
 from eprof.base.text import did_you_mean
-from eprof.cli import calibrate, config, diff, doctor, fit, listing, report, roofline, run, tune, validate
+from eprof.cli import calibrate, completion, config, diff, doctor, fit, listing, report, roofline, run, tune, validate
 from eprof.cli.options import Commands
 from eprof.cli.output import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams, say
 
@@ -43,6 +43,7 @@ _COMMANDS = {
     "costs": _Command(listing.add_costs, listing.costs),
     "counters": _Command(listing.add_counters, listing.counters),
     "doctor": _Command(doctor.add, doctor.doctor),
+    "completion": _Command(completion.add, completion.completion),
 }
 
 
@@ -105,6 +106,7 @@ def _run(words: list[str]) -> int:
     _refuse_unknown(parser, commands, ours)
     options = parser.parse_args(ours)
     options.parser = commands[options.command]
+    options.parsers = _parser
     options.command_line = ["eprof", *words]
     found = config.find() if options.config is None else None
     if found is not None or options.config:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import few
-from eprof.cli.options import SETTING, TABLE, Commands, command, matching, repeatable
+from eprof.cli.options import MAPPING, SETTING, Commands, command, matching, repeatable
 from eprof.cli.output import Output, planned, print_bytes, say
 from eprof.cli.progress import Progress
 from eprof.cli.writing import write
@@ -56,7 +56,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what the columns are")
-    group.add_argument("--mapping", metavar=TABLE, help="column mapping (default: the one that suits the columns)")
+    group.add_argument("--mapping", metavar=MAPPING, help="column mapping (default: the one that suits the columns)")
     group.add_argument(
         "--reference", metavar=SETTING, help="MHz at which relative voltages are 1 (default: the highest clocks)"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.cli import config
-from eprof.cli.options import SETTING, Commands, add_listing, command, repeatable
+from eprof.cli.options import DEFINITION, GPU, SETTING, TABLE, Commands, add_listing, command, repeatable
 from eprof.cli.output import say
 from eprof.cli.writing import write
 
@@ -19,7 +19,7 @@ def add_costs(commands: Commands) -> argparse.ArgumentParser:
         "list, show and check cost tables",
         "Without a name: the tables at hand. With one: what every count pays at a setting, and why.",
     )
-    parser.add_argument("name", nargs="?", metavar="NAME|FILE", help="a table, or a file of your own to check and show")
+    parser.add_argument("name", nargs="?", metavar=TABLE, help="a table, or a file of your own to check and show")
     parser.add_argument("--setting", metavar=SETTING, help="DVFS setting in MHz (default: the table's)")
     _add_estimate(parser)
     add_listing(parser)
@@ -27,7 +27,7 @@ def add_costs(commands: Commands) -> argparse.ArgumentParser:
 
 
 def _add_estimate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--estimate", metavar="GPU", help="make a table for a GPU that nobody measured: 'RTX 4090'")
+    parser.add_argument("--estimate", metavar=GPU, help="make a table for a GPU that nobody measured: 'RTX 4090'")
     parser.add_argument(
         "--idle-w",
         type=float,
@@ -52,7 +52,7 @@ def add_counters(commands: Commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "name",
         nargs="?",
-        metavar="NAME|CAPABILITY|FILE",
+        metavar=DEFINITION,
         help="a definition, a compute capability (3.5), a GPU's name, or a file",
     )
     parser.add_argument("--find", metavar="WORD", help="where a counter or a word of the vocabulary is used")

@@ -32,6 +32,10 @@ REPORT_SUFFIXES = {
 TABLE = "NAME|FILE"
 JOULES = "JOULES"
 SETTING = "CORE/MEMORY"
+# Names of what an option takes, in its help; `eprof completion` knows values by them.
+GPU = "GPU"
+DEFINITION = "NAME|CAPABILITY|FILE"
+MAPPING = "MAPPING|FILE"
 WRITTEN = "write .html .json .csv .parquet .md or .txt"
 ALSO_WRITTEN = "; for other tools .speedscope.json .folded .prom"
 Commands = Any  # argparse does not name the type of its subparsers in public

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import CostError, UsageError
 from eprof.cli.config import asked
-from eprof.cli.options import SETTING, Commands, add_capability, add_output, command, repeatable
+from eprof.cli.options import SETTING, TABLE, Commands, add_capability, add_output, command, repeatable
 from eprof.cli.output import deliver, drawn, planned
 from eprof.cli.progress import Progress
 
@@ -33,7 +33,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     repeatable(
         parser,
         "--costs",
-        metavar="NAME|FILE[@CORE/MEMORY]",
+        metavar=f"{TABLE}[@{SETTING}]",
         help="cost table, at one of its settings (repeatable; the first prices the kernels)",
     )
     repeatable(

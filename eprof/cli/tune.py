@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.cli.options import Commands, add_output, command, matching, positive
+from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, add_output, command, matching, positive
 from eprof.cli.output import deliver, of_document, planned
 from eprof.cli.progress import Progress
 
@@ -33,15 +33,15 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--costs",
-        metavar="NAME|FILE",
+        metavar=TABLE,
         help="cost table (default: the one made for this GPU; for measurements: refitted without the kernel it is for)",
     )
-    parser.add_argument("--setting", metavar="CORE/MEMORY", help="where the profile was taken, in MHz")
+    parser.add_argument("--setting", metavar=SETTING, help="where the profile was taken, in MHz")
     _add_choice(parser)
     parser.add_argument(
         "--times", choices=("measured", "modelled"), default="measured", help="of measurements (default: measured)"
     )
-    parser.add_argument("--mapping", metavar="NAME|FILE", help="what the columns of measurements mean")
+    parser.add_argument("--mapping", metavar=MAPPING, help="what the columns of measurements mean")
     parser.add_argument("--efficiency", type=float, metavar="FRACTION", help="of its peak, on a simulated device")
     parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
     parser.add_argument(

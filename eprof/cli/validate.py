@@ -10,7 +10,7 @@ from eprof.base.errors import EprofError, UsageError
 from eprof.base.kernels import selector
 from eprof.base.text import printable
 from eprof.cli.config import asked
-from eprof.cli.options import Commands, add_output, command, matching, positive
+from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, add_output, command, matching, positive
 from eprof.cli.output import deliver, of_document, planned
 from eprof.cli.progress import Progress
 
@@ -51,13 +51,13 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         metavar="INPUT",
         help="measurements (CSV, Parquet), or run directories with measured energy",
     )
-    parser.add_argument("--costs", metavar="NAME|FILE", help="score this cost table as it is")
+    parser.add_argument("--costs", metavar=TABLE, help="score this cost table as it is")
     parser.add_argument(
-        "--setting", metavar="CORE/MEMORY", help="of the table, for run directories and rows alike (default: their own)"
+        "--setting", metavar=SETTING, help="of the table, for run directories and rows alike (default: their own)"
     )
     _add_protocols(parser)
     _add_fits(parser)
-    parser.add_argument("--mapping", metavar="NAME|FILE", help="what the columns mean (default: told by their names)")
+    parser.add_argument("--mapping", metavar=MAPPING, help="what the columns mean (default: told by their names)")
     parser.add_argument(
         "--profile",
         action="append",

@@ -50,6 +50,11 @@ def power_limit_w(device_name: str) -> float | None:
     return None if sheet is None else sheet.limit_w
 
 
+def names() -> list[str]:
+    """The boards that are listed, as their drivers print them."""
+    return [sheet.name for sheet in _listed().values()]
+
+
 def near(device_name: str) -> list[str]:
     """Up to three names of boards that `device_name` may mean."""
     name = normal_name(device_name)
