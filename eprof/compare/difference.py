@@ -16,6 +16,7 @@ from eprof.base.errors import LogError
 from eprof.base.marks import names
 from eprof.compare import gates as gating
 from eprof.compare import lost, parts, tables
+from eprof.compare.causes import causes
 from eprof.compare.changes import LOWER, Changes, Half, changes
 from eprof.compare.intervals import Spread, refits
 from eprof.compare.matching import Match, Matching, match
@@ -23,6 +24,7 @@ from eprof.compare.model import reading
 from eprof.compare.schema import Document, Part, Range, Tests
 from eprof.compare.side import TIME, Side, side
 from eprof.compare.tables import less, ratio, total_time
+from eprof.compare.unlike import unlike
 from eprof.compare.warnings import warnings
 from eprof.compare.welch import CONFIDENCE, Test, welch
 from eprof.profile.profile import Energy
@@ -111,7 +113,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def same_inputs(self) -> bool:
         """Whether both sides are made from the same logs."""
-        return bool(self.old.inputs) and self.old.inputs == self.new.inputs
+        return bool(self.old.origins) and self.old.origins == self.new.origins
 
     def test(self) -> Test | None:
         """Welch's test on the compared energy of all kernels; None without repeats."""
@@ -128,6 +130,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
         """The whole difference as the document that every report is made of."""
         model = reading(self.old, self.new)
         spread = self.spread
+        whole, of_kernels = causes(self.changes, spread.refits if spread else None)
         return Document(
             eprof=__version__,
             created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -148,6 +151,8 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             partial=self.is_partial,
             parts=self.parts,
             steps=parts.steps(self.parts, spread),
+            causes=whole,
+            unlike=unlike(self.changes),
             uncompared=lost.uncompared(self.changes),
             unknown=lost.unknown(self.changes),
             counts=tables.counts(self.changes),
@@ -157,7 +162,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             gates=[outcome.document() for outcome in self.gates],
             marks=names(self.changes.marks_of(slice(None))),
             warnings=self.warnings,
-            kernels=tables.kernels(self.changes, spread),
+            kernels=tables.kernels(self.changes, spread, of_kernels),
         )
 
     @property

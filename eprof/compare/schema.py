@@ -62,6 +62,36 @@ class Step(Struct, frozen=True):
     interval_j: Range | None = None
 
 
+class Cause(Struct, frozen=True):
+    """What made energy change, with the constant power of the time that it explains.
+
+    what: a group of counts ("dram"), one of the "other" instructions ("warp_issue"), "launches", "time" (that no count
+    explains), "model" (the modelled time rests on other clocks or another efficiency), "setting", "cost", "meter",
+    "appeared", "vanished". old, new: what it counts. time_s: the change of time that it explains, and constant_j the
+    part of `change_j` that this is. share: of the whole change. is_told: whether its prices tell how large it is.
+    instead: the precision that took over its work.
+    """
+
+    what: str
+    old: float
+    new: float
+    unit: str
+    change_j: float
+    share: float | None
+    constant_j: float
+    time_s: float
+    is_told: bool
+    instead: str | None = None
+
+
+class Unlike(Struct, frozen=True):
+    """What is not the same on both sides: arguments, GPU, clocks, prices, environment, launches."""
+
+    what: str
+    old: str
+    new: str
+
+
 class Log(Struct, frozen=True):
     """A log that was read."""
 
@@ -285,6 +315,7 @@ class Kernel(Struct, frozen=True):
     test: Test | None
     parts: list[KernelPart]
     interval_j: Range | None = None
+    causes: list[Cause] = []
 
 
 class Document(Struct, frozen=True, kw_only=True):
@@ -310,6 +341,8 @@ class Document(Struct, frozen=True, kw_only=True):
     partial: bool
     parts: list[Part]
     steps: list[Step]
+    causes: list[Cause]
+    unlike: list[Unlike]
     uncompared: list[Uncompared]
     unknown: list[Unknown]
     counts: dict[str, Count]

@@ -1,6 +1,7 @@
 """One side of a difference: one priced profile, or several repeats of it on the same kernels, with their mean."""
 
 import math
+import os
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -15,7 +16,9 @@ from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS, PRICED
 from eprof.compare.matching import Kernel
 from eprof.costs import Charge, Costs
+from eprof.logs.runs import Run
 from eprof.profile.profile import Energy
+from eprof.rows.log import Log
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -69,9 +72,9 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         return self.first.costs
 
     @cached_property
-    def inputs(self) -> list[str]:
-        """The SHA-256 of every log of this side, sorted; to notice that both sides are the same."""
-        return sorted(log.sha256 for energy in self.energies for log in energy.profile.logs)
+    def origins(self) -> set[tuple[str, ...]]:
+        """Which logs of which runs this side is made of. Runs that count alike leave equal logs: these are two."""
+        return {_origin(energy.profile.run, log) for energy in self.energies for log in energy.profile.logs}
 
     def name_of(self, place: int | None) -> str | None:
         """The name of a kernel; None for none."""
@@ -101,6 +104,14 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         grids = [grid.taken(rows) for grid in (self.mean, *self.repeats)]
         named = [self.named[row] for row in rows]
         return replace(self, named=named, mean=grids[0], repeats=tuple(grids[1:]))
+
+
+def _origin(run: Run | None, log: Log) -> tuple[str, ...]:
+    """A log by its run's host and time of start; one of no run directory by where it is."""
+    started = (run.manifest or {}).get("started_utc") if run is not None else None
+    if run is None or not started:
+        return os.path.realpath(log.path), log.sha256
+    return str(run.section("host").get("name")), str(started), os.path.basename(log.path)  # noqa: PTH119
 
 
 def side(label: str, energies: Sequence[Energy]) -> Side:

@@ -15,6 +15,7 @@ from eprof.compare.changes import LOWER, Changes, Half
 from eprof.compare.intervals import Spread, of_side
 from eprof.compare.parts import MARK_WORDS, of_kernel, short_form
 from eprof.compare.schema import (
+    Cause,
     Costs,
     Count,
     Device,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
+_CAUSES = 3
 _PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
 _NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
 
@@ -217,9 +219,9 @@ def test_of(test: Test | None) -> TestResult | None:
 # ---------------------------------------------------------------------------------------------------------- kernels
 
 
-def kernels(changes: Changes, spread: Spread | None) -> list[Kernel]:
-    """Each match, largest change first; without energy, the largest time first."""
-    rows = [_kernel(changes, row) for row in range(len(changes.matches))]
+def kernels(changes: Changes, spread: Spread | None, causes: Sequence[list[Cause]]) -> list[Kernel]:
+    """Each match, largest change first; without energy, the largest time first. causes: those of each match."""
+    rows = [replace(_kernel(changes, row), causes=found[:_CAUSES]) for row, found in enumerate(causes)]
     if spread is not None:
         change_j = np.array([kernel.change_j for kernel in rows])
         ends = spread.of_kernels(change_j)

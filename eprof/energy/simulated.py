@@ -74,10 +74,19 @@ def _need(counts: Counts) -> Bools:
 
 def roofline_s(table: Columns, costs: Costs) -> Floats:
     """The least time in s at the peaks of `costs`; NaN where a peak that is needed is not known."""
+    roofs = roofs_s(table, costs)
+    return np.maximum(roofs["fp32"] + roofs["fp64"], roofs["dram"])
+
+
+def roofs_s(table: Columns, costs: Costs) -> dict[str, Floats]:
+    """What FP32 and FP64 work and DRAM traffic take at their peaks, each alone: by group, (n_kernels,) in s."""
     peaks = costs.peaks
-    work = _seconds(_flops(table, "fp32"), peaks.sp_gflops) + _seconds(_flops(table, "fp64"), peaks.dp_gflops)
     traffic = known_or_zero(table.only(_DRAM)).sum(axis=1)
-    return np.maximum(work, _seconds(traffic, peaks.dram_gb_per_s))
+    return {
+        "fp32": _seconds(_flops(table, "fp32"), peaks.sp_gflops),
+        "fp64": _seconds(_flops(table, "fp64"), peaks.dp_gflops),
+        "dram": _seconds(traffic, peaks.dram_gb_per_s),
+    }
 
 
 def _flops(table: Columns, kind: str) -> Floats:

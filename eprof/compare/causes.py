@@ -1,0 +1,234 @@
+"""What caused a change: fewer bytes, another precision, fewer launches, other prices.
+
+Constant power is a consequence of time. Where bytes or flops explain the change of a kernel's time, its constant power
+is added to theirs; else "time" is a cause of its own (docs/diff.md).
+"""
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import COUNTS
+from eprof.compare.changes import APPEARED, VANISHED, Changes, Half
+from eprof.compare.intervals import Refits
+from eprof.compare.parts import price_because
+from eprof.compare.schema import Cause
+from eprof.compare.side import TIME, WORDS
+from eprof.energy.simulated import roofs_s
+from eprof.energy.time_model import of_table
+
+TIMED, MODEL, LAUNCHES, PRICE = "time", "model", "launches", "price"
+_GROUP_OF = {word: count.name if count.group == "other" else count.group for word, count in COUNTS.items()}
+_UNITS = {_GROUP_OF[word]: count.unit for word, count in COUNTS.items()}
+_KEYS = (*dict.fromkeys(_GROUP_OF.values()), TIMED, MODEL, LAUNCHES, PRICE, APPEARED, VANISHED)
+_PLACES = {key: place for place, key in enumerate(_KEYS)}
+_ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
+_KEY_OF_WORD = np.array([_PLACES[_GROUP_OF.get(word, TIMED)] for word in WORDS])
+_DRAM = [WORDS.index(word) for word in ("dram_read", "dram_write", "dram")]
+_SIMULATED = int(Mark.SIMULATED)
+_PER_LAUNCH = 0.01
+_EXACT = 1e-6
+# What the time model with its default exponent is off on average, on the worst of four data sets (docs/tune.md).
+_ERROR = 0.056
+_FLOATS = ("fp64", "fp32", "fp16")
+
+
+class _Ledger(Struct, frozen=True, eq=False):
+    """The change of each kernel by cause, (n_matches, n_causes), in J.
+
+    constant_j: what of `joules` is constant power, of the change of time `time_s`. old, new: counts, seconds, launches.
+    size_j: the parts of `joules` without their signs; told_j: of these, what is at prices that tell.
+    """
+
+    joules: Floats
+    constant_j: Floats
+    time_s: Floats
+    old: Floats
+    new: Floats
+    size_j: Floats
+    told_j: Floats
+
+    def total(self) -> "_Ledger":
+        """All kernels together, (1, n_causes)."""
+        return _Ledger(*(getattr(self, name).sum(axis=0, keepdims=True) for name in self.__struct_fields__))
+
+    def causes(self, row: int, price: str) -> list[Cause]:
+        """The causes of a row, the largest change first. price: why prices changed."""
+        changes_j = self.joules[row]
+        whole_j = float(changes_j.sum())
+        causes = [
+            Cause(
+                what=price if _KEYS[place] == PRICE else _KEYS[place],
+                old=float(self.old[row, place]),
+                new=float(self.new[row, place]),
+                unit=_UNITS.get(_KEYS[place], "s" if _KEYS[place] in (TIMED, MODEL) else ""),
+                change_j=float(changes_j[place]),
+                share=float(changes_j[place]) / whole_j if whole_j else None,
+                constant_j=float(self.constant_j[row, place]),
+                time_s=float(self.time_s[row, place]),
+                is_told=bool(2 * self.told_j[row, place] >= self.size_j[row, place]),
+            )
+            for place in np.flatnonzero(changes_j).tolist()
+        ]
+        return sorted(_with_precision(causes), key=lambda cause: -abs(cause.change_j))
+
+
+def causes(changes: Changes, refits: Refits | None) -> tuple[list[Cause], list[list[Cause]]]:
+    """The causes of the whole change, and those of each match; none where no energy is compared."""
+    if not changes.has_energy:
+        return [], [[] for _ in changes.matches]
+    ledger = _ledger(changes, _told(changes, refits))
+    price = price_because(changes)
+    return ledger.total().causes(0, price), [ledger.causes(row, price) for row in range(len(changes.matches))]
+
+
+def _told(changes: Changes, refits: Refits | None) -> Bools:
+    """The words whose prices tell: the interval of the price has one sign and is no wider than the price."""
+    told = np.ones(len(WORDS), dtype=np.bool_)
+    if refits is None:
+        return told
+    for side, replicas in ((changes.old_side, refits.old), (changes.new_side, refits.new)):
+        low, high = replicas.price_intervals.T
+        told &= (low == high) | ((low > 0) & (high - low <= known_or_zero(side.price)))
+    return told
+
+
+def _ledger(changes: Changes, told: Bools) -> _Ledger:
+    by_count, by_price = _split(changes)
+    keys = _keys(changes)
+    price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
+    is_time = np.arange(len(WORDS)) == TIME
+    constant_j = np.where(is_time, by_count, 0.0)
+    time_s = np.where(is_time & changes.paid, changes.new.number - changes.old.number, 0.0)
+    return _Ledger(
+        joules=_added(keys, by_count) + _added(price_keys, by_price),
+        constant_j=_added(keys, constant_j),
+        time_s=_added(keys, time_s),
+        old=_added(keys, _amounts(changes, changes.old, keys, [match.old for match in changes.matches])),
+        new=_added(keys, _amounts(changes, changes.new, keys, [match.new for match in changes.matches])),
+        size_j=_added(keys, abs(by_count)) + _added(price_keys, abs(by_price)),
+        told_j=_added(keys, abs(by_count) * told) + _added(price_keys, abs(by_price) * told),
+    )
+
+
+def _added(keys: Ints, cells: Floats) -> Floats:
+    """Cells added up by cause, (n_matches, n_words) -> (n_matches, n_causes)."""
+    sums = np.zeros((len(keys), len(_KEYS)))
+    np.add.at(sums, (np.arange(len(keys))[:, None], keys), cells)
+    return sums
+
+
+def _split(changes: Changes) -> tuple[Floats, Floats]:
+    """The change by counts and time, and by prices: where the mix of kinds alone makes a mean price differ, by counts."""
+    apart = (changes.old.price != changes.new.price) & (changes.old_side.price != changes.new_side.price)
+    by_price = np.where(apart, changes.price_j, 0.0)
+    return changes.quantity_j + changes.price_j - by_price, by_price
+
+
+def _keys(changes: Changes) -> Ints:
+    """The cause of each cell by counts or time, (n_matches, n_words)."""
+    keys = np.tile(_KEY_OF_WORD, (len(changes.matches), 1))
+    keys[:, TIME] = _causes_of_time(changes)
+    keys[_is_by_launches(changes)] = _PLACES[LAUNCHES]
+    for row, match in enumerate(changes.matches):
+        if match.old is None or match.new is None:
+            keys[row] = _PLACES[changes.status(row)]
+    return keys
+
+
+def _amounts(changes: Changes, half: Half, keys: Ints, places: list[int | None]) -> Floats:
+    """What each cell counts: instructions, bytes, seconds; launches, or kernels that one side has, in the first."""
+    side = changes.old_side if half is changes.old else changes.new_side
+    amounts = np.where(changes.paid, half.number, 0.0)
+    amounts[:, TIME] *= np.isin(keys[:, TIME], [_PLACES[TIMED], _PLACES[MODEL]])
+    for row in np.flatnonzero(np.isin(keys[:, 0], [_PLACES[LAUNCHES], *_ONE_SIDED])):
+        place = places[row]
+        is_whole = keys[row, 0] != _PLACES[LAUNCHES]
+        amounts[row] = 0.0
+        if place is not None:
+            amounts[row, 0] = 1.0 if is_whole else side.named[place].launches
+    return amounts
+
+
+def _is_by_launches(changes: Changes) -> Bools:
+    """The kernels that are launched another number of times and count the same in each launch."""
+    each = []
+    for side, half, places in (
+        (changes.old_side, changes.old, [match.old for match in changes.matches]),
+        (changes.new_side, changes.new, [match.new for match in changes.matches]),
+    ):
+        launches = np.array([np.nan if place is None else side.named[place].launches for place in places])
+        each.append((launches, np.where(changes.paid, half.number, 0.0)[:, :TIME] / launches[:, None]))
+    (old, old_each), (new, new_each) = each
+    same = np.isclose(old_each, new_each, rtol=_PER_LAUNCH, atol=0).all(axis=1)
+    return np.asarray((old != new) & same & (old > 0) & (new > 0))
+
+
+def _causes_of_time(changes: Changes) -> Ints:
+    """What explains the change of each kernel's time, (n_matches,): `TIMED` where nothing does."""
+    old, new = changes.old_side.costs, changes.new_side.costs
+    causes = np.full(len(changes.matches), _PLACES[TIMED])
+    if old is None or new is None:
+        return causes
+    times_s = changes.old.number[:, TIME], changes.new.number[:, TIME]
+    is_modelled = (changes.old.counted & changes.new.counted)[:, TIME] & _SIMULATED != 0
+    before, after = (roofs_s(Columns(tuple(WORDS), half.number), old) for half in (changes.old, changes.new))
+    lasting = [np.maximum(roofs["fp32"] + roofs["fp64"], roofs["dram"]) for roofs in (before, after)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        is_explained = np.isclose(times_s[0] * lasting[1] / lasting[0], times_s[1], rtol=_EXACT, atol=0)
+    binding = np.where(lasting[0] >= lasting[1], _binding(before), _binding(after))
+    causes[is_modelled] = np.where(is_explained, binding, _PLACES[MODEL])[is_modelled]
+    if (old.name, old.setting) == (new.name, new.setting):
+        causes[~is_modelled & _is_by_bytes(changes)] = _PLACES["dram"]
+    return causes
+
+
+def _binding(roofs: dict[str, Floats]) -> Ints:
+    """The group whose roof is the lowest in each kernel, (n_matches,)."""
+    flops = np.where(roofs["fp64"] > roofs["fp32"], _PLACES["fp64"], _PLACES["fp32"])
+    return np.where(roofs["dram"] >= roofs["fp32"] + roofs["fp64"], _PLACES["dram"], flops)
+
+
+def _is_by_bytes(changes: Changes) -> Bools:
+    """Where the change of DRAM bytes predicts that of a measured time within the error of the time model.
+
+    The time that a kernel spends on its bytes grows with them, the rest stays. A change below that error tells nothing.
+    """
+    table = changes.old_side.first.table
+    if table is None or (model := of_table(table)).byte_per_cycle is None:
+        return np.zeros(len(changes.matches), dtype=np.bool_)
+    old_s, new_s = (half.number[:, TIME] for half in (changes.old, changes.new))
+    old_byte, new_byte = (known_or_zero(half.number[:, _DRAM]).sum(axis=1) for half in (changes.old, changes.new))
+    memory_mhz = changes.old_side.costs.setting.memory_mhz if changes.old_side.costs else None
+    p = model.exponent
+    with np.errstate(invalid="ignore", divide="ignore"):
+        memory_s = model.memory_time(old_s, old_byte, memory_mhz or np.nan)
+        predicted_s = (old_s**p - memory_s**p + (memory_s * new_byte / old_byte) ** p) ** (1 / p)
+        error_s = _ERROR * np.maximum(old_s, new_s)
+        return np.asarray((abs(predicted_s - new_s) <= error_s) & (abs(old_s - new_s) > error_s))
+
+
+def _with_precision(causes: list[Cause]) -> list[Cause]:
+    """Two precisions of which one took over the work of the other, as one cause."""
+    floats = {cause.what: cause for cause in causes if cause.what in _FLOATS}
+    for fell in floats.values():
+        for rose in floats.values():
+            gone, came = fell.old - fell.new, rose.new - rose.old
+            if gone > 0 and 0.5 * gone <= came <= 2 * gone and 2 * gone >= fell.old:
+                rest = [cause for cause in causes if cause is not fell and cause is not rose]
+                return [*rest, _joined(fell, rose)]
+    return causes
+
+
+def _joined(fell: Cause, rose: Cause) -> Cause:
+    return replace(
+        fell,
+        change_j=fell.change_j + rose.change_j,
+        share=None if fell.share is None or rose.share is None else fell.share + rose.share,
+        constant_j=fell.constant_j + rose.constant_j,
+        time_s=fell.time_s + rose.time_s,
+        is_told=fell.is_told and rose.is_told,
+        instead=rose.what,
+    )

@@ -1,0 +1,96 @@
+"""What is not the same on both sides beside the counts: arguments, GPU, clocks, prices, environment, launches."""
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from eprof.base.text import listed
+from eprof.compare.changes import Changes
+from eprof.compare.schema import Unlike
+from eprof.compare.side import Side
+
+# Where a run keeps its own files, which are others in any two runs.
+_EACH_RUN = ("OCL_", "OCLGRIND_", "LD_PRELOAD", "SLURM_PROCID", "PMI_", "OMPI_COMM_WORLD_")
+_SAME_CLOCK = 0.01
+
+
+def unlike(changes: Changes) -> list[Unlike]:
+    """What differs, what bears most on the comparison first. What one side does not tell is passed over."""
+    old, new = changes.old_side, changes.new_side
+    pairs = [
+        ("arguments", *_apart(_words(old), _words(new))),
+        *((what, tell(old), tell(new)) for what, tell in _FACTS.items() if tell(old) and tell(new)),
+        ("clocks", *_clocks(old, new)),
+        ("environment", *_apart(_environment(old), _environment(new))),
+        ("launches", *_launches(changes)),
+    ]
+    return [Unlike(what, before, after) for what, before, after in pairs if before != after]
+
+
+def _apart(old: Iterable[str] | None, new: Iterable[str] | None) -> tuple[str, str]:
+    """The words of each side that the other has not; none where a side does not tell its own."""
+    if old is None or new is None:
+        return "", ""
+    before, after = Counter(old), Counter(new)
+    return shlex.join((before - after).elements()), shlex.join((after - before).elements())
+
+
+def _words(side: Side) -> list[str] | None:
+    """The arguments of the program; None where nothing tells, or its repeats had several."""
+    commands = {log.command for energy in side.energies for log in energy.profile.logs}
+    commands = {energy.profile.run.command for energy in side.energies if energy.profile.run} or commands
+    command = commands.pop()
+    if commands or not command:
+        return None
+    try:
+        return shlex.split(command)[1:]
+    except ValueError:
+        return command.split()[1:]
+
+
+def _environment(side: Side) -> list[str] | None:
+    run = side.first.profile.run
+    if run is None:
+        return None
+    values = run.section("environment")
+    return [f"{name}={value}" for name, value in values.items() if not name.startswith(_EACH_RUN)]
+
+
+def _launches(changes: Changes) -> tuple[str, str]:
+    """How often the kernels of both sides are launched."""
+    old, new = 0.0, 0.0
+    for match in changes.matches:
+        if match.old is not None and match.new is not None:
+            old += changes.old_side.named[match.old].launches
+            new += changes.new_side.named[match.new].launches
+    return f"{old:g}", f"{new:g}"
+
+
+def _clocks(old: Side, new: Side) -> tuple[str, str]:
+    """The clocks that both ran at; nothing where one is not known, or none is more than 1 % off."""
+    before, after = old.first.profile.clocks, new.first.profile.clocks
+    if before is None or after is None or before.label is None or after.label is None:
+        return "", ""
+    pairs = ((before.core_mhz, after.core_mhz), (before.memory_mhz, after.memory_mhz))
+    if all(math.isclose(first or 0, second or 0, rel_tol=_SAME_CLOCK) for first, second in pairs):
+        return "", ""
+    return before.label, after.label
+
+
+def _gpu(side: Side) -> str:
+    names = {part.device.name for part in side.first.profile.counted}
+    return listed(sorted(name for name in names if name))
+
+
+def _efficiency(side: Side) -> str:
+    """What the modelled time of a simulated device rests on."""
+    return (side.first.time_from or "").partition("an efficiency of ")[2].partition(" ")[0]
+
+
+_FACTS: dict[str, Callable[[Side], str | None]] = {
+    "gpu": _gpu,
+    "costs": lambda side: side.costs.name if side.costs else None,
+    "setting": lambda side: side.costs.setting.label if side.costs else None,
+    "efficiency": _efficiency,
+}
