@@ -121,7 +121,7 @@ def _added(keys: Ints, cells: Floats) -> Floats:
 
 
 def _split(changes: Changes) -> tuple[Floats, Floats]:
-    """The change by counts and time, and by prices: where the mix of kinds alone makes a mean price differ, by counts."""
+    """The change by counts and time, and by prices; what the mix of kinds alone makes of a mean price is by counts."""
     apart = (changes.old.price != changes.new.price) & (changes.old_side.price != changes.new_side.price)
     by_price = np.where(apart, changes.price_j, 0.0)
     return changes.quantity_j + changes.price_j - by_price, by_price
@@ -179,8 +179,10 @@ def _causes_of_time(changes: Changes) -> Ints:
     with np.errstate(invalid="ignore", divide="ignore"):
         is_explained = np.isclose(times_s[0] * lasting[1] / lasting[0], times_s[1], rtol=_EXACT, atol=0)
     binding = np.where(lasting[0] >= lasting[1], _binding(before), _binding(after))
-    causes[is_modelled] = np.where(is_explained, binding, _PLACES[MODEL])[is_modelled]
-    if (old.name, old.setting) == (new.name, new.setting):
+    is_priced_alike = (old.name, old.setting) == (new.name, new.setting)
+    rest = _PLACES[MODEL if is_priced_alike else PRICE]
+    causes[is_modelled] = np.where(is_explained, binding, rest)[is_modelled]
+    if is_priced_alike:
         causes[~is_modelled & _is_by_bytes(changes)] = _PLACES["dram"]
     return causes
 

@@ -1,4 +1,4 @@
-"""The parts of a change, which add up to it: by word, and by group as the steps of a waterfall."""
+"""The parts of a change, which add up to it: by word, and by group as steps."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -177,7 +177,7 @@ def price_because(changes: Changes) -> str:
 
 
 def steps(parts: Iterable[Part], spread: Spread | None) -> list[Step]:
-    """The parts added up for a waterfall: by group and reason, kernels that came or went as steps of their own."""
+    """The parts added up by group and reason; kernels that came or went as steps of their own."""
     bundles: dict[tuple[str | None, str | None, str], list[Part]] = {}
     for part in parts:
         key = (_GROUPS[part.what], part.because, MATCHED) if part.kernels == MATCHED else (None, None, part.kernels)

@@ -25,7 +25,10 @@ def unlike(changes: Changes) -> list[Unlike]:
         ("environment", *_apart(_environment(old), _environment(new))),
         ("launches", *_launches(changes)),
     ]
-    return [Unlike(what, before, after) for what, before, after in pairs if before != after]
+    differing = {what: Unlike(what, before, after) for what, before, after in pairs if before != after}
+    if "costs" in differing:
+        differing.pop("setting", None)
+    return list(differing.values())
 
 
 def _apart(old: Iterable[str] | None, new: Iterable[str] | None) -> tuple[str, str]:
@@ -88,9 +91,9 @@ def _efficiency(side: Side) -> str:
     return (side.first.time_from or "").partition("an efficiency of ")[2].partition(" ")[0]
 
 
-_FACTS: dict[str, Callable[[Side], str | None]] = {
+_FACTS: dict[str, Callable[[Side], str]] = {
     "gpu": _gpu,
-    "costs": lambda side: side.costs.name if side.costs else None,
-    "setting": lambda side: side.costs.setting.label if side.costs else None,
+    "costs": lambda side: side.costs.name if side.costs else "",
+    "setting": lambda side: side.costs.setting.label if side.costs else "",
     "efficiency": _efficiency,
 }

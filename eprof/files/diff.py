@@ -5,16 +5,18 @@ from typing import Any
 
 import msgspec
 
-from eprof.base.text import in_code
+from eprof.base.text import cut, in_code
 from eprof.compare.schema import Document
 from eprof.files import export
 from eprof.files.drawing import markdown
-from eprof.words import costs as costs_words
 from eprof.words import diff as diff_words
-from eprof.words import diff_tables
+from eprof.words import diff_answer, diff_tables
 from eprof.words.blocks import Block, Notes, Sentence, Tone
 
-_KERNELS = 20
+# What keeps the longest comment below 65,536 characters.
+_KERNELS, _GATES, _NOTES = 20, 20, 20
+_NAME, _LETTERS = 80, 600
+_WHERE = "in the JSON and on the page"
 
 
 def to_json(document: Document) -> bytes:
@@ -24,24 +26,35 @@ def to_json(document: Document) -> bytes:
 
 
 def to_markdown(document: Document) -> bytes:
-    """For a pull request: the sentence, the gates, what changed, the kernels, the notes folded away."""
-    heading = f"### Energy: {in_code(document.old.name)} → {in_code(document.new.name)}"
+    """For a comment on a pull request, within its 65,536 characters: the answer, the gates, parts, kernels, notes."""
+    heading = f"### Energy: {in_code(cut(document.old.name, _NAME))} → {in_code(cut(document.new.name, _NAME))}"
     return markdown(heading, _blocks(document))
 
 
 def _blocks(document: Document) -> Iterator[Block]:
     words = diff_words.words(document)
+    yield Sentence(diff_answer.unlike(document))
     yield diff_words.headline(document)
-    priced = [costs_words.priced(side.costs) for side in (document.old, document.new) if side.costs is not None]
-    if priced:
-        yield Sentence(f"Costs: {', '.join(dict.fromkeys(priced))}.", Tone.QUIET)
-    yield from diff_words.verdicts(document)
+    yield Sentence(diff_answer.trust(document), Tone.QUIET)
+    yield from _gates(document)
     if document.steps and not document.is_zero:
         yield diff_tables.steps(document)
     yield diff_tables.kernels(document, _KERNELS)
-    if words.noise:
-        yield Sentence(words.noise)
+    yield Sentence(words.noise or "")
     if document.change_j:
         yield Sentence(words.model)
     yield diff_words.legend(document)
-    yield Notes(document.warnings)
+    yield Notes(_cut_to(_NOTES, [cut(text, _LETTERS) for text in document.warnings], "notes"))
+
+
+def _gates(document: Document) -> Iterator[Block]:
+    """The gates, what did not pass first."""
+    verdicts = sorted(diff_words.verdicts(document), key=lambda verdict: verdict.passed is True)
+    yield from verdicts[:_GATES]
+    if len(verdicts) > _GATES:
+        yield Sentence(f"And {len(verdicts) - _GATES} more gates, {_WHERE}.")
+
+
+def _cut_to(most: int, texts: list[str], noun: str) -> list[str]:
+    rest = len(texts) - most
+    return [*texts[:most], f"And {rest} more {noun}, {_WHERE}."] if rest > 0 else texts

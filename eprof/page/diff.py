@@ -1,4 +1,4 @@
-"""The page of a difference: headline, waterfall, kernels, counts, the model's reading, what is left out, provenance."""
+"""The page of a difference: the answer, what changed, kernels, counts, the model, what is left out, provenance."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,11 @@ from markupsafe import Markup
 
 from eprof.base.text import visible
 from eprof.compare.schema import Document, Side
+from eprof.page.changed import bars
 from eprof.page.figures import Figure
 from eprof.page.sections.method import setting, utc
 from eprof.page.shell import filled, templates
-from eprof.page.waterfall import waterfall
-from eprof.words import badges, diff_tables
+from eprof.words import badges, diff_answer, diff_tables
 from eprof.words import costs as costs_words
 from eprof.words import diff as diff_words
 from eprof.words.badges import MISSING
@@ -32,7 +32,9 @@ def html(document: Document) -> str:
         ["diff.js"],
         document=document,
         subtitle=_subtitle(document),
+        not_same=diff_answer.unlike(document),
         headline=diff_words.headline(document),
+        trust=diff_answer.trust(document),
         verdicts=diff_words.verdicts(document),
         figures=_figures(document),
         legend=badges.legend(diff_words.legend(document).marks),
@@ -77,13 +79,10 @@ def _factor(label: str, value: float | None, note: str) -> Figure:
 
 def _sections(document: Document) -> Iterator[Section]:
     words = diff_words.words(document)
-    drawn = waterfall(document)
-    if drawn:
-        bars, axis = drawn
-        rows = templates().get_template("waterfall.html").render(bars=bars, intervals=document.intervals)
+    if drawn := bars(document):
+        rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
         chart = Markup(rows)  # noqa: S704  escaped there
-        blocks = [Sentence(_how_to_read(document)), chart, *_quiet(axis.note)]
-        yield Section("changed", "What changed", "What changed", blocks)
+        yield Section("changed", "What changed", "What changed", [Sentence(_how_to_read(document)), chart])
 
     noise = [Sentence(words.noise)] if words.noise else []
     yield Section("sides", "OLD and NEW", "OLD and NEW", [*noise, diff_tables.sides(document)])
@@ -109,17 +108,13 @@ def _sections(document: Document) -> Iterator[Section]:
 
 
 def _how_to_read(document: Document) -> str:
-    subject = "What both sides know of it" if document.partial else "Energy"
-    sentences = [f"{subject}, from OLD to NEW; each step is a part of the change, largest first, and they add up."]
+    subject = "What both sides know" if document.partial else "The change of energy"
+    sentences = [f"{subject}, part by part, largest first; they add up, and shares are of the change."]
     if document.intervals is not None:
-        sentences.append(f"A thin line over a step is its {label(document.intervals.share)}.")
+        sentences.append(f"A thin line over a bar is its {label(document.intervals.share)}.")
     if not diff_words.is_shown(document):
-        sentences.append("Steps are grey, because no difference is shown by the repeats.")
+        sentences.append("Bars are grey, because no difference is shown by the repeats.")
     return " ".join([*sentences, diff_words.unchanged(document)]).strip()
-
-
-def _quiet(text: str) -> list[Block]:
-    return [Sentence(text, Tone.QUIET)] if text else []
 
 
 def _bounds(document: Document) -> list[Block]:
@@ -130,7 +125,7 @@ def _bounds(document: Document) -> list[Block]:
         "It knows flops and DRAM bytes at the peaks of the cost table, nothing else; the change above is of everything "
         "that has a price."
     )
-    return [table, *_quiet(knows)]
+    return [table, Sentence(knows, Tone.QUIET)]
 
 
 def _facts(side: Side) -> Iterator[tuple[str, str]]:

@@ -1,15 +1,29 @@
-"""A difference on the terminal: the headline, OLD beside NEW, what changed, kernels, the model's reading, notes."""
+"""A difference on the terminal: the answer in fifteen lines; with -v also both sides, what changed, counts, notes."""
 
+import math
 from collections.abc import Iterator
+from typing import TypeAlias
 
-from eprof.compare.schema import Document, Side
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
+
+from eprof.base.text import printable
+from eprof.compare.schema import Document
 from eprof.terminal import drawing
-from eprof.words import costs as costs_words
 from eprof.words import diff as diff_words
-from eprof.words import diff_tables
-from eprof.words.blocks import Block, Notes, Sentence, Tone
+from eprof.words import diff_answer, diff_causes, diff_tables
+from eprof.words.blocks import Block, Headline, Notes, Sentence, Tone, Verdict
+from eprof.words.cells import signed_quantity
+from eprof.words.names import cut, proper
+from eprof.words.numbers import percent, signed_percent
 
-_KERNELS = 10
+_LINES, _USED = 15, 76
+_KERNELS, _NAME, _BAR = 4, 26, 24
+
+
+_Text: TypeAlias = Headline | Sentence | Verdict
 
 
 def show(document: Document, verbose: bool = False) -> None:
@@ -22,29 +36,108 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
     return drawing.text(_blocks(document, verbose), verbose, width)
 
 
-def _blocks(document: Document, verbose: bool) -> Iterator[Block]:
+def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
     words = diff_words.words(document)
-    yield Sentence(f"{_subject(document.old)} → {_subject(document.new)}", Tone.QUIET)
-    yield diff_words.headline(document)
-    if words.noise:
-        yield Sentence(words.noise)
+    head = diff_answer.head(document)
+    yield _line(Text(printable(head), style="dim"))
+    answer: list[_Text] = [
+        Sentence(diff_answer.unlike(document)),
+        Headline(words.headline, words.lead),
+        Sentence(words.noise or ""),
+    ]
+    yield from (block for block in answer if block.text)
+    if verbose:
+        yield from _details(document)
+        return
+    last: list[_Text] = [*_gates(document), Sentence(_last(document), Tone.QUIET)]
+    if not document.is_zero:
+        yield from _drawn(document, _LINES - 1 - sum(map(_lines, [*answer, *last])))
+    yield from last
+
+
+def _lines(block: _Text) -> int:
+    """How many lines a block takes on a terminal of 80 columns."""
+    texts = [block.text, block.lead] if isinstance(block, Headline) else [block.text]
+    return sum(math.ceil(len(text) / _USED) for text in texts)
+
+
+def _gates(document: Document) -> list[Verdict]:
+    """The gate that did not pass, or how many did; standard error has each that did not."""
+    verdicts = diff_words.verdicts(document)
+    if len(verdicts) < 2:
+        return verdicts
+    passed = sum(verdict.passed is True for verdict in verdicts)
+    return [Verdict(passed == len(verdicts), f"{passed} of {len(verdicts)} gates passed.")]
+
+
+def _last(document: Document) -> str:
+    """What to trust, and what -v adds."""
+    notes = f", {len(document.warnings)} notes" if document.warnings else ""
+    return f"{diff_answer.trust(document)} -v: every number{notes}."
+
+
+def _drawn(document: Document, room: int) -> Iterator[RenderableType]:
+    """The kernels that change most, in `room` lines at most; of a single one, the parts of its change."""
+    if len(document.kernels) > 1:
+        yield _kernels(document, max(1, min(_KERNELS, room)))
+    elif parts := diff_answer.bar(document):
+        yield _bar(parts)
+
+
+def _kernels(document: Document, rows: int) -> RenderableType:
+    """A line a kernel: by how much it changed, and why."""
+    shown = document.kernels[:rows]
+    lines = [["  " + cut(name, _NAME)] for name in proper([kernel.name for kernel in shown])]
+    for line, kernel in zip(lines, shown, strict=True):
+        change, share = diff_tables.change_of(kernel, document.has_energy)
+        unit = "J" if document.has_energy else "s"
+        line.append("not known" if change is None else signed_quantity(change, unit))
+        line.append("" if share is None else signed_percent(share))
+        line.append(diff_causes.of_kernel(kernel, brief=True))
+    lines[-1][-1] += f" · {len(document.kernels) - rows} more" if len(document.kernels) > rows else ""
+
+    grid = Grid.grid(padding=(0, 1, 0, 0))
+    for place in range(len(lines[0]) - 1):
+        width = max(cell_len(printable(line[place])) for line in lines)
+        grid.add_column(justify="right" if place else "left", no_wrap=True, min_width=width)
+    grid.add_column(no_wrap=True, overflow="ellipsis")
+    for line in lines:
+        grid.add_row(*(Text(printable(cell)) for cell in line))
+    return grid
+
+
+def _bar(parts: list[tuple[str, float]]) -> RenderableType:
+    """The parts of the change side by side, each a bar as long as its share."""
+    whole = max(1.0, sum(abs(share) for _, share in parts))
+    pieces = []
+    for label, share in parts:
+        bar = "█" * round(_BAR * abs(share) / whole)
+        pieces.append(" ".join(filter(None, [label, bar, percent(share)])))
+    return _line(Text(printable("  " + "  ".join(pieces))))
+
+
+def _line(content: Text) -> RenderableType:
+    """What is cut rather than wrapped."""
+    grid = Grid.grid()
+    grid.add_column(no_wrap=True, overflow="ellipsis")
+    grid.add_row(content)
+    return grid
+
+
+def _details(document: Document) -> Iterator[Block]:
+    """Everything else that is known."""
+    words = diff_words.words(document)
+    if ratios := diff_words.ratios(document):
+        yield Sentence(ratios)
     yield diff_tables.sides(document)
     if document.steps and not document.is_zero:
         yield diff_tables.steps(document)
-    yield diff_tables.kernels(document, None if verbose else _KERNELS)
-    if verbose or not (document.change_j or document.is_zero):
-        counts = diff_tables.counts(document)
-        if counts.rows:
-            yield counts
+    yield diff_tables.kernels(document)
+    counts = diff_tables.counts(document)
+    if counts.rows:
+        yield counts
     if document.change_j:
         yield Sentence(words.model, Tone.QUIET)
     yield diff_words.legend(document)
     yield from diff_words.verdicts(document)
     yield Notes(document.warnings)
-
-
-def _subject(side: Side) -> str:
-    devices = ", ".join(dict.fromkeys(device.name or "GPU not named" for device in side.devices))
-    if side.costs is None:
-        return f"{side.name} ({devices})"
-    return f"{side.name} ({devices}, costs {costs_words.priced(side.costs)})"

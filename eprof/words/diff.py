@@ -6,18 +6,13 @@ from msgspec import Struct
 
 from eprof.base.marks import from_names
 from eprof.base.text import listed
-from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS, INSTRUCTIONS
+from eprof.base.vocabulary import COUNTS, GROUPS, INSTRUCTIONS
 from eprof.compare.schema import Document, Gate, Model, Step, Test
+from eprof.words import diff_causes
 from eprof.words.blocks import Headline, Legend, Verdict
-from eprof.words.cells import signed_quantity
-from eprof.words.intervals import is_told, size
 from eprof.words.names import short
 from eprof.words.numbers import percent, percent_span, plain, quantity, span
 
-_PROSE = {"int": "integer instructions", "sfu": "special functions", "other": "other instructions"}
-_LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "dram": "DRAM", "system": "host memory"}
-# A part this small against the rest is not worth a sentence.
-_WORTH = 0.1
 _CASES = {
     1: "memory bound before and after (case 1)",
     2: "memory bound before, compute bound after (case 2)",
@@ -27,7 +22,7 @@ _CASES = {
 
 
 class Words(Struct, frozen=True):
-    """headline: which variant uses less, by how much, why. lead: what follows. model: the two-level model's reading.
+    """headline: which variant uses less, by how much. lead: why. model: the two-level model's reading.
 
     noise: what repeats say, None without.
     """
@@ -66,7 +61,7 @@ _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by
 
 
 def step_label(step: Step) -> str:
-    """What a step of the waterfall is: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
+    """What a part of the change is: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
     if step.group is None:
         side = "NEW" if step.kernels == "appeared" else "OLD"
         return f"Kernel only in {side}" if step.names == 1 else f"Kernels only in {side}"
@@ -148,39 +143,45 @@ def _headline(document: Document) -> str:
         )
     if change == 0:
         return f"{_scope(document)}the {_basis(document)} energy is the same, though not every count is."
-    if document.interval_j is not None and not _is_metered(document):
-        sentence = _scope(document) + _with_interval(document, change, *document.interval_j)
-        return sentence[0].upper() + sentence[1:]
+    if document.interval_j is not None and document.interval_j[0] < 0 < document.interval_j[1]:
+        return _scope(document) + _undecided(document, change, *document.interval_j)
+    return f"{_scope(document)}NEW uses {_size(document, change)}, {_basis(document)}: {_from_to(document)}."
+
+
+def _size(document: Document, change: float) -> str:
+    """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
+    share, ends = document.change_share, document.interval_share
+    if share is None:
+        return f"{quantity(abs(change), 'J')} {_less_more(change)} energy"
+    has_interval = ends is not None and not is_metered(document)
+    interval = percent_span(*sorted(abs(end) for end in ends)) if ends and has_interval else ""
+    less = f"{percent(abs(share))} {_less_more(change)} energy"
+    return f"{less} ({interval})" if " to " in interval else less
+
+
+def _from_to(document: Document) -> str:
+    """The energy of both sides, as far as it is compared, and by how much the time changed."""
+    old, new = (quantity(side.compared_j or 0.0, "J") for side in (document.old, document.new))
+    return ", ".join([f"{old} → {new}", *_time_change(document, "")])
+
+
+def _undecided(document: Document, change: float, low: float, high: float) -> str:
+    """What is said where the interval of the change holds 0."""
     less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}"
-    return f"{_scope(document)}NEW uses {less} than OLD, {_basis(document)}; {_reason(document, change)}."
-
-
-def _with_interval(document: Document, change: float, low: float, high: float) -> str:
-    """The change and its interval; where that holds 0, that the prices do not tell which side uses less."""
-    joules = quantity(abs(change), "J")
-    if low < 0 < high:
-        return (
-            f"the prices do not tell whether NEW uses less energy than OLD: {joules}{_share(document)} "
-            f"{_less_more(change)} is predicted, {span(low, high, 'J', signed=True)} is possible."
-        )
-    joules += f" ({size(low, high, 'J')})"
-    if document.change_share is None or document.interval_share is None:
-        return f"NEW uses {joules} {_less_more(change)} than OLD, predicted; {_reason(document, change)}."
-    shares = percent_span(*sorted(abs(share) for share in document.interval_share))
-    share = percent(abs(document.change_share))
+    start = "the" if _scope(document) else "The"
     return (
-        f"NEW uses {share} {_less_more(change)} energy than OLD ({shares}), predicted: {joules}; "
-        f"{_reason(document, change)}."
+        f"{start} prices do not tell whether NEW uses less energy than OLD: {less} is predicted, "
+        f"{span(low, high, 'J', signed=True)} is possible."
     )
 
 
-def _is_metered(document: Document) -> bool:
+def is_metered(document: Document) -> bool:
     """Whether both sides are scaled to what their meters saw."""
     return bool(document.old.to_meter and document.new.to_meter)
 
 
 def _basis(document: Document) -> str:
-    return "metered" if _is_metered(document) else "predicted"
+    return "metered" if is_metered(document) else "predicted"
 
 
 def _scope(document: Document) -> str:
@@ -211,73 +212,18 @@ def _no_change(document: Document) -> str:
     return f"No change: every count and time is the same{both}."
 
 
-def _reason(document: Document, change: float) -> str:
-    """The largest step in the direction of the change that the prices tell.
-
-    With its share of the change, or its joules if it is larger.
-    """
-    along = [step for step in document.steps if step.change_j * change > 0]
-    if not along:
-        return "its parts cancel"
-    known = [step for step in along if is_told(step.change_j, step.interval_j)]
-    if not known:
-        return "the prices do not tell which of its parts is the largest"
-    largest = known[0]
-    share = largest.change_j / change
-    phrase = _phrase(largest, document)
-    if share > 1:
-        return f"the largest part, {signed_quantity(largest.change_j, 'J')}, is {phrase}"
-    size = "all" if share == 1 else percent(share)
-    noun = "saving" if change < 0 else "increase"
-    return f"{size} of the {noun} is {phrase}"
-
-
-def _phrase(step: Step, document: Document) -> str:
-    """A step in a sentence, with why it is so large."""
-    if step.group is None:
-        side = "NEW" if step.kernels == "appeared" else "OLD"
-        return f"{_kernels_of(step, document)} that only {side} has"
-    noun = _noun(step.group)
-    if step.because == "setting":
-        return f"the price of {noun} at the other setting"
-    if step.because == "meter":
-        return f"what the meters saw of {noun} beyond counts and time"
-    if step.because == "cost":
-        return f"the price of {noun} in the other cost table"
-    change = step.new - step.old
-    if step.group == CONSTANT:
-        return f"{noun}, because it runs {quantity(abs(change), 's')} {'shorter' if change < 0 else 'longer'}"
-    if step.group in _LEVELS:
-        return f"{noun}, which moves {quantity(abs(change), 'B')} {_less_more(change)}"
-    executed = f"{quantity(abs(change), '')} {'fewer' if change < 0 else 'more'}"
-    return f"{_only_word(step).lower() or noun}, of which it executes {executed}"
-
-
-def _noun(group: str) -> str:
-    if group == CONSTANT:
-        return "constant power"
-    return _LEVELS.get(group) or _PROSE.get(group, f"{GROUPS[group]} instructions")
-
-
-def _kernels_of(step: Step, document: Document) -> str:
-    if step.names > 1:
-        return f"{step.names} kernels"
-    names = (part.kernel for part in document.parts if part.kernels == step.kernels)
-    return short(next(names) or "", 40)
-
-
 def _without_energy(document: Document) -> str:
-    changes = [*_time_change(document), *_count_changes(document)]
+    changes = [*_time_change(document, "takes "), *_count_changes(document)]
     if not changes:
         return "Energy is not compared, and nothing else is known on both sides."
     return f"Energy is not compared; NEW {listed(changes)}."
 
 
-def _time_change(document: Document) -> Iterator[str]:
+def _time_change(document: Document, verb: str) -> Iterator[str]:
     if document.speedup == 1:
-        yield "takes the same time"
+        yield f"{verb}the same time"
     elif document.speedup is not None:
-        yield f"takes {_by_how_much(1 / document.speedup, 'less')} time"
+        yield f"{verb}{_by_how_much(1 / document.speedup, 'less')} time"
 
 
 def _count_changes(document: Document) -> Iterator[str]:
@@ -298,6 +244,8 @@ def _count_changes(document: Document) -> Iterator[str]:
 def _by_how_much(ratio: float, less: str) -> str:
     if ratio == 1:
         return "the same number of"
+    if ratio >= 2:
+        return f"{plain(ratio)} times the"
     return f"{percent(abs(ratio - 1))} {'more' if ratio > 1 else less}"
 
 
@@ -305,45 +253,17 @@ def _by_how_much(ratio: float, less: str) -> str:
 
 
 def _lead(document: Document) -> Iterator[str]:
-    yield from _unsure(document)
-    yield from _against(document)
-    yield from _ratios(document)
+    if document.change_j and is_shown(document):
+        yield from diff_causes.sentences(document)
     yield from _measured(document)
 
 
-def _unsure(document: Document) -> Iterator[str]:
-    """The step that would be the largest, where the prices do not tell how large it is."""
-    change = document.change_j
-    if not change or not is_shown(document):
-        return
-    along = [step for step in document.steps if step.change_j * change > 0]
-    if along and along[0].interval_j is not None and not is_told(along[0].change_j, along[0].interval_j):
-        low, high = along[0].interval_j
-        yield f"How much of it is {step_label(along[0])} ({size(low, high, 'J')}) the prices do not tell."
-
-
-def _against(document: Document) -> Iterator[str]:
-    """What works against the change, if it is worth a sentence."""
-    change = document.change_j
-    if not change or not is_shown(document):
-        return
-    along = sum(step.change_j for step in document.steps if step.change_j * change > 0)
-    against = [step for step in document.steps if step.change_j * change < 0]
-    if (
-        against
-        and is_told(against[0].change_j, against[0].interval_j)
-        and abs(sum(step.change_j for step in against)) >= _WORTH * abs(along)
-    ):
-        verb = "takes back" if change < 0 else "saves"
-        yield f"{step_label(against[0])} {verb} {quantity(abs(against[0].change_j), 'J')} of it."
-
-
-def _ratios(document: Document) -> Iterator[str]:
-    """Speedup, greenup and powerup, as far as they are known."""
-    ratios = {"speedup": document.speedup, "greenup": document.greenup, "powerup": document.powerup}
-    text = ", ".join(f"{name} {plain(ratio)}" for name, ratio in ratios.items() if ratio is not None)
-    if text:
-        yield f"{text[0].upper()}{text[1:]}{_power_and_time(document.powerup, document.speedup)}."
+def ratios(document: Document) -> str:
+    """Speedup, greenup and powerup, as far as they are known; empty if none is."""
+    known = {"speedup": document.speedup, "greenup": document.greenup, "powerup": document.powerup}
+    text = ", ".join(f"{name} {plain(ratio)}" for name, ratio in known.items() if ratio is not None)
+    power = _power_and_time(document.powerup, document.speedup)
+    return f"{text[0].upper()}{text[1:]}{power}." if text else ""
 
 
 def _power_and_time(powerup: float | None, speedup: float | None) -> str:

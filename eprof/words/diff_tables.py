@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from eprof.base.vocabulary import CONSTANT
 from eprof.compare.schema import Bounds, Document, Kernel, KernelSide, Model, Part
-from eprof.words import intervals
+from eprof.words import diff_causes, intervals
 from eprof.words.badges import MISSING
 from eprof.words.blocks import Column, Medium, Row, Table
 from eprof.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
@@ -105,16 +105,14 @@ def _measured(document: Document) -> Iterator[Row]:
 
 
 def steps(document: Document) -> Table:
-    """What the change is made of, largest first; a page has its waterfall instead."""
+    """What the change is made of, largest first; a page has its bars instead."""
     largest = max((abs(step.change_j) for step in document.steps), default=0.0) or 1.0
     change = document.change_j
-    old = document.old.compared_j
     columns = [
         Column("what changed", align="left"),
         Column("by"),
         *_interval_column(document),
-        Column("share", media=Medium.TERMINAL),
-        Column("of OLD", media=Medium.MARKDOWN),
+        Column("share"),
         Column("less · more", align="center", media=Medium.TERMINAL),
     ]
     rows = [
@@ -124,7 +122,6 @@ def steps(document: Document) -> Table:
                 Change(step.change_j, "J", bits(step.marks)),
                 *_interval_cell(document, step.interval_j),
                 Share(step.change_j / change if change else None),
-                _growth(step.change_j, old),
                 Bar(step.change_j / largest),
             ]
         )
@@ -133,7 +130,7 @@ def steps(document: Document) -> Table:
     total = Change(change, "J", bits(document.marks))
     whole = Share(1.0 if change else None)
     ends = _interval_cell(document, document.interval_j)
-    rows.append(Row(["change", total, *ends, whole, Share(document.change_share, signed=True), ""], total=True))
+    rows.append(Row(["change", total, *ends, whole, ""], total=True))
     return Table(columns, rows, note=unchanged(document))
 
 
@@ -154,7 +151,7 @@ def _interval_cell(document: Document, ends: Sequence[float] | None) -> list[Cel
 def kernels(document: Document, limit: int | None = None) -> Table:
     """The kernels with the largest change, of `limit` at most; by time where no energy is compared."""
     shown = document.kernels[:limit]
-    changes = [_kernel_change(kernel, document.has_energy) for kernel in document.kernels]
+    changes = [change_of(kernel, document.has_energy)[0] for kernel in document.kernels]
     largest = max((abs(change or 0.0) for change in changes), default=0.0) or 1.0
     spans = cores([kernel.name for kernel in shown])
     ratios = Medium.PAGE | Medium.MARKDOWN
@@ -165,8 +162,8 @@ def kernels(document: Document, limit: int | None = None) -> Table:
         Column("", media=Medium.PAGE),
         Column("of OLD"),
         Column("speedup", media=ratios),
-        Column("greenup", media=ratios if document.has_energy else Medium.NONE),
         Column("calls", media=Medium.PAGE),
+        Column("cause", align="left", media=ratios if document.has_energy else Medium.NONE),
     ]
     rows = [_kernel(document, kernel, span, largest) for kernel, span in zip(shown, spans, strict=True)]
     return Table(columns, rows, left_out=_rest(changes[len(shown) :], document.has_energy), browsable=True)
@@ -180,16 +177,19 @@ def _rest(changes: Sequence[float | None], has_energy: bool) -> str:
     return f"{whole(len(changes))} other {noun}, together {signed_quantity(known, 'J' if has_energy else 's')}"
 
 
-def _kernel_change(kernel: Kernel, has_energy: bool) -> float | None:
-    if has_energy:
-        return kernel.change_j
-    old, new = (side.time_s if side else 0.0 for side in (kernel.old, kernel.new))
-    return None if old is None or new is None else new - old
+def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | None]:
+    """The change of a kernel in J, or in s where no energy is compared, and its share of what OLD took."""
+    sides = [(side.compared_j if has_energy else side.time_s) if side else 0.0 for side in (kernel.old, kernel.new)]
+    old, new = sides
+    change = kernel.change_j
+    if not has_energy:
+        change = None if old is None or new is None else new - old
+    return change, change / old if change is not None and old else None
 
 
 def _kernel(document: Document, kernel: Kernel, span: tuple[int, int], largest: float) -> Row:
     has_energy = document.has_energy
-    change = _kernel_change(kernel, has_energy)
+    change, growth = change_of(kernel, has_energy)
     marks = bits(kernel.marks) if has_energy else 0
     return Row(
         [
@@ -199,10 +199,10 @@ def _kernel(document: Document, kernel: Kernel, span: tuple[int, int], largest: 
             Change(change, "J" if has_energy else "s", marks),
             *_interval_cell(document, kernel.interval_j),
             Bar((change or 0.0) / largest),
-            _kernel_growth(kernel, change, has_energy),
+            Tag(_STATUSES[kernel.status]) if kernel.status in _STATUSES else Share(growth, signed=True),
             Factor(kernel.speedup),
-            Factor(kernel.greenup),
             _calls(kernel),
+            diff_causes.of_kernel(kernel),
         ]
     )
 
@@ -221,13 +221,6 @@ def _amount(side: KernelSide | None, has_energy: bool) -> Cell:
     if side is None:
         return "–"
     return Quantity(side.energy_j, "J", bits(side.marks)) if has_energy else Quantity(side.time_s, "s")
-
-
-def _kernel_growth(kernel: Kernel, change: float | None, has_energy: bool) -> Cell:
-    if kernel.status in _STATUSES:
-        return Tag(_STATUSES[kernel.status])
-    assert kernel.old is not None
-    return _growth(change, kernel.old.compared_j if has_energy else kernel.old.time_s)
 
 
 def _calls(kernel: Kernel) -> Written:

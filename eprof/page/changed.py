@@ -1,0 +1,90 @@
+"""What changed, as bars from a common zero: less to the left, more to the right, and the whole change below."""
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from eprof.compare.schema import Document
+from eprof.page.drawing import change as drawn_change
+from eprof.page.svg import pct, whisker
+from eprof.words.cells import Change, signed_quantity
+from eprof.words.diff import bits, is_shown, moving, step_label
+from eprof.words.intervals import cell, known
+from eprof.words.numbers import percent
+
+# Parts smaller than this against the largest are drawn together as one row: alone, nobody would see them.
+_DRAWN = 0.002
+
+
+class Bar(Struct, frozen=True):
+    """A row of the chart. kind: "less", "more", "unclear" (the change does not stand out of the noise)."""
+
+    name: str
+    kind: str
+    picture: Markup
+    amount: Markup
+    share: str
+    interval: str = ""
+    is_total: bool = False
+
+
+class _Part(Struct, frozen=True):
+    """A part of the change, with the ends of its interval."""
+
+    label: str
+    change_j: float
+    marks: int
+    ends: tuple[float, float] | None = None
+
+
+def bars(document: Document) -> list[Bar]:
+    """A bar for each part of the change, largest first, and one for the whole; none if there is no change to draw."""
+    parts = _parts(document)
+    if not parts or document.change_j is None:
+        return []
+    whole = _Part("Change", document.change_j, bits(document.marks), known(document.interval_j))
+    reached = [0.0, *(joules for part in (*parts, whole) for joules in (part.change_j, *(part.ends or ())))]
+    low, high = min(reached), max(reached)
+    width = (high - low) or 1.0
+    stands_out = is_shown(document)
+    return [_bar(part, whole, (-low / width, width), stands_out) for part in (*parts, whole)]
+
+
+def _parts(document: Document) -> list[_Part]:
+    """The parts, those too small to be seen in one."""
+    parts = [
+        _Part(step_label(step), step.change_j, bits(step.marks), known(step.interval_j)) for step in moving(document)
+    ]
+    most = max((abs(part.change_j) for part in parts), default=0.0)
+    small = [part for part in parts if abs(part.change_j) < _DRAWN * most]
+    if len(small) < 2:
+        return parts
+    marks = 0
+    for part in small:
+        marks |= part.marks
+    together = _Part(f"{len(small)} smaller parts", sum(part.change_j for part in small), marks)
+    return [*(part for part in parts if part not in small), together]
+
+
+def _bar(part: _Part, whole: _Part, axis: tuple[float, float], stands_out: bool) -> Bar:
+    """axis: where zero is, as a share of the width, and how many J the whole width is."""
+    zero, width_j = axis
+
+    def place(joules: float) -> float:
+        return 100 * (zero + joules / width_j)
+
+    kind = "less" if part.change_j < 0 else "more"
+    kind = kind if stands_out else "unclear"
+    left, right = sorted((place(0.0), place(part.change_j)))
+    share = percent(part.change_j / whole.change_j) if whole.change_j else ""
+    interval = cell(part.ends, "J", signed=True)
+    spoken = [signed_quantity(part.change_j, "J"), interval, f"{share} of the change" if share else ""]
+    drawn = [
+        Markup('<line class="w-join" x1="{0}" x2="{0}" y1="-4" y2="22"/>').format(pct(place(0.0))),
+        Markup('<rect class="w-{}" x="{}" y="2" width="{}" height="14"/>').format(kind, pct(left), pct(right - left)),
+        whisker(None if part.ends is None else (place(part.ends[0]), place(part.ends[1]))),
+    ]
+    picture = Markup('<svg class="bar" width="100%" height="18" role="img" aria-label="{}">{}</svg>').format(
+        f"{part.label}: {', '.join(filter(None, spoken))}", Markup("").join(drawn)
+    )
+    amount = drawn_change(Change(part.change_j, "J", part.marks))
+    return Bar(part.label, kind, picture, amount, share, interval, part is whole)

@@ -1,0 +1,111 @@
+"""The first lines of a difference: what is compared, what is not the same, and how far to trust the answer."""
+
+from eprof.base.text import cut, few, listed
+from eprof.base.vocabulary import COUNTS
+from eprof.compare.schema import Document, Unlike
+from eprof.words import costs as costs_words
+from eprof.words.badges import ASSUMED, SIMULATED
+from eprof.words.diff import bits, moving, step_label, word_label
+from eprof.words.numbers import plain
+
+_NAME, _LONGEST = 24, 60
+_MOST_NAMED = 3
+_SAME_WORK = 0.01
+_LABELS = {"gpu": "GPU", "costs": "cost table"}
+_UNITS = {"clocks": " MHz", "setting": " MHz"}
+
+
+def head(document: Document) -> str:
+    """Both names, with the GPU and the clocks of the prices where they are the same."""
+    sides = document.old, document.new
+    names = " → ".join(cut(side.name, _NAME) for side in sides)
+    devices = {", ".join(device.name or "GPU not named" for device in side.devices) for side in sides}
+    settings = {costs_words.setting(side.costs.setting) if side.costs else "" for side in sides}
+    shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
+    return " · ".join([names, *filter(None, shared)])
+
+
+def unlike(document: Document) -> str:
+    """What is not the same on both sides, and whether the work is; empty where all is."""
+    texts = [f"{_LABELS.get(fact.what, fact.what)} {_pair(fact)}" for fact in document.unlike]
+    if not texts:
+        return ""
+    if document.unlike[0].what == "arguments":
+        texts[0] += _work(document)
+    return f"Not the same: {'; '.join(texts)}."
+
+
+def _pair(fact: Unlike) -> str:
+    old, new = (cut(text, _LONGEST) or "none" for text in (fact.old, fact.new))
+    return f"{old} → {new}{_UNITS.get(fact.what, '')}"
+
+
+def _work(document: Document) -> str:
+    """Whether other arguments are other work: by the flops, or the instructions where there are none."""
+    for noun, weights in _WORK.items():
+        old, new = (_sum(document, side, weights) for side in ("old", "new"))
+        if not old or new is None:
+            continue
+        if abs(new / old - 1) < _SAME_WORK:
+            return f" (as many {noun})"
+        return f" ({plain(new / old)} times the {noun}: the change is of the work too)"
+    return ""
+
+
+_WORK = {
+    "flops": {word: count.flops for word, count in COUNTS.items() if count.flops},
+    "instructions": {word: 1 for word, count in COUNTS.items() if count.unit == "instruction" and word != "warp_issue"},
+}
+
+
+def _sum(document: Document, side: str, weights: dict[str, int]) -> float | None:
+    """A weighted sum of the counts of a side; None where one is not known."""
+    numbers = {word: getattr(document.counts[word], side) for word in weights if word in document.counts}
+    if None in numbers.values():
+        return None
+    return float(sum(weights[word] * number for word, number in numbers.items()))
+
+
+def trust(document: Document) -> str:
+    """What the answer rests on, and what is not in it."""
+    parts = [*_prices(document), *_simulated(document), *_left_out(document)]
+    if document.old.repeats == document.new.repeats == 1:
+        parts.append("one run of each")
+    return f"Trust: {'; '.join(parts)}."
+
+
+def _prices(document: Document) -> list[str]:
+    tables = [side.costs for side in (document.old, document.new) if side.costs is not None]
+    if not tables:
+        return ["no cost table"]
+    texts = [costs_words.all_named(tables)]
+    if any(bits(costs.marks) & ASSUMED for costs in tables):
+        texts.append("of another GPU or board")
+    if document.intervals is not None and document.intervals.within:
+        within = document.intervals.within
+        texts.append(f"nine of ten unseen kernels within a factor of {plain(within)}")
+    return [", ".join(texts)]
+
+
+def _simulated(document: Document) -> list[str]:
+    """What was not measured."""
+    sides = document.old, document.new
+    texts = []
+    if any(bits(side.marks) & SIMULATED for side in sides):
+        texts.append("counts simulated")
+    if any(bits(side.time_marks) & SIMULATED for side in sides):
+        texts.append("time modelled")
+    return [listed(texts)] if texts else []
+
+
+def _left_out(document: Document) -> list[str]:
+    words = [*(lost.what for lost in document.uncompared), *(lost.what for lost in document.unknown)]
+    labels = list(dict.fromkeys(map(word_label, words)))
+    return [f"not in it: {few(labels, _MOST_NAMED)}"] if labels else []
+
+
+def bar(document: Document) -> list[tuple[str, float]]:
+    """The largest parts of the change with their share of it."""
+    change = document.change_j
+    steps = [(step_label(step), step.change_j / change) for step in moving(document)] if change else []
+    return [(label, share) for label, share in steps if abs(share) >= 0.01][:4]

@@ -1,0 +1,178 @@
+"""Why a difference is there, in words: "4.10 times fewer DRAM bytes, so 496 µs shorter: 91 % of the saving"."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from eprof.base.vocabulary import COUNTS, GROUPS
+from eprof.compare.schema import Cause, Document, Kernel
+from eprof.words.intervals import size
+from eprof.words.numbers import percent, plain, quantity
+
+_LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "dram": "DRAM", "system": "host memory"}
+_PROSE = {"int": "integer instructions", "sfu": "special functions", "tensor": "tensor operations"}
+_PRICES = {
+    "setting": "the other setting",
+    "cost": "the other cost table",
+    "meter": "what the meters saw beyond counts and time",
+}
+_NAMES = {
+    **_LEVELS,
+    **_PRICES,
+    "int": "integer",
+    "sfu": "special functions",
+    "warp_issue": "warp instructions",
+    "time": "constant power",
+    "model": "constant power",
+    "launches": "launches",
+    "appeared": "what only NEW has",
+    "vanished": "what only OLD has",
+}
+# What is a cause as a whole, the constant power in it too.
+_WHOLE = (*_PRICES, "appeared", "vanished", "model", "time")
+# A part this small against the change is not worth words.
+_WORTH = 0.1
+# From this factor on, "1.5 times fewer" says more than "33 % fewer".
+_TIMES = 1.5
+
+
+def sentences(document: Document) -> Iterator[str]:
+    """The largest cause that the prices tell, with the time that follows from it; then what they do not tell."""
+    change = document.change_j or 0.0
+    along = [cause for cause in document.causes if cause.change_j * change > 0]
+    told = [cause for cause in along if cause.is_told]
+    if not told:
+        yield "The prices do not tell which part is the largest." if along else "Its parts cancel."
+        return
+    chosen = _together(told)
+    yield f"{_capital(_all(chosen))}: {_shares(chosen, change)}{_against(document.causes, change)}."
+    if not along[0].is_told:
+        yield from _untold(document, along[0].what)
+
+
+def of_kernel(kernel: Kernel, brief: bool = False) -> str:
+    """The cause of a kernel's change: "4.10 times fewer DRAM bytes, so 496 µs shorter"; empty if none is told.
+
+    brief: the first part only, without the time that follows.
+    """
+    change = kernel.change_j or 0.0
+    if kernel.status != "matched":
+        return f"only in {'NEW' if kernel.status == 'appeared' else 'OLD'}"
+    told = [cause for cause in kernel.causes if cause.is_told and cause.change_j * change > 0]
+    chosen = _together(told)
+    if brief:
+        return "".join(map(_phrase, chosen[:1]))
+    return _all(chosen)
+
+
+def _together(told: Sequence[Cause]) -> list[Cause]:
+    """The largest cause; where it is counts that explain no time, or the other way round, the largest of these too."""
+    first = told[:1]
+    if not first or (first[0].constant_j and first[0].what != "time"):
+        return list(first)
+    beside = [cause for cause in told[1:] if (cause.what == "time") != (first[0].what == "time")]
+    worth = [cause for cause in beside if abs(cause.change_j) >= _WORTH * abs(first[0].change_j)]
+    return sorted([*first, *worth[:1]], key=lambda cause: cause.what == "time")
+
+
+def _all(causes: Sequence[Cause]) -> str:
+    return " and ".join(_phrase(cause) + _so(cause) for cause in causes)
+
+
+def _phrase(cause: Cause) -> str:
+    """What happened, as a noun."""
+    if cause.what in _PRICES:
+        return _PRICES[cause.what]
+    match cause.what:
+        case "time":
+            return f"{_time(cause)} run"
+        case "model":
+            return f"a modelled time {_time(cause)}, at another efficiency"
+        case "launches":
+            return f"{_fewer(cause, 'launches')} ({cause.old:g} to {cause.new:g})"
+        case "appeared" | "vanished":
+            return _one_sided(cause)
+    if cause.instead:
+        return f"{GROUPS[cause.instead]} instead of {GROUPS[cause.what]}"
+    return _fewer(cause, _noun(cause.what))
+
+
+def _one_sided(cause: Cause) -> str:
+    number, side = (cause.new, "NEW") if cause.what == "appeared" else (cause.old, "OLD")
+    return f"the kernel that only {side} has" if number == 1 else f"{number:g} kernels that only {side} has"
+
+
+def _fewer(cause: Cause, noun: str) -> str:
+    """How a count changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
+    old, new = cause.old, cause.new
+    if (new - old) * (cause.change_j - cause.constant_j) < 0 or old == new:
+        return f"another mix of {noun}"
+    if not old:
+        return f"{quantity(new, '')} {noun}, none in OLD"
+    if not new:
+        return f"none of the {quantity(old, '')} {noun}"
+    if old >= _TIMES * new:
+        return f"{plain(old / new)} times fewer {noun}"
+    if new >= _TIMES * old:
+        return f"{plain(new / old)} times the {noun}"
+    return f"{percent(abs(new / old - 1))} {'fewer' if new < old else 'more'} {noun}"
+
+
+def _so(cause: Cause) -> str:
+    """The time that a count explains."""
+    return f", so {_time(cause)}" if cause.constant_j and cause.what not in _WHOLE else ""
+
+
+def _time(cause: Cause) -> str:
+    return f"{quantity(abs(cause.time_s), 's')} {'shorter' if cause.time_s < 0 else 'longer'}"
+
+
+def _shares(causes: Sequence[Cause], change: float) -> str:
+    """How much of the change it is: "together 91 % of the saving (DRAM 31 %, constant power 60 %)"."""
+    whole = "the saving" if change < 0 else "the increase"
+    parts: defaultdict[str, float] = defaultdict(float)
+    for cause in causes:
+        constant_j = 0.0 if cause.what in _WHOLE else cause.constant_j
+        parts[_name(cause.what)] += cause.change_j - constant_j
+        parts["constant power"] += constant_j
+    shares = {name: joules / change for name, joules in parts.items() if joules}
+    total = sum(shares.values())
+    of_whole = f"all of {whole}" if abs(total - 1) < 5e-4 else f"{percent(total)} of {whole}"
+    if len(shares) < 2:
+        return of_whole
+    return f"together {of_whole} ({', '.join(f'{name} {percent(share)}' for name, share in shares.items())})"
+
+
+def _against(causes: Sequence[Cause], change: float) -> str:
+    """What works against the change, if it is worth words."""
+    against = [cause for cause in causes if cause.change_j * change < 0 and cause.is_told]
+    if not against or abs(against[0].change_j) < _WORTH * abs(change):
+        return ""
+    verb = "takes back" if change < 0 else "saves"
+    return f"; {_name(against[0].what)} {verb} {quantity(abs(against[0].change_j), 'J')}"
+
+
+def _untold(document: Document, what: str) -> Iterator[str]:
+    """What would be the largest cause, where the prices do not tell how large it is."""
+    for step in document.steps:
+        if step.interval_j is not None and what in (step.group, *step.words):
+            low, high = step.interval_j
+            yield f"How much of it is {_name(what)} ({size(low, high, 'J')}) the prices do not tell."
+            return
+
+
+def _noun(what: str) -> str:
+    """What is counted: "DRAM bytes", "integer instructions"."""
+    if what in _LEVELS:
+        return f"{_LEVELS[what]} bytes"
+    return _PROSE.get(what) or (_name(what) if what in COUNTS else f"{GROUPS[what]} instructions")
+
+
+def _name(what: str) -> str:
+    """A part of the energy in a sentence: "DRAM", "integer", "other prices"."""
+    if what in COUNTS and what not in GROUPS and what not in _NAMES:
+        return COUNTS[what].label[0].lower() + COUNTS[what].label[1:]
+    return _NAMES.get(what) or GROUPS[what]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
