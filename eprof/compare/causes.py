@@ -16,8 +16,9 @@ from eprof.compare.intervals import Refits
 from eprof.compare.parts import price_because
 from eprof.compare.schema import Cause
 from eprof.compare.side import TIME, WORDS
+from eprof.costs import Costs
 from eprof.energy.simulated import roofs_s
-from eprof.energy.time_model import of_table
+from eprof.energy.time_model import TimeModel
 
 TIMED, MODEL, LAUNCHES, PRICE = "time", "model", "launches", "price"
 _GROUP_OF = {word: count.name if count.group == "other" else count.group for word, count in COUNTS.items()}
@@ -183,7 +184,7 @@ def _causes_of_time(changes: Changes) -> Ints:
     rest = _PLACES[MODEL if is_priced_alike else PRICE]
     causes[is_modelled] = np.where(is_explained, binding, rest)[is_modelled]
     if is_priced_alike:
-        causes[~is_modelled & _is_by_bytes(changes)] = _PLACES["dram"]
+        causes[~is_modelled & _is_by_bytes(changes, old)] = _PLACES["dram"]
     return causes
 
 
@@ -193,20 +194,20 @@ def _binding(roofs: dict[str, Floats]) -> Ints:
     return np.where(roofs["dram"] >= roofs["fp32"] + roofs["fp64"], _PLACES["dram"], flops)
 
 
-def _is_by_bytes(changes: Changes) -> Bools:
+def _is_by_bytes(changes: Changes, costs: Costs) -> Bools:
     """Where the change of DRAM bytes predicts that of a measured time within the error of the time model.
 
     The time that a kernel spends on its bytes grows with them, the rest stays. A change below that error tells nothing.
     """
-    table = changes.old_side.first.table
-    if table is None or (model := of_table(table)).byte_per_cycle is None:
+    peak = costs.peaks.dram_gb_per_s
+    if peak is None:
         return np.zeros(len(changes.matches), dtype=np.bool_)
+    model = TimeModel(peak * 1e3)  # bytes in a cycle of 1 MHz
     old_s, new_s = (half.number[:, TIME] for half in (changes.old, changes.new))
     old_byte, new_byte = (known_or_zero(half.number[:, _DRAM]).sum(axis=1) for half in (changes.old, changes.new))
-    memory_mhz = changes.old_side.costs.setting.memory_mhz if changes.old_side.costs else None
     p = model.exponent
     with np.errstate(invalid="ignore", divide="ignore"):
-        memory_s = model.memory_time(old_s, old_byte, memory_mhz or np.nan)
+        memory_s = model.memory_time(old_s, old_byte, 1.0)
         predicted_s = (old_s**p - memory_s**p + (memory_s * new_byte / old_byte) ** p) ** (1 / p)
         error_s = _ERROR * np.maximum(old_s, new_s)
         return np.asarray((abs(predicted_s - new_s) <= error_s) & (abs(old_s - new_s) > error_s))

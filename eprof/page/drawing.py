@@ -23,7 +23,7 @@ from eprof.words.cells import (
 from eprof.words.names import cut
 from eprof.words.numbers import quantity
 
-_NAME, _NOTE = 46, 60
+_NAME, _NOTE = 46, 120
 
 
 def cell(content: Cell) -> Markup:

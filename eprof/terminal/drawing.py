@@ -119,7 +119,7 @@ def _row_name(row: Row, room: int) -> Text:
     cell = row.cells[0]
     name = Text(printable(cut(plain_text(cell), room)))
     if isinstance(cell, Name) and cell.note:
-        note = printable(cut(cell.note.replace("`", ""), 2 * room))
+        note = printable(cut(cell.note.replace("`", ""), 4 * room))
         name.append("\n" + fill(note, room, initial_indent="  ", subsequent_indent="  "), style="dim")
     return name
 

@@ -2,6 +2,7 @@
 
 from eprof.base.text import cut, few, listed
 from eprof.base.vocabulary import COUNTS
+from eprof.compare.matching import SIMILAR
 from eprof.compare.schema import Document, Unlike
 from eprof.words import costs as costs_words
 from eprof.words.badges import ASSUMED, SIMULATED
@@ -69,6 +70,9 @@ def _sum(document: Document, side: str, weights: dict[str, int]) -> float | None
 def trust(document: Document) -> str:
     """What the answer rests on, and what is not in it."""
     parts = [*_prices(document), *_simulated(document), *_left_out(document)]
+    similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
+    if similar:
+        parts.append(f"{similar} kernel{'s' if similar > 1 else ''} paired by similar names")
     if document.old.repeats == document.new.repeats == 1:
         parts.append("one run of each")
     return f"Trust: {'; '.join(parts)}."

@@ -163,7 +163,6 @@ def kernels(document: Document, limit: int | None = None) -> Table:
         Column("of OLD"),
         Column("speedup", media=ratios),
         Column("calls", media=Medium.PAGE),
-        Column("cause", align="left", media=ratios if document.has_energy else Medium.NONE),
     ]
     rows = [_kernel(document, kernel, span, largest) for kernel, span in zip(shown, spans, strict=True)]
     return Table(columns, rows, left_out=_rest(changes[len(shown) :], document.has_energy), browsable=True)
@@ -193,7 +192,7 @@ def _kernel(document: Document, kernel: Kernel, span: tuple[int, int], largest: 
     marks = bits(kernel.marks) if has_energy else 0
     return Row(
         [
-            Name(kernel.name[slice(*span)], kernel.name, _match(kernel)),
+            Name(kernel.name[slice(*span)], kernel.name, _remark(kernel)),
             _amount(kernel.old, has_energy),
             _amount(kernel.new, has_energy),
             Change(change, "J" if has_energy else "s", marks),
@@ -202,9 +201,14 @@ def _kernel(document: Document, kernel: Kernel, span: tuple[int, int], largest: 
             Tag(_STATUSES[kernel.status]) if kernel.status in _STATUSES else Share(growth, signed=True),
             Factor(kernel.speedup),
             _calls(kernel),
-            diff_causes.of_kernel(kernel),
         ]
     )
+
+
+def _remark(kernel: Kernel) -> str:
+    """How it was matched, and why it changed."""
+    is_matched = kernel.status == "matched"
+    return "; ".join(filter(None, [_match(kernel), diff_causes.of_kernel(kernel) if is_matched else ""]))
 
 
 def _match(kernel: Kernel) -> str:
