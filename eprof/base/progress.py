@@ -9,9 +9,6 @@ class Progress:
     def update(self, line: Callable[[], str]) -> None:
         """Where the work stands. Call it often: `line` is called only when there is something to show."""
 
-    def count(self, work: str, done: int, total: int) -> None:
-        """How much of some work is done, in whatever it is counted in."""
-
     def say(self, sentence: str) -> None:
         """Something to know while the work goes on."""
 

@@ -117,9 +117,10 @@ def fit(options: argparse.Namespace) -> int:
     form = _form(options, measurements)
     measurements = _noted(measurements, form, options)
     _enough(measurements, form)
-    fitted = solve(measurements, form, options.seed)
     protocols = () if options.no_validate else ("setting", "benchmark")
-    quality = examine(measurements, fitted, options.replicas, protocols, options.seed, Progress(options.quiet).count)
+    with Progress(options.quiet).begin("fitting") as progress:
+        fitted = solve(measurements, form, options.seed)
+        quality = examine(measurements, fitted, options.replicas, protocols, options.seed, progress.count)
     made = document(measurements, fitted, quality)
 
     def table(path: Path | None) -> bytes:

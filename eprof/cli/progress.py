@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from typing import Self
 
 from eprof.base import progress
 from eprof.base.text import printable
@@ -27,6 +28,7 @@ class Progress(progress.Progress):
         self._is_shown = False
         self._work = ""
         self._work_began_s = 0.0
+        self._first = 0.0  # done when the work was first heard of
 
     def update(self, line: Callable[[], str]) -> None:
         """Show a line if it is time for one."""
@@ -37,20 +39,33 @@ class Progress(progress.Progress):
         self._show(words)
         self._next_s = now_s + max(self._pause_s, (self._clock() - now_s) / _SHARE)
 
-    def count(self, work: str, done: int, total: int) -> None:
+    def begin(self, work: str) -> Self:
+        """Show on a terminal what begins; seconds may pass before anything is counted. `with` wipes it at the end."""
+        if self._is_terminal and not self._quiet:
+            self._show(f"{work} ...")
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.wipe()
+
+    def count(self, work: str, done: float, total: float, unit: str = "") -> None:
         """Show "fitting: 3 of 40, 12 s left"; the end of the work wipes it."""
         if work != self._work:
             self._work = work
             self._work_began_s = self._clock()
+            self._first = done
         if done >= total:
             self._work = ""
             self.wipe()
         else:
-            self.update(lambda: self._counted(done, total))
+            self.update(lambda: self._counted(done, total, unit))
 
     def reading(self, done: int, total: int) -> None:
         """Bytes of logs that were read, of all bytes."""
-        self.count("MB of logs read", done // 10**6, total // 10**6)
+        self.count("reading logs", round(done / 1e6, 1), round(total / 1e6, 1), " MB")
 
     def say(self, sentence: str) -> None:
         """Print a sentence that stays."""
@@ -73,9 +88,9 @@ class Progress(progress.Progress):
         print(f"\r\x1b[K{printable(line)[: width - 1]}", end="", file=sys.stderr, flush=True)
         self._is_shown = True
 
-    def _counted(self, done: int, total: int) -> str:
-        line = f"{self._work}: {done:,} of {total:,}"
-        if not done:
+    def _counted(self, done: float, total: float, unit: str) -> str:
+        line = f"{self._work}: {done:,} of {total:,}{unit}"
+        if done <= self._first:
             return line
-        left_s = (self._clock() - self._work_began_s) * (total - done) / done
+        left_s = (self._clock() - self._work_began_s) * (total - done) / (done - self._first)
         return f"{line}, {left_s:.0f} s left"

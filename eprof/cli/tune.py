@@ -91,8 +91,8 @@ def _measured(options: argparse.Namespace) -> "Tuning":
     table = None if options.costs is None else costs.load(options.costs)
     checked = build.time_check(measured)
     modelled = build.modelled(measured, checked) if options.times == "modelled" else None
-    report = Progress(options.quiet).count
-    watts, model, notes = inputs.predicted(measured, table, options.jobs, report, modelled)
+    progress = Progress(options.quiet)
+    watts, model, notes = inputs.predicted(measured, table, options.jobs, progress.count, modelled)
     notes = [*measured.notes, *notes]
     return build.from_measurements(measured, watts, model, asked=modelled, checked=checked, notes=notes)
 

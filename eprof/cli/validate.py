@@ -188,8 +188,8 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
         scale=options.scale,
         processes=options.jobs,
     )
-    report = Progress(options.quiet).count
-    return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=report)
+    with Progress(options.quiet).begin("validating") as progress:
+        return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=progress.count)
 
 
 def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | None") -> "list[Candidate]":

@@ -86,16 +86,27 @@ def test_a_line_that_takes_long_to_find_out_is_asked_for_rarely(capsys, clock):
 
 def test_counted_work_tells_what_is_left(capsys, clock):
     shown = progress.Progress(False, clock)
-    shown.count("fitting", 0, 40)
+    shown.count("fitting", 1, 40)
     clock.now_s += 20
-    shown.count("fitting", 10, 40)
+    shown.count("fitting", 11, 40)
     shown.count("fitting", 40, 40)
     clock.now_s += 100
     shown.reading(1_000_000, 2_500_000_000)
     assert capsys.readouterr().err.splitlines() == [
-        "eprof: fitting: 10 of 40, 60 s left",
-        "eprof: MB of logs read: 1 of 2,500, 0 s left",
+        "eprof: fitting: 11 of 40, 58 s left",
+        "eprof: reading logs: 1.0 of 2,500.0 MB",
     ]
+
+
+def test_what_begins_is_shown_at_once_on_a_terminal_only(capsys, clock, monkeypatch):
+    progress.Progress(False, clock).begin("fitting")
+    assert capsys.readouterr().err == ""
+    make_terminal(monkeypatch)
+    shown = progress.Progress(False, clock)
+    shown.begin("fitting")
+    shown.wipe()
+    progress.Progress(True, clock).begin("fitting")
+    assert capsys.readouterr().err == "\r\x1b[Kfitting ...\r\x1b[K"
 
 
 def test_a_long_run_says_once_what_would_be_quicker(simulated, monkeypatch):
