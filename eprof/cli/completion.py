@@ -48,8 +48,8 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "completion for bash, zsh and fish, and the man page",
         "Print what makes a shell complete commands, options, cost tables, settings and GPUs; or a man page.",
         "source <(eprof completion bash)                   in ~/.bashrc; zsh in ~/.zshrc, behind compinit",
-        "eprof completion fish > ~/.config/fish/completions/eprof.fish",
-        "eprof completion man > ~/.local/share/man/man1/eprof.1",
+        "eprof completion fish | source                     in ~/.config/fish/config.fish",
+        "eprof completion man > eprof.1                     man -l eprof.1 shows it",
     )
     parser.add_argument(
         "form", choices=(*_SCRIPTS, "man", "words"), help="what to print; `words` is what the scripts ask at each Tab"
