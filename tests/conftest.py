@@ -5,6 +5,7 @@ import gc
 import importlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -13,16 +14,26 @@ from pathlib import Path
 import pytest
 import warm
 from browser_support import browser, contexts, opener  # noqa: F401 - fixtures
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from run_support import bench, simulated  # noqa: F401 - fixtures
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared" / "data"
 
-# No deadline: the machine may be busy with other things. In CI the same examples each time, so that what fails there is
+# No limit of time: the machine may be busy with other things. In CI the same examples each time, so that what fails there is
 # the change and not the draw; at every other place new ones each time.
-settings.register_profile("suite", deadline=None, max_examples=25, derandomize="CI" in os.environ)
+settings.register_profile(
+    "suite",
+    deadline=None,
+    max_examples=25,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 settings.load_profile("suite")
+
+# Programs inherit that a signal is ignored, as after `nohup`, but not that it is caught.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_sessionstart(session):

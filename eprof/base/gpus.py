@@ -2,7 +2,7 @@
 
 from eprof.base.text import pattern
 
-_INDEX = pattern(r"\s*\(\d+\)\s*$")
+_INDEX = pattern(r"(?<!\s)\s*\(\d+\)\s*$")
 
 
 def normal_name(device_name: str) -> str:

@@ -19,7 +19,7 @@ from eprof.rundir import directory
 
 COUNTING = f"""
 import sys, time
-for n in range(1, 4000):
+for n in range(1, 40000):
     sys.stdout.write({block()!r})
     sys.stdout.flush()
     open("done", "w").write(str(n))
@@ -148,7 +148,7 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
         os.kill(running.pid if number % 2 else child, signal.SIGKILL)
         if number % 2:
             os.kill(child, signal.SIGKILL)
-        running.communicate(timeout=30)
+        running.communicate(timeout=60)
         simulated.await_end(name)
         said = json.loads((simulated.folder / name / "run.json").read_text())
         assert said["status"] == "partial"
@@ -159,7 +159,7 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
 
 
 def _child(pid):
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         if children:
@@ -170,11 +170,11 @@ def _child(pid):
 
 def test_the_program_goes_on_when_eprof_dies(simulated):
     """Its output goes to a process that lives on, so nothing breaks under it, and what it still writes is kept."""
-    program = simulated.python(COUNTING.replace("4000", "60"))
+    program = simulated.python(COUNTING.replace("40000", "60"))
     running = simulated.start(program, start_new_session=True)
     simulated.await_file("done", "1")
     os.kill(running.pid, signal.SIGKILL)
-    running.communicate(timeout=30)
+    running.communicate(timeout=60)
     simulated.await_file("done", "59")
     simulated.await_end()
     assert api.load(simulated.folder / "program.eprof").counted[0].launches.rows.launches.sum() == 59

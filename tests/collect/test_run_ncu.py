@@ -146,19 +146,19 @@ def test_processes_in_one_log_make_one_report(hopper):
 
 def test_a_hanging_program_under_ncu_still_leaves_a_log(hopper):
     """The first run ends by itself, the one under ncu does not: ncu is spared, and writes what it has."""
-    program = hopper.script("[ -e once ] && exec sleep 30\ntouch once\n")
-    done = hopper.run("--no-report", "--timeout", "0.7", program)
-    assert "still running after 0.7 s" in done.stderr
+    program = hopper.script("[ -e once ] && { : > hangs; exec sleep 100; }\ntouch once\n")
+    done = hopper.run_until_hang(program)
+    assert "still running after 100 s" in done.stderr
     assert hopper.manifest()["status"] == "partial"
     assert document(hopper)["launches"] == 3
 
 
 def test_ncu_killed_at_work_leaves_the_run_readable(hopper):
-    program = hopper.script("[ -e once ] && { : > counting; exec sleep 30; }\ntouch once\n")
+    program = hopper.script("[ -e once ] && { : > counting; exec sleep 100; }\ntouch once\n")
     running = hopper.start("--no-report", program, start_new_session=True)
     hopper.await_file("counting")
     os.killpg(running.pid, signal.SIGKILL)
-    running.communicate(timeout=30)
+    running.communicate(timeout=60)
     said = hopper.manifest()
     assert said["status"] == "partial"
     assert [one["what"] for one in said["measurements"]] == ["time"]
@@ -334,11 +334,11 @@ def test_a_program_that_dies_under_nsys_only(traced):
 
 
 def test_interrupted_under_nsys_what_was_traced_is_kept(traced):
-    program = traced.script("[ -e once ] && { : > tracing; exec sleep 30; }\ntouch once\n")
+    program = traced.script("[ -e once ] && { : > tracing; exec sleep 100; }\ntouch once\n")
     running = traced.start("--no-report", program, start_new_session=True)
     traced.await_file("tracing")
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=30)
+    running.communicate(timeout=60)
     assert running.returncode == 130
     assert traced.manifest()["status"] == "partial"
     assert document(traced)["time_s"] == pytest.approx(4.5e-6)

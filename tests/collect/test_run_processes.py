@@ -5,7 +5,9 @@ import os
 import shutil
 import signal
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from run_support import STAND_INS, block
@@ -100,25 +102,29 @@ def test_a_reader_that_goes_away_does_not_hold_the_program(simulated):
     running = simulated.start("--no-report", program)
     running.stdout.read(10)
     running.stdout.close()
-    running.wait(timeout=30)
+    running.wait(timeout=60)
     assert (simulated.folder / "finished").exists()
 
 
 def test_children_that_live_on_still_have_their_counts_written(simulated):
-    late = f"import os, time\nif not os.fork():\n    time.sleep(0.6)\n    os.write(1, {block()!r}.encode())\n"
-    done = simulated.run("--no-report", simulated.python(late))
-    assert done.returncode == 1  # nothing yet
+    late = "import os, time\nif not os.fork():\n    while not os.path.exists('go'): time.sleep(0.01)\n"
+    program = simulated.python(f"{late}    os.write(1, {block()!r}.encode())\n")
+    running = simulated.start_warm("--no-report", program)
+    assert running.wait(60) == 1  # nothing yet
+    (simulated.folder / "go").touch()
+    running.communicate(timeout=60)
     simulated.await_end()
     assert document(simulated)["launches"] == 1
 
 
 def test_a_helper_that_is_killed_is_told(simulated):
     """The process that writes the logs is one of ours; should somebody kill it, nothing is claimed."""
-    program = simulated.script("touch ready; sleep 1; echo more\n")
+    program = simulated.script("touch ready; until [ -e go ]; do sleep 0.02; done; echo more\n")
     running = simulated.start("--no-report", program, start_new_session=True)
     simulated.await_file("ready")
     os.kill(_helper(simulated.folder / "program.eprof"), signal.SIGKILL)
-    _, err = running.communicate(timeout=30)
+    (simulated.folder / "go").touch()
+    _, err = running.communicate(timeout=60)
     assert running.returncode != 0
     assert "log could not be written and is lost" in err
     assert "Traceback" not in err
@@ -154,32 +160,40 @@ def test_two_real_programs_at_once(bench):
     assert any("2 processes" in one and "10 to 13 launches each" in one for one in found["warnings"])
 
 
-def test_a_profiler_of_several_processes_is_spared(tmp_path):
+@pytest.fixture
+def hangs(tmp_path, monkeypatch):
+    """A file; as soon as a program makes it, a thousand seconds go by for eprof."""
+    path = tmp_path / "hangs"
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 1000 * path.exists()))
+    return path
+
+
+def test_a_profiler_of_several_processes_is_spared(tmp_path, hangs):
     """The real `ncu` is a shell script around `nsight-compute/.../ncu`, around a launcher, around the program."""
     home = tmp_path / "nsight-compute" / "target"
     home.mkdir(parents=True)
     shutil.copy("/bin/sh", home / "ncu")
     wrapper, log = tmp_path / "ncu", tmp_path / "log"
-    wrapper.write_text(f"#!/bin/sh\n{home}/ncu -c 'sleep 30; echo $? > {log}'\n:\n")
+    wrapper.write_text(f"#!/bin/sh\n{home}/ncu -c '{tmp_path}/program; echo $? > {log}'\n:\n")
+    (tmp_path / "program").write_text(f"#!/bin/sh\n: > {hangs}\nexec sleep 100\n")
+    (tmp_path / "program").chmod(0o755)
     wrapper.chmod(0o755)
     with held() as signals:
-        ended = process.run([str(wrapper)], signals, timeout_s=0.3, profiler=COLLECTOR.processes)
+        ended = process.run([str(wrapper)], signals, timeout_s=100, profiler=COLLECTOR.processes)
     assert ended.timed_out
-    assert ended.seconds < 5
     assert log.read_text() == "143\n"
 
 
-def test_a_profiler_outlives_a_program_that_must_be_killed(tmp_path, monkeypatch):
+def test_a_profiler_outlives_a_program_that_must_be_killed(tmp_path, monkeypatch, hangs):
     """nsys has an agent that no process of ours is the parent of: killed itself, it leaves that behind."""
     monkeypatch.setattr(process, "_GRACE_S", 0.3)
     log = tmp_path / "log"
     wrapper = tmp_path / "nsys"
     wrapper.write_text(
-        f"#!/bin/sh\nsh -c \"trap '' TERM; while :; do sleep 0.1; done\"\necho $? > {log}\nexec sleep 30\n"
+        f"#!/bin/sh\nsh -c \"trap '' TERM; : > {hangs}; while :; do sleep 0.1; done\"\necho $? > {log}\nexec sleep 100\n"
     )
     wrapper.chmod(0o755)
     with held() as signals:
-        ended = process.run([str(wrapper)], signals, timeout_s=0.3, profiler=COLLECTOR.processes)
+        ended = process.run([str(wrapper)], signals, timeout_s=100, profiler=COLLECTOR.processes)
     assert log.read_text() == "137\n"
     assert (ended.timed_out, ended.signal) == (True, signal.SIGKILL)  # it had its time, and hung itself
-    assert ended.seconds < 5

@@ -18,7 +18,7 @@ from eprof.words.diff import words
 from eprof.words.intervals import cell, is_told
 from eprof.words.numbers import NARROW, span
 
-few = settings(max_examples=12, deadline=None)
+few = settings(max_examples=12)
 NUMBER = 12
 
 

@@ -142,7 +142,7 @@ NAMES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(NAMES, NAMES, st.booleans())
 def test_every_kernel_is_matched_once(old, new, similar):
     found = match(kernels(*old), kernels(*new), similar=similar).matches
@@ -152,7 +152,7 @@ def test_every_kernel_is_matched_once(old, new, similar):
         assert isinstance(own_name(name), str)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.text("abcdef", min_size=1, max_size=5), unique=True, min_size=1, max_size=6))
 def test_a_log_with_itself_is_matched_by_name(names):
     assert pairs(match(kernels(*names), kernels(*names))) == {(at, at): NAME for at in range(len(names))}

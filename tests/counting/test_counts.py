@@ -387,7 +387,7 @@ number = st.integers(0, 10**12).map(float)
     st.integers(0, 1000),
     st.integers(0, 1000),
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_counts_are_linear_in_the_counters(values, first, second):
     def counted(pick):
         found = count(make({name: pick(*pair) for name, pair in zip(LINEAR, values, strict=True)}), "5.0", "accessed")
@@ -400,7 +400,7 @@ def test_counts_are_linear_in_the_counters(values, first, second):
 
 @pytest.mark.parametrize("definition", counters.definitions(), ids=lambda one: one.name)
 @given(data=st.data())
-@settings(max_examples=2, deadline=None)  # of random numbers, each for every formula
+@settings(max_examples=2)  # of random numbers, each for every formula
 def test_twice_the_work_is_twice_the_counts(definition, data):
     """Every formula is of degree one in the counts (percentages and rates are no counts)."""
     names = sorted(definition.wanted)
@@ -441,7 +441,7 @@ def some_counts(values, times):
         )
     )
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_grouping_conserves_counts_and_energy(drawn):
     values, times, labels = drawn
     apart = some_counts(values, times)

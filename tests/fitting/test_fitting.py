@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -71,7 +71,7 @@ rising = st.lists(st.floats(0.01, 0.12), min_size=4, max_size=4).map(
 )
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8)
 @given(prices, watts, rising, st.integers(0, 9))
 def test_known_coefficients_come_back_with_given_voltages(energies, constants, core, seed):
     measurements = made(energies, constants, core, (0.8, 0.9, 1.05), seed)
@@ -83,7 +83,7 @@ def test_known_coefficients_come_back_with_given_voltages(energies, constants, c
     )
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4)
 @given(prices, st.floats(1, 40), rising, st.integers(0, 9))
 def test_known_coefficients_come_back_with_unknown_voltages(energies, watt, core, seed):
     measurements = blind(made(energies, (watt, watt, watt, 0, 0), core, (0.85, 0.9, 1.0), seed))
@@ -223,7 +223,7 @@ def test_moments_hold_all_that_least_squares_need():
     assert found.sum(axis=0) == pytest.approx(0.25 * rows.T @ rows)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(*[st.floats(-3, 3) for _ in range(4)]), min_size=1, max_size=6))
 def test_voltages_are_monotone_and_the_best_of_a_grid_is_no_better(coefficients):
     quartics = np.array([(abs(a) + 0.1, b, c, d, 0.0) for a, b, c, d in coefficients])

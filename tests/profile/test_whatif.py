@@ -214,7 +214,7 @@ changes = st.one_of(
     st.tuples(counted, st.just("free")).map("=".join),
     st.sampled_from(["cap=130W", "cap=800W", "dram=3", "time=2", "costs=gtx680", "setting=396/204", "setting=612/924"]),
 )
-every = settings(deadline=None, max_examples=40)
+every = settings(max_examples=40)
 
 
 @lru_cache

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from conftest import SHARED
 from frames_support import combine
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read, read_tuned, real, write
 
@@ -73,7 +73,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10)
 @given(runs=st.lists(rows, min_size=1, max_size=3), tuning=st.sampled_from([LINE_BY_LINE, TOGETHER]))
 def test_launches_with_holes_stay_lower_bounds(tmp_path, every_second, runs, tuning):
     text = "".join(
@@ -135,7 +135,7 @@ ncu_launches = st.lists(
 )
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10)
 @given(launches=ncu_launches, raw=st.booleans(), fold_rows=st.integers(2, 9))
 def test_launches_of_ncu_with_holes_stay_lower_bounds(tmp_path, launches, raw, fold_rows):
     count, rate = "smsp__inst_executed.sum", "sm__warps_active.avg.pct_of_peak_sustained_active"

@@ -5,7 +5,7 @@ import re
 import polars
 import pytest
 from frames_support import combine
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from logs_support import (
     EVENTS,
@@ -38,7 +38,7 @@ from eprof.profilers.nvprof import messages
 from eprof.rows.cells import cells
 from eprof.rows.columns import Form, LineRows, ParsedRows, parse
 
-quick = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=10)
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput"'
 KERNELS = st.sampled_from(["axpy(int, float*)", 'odd "one", two', "größe<a, b>()", "_Z4axpyPf"])
 NUMBERS = st.one_of(st.integers(0, 10**12).map(str), st.sampled_from(["2.5%", "1.5GB/s", "<OVERFLOW>", "0.125000", ""]))

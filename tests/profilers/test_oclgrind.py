@@ -66,7 +66,7 @@ def count(tmp_path, text, name="counters-1.txt"):
     ),
     st.integers(1, 9),
 )
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 def test_what_is_left_does_not_depend_on_how_the_output_arrives(parts, size):
     data = "".join(parts).encode()
     whole = BlockStrip()
@@ -78,7 +78,7 @@ def test_what_is_left_does_not_depend_on_how_the_output_arrives(parts, size):
 
 
 @given(st.lists(st.text(alphabet="abIn \n-0123", max_size=12), min_size=1, max_size=5))
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_a_programs_own_output_is_left_as_it_is(texts):
     data = block().join(texts).encode()
     strip = BlockStrip()

@@ -49,11 +49,11 @@ BOMBS = {
 
 
 @pytest.fixture(autouse=True)
-def soon():
-    """Every test here ends soon, also on a busy machine, and none may take the machine's memory."""
+def no_endless_work():
+    """Every test here ends; what takes a minute of processor time would take for ever."""
     start = time.process_time()
     yield
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 60
 
 
 @pytest.mark.parametrize("kind", READERS)

@@ -115,7 +115,7 @@ class View:
         if url.partition("#")[0] != self.file:
             self.wrong.append(f"request: {url}")
 
-    def until(self, script, seconds=5.0):
+    def until(self, script, seconds=60.0):
         """Poll `script` (never wait_for_function: that needs eval, which the policy forbids)."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -126,7 +126,7 @@ class View:
         raise AssertionError(f"not true within {seconds} s: {script}")
 
     def ready(self):
-        self.until("document.documentElement.dataset.ready === '1'", 15)
+        self.until("document.documentElement.dataset.ready === '1'")
         return self
 
     def text(self, selector):

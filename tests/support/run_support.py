@@ -106,6 +106,14 @@ class Bench:
         words = self.command("run", *arguments)[3:]
         return warm.run(words, self.folder, self.environment(**(env or {})), stdin, text, 60, **more)
 
+    def run_until_hang(self, *arguments):
+        """`eprof run --timeout 100 ARGUMENTS`, for which that time has gone by when the program makes a file `hangs`."""
+        words = ["run", "--no-report", "--timeout", "100", *arguments]
+        return subprocess.run(
+            [sys.executable, "-c", _JUMP, *words], cwd=self.folder, env=self.environment(),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
     def start(self, *arguments, env=None, **more):
         """`eprof run ARGUMENTS`, started from nothing as a shell does, and going on."""
         return subprocess.Popen(
@@ -121,7 +129,7 @@ class Bench:
         """`run.json`."""
         return json.loads((self.folder / name / "run.json").read_text())
 
-    def await_end(self, name="program.eprof", seconds=20):
+    def await_end(self, name="program.eprof", seconds=60):
         """Wait until nobody writes to a run directory any more: the helper, which may outlive eprof, holds its lock."""
         until = time.monotonic() + seconds
         place = os.open(self.folder / name, os.O_RDONLY)
@@ -132,13 +140,22 @@ class Bench:
         finally:
             os.close(place)
 
-    def await_file(self, name, text="", seconds=20):
+    def await_file(self, name, text="", seconds=60):
         """Wait until a file of the working directory holds `text`."""
         until = time.monotonic() + seconds
         path = self.folder / name
         while not (path.exists() and text in path.read_text(errors="replace")):
             assert time.monotonic() < until, f"{name} did not come to hold {text!r}"
             time.sleep(0.01)
+
+
+_JUMP = """
+import os, sys, time, types
+from eprof import cli
+from eprof.collect import process
+process.time = types.SimpleNamespace(monotonic=lambda: time.monotonic() + 1000 * os.path.exists("hangs"))
+cli.main(sys.argv[1:])
+"""
 
 
 def _locked(place):

@@ -22,7 +22,7 @@ REFIT = PowerModel(kind="refit", protocol="none")
 lists = st.integers(2, 12).flatmap(
     lambda n: st.tuples(st.lists(positive, min_size=n, max_size=n), st.lists(positive, min_size=n, max_size=n))
 )
-quick = settings(deadline=None, max_examples=25)
+quick = settings(max_examples=25)
 
 
 # ---- objectives

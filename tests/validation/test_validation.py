@@ -42,7 +42,6 @@ def test_what_is_not_predicted_is_counted_and_in_no_number():
 
 
 @given(watts, st.floats(0.1, 10))
-@settings(deadline=None)
 def test_relative_errors_do_not_depend_on_the_unit(measured, factor):
     measured = np.array(measured)
     predicted = measured[::-1].copy()
@@ -53,7 +52,6 @@ def test_relative_errors_do_not_depend_on_the_unit(measured, factor):
 
 
 @given(watts)
-@settings(deadline=None)
 def test_a_perfect_prediction_has_no_error_and_one_off_by_a_share_has_that(measured):
     measured = np.array(measured)
     assert score(measured, measured).max_percent == 0
@@ -85,7 +83,7 @@ row = st.tuples(st.sampled_from("abcdef"), st.sampled_from([100, 200, 300]), st.
 
 
 @given(st.lists(row, min_size=4, max_size=40), st.sampled_from(sorted(set(protocols.MEANINGS) - {"table", "transfer"})))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_folds_cover_every_row_once_and_train_on_all_others(pairs, name):
     rows = rows_of(pairs)
     try:
@@ -107,7 +105,7 @@ def test_folds_cover_every_row_once_and_train_on_all_others(pairs, name):
 
 
 @given(st.lists(row, min_size=6, max_size=40))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_what_is_left_out_is_wholly_left_out(pairs):
     rows = rows_of(pairs)
     for name, keys in (
@@ -343,7 +341,6 @@ def test_a_study_with_one_factor_for_the_card():
 
 
 @given(st.lists(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), min_size=2, max_size=6))
-@settings(deadline=None)
 def test_distances_of_mixes(shares):
     values = np.array(shares) / np.sum(shares, axis=1, keepdims=True)
     far = distances(values[0], values)

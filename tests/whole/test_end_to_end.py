@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eprof
@@ -18,7 +18,7 @@ kernels = st.dictionaries(
     st.tuples(st.integers(1, 50), st.fixed_dictionaries({metric: counts for metric in METRICS})),
     min_size=1,
 )
-no_fixture_reset = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+no_fixture_reset = settings(max_examples=5)
 
 
 def rows(runs):

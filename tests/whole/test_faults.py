@@ -252,7 +252,7 @@ def test_threads_and_processes_that_cannot_be_started(log, tmp_path):
 
 
 def _await_workers(process):
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while time.monotonic() < until and process.poll() is None:
         found = _children(process.pid)
         if len(found) >= 3:  # two workers and multiprocessing's own
@@ -289,7 +289,7 @@ def test_an_ended_report_leaves_no_process_behind(log, number, code, tmp_path):
     assert process.returncode == code, said
     if number != "SIGKILL":
         assert said.startswith("eprof: ") and len(said.splitlines()) == 1, said
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while left := [one for one in workers if Path(f"/proc/{one}").is_dir()]:
         assert time.monotonic() < until, f"{left} live on"
         time.sleep(0.05)
@@ -302,12 +302,12 @@ def test_a_report_that_is_ended_removes_its_temporary_file(tmp_path):
         command("report", "-"), cwd=tmp_path, env=environment(TMPDIR=str(tmp_path / "tmp")), text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while not list((tmp_path / "tmp").iterdir()):
         assert time.monotonic() < until and process.poll() is None
         time.sleep(0.02)
     process.terminate()
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (143, "eprof: ended by SIGTERM.\n")
     assert list((tmp_path / "tmp").iterdir()) == []
 

@@ -2,7 +2,6 @@
 
 import random
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +27,12 @@ FINDINGS = sorted(path for path in (HERE / "findings").glob("*/*"))
 LOGS = sorted(name for name, target in TARGETS.items() if isinstance(target, LogTarget))
 
 
+@pytest.fixture(autouse=True)
+def only_endless_work_is_too_slow(monkeypatch):
+    """The limits of the nightly runs are for a machine that does nothing else."""
+    monkeypatch.setattr(checks, "SLOW_S", 60.0)
+
+
 @pytest.mark.parametrize("name", SEEDS)
 def test_every_seed_is_a_log_and_stands_in_the_corpus(name):
     target = TARGETS[name]
@@ -50,14 +55,14 @@ def test_every_other_seed_is_good(name):
     assert bool(checks.refusals) == (name == "report"), list(checks.refusals)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(name=st.sampled_from(sorted(TARGETS)), number=st.integers(0, 2**32))
 def test_damaged_inputs_give_an_answer_or_one_sentence(name, number):
     target = TARGETS[name]
     target.check(target.spoilt(number), number)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(name=st.sampled_from(LOGS), seed=st.integers(0, 2**32), how=st.sampled_from(damage.ONLY_LESS))
 def test_a_log_that_lost_something_has_no_higher_total(name, seed, how):
     target = TARGETS[name]
@@ -84,31 +89,29 @@ COUNTERS_HEAD = (
     b'Invocations    Metric Name    Metric Description    Min    Max    Avg\nDevice "a (0)"\n    Kernel: k\n'
 )
 LONG_LINES = {
-    "spaces in a text summary": USAGE_HEAD + b" 60.0%  3.0ms 3 1 1 1  k" + b" " * 30_000 + b".\n",
-    "spaces before a text summary": USAGE_HEAD + b" " * 30_000 + b"x\n",
-    "spaces in text metrics": COUNTERS_HEAD + b" 2  ipc  Executed" + b" " * 30_000 + b" IPC  1  1\n",
-    "words in text metrics": COUNTERS_HEAD + b" 2  ipc  Executed" + b" a" * 30_000 + b"\n",
-    "spaces behind a kernel": COUNTERS_HEAD + b"    Kernel: k" + b" " * 30_000 + b".\n",
-    "digits in a message": b"==1== " + b"1" * 30_000 + b" record\n",
-    "digits in a cell": SEEDS["nvprof-metrics"]().replace(b"500,500,500", b"1,1," + b"1" * 30_000 + b"K1"),
-    "fields of a row": SEEDS["ncu-raw"]().replace(b'"10"', b"1," * 30_000),
-    "columns of one name": SEEDS["nvprof-wide"]().replace(b'"inst_integer"', b'"a",' * 20_000),
+    "spaces in a text summary": USAGE_HEAD + b" 60.0%  3.0ms 3 1 1 1  k" + b" " * 300_000 + b".\n",
+    "spaces before a text summary": USAGE_HEAD + b" " * 300_000 + b"x\n",
+    "spaces in text metrics": COUNTERS_HEAD + b" 2  ipc  Executed" + b" " * 300_000 + b" IPC  1  1\n",
+    "words in text metrics": COUNTERS_HEAD + b" 2  ipc  Executed" + b" a" * 300_000 + b"\n",
+    "spaces behind a kernel": COUNTERS_HEAD + b"    Kernel: k" + b" " * 300_000 + b".\n",
+    "digits in a message": b"==1== " + b"1" * 300_000 + b" record\n",
+    "digits in a cell": SEEDS["nvprof-metrics"]().replace(b"500,500,500", b"1,1," + b"1" * 300_000 + b"K1"),
+    "fields of a row": SEEDS["ncu-raw"]().replace(b'"10"', b"1," * 300_000),
+    "columns of one name": SEEDS["nvprof-wide"]().replace(b'"inst_integer"', b'"a",' * 200_000),
 }
 
 
 @pytest.mark.parametrize("what", LONG_LINES)
-def test_a_very_long_line_is_read_soon(what, monkeypatch):
-    monkeypatch.setattr(checks, "ENDLESS_S", 3.0)
+def test_a_very_long_line_takes_no_time_as_the_square_of_its_length(what):
     check_rows(LONG_LINES[what])
 
 
-def test_names_of_many_letters_are_compared_soon():
-    start = time.process_time()
-    assert 0.99 < matching.ratio("x" * 20_000 + "a(int)", "x" * 20_000 + "b(int)") < 1
-    assert matching.ratio("x" * 20_000, "y" * 20_000) == 0
-    assert matching.ratio("f<" + "x" * 400 + ">(int)", "f<" + "x" * 400 + ">(int)") == 1
-    bare("<" * 20_000)
-    assert time.process_time() - start < 5  # as the square of the length it would be minutes
+def test_names_of_many_letters_are_compared_in_no_time_as_the_square_of_their_length():
+    with checks.strictly(b""):
+        assert 0.99 < matching.ratio("x" * 200_000 + "a(int)", "x" * 200_000 + "b(int)") < 1
+        assert matching.ratio("x" * 200_000, "y" * 200_000) == 0
+        assert matching.ratio("f<" + "x" * 400 + ">(int)", "f<" + "x" * 400 + ">(int)") == 1
+        bare("<" * 200_000)
 
 
 def test_some_of_the_lines_are_part_of_a_log():
@@ -162,7 +165,7 @@ def test_an_endless_reader_is_stopped(monkeypatch):
         attempt(b"")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     facts=written.facts, name=st.sampled_from(list(written.FORMATS)), wrapping=st.sampled_from(list(written.WRAPPINGS))
 )
@@ -182,7 +185,7 @@ def test_a_log_says_what_was_written_into_it(facts, name, wrapping):
             assert joined.kernels["time_s"][row] == pytest.approx(one.launches * one.time_ns * 1e-9, rel=1e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     facts=written.facts,
     name=st.sampled_from(list(written.FORMATS)),

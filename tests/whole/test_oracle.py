@@ -4,7 +4,7 @@ import re
 
 import pytest
 from conftest import ROOT, SHARED
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from logs_support import K20C, METRICS, metric, profiled
 from oracle import NotUnderstood, Prices, named, names, read, totals
@@ -35,9 +35,7 @@ from eprof.base.marks import Mark
 # Logs are small, and eprof reads them by the hundred: what fails is not made smaller, which takes minutes.
 quick = settings(
     max_examples=10,
-    deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 to_fail = settings(quick, max_examples=20, database=None)
 TABLES = {name: Prices(ROOT / "costs" / f"{name}.toml") for name in ("gtx680", "jetson-tk1", "v100", "gtx980")}
