@@ -174,7 +174,7 @@ def eprof_started(tmp_path):
     def run(*arguments, env=None):
         command = [sys.executable, "-m", "eprof", *map(str, arguments)]
         return subprocess.run(
-            command, cwd=tmp_path, env=environment(**(env or {})), capture_output=True, text=True, timeout=120
+            command, cwd=tmp_path, env=environment(**(env or {})), capture_output=True, text=True, timeout=300
         )
 
     return run

@@ -172,7 +172,7 @@ def counted(path, names):
         env={**os.environ, "OCLGRIND_INST_COUNTS": "1", "LC_ALL": "C"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "Invalid" not in done.stderr, done.stderr[:2000]

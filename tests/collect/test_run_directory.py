@@ -41,7 +41,7 @@ def test_runs_at_once_take_different_directories(simulated):
     program = simulated.script("sleep 0.3\n")
     running = [simulated.start_warm(program) for _ in range(3)]
     for one in running:
-        one.communicate(timeout=60)
+        one.communicate(timeout=300)
     made = sorted(one.name for one in simulated.folder.glob("*.eprof"))
     assert made == ["program-2.eprof", "program-3.eprof", "program.eprof"]
     assert all(simulated.manifest(name)["program"] == [program] for name in made)
@@ -148,7 +148,7 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
         os.kill(running.pid if number % 2 else child, signal.SIGKILL)
         if number % 2:
             os.kill(child, signal.SIGKILL)
-        running.communicate(timeout=60)
+        running.communicate(timeout=300)
         simulated.await_end(name)
         said = json.loads((simulated.folder / name / "run.json").read_text())
         assert said["status"] == "partial"
@@ -159,7 +159,7 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
 
 
 def _child(pid):
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         if children:
@@ -174,7 +174,7 @@ def test_the_program_goes_on_when_eprof_dies(simulated):
     running = simulated.start(program, start_new_session=True)
     simulated.await_file("done", "1")
     os.kill(running.pid, signal.SIGKILL)
-    running.communicate(timeout=60)
+    running.communicate(timeout=300)
     simulated.await_file("done", "59")
     simulated.await_end()
     assert api.load(simulated.folder / "program.eprof").counted[0].launches.rows.launches.sum() == 59

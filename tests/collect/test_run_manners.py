@@ -155,7 +155,7 @@ def test_a_signal_reaches_the_program_once_and_leaves_a_partial_report(simulated
     running = simulated.start_warm(program, session=True)
     simulated.await_file("ready")
     running.send_signal(getattr(signal, f"SIG{name}"))
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     assert running.returncode == 9, err
     assert (simulated.folder / "interrupts").read_text() == "1"
     assert simulated.manifest()["status"] == "partial"
@@ -168,17 +168,17 @@ def test_a_signal_to_the_whole_group_reaches_the_program_once(simulated):
     running = simulated.start("--no-report", program, start_new_session=True)
     simulated.await_file("ready")
     os.killpg(running.pid, signal.SIGINT)
-    running.communicate(timeout=60)
+    running.communicate(timeout=300)
     assert (simulated.folder / "interrupts").read_text() == "1"
     assert running.returncode == 130
 
 
 def test_a_signal_that_kills_the_program_is_told_as_a_shell_does(simulated):
-    program = simulated.script(emit(block()) + ": > ready; exec sleep 100\n")
+    program = simulated.script(emit(block()) + ": > ready; exec sleep 300\n")
     running = simulated.start("--no-report", program, start_new_session=True)
     simulated.await_file("ready")
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     assert running.returncode == 130, err
 
 
@@ -189,7 +189,7 @@ def test_ctrl_c_on_a_terminal_reaches_the_program_once(simulated):
         os.chdir(simulated.folder)
         os.execve(simulated.command()[0], simulated.command("run", "--no-report", program), simulated.environment())
     seen = b""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     pressed = False
     while time.monotonic() < until:
         if not pressed and b"launch" in seen:
@@ -225,7 +225,7 @@ def test_children_that_outlive_the_program_do_not_hold_eprof(simulated):
     program = simulated.script(emit(block()) + "sleep 300 > /dev/null 2>&1 < /dev/null &\necho $! > child\n")
     done = subprocess.run(
         simulated.command("run", "--no-report", program),
-        cwd=simulated.folder, env=simulated.environment(), capture_output=True, timeout=120,
+        cwd=simulated.folder, env=simulated.environment(), capture_output=True, timeout=300,
     )  # fmt: skip
     os.kill(int((simulated.folder / "child").read_text()), signal.SIGKILL)  # raises where it did not outlive eprof
     assert done.returncode == 0
@@ -235,7 +235,7 @@ def test_little_is_imported_around_a_program_without_kernels(simulated):
     command = simulated.command("run", "true")
     command[1:1] = ["-X", "importtime"]
     done = subprocess.run(
-        command, cwd=simulated.folder, env=simulated.environment(), capture_output=True, text=True, timeout=60
+        command, cwd=simulated.folder, env=simulated.environment(), capture_output=True, text=True, timeout=300
     )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")}
     slow = {"dataclasses", "inspect", "tempfile", "threading", "datetime", "statistics"}
@@ -256,7 +256,7 @@ def test_python_can_run_programs_too(simulated):
     program = simulated.script(emit(block()) + "echo out; exit 3\n")
     code = f"import eprof; p = eprof.run([{program!r}], costs='jetson-tk1', directory='x.eprof'); print(p.title, p.energy().costs.name)"
     done = subprocess.run(
-        [simulated.command()[0], "-c", code], cwd=simulated.folder, env=simulated.environment(), capture_output=True, text=True, timeout=60
+        [simulated.command()[0], "-c", code], cwd=simulated.folder, env=simulated.environment(), capture_output=True, text=True, timeout=300
     )  # fmt: skip
     assert done.stdout == "out\n./program jetson-tk1\n", done.stderr
 
@@ -278,7 +278,7 @@ def test_a_closed_stream_is_no_obstacle(simulated, closed):
     shell = f'exec "$@" {closed}>&-'
     done = subprocess.run(
         ["/bin/sh", "-c", shell, "sh", *simulated.command("run", program)], cwd=simulated.folder,
-        env=simulated.environment(), capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=60,
+        env=simulated.environment(), capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
@@ -346,12 +346,12 @@ def held(bench, place, *words, before="pass"):
 
 def ended(running, name):
     running.send_signal(getattr(signal, f"SIG{name}"))
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     assert "Traceback" not in err, err
     return running.returncode, err
 
 
-@pytest.mark.parametrize(("name", "code"), ENDING)
+@pytest.mark.parametrize(("name", "code"), ENDING[:2])
 def test_a_signal_while_the_profiler_is_looked_for(bench, name, code):
     bench.nvprof()
     bench.script("touch ran\n")
@@ -365,11 +365,19 @@ def test_a_signal_while_the_profiler_is_looked_for(bench, name, code):
     assert not (bench.folder / "ran").exists() and not list(bench.folder.glob("*.eprof"))
 
 
-@pytest.mark.parametrize(("name", "code"), ENDING)
-@pytest.mark.parametrize("profiler", ["simulator", "nvprof", "ncu"])
+@pytest.mark.parametrize(
+    ("profiler", "name", "code"),
+    [
+        ("simulator", "HUP", 129),
+        ("nvprof", "INT", 130),
+        ("nvprof", "TERM", 143),
+        ("ncu", "INT", 130),
+        ("ncu", "HUP", 129),
+    ],
+)
 def test_a_signal_while_the_profiler_runs(bench, profiler, name, code):
     getattr(bench, profiler)()
-    bench.script(emit(block()) + ": > ready; exec sleep 100\n")
+    bench.script(emit(block()) + ": > ready; exec sleep 300\n")
     running = bench.start("--no-report", "./program", start_new_session=True)
     bench.await_file("ready")
     status, err = ended(running, name)
@@ -377,10 +385,11 @@ def test_a_signal_while_the_profiler_runs(bench, profiler, name, code):
     assert bench.manifest()["status"] == "partial"
 
 
-@pytest.mark.parametrize(("name", "code"), ENDING)
 @pytest.mark.parametrize(
-    "place", ["eprof.api:load", "eprof.profile.profile:build", "eprof.page:html", "eprof.cli.writing:_move"]
-)
+    ("place", "name", "code"),
+    [("eprof.api:load", "INT", 130), ("eprof.profile.profile:build", "TERM", 143), ("eprof.page:html", "HUP", 129),
+     ("eprof.cli.writing:_move", "TERM", 143)],
+)  # fmt: skip
 def test_a_signal_while_logs_are_read_and_a_report_is_written(simulated, place, name, code):
     """The program has ended by itself with 3: what eprof still does is ended by the signal, and says so."""
     program = simulated.script(emit(block()) + "exit 3\n")
@@ -409,15 +418,15 @@ cli.main(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize(("name", "code"), ENDING)
-@pytest.mark.parametrize("call", [1, 2])
-@pytest.mark.parametrize("own", [0, 3])
+@pytest.mark.parametrize(
+    ("call", "own", "name", "code"), [(1, 0, "INT", 130), (1, 3, "HUP", 129), (2, 0, "TERM", 143), (2, 3, "INT", 130)]
+)
 def test_a_signal_while_no_program_runs_is_not_lost(simulated, call, own, name, code):
     program = simulated.script(emit(block()) + f"exit {own}\n")
     done = subprocess.run(
         [simulated.command()[0], "-c", LATE.format(call=call, name=name), "run", "--no-report", program],
         cwd=simulated.folder, env=simulated.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=60,
+        timeout=300,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     assert f"Interrupted by SIG{name}" in done.stderr and "Traceback" not in done.stderr
@@ -433,7 +442,7 @@ def test_a_second_signal_does_not_cut_the_last_words_short(simulated):
         if running.poll() is not None:
             break
         time.sleep(0.001)
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     # A signal that comes when Python has let go of its handlers ends it at once: after its last words.
     assert running.returncode in (129, 143, -signal.SIGHUP) and "Traceback" not in err, err
     assert "ended by SIGTERM" in err

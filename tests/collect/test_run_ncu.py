@@ -158,7 +158,7 @@ def test_ncu_killed_at_work_leaves_the_run_readable(hopper):
     running = hopper.start("--no-report", program, start_new_session=True)
     hopper.await_file("counting")
     os.killpg(running.pid, signal.SIGKILL)
-    running.communicate(timeout=60)
+    running.communicate(timeout=300)
     said = hopper.manifest()
     assert said["status"] == "partial"
     assert [one["what"] for one in said["measurements"]] == ["time"]
@@ -338,7 +338,7 @@ def test_interrupted_under_nsys_what_was_traced_is_kept(traced):
     running = traced.start("--no-report", program, start_new_session=True)
     traced.await_file("tracing")
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=60)
+    running.communicate(timeout=300)
     assert running.returncode == 130
     assert traced.manifest()["status"] == "partial"
     assert document(traced)["time_s"] == pytest.approx(4.5e-6)
@@ -350,7 +350,7 @@ def test_doctor_names_nsys(hopper):
     def timer(**env):
         done = subprocess.run(
             hopper.command("doctor", "--format", "json"), cwd=hopper.folder, env=hopper.environment(**env),
-            capture_output=True, text=True, timeout=60,
+            capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         return {one["name"]: one for one in json.loads(done.stdout)["checks"]}["timer nsys"]
 

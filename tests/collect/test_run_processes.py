@@ -102,7 +102,7 @@ def test_a_reader_that_goes_away_does_not_hold_the_program(simulated):
     running = simulated.start("--no-report", program)
     running.stdout.read(10)
     running.stdout.close()
-    running.wait(timeout=60)
+    running.wait(timeout=300)
     assert (simulated.folder / "finished").exists()
 
 
@@ -110,9 +110,9 @@ def test_children_that_live_on_still_have_their_counts_written(simulated):
     late = "import os, time\nif not os.fork():\n    while not os.path.exists('go'): time.sleep(0.01)\n"
     program = simulated.python(f"{late}    os.write(1, {block()!r}.encode())\n")
     running = simulated.start_warm("--no-report", program)
-    assert running.wait(60) == 1  # nothing yet
+    assert running.wait(300) == 1  # nothing yet
     (simulated.folder / "go").touch()
-    running.communicate(timeout=60)
+    running.communicate(timeout=300)
     simulated.await_end()
     assert document(simulated)["launches"] == 1
 
@@ -124,7 +124,7 @@ def test_a_helper_that_is_killed_is_told(simulated):
     simulated.await_file("ready")
     os.kill(_helper(simulated.folder / "program.eprof"), signal.SIGKILL)
     (simulated.folder / "go").touch()
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     assert running.returncode != 0
     assert "log could not be written and is lost" in err
     assert "Traceback" not in err

@@ -463,7 +463,7 @@ def gate(folder, *arguments, home):
         "OUT": str(folder / "out"),
     }
     command = ["sh", str(ROOT / "samples" / "ci" / "gate.sh"), *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, cwd=folder)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=folder)
 
 
 def test_the_pull_request_check_passes_and_fails(tmp_path):

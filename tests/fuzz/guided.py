@@ -69,7 +69,7 @@ def main() -> None:
     corpus = os.environ.get("CORPUS") or tempfile.mkdtemp(prefix="eprof-fuzz-")
     Path(corpus).mkdir(parents=True, exist_ok=True)
     (Path(corpus) / name).write_bytes(target.seed)
-    options = ["-max_len=65536", "-rss_limit_mb=4096", "-timeout=120", *rest]
+    options = ["-max_len=65536", "-rss_limit_mb=4096", "-timeout=300", *rest]
     atheris.Setup([sys.argv[0], corpus, *options], Guided(Run(target), totals), custom_mutator=mutate)
     atheris.Fuzz()
 

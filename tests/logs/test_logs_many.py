@@ -111,7 +111,7 @@ def test_a_changed_log_is_read_again(tmp_path, monkeypatch):
 def settled(path):
     """A log that was last changed so long ago that its times are trusted."""
     state = path.stat()
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while time.time() - max(state.st_mtime, state.st_ctime) < cache._SETTLED_S:
         assert time.monotonic() < until
         time.sleep(0.02)
@@ -270,7 +270,7 @@ def test_a_local_cluster_is_reached_from_this_machine_only(logs):
         seen = set()
         while running.poll() is None:
             seen |= listening(running.pid)
-            time.sleep(0.01)
+            time.sleep(0.1)
         assert running.returncode == 0
         said = running.stderr.read()
         assert b"8787" not in said and b"Traceback" not in said, said
@@ -320,16 +320,16 @@ def test_a_killed_dask_worker_changes_nothing(logs, tmp_path):
     ]
     processes = [dask("distributed.cli.dask_scheduler", "--port", "0", *shared), dask(*worker), dask(*worker)]
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not place.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         with distributed.Client(scheduler_file=str(place), timeout="60s") as client, ThreadPoolExecutor(1) as thread:
-            client.wait_for_workers(2, timeout=60)
+            client.wait_for_workers(2, timeout=300)
             coming = thread.submit(document, *logs, scheduler=client.scheduler.address)
             while not coming.done() and not all(client.processing().values()):
                 time.sleep(0.02)
             processes[1].kill()
-            assert coming.result(timeout=60) == expected
+            assert coming.result(timeout=300) == expected
             assert len(client.scheduler_info()["workers"]) == 1
     finally:
         for one in processes:

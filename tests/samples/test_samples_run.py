@@ -267,7 +267,8 @@ def test_nvcc_compiles(name, tmp_path):
         pytest.skip("no nvcc")
     path = tmp_path / "sample.cu"
     path.write_text(cuda_source(name))
-    targets = [f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in (75, 90)]
+    architectures = (75, 90) if name == "fmm double" else (75,)  # the others are compiled for 90 by NVRTC below
+    targets = [f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in architectures]
     quiet = ["-Werror", "all-warnings", "-diag-suppress", "177"]  # 177: a device function that one sample does not use
     command = [nvcc, "-std=c++03", *targets, *quiet, "-Xptxas", "-v", "-fatbin", "-o", tmp_path / "out", path]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -81,7 +81,7 @@ def test_a_pipe_that_the_shell_hands_over_is_read():
     os.write(start, table)
     os.close(start)
     done = subprocess.run(
-        [sys.executable, "-c", give, str(end)], pass_fds=[end], capture_output=True, text=True, timeout=60, cwd=ROOT
+        [sys.executable, "-c", give, str(end)], pass_fds=[end], capture_output=True, text=True, timeout=300, cwd=ROOT
     )
     os.close(end)
     assert done.stdout == "gtx680\n", done.stderr

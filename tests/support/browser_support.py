@@ -115,7 +115,7 @@ class View:
         if url.partition("#")[0] != self.file:
             self.wrong.append(f"request: {url}")
 
-    def until(self, script, seconds=60.0):
+    def until(self, script, seconds=300):
         """Poll `script` (never wait_for_function: that needs eval, which the policy forbids)."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

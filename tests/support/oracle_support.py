@@ -7,7 +7,6 @@ from frames_support import combine
 from oracle import totals, words
 from oracle.amounts import amount
 
-from eprof import api
 from eprof.base.marks import Mark
 from eprof.logs import read as read_log
 
@@ -82,16 +81,16 @@ def wrong_counters(paths, rows):
     return found, compared
 
 
-def wrong_words(paths, rows, prices, costs, profiler, **options):
+def wrong_words(profile, rows, prices, costs, profiler, capability=None):
     """(disagreements of instructions, bytes and joules with the oracle; how many were compared)."""
-    made = api.load(*paths, cache=False, **options).energy(costs)
+    made = profile.energy(costs)
     counts, split = made.counts, made.split.table
     place = placed(counts.kernels["device"], counts.kernels["kernel"])
     found, compared = [], 0
     for (device, name), kernel in totals(rows).items():
-        capability = kernel.capability or options.get("capability") or capability_of(device)
+        own = kernel.capability or capability or capability_of(device)
         at = place[index(device), name]
-        for word, truth in words(kernel, capability, prices.books, profiler).items() if capability else ():
+        for word, truth in words(kernel, own, prices.books, profiler).items() if own else ():
             value, marks = counts.table[word].iloc[at], int(counts.marks[word].iloc[at])
             if math.isnan(value) and not marks:
                 continue  # the class as a whole stands for its kinds, or they for it

@@ -104,14 +104,14 @@ class Bench:
     def run(self, *arguments, stdin=None, text=True, env=None, **more):
         """`eprof run ARGUMENTS`, to its end. more: see `warm.start`."""
         words = self.command("run", *arguments)[3:]
-        return warm.run(words, self.folder, self.environment(**(env or {})), stdin, text, 60, **more)
+        return warm.run(words, self.folder, self.environment(**(env or {})), stdin, text, **more)
 
     def run_until_hang(self, *arguments):
         """`eprof run --timeout 100 ARGUMENTS`, for which that time has gone by when the program makes a file `hangs`."""
         words = ["run", "--no-report", "--timeout", "100", *arguments]
         return subprocess.run(
             [sys.executable, "-c", _JUMP, *words], cwd=self.folder, env=self.environment(),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
 
     def start(self, *arguments, env=None, **more):
@@ -129,7 +129,7 @@ class Bench:
         """`run.json`."""
         return json.loads((self.folder / name / "run.json").read_text())
 
-    def await_end(self, name="program.eprof", seconds=60):
+    def await_end(self, name="program.eprof", seconds=300):
         """Wait until nobody writes to a run directory any more: the helper, which may outlive eprof, holds its lock."""
         until = time.monotonic() + seconds
         place = os.open(self.folder / name, os.O_RDONLY)
@@ -140,7 +140,7 @@ class Bench:
         finally:
             os.close(place)
 
-    def await_file(self, name, text="", seconds=60):
+    def await_file(self, name, text="", seconds=300):
         """Wait until a file of the working directory holds `text`."""
         until = time.monotonic() + seconds
         path = self.folder / name

@@ -32,7 +32,7 @@ _LATE += ("PYTHON_VERSION", "PYTHON_SHA256", "PYTHON_PIP_VERSION")  # said by co
 _CAN = hasattr(socket, "SOCK_SEQPACKET") and sys.platform.startswith("linux")
 
 
-def run(arguments, cwd, env, stdin=None, text=True, timeout=120, **more):
+def run(arguments, cwd, env, stdin=None, text=True, timeout=300, **more):
     """`python -m eprof ARGUMENTS` to its end, as `subprocess.run` would: a `CompletedProcess` with both outputs.
 
     stdin: text or bytes for a pipe, a file, or None for an empty input. more: see `start`. Raises subprocess.TimeoutExpired.
