@@ -16,7 +16,21 @@ from typing import Any, NamedTuple, NoReturn
 from eprof import __version__
 from eprof.base.errors import EprofError, UsageError, shortage
 from eprof.base.text import did_you_mean
-from eprof.cli import calibrate, completion, config, diff, doctor, fit, listing, report, roofline, run, tune, validate
+from eprof.cli import (
+    calibrate,
+    completion,
+    config,
+    diff,
+    doctor,
+    fit,
+    history,
+    listing,
+    report,
+    roofline,
+    run,
+    tune,
+    validate,
+)
 from eprof.cli.options import Commands
 from eprof.cli.output import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams, say
 
@@ -39,6 +53,7 @@ _COMMANDS = {
     "fit": _Command(fit.add, fit.fit),
     "validate": _Command(validate.add, validate.validate),
     "tune": _Command(tune.add, tune.tune),
+    "history": _Command(history.add, history.history),
     "calibrate": _Command(calibrate.add, calibrate.calibrate),
     "costs": _Command(listing.add_costs, listing.costs),
     "counters": _Command(listing.add_counters, listing.counters),

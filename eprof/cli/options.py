@@ -122,9 +122,11 @@ def add_output(
     purpose: str = WRITTEN,
     replaced: str = "output files",
     suffixes: Mapping[str, str] = SUFFIXES,
+    names: bool = True,
 ) -> None:
-    """`-k`, `-o`, `--format`, `-f`, `--open`: which kernels, and where the result goes."""
-    repeatable(parser, "-k", "--kernel-name", metavar="NAME|regex:...", help="only these kernels (repeatable)")
+    """`-k` (unless not `names`), `-o`, `--format`, `-f`, `--open`: which kernels, and where the result goes."""
+    if names:
+        repeatable(parser, "-k", "--kernel-name", metavar="NAME|regex:...", help="only these kernels (repeatable)")
     repeatable(
         parser,
         "-o",

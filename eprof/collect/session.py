@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from eprof import __version__
 from eprof.base.errors import CollectError, EprofError
 from eprof.base.progress import Progress
-from eprof.collect import process
+from eprof.collect import process, tools
 from eprof.collect.collector import (
     COUNTERS,
     ENERGY,
@@ -89,6 +89,7 @@ class Session:
         self._is_long = False
         self.run_now = self.runs_planned = 1
         self.started = _now()
+        self.commit = tools.revision()
 
     def run(self) -> int:
         """Make all measurements; returns the program's exit status. Raises CollectError if nothing could be run."""
@@ -372,6 +373,7 @@ class Session:
             "program": list(self.request.program),
             "command": shlex.join(self.request.program),
             "cwd": str(Path.cwd()),
+            "commit": self.commit,
             "environment": {key: value for key, value in sorted(os.environ.items()) if key.startswith(_TELLING)},
             "host": {
                 "name": system.nodename,

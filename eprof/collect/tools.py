@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from pathlib import Path
 
 from eprof.collect.machine import has_nvidia_device
 
@@ -34,6 +35,15 @@ def ask(command: Sequence[str]) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout + done.stderr
+
+
+def revision() -> str | None:
+    """The git commit of the working directory, with "-dirty" where files differ from it; None where there is none."""
+    here = Path.cwd()
+    if not any((folder / ".git").exists() for folder in (here, *here.parents)):
+        return None
+    line = _first_line(["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"])
+    return line if re.fullmatch(r"[0-9a-f]{40,64}(-dirty)?", line) else None
 
 
 def has_gpu() -> bool:

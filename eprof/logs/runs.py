@@ -88,6 +88,16 @@ class Run(Brief, Struct, frozen=True):
         return None if self.manifest is None else str(self.manifest.get("command") or "") or None
 
     @property
+    def commit(self) -> str | None:
+        """The git commit of the folder that it ran in, "-dirty" behind it where files differed; None: not known."""
+        return (self.manifest or {}).get("commit")
+
+    @property
+    def started_utc(self) -> str | None:
+        """When it began; None: not known."""
+        return (self.manifest or {}).get("started_utc")
+
+    @property
     def is_partial(self) -> bool:
         """Whether the run did not come to its end."""
         return self.manifest is None or self.manifest.get("status") != directory.COMPLETE

@@ -51,6 +51,7 @@ def document(energy: "Energy") -> schema.Profile:
         counts=_total_counts(whole, cells),
         warnings=energy.warnings,
         kernels=_kernels(whole, cells, replicas),
+        commit=energy.profile.run.commit or UNSET if energy.profile.run else UNSET,
         to_meter=_to_meter(whole),
         operators=operators(energy, place_of) or UNSET,
         **sums,

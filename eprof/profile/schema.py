@@ -363,7 +363,7 @@ class ToMeter(Struct, kw_only=True):
 
 
 class Profile(Struct, kw_only=True):
-    """A priced profile: `eprof.profile/1`."""
+    """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it."""
 
     schema: str = PROFILE
     eprof: str
@@ -385,6 +385,7 @@ class Profile(Struct, kw_only=True):
     counts: dict[str, TotalCount]
     intensity_flop_per_byte: float | None
     marks: Marks
+    commit: str | UnsetType = UNSET
     to_meter: ToMeter | UnsetType = UNSET
     grouped: str | UnsetType = UNSET
     groups: list[Group] | UnsetType = UNSET

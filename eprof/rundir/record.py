@@ -20,6 +20,8 @@ FORM: Mapping[str, Any] = {
     "status": str,
     "program": [str],
     "command": str,
+    "commit": str,
+    "started_utc": str,
     "whole": bool,
     "warnings": [str],
     "profiler": {"name": str},

@@ -1,0 +1,46 @@
+"""`eprof history`: energy over a folder of results, by commit and time, and where it changed."""
+
+import argparse
+
+from eprof.base.errors import UsageError
+from eprof.cli.options import SETTING, TABLE, Commands, add_output, command, matching
+from eprof.cli.output import deliver, of_document, planned
+
+
+def add(commands: Commands) -> argparse.ArgumentParser:
+    """The options of `eprof history`."""
+    parser = command(
+        commands,
+        "history",
+        "energy over many runs, and where it changed",
+        "Read the reports in JSON and the run directories of a folder, put them in the order of their times, and tell "
+        "which commits changed the energy by more than noise. Needs no GPU.",
+        "eprof history nightly",
+        "eprof history nightly -o history.html",
+        "eprof history 'runs/*.eprof' --costs gtx680 --format json",
+    )
+    parser.add_argument(
+        "inputs", nargs="+", metavar="FOLDER", help="of reports in JSON and run directories; or these themselves"
+    )
+    parser.add_argument("--costs", metavar=TABLE, help="cost table of run directories (default: as `eprof report`)")
+    parser.add_argument("--setting", metavar=SETTING, help="DVFS setting of run directories")
+    parser.add_argument(
+        "--level", type=float, default=0.01, metavar="SHARE", help="how often noise alone may make a change (0.01)"
+    )
+    add_output(parser, names=False)
+    return parser
+
+
+def history(options: argparse.Namespace) -> int:
+    """Run `eprof history`."""
+    from eprof.api.variants import PriceAs
+    from eprof.history import build, results
+
+    if not 0 < options.level < 1:
+        raise UsageError(f"--level {options.level:g} is no share between 0 and 1, such as 0.01.")
+    folders = matching(options.inputs)
+    outputs = planned(options)
+    read = results.read(folders, PriceAs(options.costs, options.setting))
+    document = build.history(read, ", ".join(folders[:3]), options.command_line, options.level)
+    deliver(of_document(document, "history", options.verbose, terminal="words"), outputs, options)
+    return 0

@@ -1,0 +1,217 @@
+"""A history from its results: series of energies, their noise, and their steps."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+
+from msgspec import UNSET
+
+from eprof import __version__
+from eprof.base.errors import LogError
+from eprof.base.text import listed
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
+from eprof.history.results import REPORT, Result
+from eprof.history.schema import Change, History, Kernel, Noise, Run
+from eprof.history.steps import LEVEL, Step, steps
+from eprof.profile import schema
+from eprof.profile.document import now
+
+_PARTS = (COMPUTATION, DATA, CONSTANT)
+_DIRTY = "-dirty"
+_MEANING = {
+    "missing": "lower bounds",
+    "estimated": "estimated",
+    "assumed": "resting on assumptions",
+    "simulated": "of a simulated device",
+}
+_WHERE = {"device": "GPU", "costs": "prices", "eprof": "version of eprof"}
+
+
+def history(results: Sequence[Result], title: str, command_line: Sequence[str], level: float = LEVEL) -> History:
+    """The document. Raises LogError if no result has an energy."""
+    known = [result for result in results if result.report.energy_j.total is not None]
+    if not known:
+        raise LogError(f"None of the {len(results)} results has an energy: make their reports with --costs.")
+    runs = [_run(result) for result in known]
+    kernels = _kernels(known)
+    noise = _noise(runs)
+    return History(
+        eprof=__version__,
+        title=title,
+        created_utc=now(),
+        command_line=list(command_line),
+        level=level,
+        runs=runs,
+        noise=noise,
+        changes=[*_changes(runs, level), *_changes_of(kernels, known, runs, level)],
+        kernels=kernels,
+        warnings=list(_warnings(results, runs)),
+    )
+
+
+def _run(result: Result) -> Run:
+    report = result.report
+    commit = report.commit or ""
+    return Run(
+        path=result.path,
+        commit=commit.removesuffix(_DIRTY) or None,
+        changed=commit.endswith(_DIRTY),
+        time_utc=result.time_utc,
+        time_from=result.time_from,
+        device=", ".join(dict.fromkeys(device.name or "not named" for device in report.devices)),
+        costs=_costs(report),
+        eprof=report.eprof,
+        time_s=report.time_s,
+        energy_j={part: getattr(report.energy_j, part) for part in (*_PARTS, "total", "measured")},
+        marks=report.marks,
+    )
+
+
+def _costs(report: schema.Profile) -> str:
+    """The prices in words, "gtx680 at 1006/3004 MHz"."""
+    if report.costs is None:
+        return "none"
+    core, memory = (report.costs.setting.get(key) for key in ("core_mhz", "memory_mhz"))
+    clocks = f" at {core:g}/{memory:g} MHz" if core and memory else ""
+    metered = "" if report.to_meter is UNSET else ", scaled to the meter"
+    return f"{report.costs.name}{clocks}{metered}"
+
+
+def _kernels(results: Sequence[Result]) -> list[Kernel]:
+    """The energy of each kernel over all devices, those that took most at last first."""
+    series: dict[str, list[float | None]] = {}
+    for place, result in enumerate(results):
+        for name, joules in _joules(result.report).items():
+            series.setdefault(name, [None] * len(results))[place] = joules
+    kernels = [Kernel(name=name, energy_j=energies) for name, energies in series.items()]
+    return sorted(kernels, key=lambda kernel: -_last(kernel.energy_j))
+
+
+def _joules(report: schema.Profile) -> dict[str, float | None]:
+    joules: dict[str, float | None] = {}
+    for kernel in report.kernels:
+        known = [value for value in (joules.get(kernel.name), kernel.energy_j.total) if value is not None]
+        joules[kernel.name] = math.fsum(known) if known else None
+    return joules
+
+
+def _last(energies: Sequence[float | None]) -> float:
+    return next((value for value in reversed(energies) if value is not None), 0.0)
+
+
+# ---------------------------------------------------------------------------------------------------------- changes
+
+
+def _changes(runs: Sequence[Run], level: float) -> list[Change]:
+    """The steps of the whole program."""
+    parts = {part: [run.energy_j[part] for run in runs] for part in _PARTS}
+    energies = [run.energy_j["total"] or 0.0 for run in runs]
+    found = steps(energies, _may_cut(runs), level)
+    return list(_described(None, energies, parts, found, runs, range(len(runs))))
+
+
+def _changes_of(
+    kernels: Sequence[Kernel], results: Sequence[Result], runs: Sequence[Run], level: float
+) -> Iterator[Change]:
+    """The steps of each kernel among the runs that have it; the level is of all kernels together."""
+    for kernel in kernels:
+        places = [place for place, energy in enumerate(kernel.energy_j) if energy is not None]
+        energies = [energy for energy in kernel.energy_j if energy is not None]
+        found = steps(energies, _may_cut([runs[place] for place in places]), level / len(kernels))
+        if found:
+            parts = {part: [_part(results[place].report, kernel.name, part) for place in places] for part in _PARTS}
+            yield from _described(kernel.name, energies, parts, found, runs, places)
+
+
+def _part(report: schema.Profile, name: str, part: str) -> float | None:
+    """A part of the energy of a kernel; None where it is not known."""
+    joules = [getattr(kernel.energy_j, part) for kernel in report.kernels if kernel.name == name]
+    return None if None in joules else math.fsum(joules)
+
+
+def _may_cut(runs: Sequence[Run]) -> list[bool]:
+    """Before which runs there may be a step: not between repeats of one commit, with all else the same."""
+    return [True, *(_kind(before) != _kind(after) or before.commit is None for before, after in pairwise(runs))]
+
+
+def _kind(run: Run) -> tuple[object, ...]:
+    """What makes two runs repeats of each other. Files that differ from a commit may differ in any way."""
+    own = run.path if run.changed else ""
+    return run.commit, own, run.device, run.costs, run.eprof
+
+
+def _described(
+    name: str | None,
+    energies: Sequence[float],
+    parts: dict[str, list[float | None]],
+    found: Sequence[Step],
+    runs: Sequence[Run],
+    places: Sequence[int],
+) -> Iterator[Change]:
+    """Steps in a series as changes. places: of the series' values among the runs."""
+    edges = [0, *(step.place for step in found), len(energies)]
+    for step, (start, middle, end) in zip(found, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
+        before, after = _mean(energies[start:middle]), _mean(energies[middle:end])
+        moved = {part: _moved(values[start:middle], values[middle:end]) for part, values in parts.items()}
+        because = max(moved, key=lambda part: (moved[part] or 0.0) * (after - before))
+        yield Change(
+            kernel=name,
+            run=places[middle],
+            before_j=before,
+            after_j=after,
+            change_share=after / before - 1 if before else None,
+            runs_before=middle - start,
+            runs_after=end - middle,
+            p=step.p,
+            because=because if moved[because] else None,
+            because_j=moved[because] or None,
+            also=_also(runs[places[middle - 1]], runs[places[middle]]),
+        )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _moved(before: Sequence[float | None], after: Sequence[float | None]) -> float | None:
+    """The change of the mean of a part; None where it is not known in some run."""
+    old = [value for value in before if value is not None]
+    new = [value for value in after if value is not None]
+    return None if len(old) + len(new) < len(before) + len(after) else _mean(new) - _mean(old)
+
+
+def _also(before: Run, after: Run) -> list[str]:
+    """What else is different after a step, which may be the reason."""
+    differs = [word for key, word in _WHERE.items() if getattr(before, key) != getattr(after, key)]
+    return [*differs, *(["what is known"] if ("missing" in before.marks) != ("missing" in after.marks) else [])]
+
+
+# ------------------------------------------------------------------------------------------------- noise, warnings
+
+
+def _noise(runs: Sequence[Run]) -> Noise | None:
+    """The spread among repeats, pooled; None where nothing was repeated."""
+    repeats = [[run.energy_j["total"] or 0.0 for run in same] for key, same in groupby(runs, _kind) if key[0]]
+    repeats = [energies for energies in repeats if len(energies) > 1]
+    freedom = sum(len(energies) - 1 for energies in repeats)
+    if not freedom:
+        return None
+    squares = [(energy / _mean(energies) - 1) ** 2 for energies in repeats if _mean(energies) for energy in energies]
+    number = sum(map(len, repeats))
+    return Noise(share=math.sqrt(math.fsum(squares) / freedom), commits=len(repeats), runs=number)
+
+
+def _warnings(results: Sequence[Result], runs: Sequence[Run]) -> Iterator[str]:
+    left_out = len(results) - len(runs)
+    if left_out:
+        yield f"{left_out} of {len(results)} results have no energy and are left out."
+    for key, word in _WHERE.items():
+        values = list(dict.fromkeys(getattr(run, key) for run in runs))
+        if len(values) > 1:
+            yield f"Not all runs have the same {word}: {'; '.join(values[:4])}{' ...' if len(values) > 4 else ''}."
+    marks = [mark for mark in _MEANING if any(mark in run.marks for run in runs)]
+    if marks:
+        yield f"Some energies are {listed([_MEANING[mark] for mark in marks])}."
+    by_report = sum(run.time_from == REPORT for run in runs)
+    if 0 < by_report < len(runs):
+        yield f"{by_report} of {len(runs)} runs stand at the time of their report, not at that of the run."

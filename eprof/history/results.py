@@ -1,0 +1,92 @@
+"""The results in a folder: reports in JSON (`eprof.profile/1`) and run directories."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from eprof.api.variants import PriceAs, ReadAs, profiles
+from eprof.base.errors import LogError
+from eprof.logs import runs
+from eprof.profile import schema
+from eprof.profile.document import document
+from eprof.profile.profile import Profile
+
+RUN, REPORT = "run", "report"
+
+
+class Result(Struct, frozen=True):
+    """One run: its priced profile, and when it was. time_from: `RUN`, or `REPORT` where only that time is known."""
+
+    path: str
+    report: schema.Profile
+    time_utc: str
+    time_from: str
+
+
+class _Kind(Struct):
+    schema: str = ""
+
+
+def read(folders: Sequence[str | Path], pricing: PriceAs) -> list[Result]:
+    """The results in folders, by time. pricing: of run directories; a report has its prices.
+
+    Raises LogError: a folder without any, or a report that cannot be read.
+    """
+    results: list[Result] = []
+    for folder in map(Path, folders):
+        if not folder.exists():
+            raise LogError(f"{folder}: there is no such folder; name one with reports in JSON or run directories.")
+        places = _places(folder)
+        homes = [path.resolve() for path in places if runs.is_run(path)]
+        here = [result for path in places for result in _of(path, pricing) if not _is_of(result, homes)]
+        if not here:
+            raise LogError(
+                f"{folder}: holds no run directory and no report in JSON; `eprof run -o {folder}/NAME.eprof` and "
+                f"`eprof report LOG -o {folder}/NAME.json` put them there."
+            )
+        results += here
+    return sorted(results, key=lambda result: (result.time_utc, result.path))
+
+
+def _is_of(result: Result, homes: Sequence[Path]) -> bool:
+    """Whether a report is of one of these run directories, which are results themselves."""
+    logs = [Path(log.path).resolve() for log in result.report.inputs]
+    return not runs.is_run(Path(result.path)) and any(log.is_relative_to(home) for log in logs for home in homes)
+
+
+def _places(folder: Path) -> Sequence[Path]:
+    """The files and run directories of a folder, which may be one itself, or a file."""
+    return [folder] if folder.is_file() or runs.is_run(folder) else sorted(folder.iterdir())
+
+
+def _of(path: Path, pricing: PriceAs) -> Iterator[Result]:
+    if path.is_dir() and runs.is_run(path):
+        for profile in profiles(path, ReadAs()):
+            yield _of_run(path, profile, pricing)
+    elif path.suffix == ".json" and path.is_file():
+        yield from _of_report(path)
+
+
+def _of_run(path: Path, profile: Profile, pricing: PriceAs) -> Result:
+    """A repetition of a run directory."""
+    report = document(pricing.price(profile))
+    started_utc = profile.run.started_utc if profile.run else None
+    if started_utc is None:
+        return Result(str(path), report, report.created_utc, REPORT)
+    return Result(str(path), report, started_utc, RUN)
+
+
+def _of_report(path: Path) -> Iterator[Result]:
+    """A report in JSON; nothing for a document of another kind."""
+    try:
+        content = path.read_bytes()
+        if msgspec.json.decode(content, type=_Kind).schema != schema.PROFILE:
+            return
+        report = msgspec.json.decode(content, type=schema.Profile)
+    except OSError as err:
+        raise LogError(f"{path}: cannot be read: {err.strerror or err}") from err
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as err:
+        raise LogError(f"{path}: is no report in JSON ({err}); make it again, or move it away.") from err
+    yield Result(str(path), report, report.created_utc, REPORT)

@@ -1,0 +1,82 @@
+"""The types of the document `eprof.history/1` (docs/history.md). SI units; None: not known."""
+
+from typing import Any
+
+from msgspec import Struct, field, to_builtins
+
+SCHEMA = "eprof.history/1"
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """A run. time_from: "run" (when it ran) or "report" (when its report was made).
+
+    commit: of the folder that it ran in, if it was recorded; changed: whether files there differed from that commit.
+    """
+
+    path: str
+    commit: str | None
+    changed: bool
+    time_utc: str
+    time_from: str
+    device: str
+    costs: str
+    eprof: str
+    time_s: float | None
+    energy_j: dict[str, float | None]
+    marks: list[str]
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A step of the energy between two runs. kernel: None for the whole program; run: the first after it, by place.
+
+    before_j, after_j: means of the runs between this step and its neighbours. p: how often noise alone would look so.
+    because: the part of the energy that changed most, and by how much. also: what else differs there.
+    """
+
+    kernel: str | None
+    run: int
+    before_j: float
+    after_j: float
+    change_share: float | None
+    runs_before: int
+    runs_after: int
+    p: float
+    because: str | None
+    because_j: float | None
+    also: list[str]
+
+
+class Kernel(Struct, frozen=True, kw_only=True):
+    """The energy of a kernel in each run; None where it did not run, or is not known."""
+
+    name: str
+    energy_j: list[float | None]
+
+
+class Noise(Struct, frozen=True, kw_only=True):
+    """How much runs of one commit differ: the pooled standard deviation as a share of the mean."""
+
+    share: float
+    commits: int
+    runs: int
+
+
+class History(Struct, frozen=True, kw_only=True):
+    """Runs in the order of their times, and the changes of the whole program and of its kernels."""
+
+    schema: str = SCHEMA
+    eprof: str
+    title: str
+    created_utc: str
+    command_line: list[str]
+    level: float
+    runs: list[Run]
+    noise: Noise | None
+    changes: list[Change]
+    kernels: list[Kernel]
+    warnings: list[str] = field(default_factory=list)
+
+    def plain(self) -> dict[str, Any]:
+        """The document as plain data."""
+        data: dict[str, Any] = to_builtins(self)
+        return data

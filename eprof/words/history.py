@@ -1,0 +1,218 @@
+"""A history in plain words and tables, for the page, the terminal and Markdown alike."""
+
+from collections.abc import Iterator, Sequence
+
+from eprof.history.results import REPORT
+from eprof.history.schema import Change, History, Kernel, Run
+from eprof.history.steps import LEAST
+from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone
+from eprof.words.cells import Cell, Name, Quantity, Share
+from eprof.words.names import proper
+from eprof.words.numbers import MINUS, percent, quantity, signed_percent, whole
+from eprof.words.view import bits
+
+TITLE = "# Energy over time"
+_CHANGES, _NOTES, _RUNS = 3, 1, 60
+_SPARKS = "▁▂▃▄▅▆▇█"
+_PARTS = {"computation": "computation", "data": "data movement", "constant": "constant power"}
+
+
+def headline(document: History) -> Headline:
+    """The latest change of the whole program, or that there is none; then its reason, the noise, the last run."""
+    number = len(document.runs)
+    last = joules(document)[-1]
+    steps = of_program(document)
+    marks = bits(document.runs[-1].marks)
+    if number < 2 * LEAST:
+        runs = "One run" if number == 1 else f"{number} runs"
+        return Headline(f"{runs}, the last with {quantity(last, 'J')}; changes are told from four runs on.", "", marks)
+    if not steps:
+        text = f"No change in {whole(number)} runs that is more than noise; the last takes {quantity(last, 'J')}."
+        return Headline(text, _joined(_noise(document), _outlier(document)), marks)
+    step = steps[-1]
+    verb = "grew" if step.after_j > step.before_j else "fell"
+    by = percent(abs(step.change_share)) if step.change_share is not None else quantity(step.after_j, "J")
+    where = label(document.runs[step.run])
+    text = f"Energy {verb} by {by} at {where}, from {quantity(step.before_j, 'J')} to {quantity(step.after_j, 'J')}."
+    lead = _joined(_reason(step), _earlier(len(steps) - 1), _noise(document), _outlier(document))
+    return Headline(text, lead, marks)
+
+
+def _earlier(number: int) -> str:
+    if not number:
+        return ""
+    return "One earlier change." if number == 1 else f"{number} earlier changes."
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
+
+
+def of_program(document: History) -> list[Change]:
+    """The changes of the whole program."""
+    return [change for change in document.changes if change.kernel is None]
+
+
+def joules(document: History) -> list[float]:
+    """The energy of each run."""
+    return [run.energy_j["total"] or 0.0 for run in document.runs]
+
+
+def label(run: Run) -> str:
+    """A run by its commit, with + where files differed from it; by its time where no commit was recorded."""
+    if run.commit is None:
+        return run.time_utc[:16].replace("T", " ")
+    return run.commit[:9] + ("+" if run.changed else "")
+
+
+def _reason(change: Change) -> str:
+    words = []
+    if change.because is not None and change.because_j is not None:
+        words.append(f"Most of it is {_PARTS[change.because]} ({_signed(change.because_j)}).")
+    if change.also:
+        words.append(f"The {' and the '.join(change.also)} changed there, too, which may be the reason.")
+    return " ".join(words)
+
+
+def _signed(change_j: float) -> str:
+    return f"{'+' if change_j > 0 else MINUS}{quantity(abs(change_j), 'J')}"
+
+
+def _noise(document: History) -> str:
+    noise = document.noise
+    if noise is None:
+        return ""
+    if noise.share < 1e-12:
+        return "Repeats of a commit are identical."
+    return f"Repeats of a commit differ by {percent(noise.share)} (standard deviation of {noise.runs} runs)."
+
+
+def _outlier(document: History) -> str:
+    """How far the last run is from those before it, where it is too early to tell a change."""
+    energies = joules(document)
+    start = max((change.run for change in of_program(document)), default=0)
+    before = energies[start:-1]
+    mean = sum(before) / len(before) if before else 0.0
+    if not mean or min(before) <= energies[-1] <= max(before):
+        return ""
+    share = signed_percent(energies[-1] / mean - 1)
+    return f"The last run is {share} from the mean of the {len(before)} before it; one more run there may tell."
+
+
+def blocks(document: History, verbose: bool) -> Iterator[Block]:
+    """The summary for a terminal and for Markdown; all changes, kernels and runs if `verbose`."""
+    yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
+    yield headline(document)
+    yield Sentence(f"{sparks(joules(document))} energy, run by run")
+    if document.changes:
+        yield changes(document, None if verbose else _CHANGES)
+    if verbose:
+        yield kernels(document, None)
+        yield runs(document)
+    yield Notes(document.warnings if verbose else document.warnings[:_NOTES])
+
+
+def subject(document: History) -> str:
+    """Which runs these are, and with which prices."""
+    first, last = document.runs[0], document.runs[-1]
+    commits = {run.commit for run in document.runs if run.commit}
+    of = f" of {whole(len(commits))} commits" if commits else ""
+    costs = list(dict.fromkeys(run.costs for run in document.runs))
+    of_reports = " (when reported)" if all(run.time_from == REPORT for run in document.runs) else ""
+    dates = f"{first.time_utc[:10]} to {last.time_utc[:10]}{of_reports}"
+    priced = costs[-1] if len(costs) == 1 else f"{len(costs)} different prices"
+    return f"{whole(len(document.runs))} runs{of}, {dates} · costs {priced}"
+
+
+def sparks(values: Sequence[float | None]) -> str:
+    """The last values as blocks from the least to the largest; a dot where there is none."""
+    shown = values[-_RUNS:]
+    known = [value for value in shown if value is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    scale = (len(_SPARKS) - 1) / (high - low) if high > low else 0.0
+    return "".join("·" if value is None else _SPARKS[round((value - low) * scale)] for value in shown)
+
+
+def changes(document: History, limit: int | None) -> Table:
+    """The changes, those of the whole program first, then those of kernels by their joules."""
+    ordered = sorted(document.changes, key=lambda change: (change.kernel is not None, -abs(_change_j(change))))
+    shown = ordered[:limit]
+    rest = len(ordered) - len(shown)
+    columns = [
+        Column("change of", "left"),
+        Column("at", "left"),
+        Column("before"),
+        Column("after"),
+        Column("change"),
+        Column("most of it", "left", ~Medium.TERMINAL),
+        Column("by chance", media=~Medium.TERMINAL),
+    ]
+    left_out = f"and {whole(rest)} more changes" if rest else ""
+    return Table(columns, [_change(document, change) for change in shown], left_out=left_out)
+
+
+def _change_j(change: Change) -> float:
+    return change.after_j - change.before_j
+
+
+def _change(document: History, change: Change) -> Row:
+    cells: list[Cell] = [
+        _name(change.kernel) if change.kernel else "whole program",
+        label(document.runs[change.run]),
+        Quantity(change.before_j, "J"),
+        Quantity(change.after_j, "J"),
+        Share(change.change_share, signed=True),
+        _PARTS[change.because] if change.because else "",
+        percent(change.p),
+    ]
+    return Row(cells, total=change.kernel is None)
+
+
+def _name(name: str) -> Name:
+    return Name(proper([name])[0], name)
+
+
+def kernels(document: History, limit: int | None) -> Table:
+    """Each kernel's energies, first and last, with how many changes it has."""
+    columns = [
+        Column("kernel", "left"),
+        Column("run by run", "left"),
+        Column("first"),
+        Column("last"),
+        Column("growth"),
+        Column("changes"),
+    ]
+    shown = document.kernels[:limit]
+    rest = len(document.kernels) - len(shown)
+    rows = [_kernel(document, kernel) for kernel in shown]
+    return Table(columns, rows, left_out=f"and {whole(rest)} more kernels" if rest else "")
+
+
+def _kernel(document: History, kernel: Kernel) -> Row:
+    known = [value for value in kernel.energy_j if value is not None]
+    first, last = (known[0], known[-1]) if known else (None, None)
+    growth = last / first - 1 if first and last is not None else None
+    number = sum(change.kernel == kernel.name for change in document.changes)
+    ends = [Quantity(first, "J"), Quantity(last, "J")]
+    return Row([_name(kernel.name), sparks(kernel.energy_j), *ends, Share(growth, signed=True), str(number or "")])
+
+
+def runs(document: History) -> Table:
+    """Each run, the latest first."""
+    columns = [
+        Column("run", "left"),
+        Column("commit", "left"),
+        Column("time, UTC", "left"),
+        Column("energy"),
+        Column("runs for"),
+        Column("GPU", "left"),
+    ]
+    rows = [_run(run) for run in reversed(document.runs)]
+    return Table(columns, rows)
+
+
+def _run(run: Run) -> Row:
+    commit = label(run) if run.commit else "not recorded"
+    time = run.time_utc[:16].replace("T", " ")
+    cells: list[Cell] = [Name(run.path, run.path), commit, time, Quantity(run.energy_j["total"], "J")]
+    return Row([*cells, Quantity(run.time_s, "s"), run.device])

@@ -1,0 +1,230 @@
+"""`eprof history`: where a series of runs changes, and what is said of it."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import eprof
+from eprof.collect import tools
+from eprof.history.schema import SCHEMA
+from eprof.history.steps import LEAST, steps
+
+LOGS = Path(__file__).parents[1] / "golden" / "logs"
+
+
+def places(values, may_cut=None, **more):
+    return [step.place for step in steps(values, may_cut, **more)]
+
+
+# ------------------------------------------------------------------------------------------------------ change points
+
+
+@pytest.mark.parametrize("number", [4, 10, 40])
+def test_noise_alone_makes_no_more_changes_than_the_level_says(number):
+    """Of 2,000 series without a change, at a level of 5 %: at most what is 3 standard deviations above 100."""
+    random = np.random.default_rng(number)
+    series = random.normal(100, 3, size=(2000, number))
+    alarms = sum(bool(places(values, level=0.05)) for values in series)
+    assert alarms <= 100 + 3 * np.sqrt(2000 * 0.05 * 0.95)
+
+
+@given(
+    before=st.integers(4, 30),
+    after=st.integers(4, 30),
+    seed=st.integers(0, 2**32 - 1),
+    down=st.booleans(),
+    scale=st.sampled_from([1e-6, 1.0, 1e9]),
+)
+def test_a_step_of_many_deviations_is_found_where_it_is(before, after, seed, down, scale):
+    noise = np.random.default_rng(seed).uniform(-1, 1, before + after)
+    values = scale * (100 + noise + np.repeat([0, -30 if down else 30], [before, after]))
+    assert before in places(values)
+
+
+@given(st.lists(st.floats(1e-3, 1e3), max_size=40), st.data())
+def test_steps_keep_their_distance_and_stay_where_they_may(values, data):
+    may_cut = data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values)))
+    found = places(values, may_cut)
+    edges = [0, *found, len(values)]
+    assert found == sorted(set(found)) and all(may_cut[place] for place in found)
+    assert not found or min(np.diff(edges)) >= LEAST
+
+
+@given(st.floats(1e-9, 1e9), st.integers(0, 40))
+def test_identical_runs_have_no_step(value, number):
+    assert places([value] * number) == []
+
+
+@settings(max_examples=50)
+@given(st.integers(2, 20), st.integers(2, 20), st.floats(1e-9, 1e9), st.sampled_from([0.001, -0.5, 3.0]))
+def test_identical_runs_before_and_after_leave_no_doubt(before, after, value, growth):
+    (step,) = steps([value] * before + [value * (1 + growth)] * after)
+    assert step.place == before and step.p == 0
+
+
+@pytest.mark.parametrize("values", [[], [1], [1, 2], [1, 1, 2], [1, 1, 1, 1, 1, 9], [9, 1, 1, 1, 1]])
+def test_one_run_makes_no_change(values):
+    assert places(values) == []
+
+
+def test_two_steps_are_found_and_repeats_are_not_torn_apart():
+    values = [5.0, 5.1, 5.0, 5.1, 7.0, 7.1, 7.0, 7.1, 6.0, 6.1, 6.0, 6.1]
+    assert places(values) == [4, 8]
+    assert 4 not in places(values, [place != 4 for place in range(12)])
+
+
+def test_t_and_p_agree_with_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    values = [5.0, 5.4, 6.1, 6.5, 6.0]
+    (step,) = steps(values, level=0.99)
+    by_cut = [stats.ttest_ind(values[:cut], values[cut:]).pvalue for cut in (2, 3)]
+    assert step.place == 2 + int(np.argmin(by_cut)) and step.p == pytest.approx(2 * min(by_cut), rel=1e-9)
+
+
+# ----------------------------------------------------------------------------------------------------------- command
+
+
+@pytest.fixture(scope="module")
+def report():
+    return eprof.load(LOGS / "old.csv", LOGS / "old-times.csv").energy("gtx680").document()
+
+
+def scaled(report, factor):
+    """The report with all joules of data movement, and so its totals, `factor` times as large."""
+    changed = json.loads(json.dumps(report))
+    for entry in (changed, *changed["kernels"]):
+        energy = entry["energy_j"]
+        energy["total"] += (factor - 1) * (energy["data"] or 0)
+        energy["data"] = factor * (energy["data"] or 0)
+    return changed
+
+
+def folder(path, report, factors, commits=None, **more):
+    """A folder with a report a factor, a day apart."""
+    path.mkdir(exist_ok=True)
+    for number, factor in enumerate(factors):
+        document = scaled(report, factor) | {"created_utc": f"2026-11-{number + 1:02d}T02:00:00Z"} | more
+        if commits:
+            document["commit"] = commits[number] * 40
+        (path / f"run-{number:02d}.json").write_text(json.dumps(document))
+    return path
+
+
+def history(*arguments, **more):
+    command = [sys.executable, "-m", "eprof", "history", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, **more)
+
+
+STEP = [1, 1.001, 0.999, 1, 1.5, 1.501, 1.499, 1.5]
+
+
+def test_a_step_is_told_with_its_commit_its_size_and_its_part(tmp_path, report):
+    done = history(folder(tmp_path / "night", report, STEP, "aabbccdd"), "--format", "json")
+    document = json.loads(done.stdout)
+    whole, *kernels = document["changes"]
+    assert document["schema"] == SCHEMA and whole["kernel"] is None
+    assert document["runs"][whole["run"]]["commit"] == "c" * 40 and (whole["runs_before"], whole["runs_after"]) == (
+        4,
+        4,
+    )
+    data = report["energy_j"]["data"]
+    assert whole["after_j"] - whole["before_j"] == pytest.approx(0.5 * data) and whole["because"] == "data"
+    assert whole["because_j"] == pytest.approx(0.5 * data) and whole["also"] == []
+    assert {change["run"] for change in kernels} == {4}
+    assert document["noise"]["commits"] == 4 and document["noise"]["runs"] == 8
+
+
+def test_the_terminal_answers_in_fifteen_lines(tmp_path, report):
+    environment = {"COLUMNS": "80", "PATH": "/usr/bin", "PYTHONPATH": str(Path(eprof.__file__).parents[1])}
+    done = history(folder(tmp_path / "night", report, STEP, "aabbccdd"), env=environment)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and len(lines) <= 15 and max(map(len, lines)) <= 80
+    assert re.search(r"Energy grew by \d", done.stdout) and "at ccccccccc" in done.stdout and "data movement" in done.stdout
+
+
+def test_noise_is_no_change_and_few_runs_are_no_answer(tmp_path, report):
+    quiet = history(folder(tmp_path / "quiet", report, [1, 1.01, 0.99, 1.02, 1, 0.99]))
+    assert "No change in 6 runs that is more than noise" in quiet.stdout
+    few = history(folder(tmp_path / "few", report, [1, 2]))
+    assert "2 runs" in few.stdout and "from four runs on" in few.stdout
+
+
+def test_identical_repeats_are_told_and_a_last_run_that_differs_is_not_yet_a_change(tmp_path, report):
+    done = history(folder(tmp_path / "night", report, [1, 1, 1, 1, 1.2], "aabbc"))
+    assert "No change" in done.stdout and "identical" in done.stdout
+    assert re.search(r"last run is \+\d", done.stdout)
+
+
+def test_other_prices_are_named_at_the_change(tmp_path, report):
+    night = folder(tmp_path / "night", report, [1, 1, 1, 1.5, 1.5, 1.5])
+    for number in (3, 4, 5):
+        path = night / f"run-{number:02d}.json"
+        document = json.loads(path.read_text())
+        document["costs"]["name"] = "another"
+        path.write_text(json.dumps(document))
+    done = history(night, "--format", "json")
+    document = json.loads(done.stdout)
+    assert document["changes"][0]["also"] == ["prices"]
+    assert any("not all runs have the same prices" in warning.lower() for warning in document["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(None, "there is no such folder"), ({}, "holds no run directory"), ({"a.json": "[1"}, "is no report in JSON")],
+)
+def test_bad_folders_are_one_sentence(tmp_path, content, told):
+    for name, text in (content or {}).items():
+        (tmp_path / name).write_text(text)
+    done = history(tmp_path if content is not None else tmp_path / "none")
+    assert done.returncode == 1 and told in done.stderr and "Traceback" not in done.stderr
+
+
+def test_reports_without_energy_are_left_out(tmp_path, report):
+    night = folder(tmp_path / "night", report, [1, 1])
+    bare = eprof.load(LOGS / "ncu.csv").energy().document()
+    (night / "bare.json").write_text(json.dumps(bare))
+    done = history(night)
+    assert done.returncode == 0 and "1 of 3 results have no energy" in done.stdout
+    (alone := tmp_path / "alone").mkdir()
+    (alone / "bare.json").write_text(json.dumps(bare))
+    done = history(alone)
+    assert done.returncode == 1 and "has an energy" in done.stderr
+
+
+def test_every_form_is_written(tmp_path, report):
+    night = folder(tmp_path / "night", report, STEP, "aabbccdd", title="<b>x")
+    outputs = [tmp_path / f"history.{suffix}" for suffix in ("html", "json", "csv", "md", "txt")]
+    done = history(night, "-q", *(word for path in outputs for word in ("-o", path)))
+    assert done.returncode == 0, done.stderr
+    page = outputs[0].read_text()
+    assert page.count("<circle") == 8 and "ccccccccc" in page and not re.search(r"https?://(?!www\.w3\.org)", page)
+    assert outputs[2].read_text().count("\n") == 1 + 8 * (1 + len(report["kernels"]))
+
+
+# ----------------------------------------------------------------------------------------------------------- commits
+
+
+def git(place, *words):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    subprocess.run(["git", *identity, *words], cwd=place, check=True, capture_output=True)
+
+
+def test_a_run_knows_its_commit_and_whether_files_differ(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert tools.revision() is None
+    git(tmp_path, "init", "-q")
+    assert tools.revision() is None
+    (tmp_path / "a.c").write_text("1")
+    git(tmp_path, "add", "a.c")
+    git(tmp_path, "commit", "-q", "-m", "one")
+    clean = tools.revision()
+    assert re.fullmatch("[0-9a-f]{40}", clean)
+    (tmp_path / "a.c").write_text("22")
+    assert tools.revision() == f"{clean}-dirty"
