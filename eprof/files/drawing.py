@@ -1,6 +1,7 @@
 """Draws the blocks of `eprof.words.blocks` as Markdown, for a pull request or a notebook."""
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from eprof.base.text import in_code, in_markdown
 from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Row, Sentence, Table, Verdict
@@ -8,6 +9,7 @@ from eprof.words.cells import Cell, Name, legend, plain_text
 from eprof.words.names import cut
 
 _NAME = 60
+_NOTES = 40_000  # characters: a comment takes 65,536
 _RULES = {"left": "---", "right": "---:", "center": ":---:"}
 
 
@@ -69,10 +71,15 @@ def _cell(cell: Cell) -> str:
 
 
 def _notes(notes: Notes) -> Iterator[str]:
-    """Notes, folded away."""
+    """Notes, folded away; as many as leave room for the rest of a comment on GitHub."""
     if notes.texts:
         yield f"<details><summary>{len(notes.texts)} {notes.noun}s</summary>"
         yield ""
-        yield from (f"- {in_markdown(note)}" for note in notes.texts)
+        lines = [f"- {in_markdown(note)}" for note in notes.texts]
+        ends = accumulate(map(len, lines))
+        shown = [line for line, end in zip(lines, ends, strict=True) if end <= _NOTES]
+        yield from shown
+        if len(shown) < len(lines):
+            yield f"- and {len(lines) - len(shown)} more {notes.noun}s in the JSON"
         yield ""
         yield "</details>"

@@ -146,7 +146,11 @@ def test_the_terminal_answers_in_fifteen_lines(tmp_path, report):
     done = history(folder(tmp_path / "night", report, STEP, "aabbccdd"), env=environment)
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and len(lines) <= 15 and max(map(len, lines)) <= 80
-    assert re.search(r"Energy grew by \d", done.stdout) and "at ccccccccc" in done.stdout and "data movement" in done.stdout
+    assert (
+        re.search(r"Energy grew by \d", done.stdout)
+        and "at ccccccccc" in done.stdout
+        and "data movement" in done.stdout
+    )
 
 
 def test_noise_is_no_change_and_few_runs_are_no_answer(tmp_path, report):
