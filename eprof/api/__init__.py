@@ -27,13 +27,15 @@ from eprof.profilers import advice
 from eprof.rows.log import Launches, Log
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from eprof.profile.profile import Profile
 
 _TELLING = {STREAM: ("streams", advice.STREAMS), NVTX: ("NVTX ranges", advice.NVTX)}
 
 
 def load(
-    *inputs: str | Path,
+    *inputs: str | Path | pd.DataFrame,
     capability: str | None = None,
     columns: str | Path | None = None,
     time: Sequence[str] = (),
@@ -49,7 +51,7 @@ def load(
 ) -> Profile:
     """Read saved profiler logs, of one run or of several, and count what their kernels did.
 
-    inputs: files or glob patterns. capability: of the GPU, "3.5", if its name does not show it. columns: a file with
+    inputs: files or glob patterns, or data frames of nsight-python (`to_dataframe()`). capability: of the GPU, "3.5", if its name does not show it. columns: a file with
     the column names of headerless rows. time: "SECONDS" or "KERNEL=SECONDS" for logs without times. kernels: names or
     "regex:..." to keep. strict: a log that cannot be read is an error; else it is left out, with a warning, if others
     can. scheduler: a Dask cluster that reads the logs, "tcp://HOST:PORT" or "local". cache: large logs are kept as they
@@ -59,7 +61,10 @@ def load(
     expression whose first group is the rank in a log's path, where no one number in the names gives it.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
-    sources = _sources(inputs, parts, rank)
+    if not inputs:
+        raise UsageError("Nothing to report on: name at least one log.")
+    frames = [given for given in inputs if not isinstance(given, str | Path)]
+    sources = _sources([given for given in inputs if isinstance(given, str | Path)], parts, rank)
     reading = _reading(columns, parts, cache, gather=not sources.owner and not sources.rank_of)
     results = read_all(sources.paths, reading, scheduler=scheduler, workers=workers, progress=progress)
 
@@ -67,6 +72,7 @@ def load(
         return sources.labelled(path, results.get(path) or attempt(path, reading))
 
     read, left_out = _read_all(sources.paths, read_one, strict, sources.missing)
+    read += _of_frames(frames, parts)
     directories = sources.directories
     launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
     if parts is not None and launches.rows.part is None:
@@ -82,11 +88,20 @@ def load(
         time=time,
         warnings=[*run_notes, *sources.empty, *_cache_note(reading, sources.paths), *left_out, *of_logs, *notes],
         command_line=command_line or _call(sources.given),
-        run=_only_run(directories, sources.given, kernels),
+        run=None if frames else _only_run(directories, sources.given, kernels),
         whole=not kernels,
         parts=parts,
         priced_as=_common_pricing(directories),
     )
+
+
+def _of_frames(frames: Sequence[object], parts: str | None) -> list[Log]:
+    """The logs of data frames. Raises LogError, UsageError: something is none, or has other columns."""
+    if not frames:
+        return []
+    from eprof.profilers.ncu import nsight_python
+
+    return [nsight_python.of_frame(frame, counters.names_in_use("ncu"), parts) for frame in frames]
 
 
 class _Sources(Struct, frozen=True):
@@ -243,8 +258,6 @@ def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
         else:
             paths.append(path)
             missing |= set() if exists else {path}
-    if not paths:
-        raise UsageError("Nothing to report on: name at least one log.")
     # The resolved name of a pipe, or of a link to nothing, means nothing, and two may look alike.
     real = [os.path.exists(path) and not is_pipe(path) for path in paths]  # noqa: PTH110
     once = {Path(os.path.realpath(path)) if known else path: path for path, known in zip(paths, real, strict=True)}
@@ -267,7 +280,7 @@ def _read_all(
             if strict or len(paths) == 1 or path in missing:
                 raise
             left_out.append(f"Left out: {err}")
-    if not readable:
+    if paths and not readable:
         raise LogError(
             f"None of the {len(paths)} logs can be reported on. The first: {left_out[0].removeprefix('Left out: ')}"
         )

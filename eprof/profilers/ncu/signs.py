@@ -3,7 +3,7 @@
 from eprof.base.text import pattern
 from eprof.rows.signs import Signs
 
-KINDS = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary")
+KINDS = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary", "ncu-metrics")
 REPORT = b"NVR\0"  # a report file begins so
 SLOWED = (
     "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
@@ -23,6 +23,7 @@ _SIGN = pattern(
     rb"|[^\n]*, Context \d+, Stream \d+|[#/*> \t]*+(?<= )Metric Name +Metric Unit +(?:Metric Value|Minimum))"
 )
 _NVPROF = pattern(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
+_NSIGHT_PYTHON = pattern(rb"Annotation,(?:Value,)?Metric,[^\n]*\bKernel,")
 _LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 
 
@@ -39,9 +40,11 @@ def is_in(block: bytes) -> bool:
 
 
 def _reader_of(block: bytes) -> str | None:
-    """`reader` reads tables of ncu and of nsys."""
+    """`reader` reads tables of ncu and of nsys, `nsight_python` the CSV of that package."""
     if block.startswith(REPORT):
         return "report"
+    if _NSIGHT_PYTHON.match(block):
+        return "nsight_python"
     return "reader" if is_in(block) else None
 
 

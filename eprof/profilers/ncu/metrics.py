@@ -1,0 +1,73 @@
+"""Launches whose metrics of ncu others collected, and hand on by name: nsight-python, Kernel Tuner."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from eprof.profilers.ncu import derived, notes
+from eprof.profilers.ncu.sheet import Remarks, Sheet, part_of
+from eprof.profilers.ncu.tables import tables_of
+from eprof.profilers.ncu.units import Unit, unit_of
+from eprof.rows.cells import is_wrong
+from eprof.rows.log import Log
+
+KIND = "ncu-metrics"
+
+
+class Launch(Struct):
+    """A launch. values: its metrics, in `units`; in base units where a metric has none there. part: its range."""
+
+    kernel: str
+    gpu: str | None
+    values: dict[str, float]
+    units: dict[str, str]
+    part: str | None = None
+
+
+def log_of(path: str, launches: Sequence[Launch], keep: Container[str] | None = None, split: bool = False) -> Log:
+    """A log of launches. keep: the counters to hold, None for all. split: by their parts."""
+    part = part_of(_sheet(launches, keep, split), keep)
+    return Log(
+        path=path,
+        format=KIND,
+        lines=0,
+        skipped_lines=0,
+        sha256="",
+        size_bytes=0,
+        tables=tuple(tables_of([part])),
+        notes=tuple(notes.of_parts([part], keep)),
+        clocks=part.clocks,
+    )
+
+
+def _sheet(launches: Sequence[Launch], keep: Container[str] | None, split: bool) -> Sheet:
+    """A row a launch, a column a metric."""
+    names = list(dict.fromkeys(name for launch in launches for name in launch.values))
+    units: dict[str, Unit] = {}
+    for launch in launches:
+        for name in launch.values:
+            if name not in units and derived.is_read(name, keep):
+                units[name] = unit_of(launch.units.get(name, ""))
+    values = [[_number(launch, name) for launch in launches] for name in units]
+    return Sheet(
+        kind=KIND,
+        device=["0"] * len(launches),
+        capability=[None] * len(launches),
+        gpu=[launch.gpu for launch in launches],
+        kernel=[launch.kernel for launch in launches],
+        process=["0"] * len(launches),
+        launches=np.ones(len(launches), dtype=np.int64),
+        units=units,
+        values=np.array(values, dtype=np.float64).reshape(len(units), len(launches)),
+        part=[launch.part for launch in launches] if split else None,
+        remarks=Remarks(metrics=names),
+    )
+
+
+def _number(launch: Launch, name: str) -> float:
+    """A metric in its base unit; NaN where it has none."""
+    value = launch.values.get(name, np.nan)
+    return np.nan if is_wrong(value) else value * unit_of(launch.units.get(name, "")).factor

@@ -1,0 +1,94 @@
+"""Results of nsight-python (NVIDIA's `@nsight.analyze.kernel`): its data frames, and the CSV that it makes of them.
+
+Columns: docs.nvidia.com/nsight-python, "Raw Data CSV" and "Processed Data CSV": a row a run and metric, or their means over the
+runs; behind the columns that are always there, one for each argument of the decorated function.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from eprof.base.errors import LogError, UsageError
+from eprof.profilers.ncu.metrics import Launch, log_of
+from eprof.rows.log import Log
+from eprof.rows.stream import Source
+
+_VALUES = ("Value", "AvgValue")
+_NEEDED = ("Annotation", "Metric", "Kernel", "Unit")
+# What is no argument of the function, and may differ between the metrics of one launch.
+_OF_METRIC = frozenset(
+    (*_VALUES, "Metric", "Unit", "StdDev", "MinValue", "MaxValue", "NumRuns", "CI95_Lower", "CI95_Upper")
+    + ("RelativeStdDevPct", "StableMeasurement", "Normalized", "Geomean", "Transformed")
+)
+_ALWAYS = frozenset(("Annotation", "Kernel", "GPU", "Host", "ComputeClock", "MemoryClock"))
+Row = Mapping[Any, Any]
+
+
+def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None, *_: object) -> Log:
+    """Read a CSV. Raises LogError: it is cut off, or holds no metrics."""
+    lines = b"".join(pieces).decode("utf-8", "replace").splitlines()
+    log = of_rows(source.path, csv.DictReader(lines), keep, parts)
+    return replace(log, lines=len(lines), sha256=source.sha256, size_bytes=source.size_bytes)
+
+
+def of_frame(frame: Any, keep: Container[str] | None, parts: str | None) -> Log:
+    """The log of a data frame. Raises UsageError: it is none; LogError: it has other columns."""
+    if not hasattr(frame, "to_dict"):
+        raise UsageError(
+            f"eprof.load takes names of files and data frames of nsight-python, no {type(frame).__name__}."
+        )
+    return of_rows("data frame", frame.to_dict("records"), keep, parts)
+
+
+def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: str | None) -> Log:
+    """The log of the rows of a table. Raises LogError with what is wrong with them."""
+    launches: dict[object, Launch] = {}
+    seen: Counter[object] = Counter()
+    for row in rows:
+        _check(path, row)
+        about = tuple((name, str(row[name])) for name in row if name not in _OF_METRIC)
+        metric = str(row["Metric"])
+        # The metrics of one run stand together, those of the next run, or derived ones, behind them.
+        run = seen[about, metric]
+        seen[about, metric] += 1
+        launch = launches.setdefault((about, run), _launch(row))
+        launch.values[metric] = _number(next(row[name] for name in _VALUES if name in row))
+        launch.units[metric] = str(row["Unit"])
+    if not launches:
+        raise LogError(f"{path}: holds no rows of nsight-python.")
+    return log_of(path, list(launches.values()), keep, split=parts == "nvtx")
+
+
+def _check(path: str, row: Row) -> None:
+    lacking = [name for name in _NEEDED if row.get(name) is None]
+    if lacking or not any(name in row for name in _VALUES):
+        raise LogError(
+            f"{path}: is no result of nsight-python, or cut off: {', '.join(lacking) or 'a value'} is not there; give "
+            "the frame that `to_dataframe()` returns, or the CSV of `output_csv=True`."
+        )
+    if str(row.get("Normalized", False)) not in ("False", ""):
+        raise LogError(
+            f"{path}: its values are normalized against {row['Normalized']}, which are no counts; profile without "
+            "`normalize_against`."
+        )
+
+
+def _launch(row: Row) -> Launch:
+    """A launch without metrics yet; its part is its annotation with the arguments."""
+    arguments = [f"{name}={row[name]}" for name in row if name not in _OF_METRIC | _ALWAYS]
+    gpu = str(row.get("GPU") or "") or None
+    return Launch(str(row["Kernel"]), gpu, {}, {}, " ".join([str(row["Annotation"]), *arguments]))
+
+
+def _number(value: Any) -> float:
+    """A cell as a number; NaN where it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
