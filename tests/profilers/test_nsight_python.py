@@ -77,7 +77,8 @@ def test_means_of_the_processed_csv_are_one_launch(tmp_path):
 def test_cells_without_a_number_are_not_known():
     frame = pd.read_csv(io.StringIO(raw(runs=1).replace("4,dram", ",dram", 1)))
     frame["Value"] = [
-        None if metric == "dram__bytes_read.sum" else value for metric, value in zip(frame["Metric"], frame["Value"])
+        None if metric == "dram__bytes_read.sum" else value
+        for metric, value in zip(frame["Metric"], frame["Value"], strict=True)
     ]
     document = eprof.load(frame).energy().document()
     assert document["counts"].get("dram_read", {"value": None})["value"] is None

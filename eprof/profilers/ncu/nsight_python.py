@@ -1,7 +1,7 @@
 """Results of nsight-python (NVIDIA's `@nsight.analyze.kernel`): its data frames, and the CSV that it makes of them.
 
-Columns: docs.nvidia.com/nsight-python, "Raw Data CSV" and "Processed Data CSV": a row a run and metric, or their means over the
-runs; behind the columns that are always there, one for each argument of the decorated function.
+Columns: docs.nvidia.com/nsight-python, "Raw Data CSV" and "Processed Data CSV": a row a run and metric, or their means
+over the runs; behind the columns that are always there, one for each argument of the decorated function.
 """
 
 from __future__ import annotations
