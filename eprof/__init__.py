@@ -1,12 +1,13 @@
 """eprof: where do this kernel's joules go, and what can I change?"""
 
 __version__ = "0.1.0"
-__all__ = ["Difference", "Energy", "EprofError", "Profile", "__version__", "diff", "load", "run"]
+__all__ = ["Difference", "Energy", "EprofError", "Profile", "__version__", "diff", "kernel_tuner", "load", "run"]
 
 # Importing `typing` would take longer than all the rest of `import eprof`; type checkers know this name as it is.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from eprof.api import load, run
+    from eprof.api.kernel_tuner import kernel_tuner
     from eprof.api.variants import diff
     from eprof.base.errors import EprofError
     from eprof.compare.difference import Difference
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "diff": "eprof.api.variants",
+    "kernel_tuner": "eprof.api.kernel_tuner",
     "load": "eprof.api",
     "run": "eprof.api",
     "Difference": "eprof.compare.difference",
