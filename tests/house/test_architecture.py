@@ -35,6 +35,7 @@ ROOMS = [
     "validation",
     "tuning",
     "calibration",
+    "history",
     "words",
     "files",
     "page",
