@@ -42,6 +42,7 @@ _TELLING = (
 )
 # After so long a run says once what would be quicker.
 _LONG_S = 60.0
+_FEW = 10  # launches do not make a rate: kernels differ
 # For the program that makes a log of a trace; traces of gigabytes take minutes.
 _PATIENCE_S = 1800.0
 _LONGEST_ERRORS = 1 << 20
@@ -426,12 +427,12 @@ def _entry(
 
 def _launches(done: int, total: int | None, seconds: float) -> str:
     """How many kernel launches are done, of how many, and when the rest will be; how fast, if that is not known."""
+    if total and 0 < done < total:
+        return f"{done:,} of {total:,} kernel launches, about {seconds * (total - done) / done:.0f} s left"
     launches = "1 kernel launch" if done == 1 else f"{done:,} kernel launches"
-    if not done or done == total:
+    if done < _FEW:
         return launches
-    if total is None or done > total:
-        return f"{launches}, {60 * done / seconds:.3g} a minute"
-    return f"{done:,} of {total:,} kernel launches, about {seconds * (total - done) / done:.0f} s left"
+    return f"{launches}, {60 * done / seconds:.3g} a minute"
 
 
 def _read(path: Path, start: int) -> str:
