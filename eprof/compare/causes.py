@@ -209,8 +209,8 @@ def _is_by_bytes(changes: Changes, costs: Costs) -> Bools:
     with np.errstate(invalid="ignore", divide="ignore"):
         memory_s = model.memory_time(old_s, old_byte, 1.0)
         predicted_s = (old_s**p - memory_s**p + (memory_s * new_byte / old_byte) ** p) ** (1 / p)
-        error_s = _ERROR * np.maximum(old_s, new_s)
-        return np.asarray((abs(predicted_s - new_s) <= error_s) & (abs(old_s - new_s) > error_s))
+        is_predicted = abs(predicted_s - new_s) <= _ERROR * new_s
+        return np.asarray(is_predicted & (abs(old_s - new_s) > _ERROR * np.maximum(old_s, new_s)))
 
 
 def _with_precision(causes: list[Cause]) -> list[Cause]:
