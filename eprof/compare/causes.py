@@ -98,7 +98,7 @@ def _told(changes: Changes, refits: Refits | None) -> Bools:
 
 def _ledger(changes: Changes, told: Bools) -> _Ledger:
     by_count, by_price = _split(changes)
-    keys = _keys(changes)
+    keys, launches = _keys(changes), changes.launches
     price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
     is_time = np.arange(len(WORDS)) == TIME
     constant_j = np.where(is_time, by_count, 0.0)
@@ -107,8 +107,8 @@ def _ledger(changes: Changes, told: Bools) -> _Ledger:
         joules=_added(keys, by_count) + _added(price_keys, by_price),
         constant_j=_added(keys, constant_j),
         time_s=_added(keys, time_s),
-        old=_added(keys, _amounts(changes, changes.old, keys, [match.old for match in changes.matches])),
-        new=_added(keys, _amounts(changes, changes.new, keys, [match.new for match in changes.matches])),
+        old=_added(keys, _amounts(changes.old, launches[0], changes.paid, keys)),
+        new=_added(keys, _amounts(changes.new, launches[1], changes.paid, keys)),
         size_j=_added(keys, abs(by_count)) + _added(price_keys, abs(by_price)),
         told_j=_added(keys, abs(by_count) * told) + _added(price_keys, abs(by_price) * told),
     )
@@ -139,32 +139,28 @@ def _keys(changes: Changes) -> Ints:
     return keys
 
 
-def _amounts(changes: Changes, half: Half, keys: Ints, places: list[int | None]) -> Floats:
+def _amounts(half: Half, launches: Floats, paid: Bools, keys: Ints) -> Floats:
     """What each cell counts: instructions, bytes, seconds; launches, or kernels that one side has, in the first."""
-    side = changes.old_side if half is changes.old else changes.new_side
-    amounts = np.where(changes.paid, half.number, 0.0)
+    amounts = np.where(paid, half.number, 0.0)
     amounts[:, TIME] *= np.isin(keys[:, TIME], [_PLACES[TIMED], _PLACES[MODEL]])
-    for row in np.flatnonzero(np.isin(keys[:, 0], [_PLACES[LAUNCHES], *_ONE_SIDED])):
-        place = places[row]
-        is_whole = keys[row, 0] != _PLACES[LAUNCHES]
-        amounts[row] = 0.0
-        if place is not None:
-            amounts[row, 0] = 1.0 if is_whole else side.named[place].launches
+    first = keys[:, 0]
+    is_one_sided, is_by_launches = np.isin(first, _ONE_SIDED), first == _PLACES[LAUNCHES]
+    amounts[is_one_sided | is_by_launches] = 0.0
+    amounts[is_one_sided, 0] = launches[is_one_sided] > 0
+    amounts[is_by_launches, 0] = launches[is_by_launches]
     return amounts
 
 
 def _is_by_launches(changes: Changes) -> Bools:
     """The kernels that are launched another number of times and count the same in each launch."""
-    each = []
-    for side, half, places in (
-        (changes.old_side, changes.old, [match.old for match in changes.matches]),
-        (changes.new_side, changes.new, [match.new for match in changes.matches]),
-    ):
-        launches = np.array([np.nan if place is None else side.named[place].launches for place in places])
-        each.append((launches, np.where(changes.paid, half.number, 0.0)[:, :TIME] / launches[:, None]))
-    (old, old_each), (new, new_each) = each
-    same = np.isclose(old_each, new_each, rtol=_PER_LAUNCH, atol=0).all(axis=1)
-    return np.asarray((old != new) & same & (old > 0) & (new > 0))
+    old, new = changes.launches
+    counts = (np.where(changes.paid, half.number, 0.0)[:, :TIME] for half in (changes.old, changes.new))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        old_each, new_each = (
+            count / launches[:, None] for count, launches in zip(counts, changes.launches, strict=True)
+        )
+        is_same = np.isclose(old_each, new_each, rtol=_PER_LAUNCH, atol=0).all(axis=1)
+    return np.asarray((old != new) & is_same)
 
 
 def _causes_of_time(changes: Changes) -> Ints:

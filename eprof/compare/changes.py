@@ -61,6 +61,14 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         priced = self.old_side.costs is not None and self.new_side.costs is not None
         return priced and bool(self.compared.any())
 
+    @cached_property
+    def launches(self) -> tuple[Floats, Floats]:
+        """How often each side launches the kernel of each match, (n_matches,); 0 where it does not have it."""
+        old, new = self.old_side.named, self.new_side.named
+        olds = [0.0 if match.old is None else old[match.old].launches for match in self.matches]
+        news = [0.0 if match.new is None else new[match.new].launches for match in self.matches]
+        return np.array(olds), np.array(news)
+
     @property
     def is_zero(self) -> bool:
         """Whether nothing changed: every count, time and price that is known, to the last digit."""

@@ -60,14 +60,10 @@ def _environment(side: Side) -> list[str] | None:
     return [f"{name}={value}" for name, value in values.items() if not name.startswith(_EACH_RUN)]
 
 
-def _launches(changes: Changes) -> tuple[str, str]:
+def _launches(changes: Changes) -> list[str]:
     """How often the kernels of both sides are launched."""
-    old, new = 0.0, 0.0
-    for match in changes.matches:
-        if match.old is not None and match.new is not None:
-            old += changes.old_side.named[match.old].launches
-            new += changes.new_side.named[match.new].launches
-    return f"{old:g}", f"{new:g}"
+    old, new = changes.launches
+    return [f"{side[(old > 0) & (new > 0)].sum():g}" for side in (old, new)]
 
 
 def _clocks(old: Side, new: Side) -> tuple[str, str]:

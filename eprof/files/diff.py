@@ -32,7 +32,6 @@ def to_markdown(document: Document) -> bytes:
 
 
 def _blocks(document: Document) -> Iterator[Block]:
-    words = diff_words.words(document)
     yield Sentence(diff_answer.unlike(document))
     yield diff_words.headline(document)
     yield Sentence(diff_answer.trust(document), Tone.QUIET)
@@ -40,9 +39,9 @@ def _blocks(document: Document) -> Iterator[Block]:
     if document.steps and not document.is_zero:
         yield diff_tables.steps(document)
     yield diff_tables.kernels(document, _KERNELS)
-    yield Sentence(words.noise or "")
+    yield Sentence(diff_words.noise(document))
     if document.change_j:
-        yield Sentence(words.model)
+        yield Sentence(diff_words.reading(document.model))
     yield diff_words.legend(document)
     yield Notes(_cut_to(_NOTES, [cut(text, _LETTERS) for text in document.warnings], "notes"))
 

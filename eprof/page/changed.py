@@ -11,9 +11,6 @@ from eprof.words.diff import bits, is_shown, moving, step_label
 from eprof.words.intervals import cell, known
 from eprof.words.numbers import percent
 
-# Parts smaller than this against the largest are drawn together as one row: alone, nobody would see them.
-_DRAWN = 0.002
-
 
 class Bar(Struct, frozen=True):
     """A row of the chart. kind: "less", "more", "unclear" (the change does not stand out of the noise)."""
@@ -33,36 +30,22 @@ class _Part(Struct, frozen=True):
     label: str
     change_j: float
     marks: int
-    ends: tuple[float, float] | None = None
+    ends: tuple[float, float] | None
 
 
 def bars(document: Document) -> list[Bar]:
     """A bar for each part of the change, largest first, and one for the whole; none if there is no change to draw."""
-    parts = _parts(document)
-    if not parts or document.change_j is None:
+    if document.change_j is None or not moving(document):
         return []
+    parts = [
+        _Part(step_label(step), step.change_j, bits(step.marks), known(step.interval_j)) for step in moving(document)
+    ]
     whole = _Part("Change", document.change_j, bits(document.marks), known(document.interval_j))
     reached = [0.0, *(joules for part in (*parts, whole) for joules in (part.change_j, *(part.ends or ())))]
     low, high = min(reached), max(reached)
     width = (high - low) or 1.0
     stands_out = is_shown(document)
     return [_bar(part, whole, (-low / width, width), stands_out) for part in (*parts, whole)]
-
-
-def _parts(document: Document) -> list[_Part]:
-    """The parts, those too small to be seen in one."""
-    parts = [
-        _Part(step_label(step), step.change_j, bits(step.marks), known(step.interval_j)) for step in moving(document)
-    ]
-    most = max((abs(part.change_j) for part in parts), default=0.0)
-    small = [part for part in parts if abs(part.change_j) < _DRAWN * most]
-    if len(small) < 2:
-        return parts
-    marks = 0
-    for part in small:
-        marks |= part.marks
-    together = _Part(f"{len(small)} smaller parts", sum(part.change_j for part in small), marks)
-    return [*(part for part in parts if part not in small), together]
 
 
 def _bar(part: _Part, whole: _Part, axis: tuple[float, float], stands_out: bool) -> Bar:

@@ -78,14 +78,13 @@ def _factor(label: str, value: float | None, note: str) -> Figure:
 
 
 def _sections(document: Document) -> Iterator[Section]:
-    words = diff_words.words(document)
     if drawn := bars(document):
         rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
         chart = Markup(rows)  # noqa: S704  escaped there
         yield Section("changed", "What changed", "What changed", [Sentence(_how_to_read(document)), chart])
 
-    noise = [Sentence(words.noise)] if words.noise else []
-    yield Section("sides", "OLD and NEW", "OLD and NEW", [*noise, diff_tables.sides(document)])
+    repeats: list[Block] = [Sentence(diff_words.noise(document)), diff_tables.sides(document)]
+    yield Section("sides", "OLD and NEW", "OLD and NEW", repeats)
 
     matched = "Largest change first. Kernels are matched by their full names unless their row says otherwise."
     yield Section("kernels", "Kernels", "Kernels", [Sentence(matched), diff_tables.kernels(document, _KERNELS)])
@@ -98,9 +97,8 @@ def _sections(document: Document) -> Iterator[Section]:
     yield Section("counts", "Counts", heading, [Sentence(priced), diff_tables.counts(document)])
 
     if document.change_j:
-        yield Section(
-            "model", "The model", "What the two-level model says", [Sentence(words.model), *_bounds(document)]
-        )
+        reading = Sentence(diff_words.reading(document.model))
+        yield Section("model", "The model", "What the two-level model says", [reading, *_bounds(document)])
     lost = diff_tables.left_out(document)
     if lost:
         never = Sentence("What one side or both do not know is left out, never taken for nothing.")

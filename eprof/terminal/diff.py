@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
+from eprof.base.labels import labels
 from eprof.base.text import printable
 from eprof.compare.schema import Document
 from eprof.terminal import drawing
@@ -16,7 +17,6 @@ from eprof.words import diff as diff_words
 from eprof.words import diff_answer, diff_causes, diff_tables
 from eprof.words.blocks import Block, Headline, Notes, Sentence, Tone, Verdict
 from eprof.words.cells import signed_quantity
-from eprof.words.names import cut, proper
 from eprof.words.numbers import percent, signed_percent
 
 _LINES, _USED = 15, 76
@@ -37,13 +37,12 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
-    words = diff_words.words(document)
     head = diff_answer.head(document)
     yield _line(Text(printable(head), style="dim"))
     answer: list[_Text] = [
         Sentence(diff_answer.unlike(document)),
-        Headline(words.headline, words.lead),
-        Sentence(words.noise or ""),
+        diff_words.headline(document),
+        Sentence(diff_words.noise(document)),
     ]
     yield from (block for block in answer if block.text)
     if verbose:
@@ -87,7 +86,7 @@ def _drawn(document: Document, room: int) -> Iterator[RenderableType]:
 def _kernels(document: Document, rows: int) -> RenderableType:
     """A line a kernel: by how much it changed, and why."""
     shown = document.kernels[:rows]
-    lines = [["  " + cut(name, _NAME)] for name in proper([kernel.name for kernel in shown])]
+    lines = [[f"  {label}"] for label in labels([kernel.name for kernel in shown], _NAME)]
     for line, kernel in zip(lines, shown, strict=True):
         change, share = diff_tables.change_of(kernel, document.has_energy)
         unit = "J" if document.has_energy else "s"
@@ -126,7 +125,6 @@ def _line(content: Text) -> RenderableType:
 
 def _details(document: Document) -> Iterator[Block]:
     """Everything else that is known."""
-    words = diff_words.words(document)
     if ratios := diff_words.ratios(document):
         yield Sentence(ratios)
     yield diff_tables.sides(document)
@@ -137,7 +135,7 @@ def _details(document: Document) -> Iterator[Block]:
     if counts.rows:
         yield counts
     if document.change_j:
-        yield Sentence(words.model, Tone.QUIET)
+        yield Sentence(diff_words.reading(document.model), Tone.QUIET)
     yield diff_words.legend(document)
     yield from diff_words.verdicts(document)
     yield Notes(document.warnings)

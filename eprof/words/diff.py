@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from msgspec import Struct
-
 from eprof.base.marks import from_names
 from eprof.base.text import listed
 from eprof.base.vocabulary import COUNTS, GROUPS, INSTRUCTIONS
@@ -21,29 +19,11 @@ _CASES = {
 }
 
 
-class Words(Struct, frozen=True):
-    """headline: which variant uses less, by how much. lead: why. model: the two-level model's reading.
-
-    noise: what repeats say, None without.
-    """
-
-    headline: str
-    lead: str
-    model: str
-    noise: str | None
-
-
-def words(document: Document) -> Words:
-    """Choose the sentences for a document."""
-    lead = "" if document.is_zero else " ".join(_lead(document))
-    return Words(_headline(document), lead, _model(document.model), _noise(document))
-
-
 def headline(document: Document) -> Headline:
-    """The headline and what follows from it, as a block."""
-    sentences = words(document)
+    """Which variant uses less, by how much, and why."""
+    lead = "" if document.is_zero else " ".join(_lead(document))
     has_number = document.change_j is not None and not document.is_zero
-    return Headline(sentences.headline, sentences.lead, bits(document.marks) if has_number else 0)
+    return Headline(_headline(document), lead, bits(document.marks) if has_number else 0)
 
 
 def legend(document: Document) -> Legend:
@@ -290,11 +270,12 @@ def _measured(document: Document) -> Iterator[str]:
     yield f"Measured by the meter: NEW {size}{doubt}."
 
 
-def _noise(document: Document) -> str | None:
+def noise(document: Document) -> str:
+    """What repeats say of the change; empty without them."""
     tests = document.tests
     test, unit = (tests.energy, "J") if tests.energy else (tests.time, "s")
     if test is None:
-        return None
+        return ""
     repeats = f"{test.old.n} and {test.new.n} repeats"
     if test.old.sd == test.new.sd == 0:
         return f"The {repeats} do not vary at all."
@@ -309,7 +290,7 @@ def _noise(document: Document) -> str | None:
 # -------------------------------------------------------------------------------------------------------- the model
 
 
-def _model(model: Model) -> str:
+def reading(model: Model) -> str:
     """The model's reading in a sentence or two, or what is missing for it."""
     if model.missing:
         return model.missing

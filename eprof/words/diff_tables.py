@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from eprof.base.labels import labels
 from eprof.base.vocabulary import CONSTANT
 from eprof.compare.schema import Bounds, Document, Kernel, KernelSide, Model, Part
 from eprof.words import diff_causes, intervals
@@ -9,7 +10,6 @@ from eprof.words.badges import MISSING
 from eprof.words.blocks import Column, Medium, Row, Table
 from eprof.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
 from eprof.words.diff import bits, moving, step_label, unchanged, word_label
-from eprof.words.names import cores
 from eprof.words.numbers import plain, whole
 
 _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
@@ -153,7 +153,6 @@ def kernels(document: Document, limit: int | None = None) -> Table:
     shown = document.kernels[:limit]
     changes = [change_of(kernel, document.has_energy)[0] for kernel in document.kernels]
     largest = max((abs(change or 0.0) for change in changes), default=0.0) or 1.0
-    spans = cores([kernel.name for kernel in shown])
     ratios = Medium.PAGE | Medium.MARKDOWN
     columns = [
         Column("kernel", align="left"),
@@ -164,7 +163,8 @@ def kernels(document: Document, limit: int | None = None) -> Table:
         Column("speedup", media=ratios),
         Column("calls", media=Medium.PAGE),
     ]
-    rows = [_kernel(document, kernel, span, largest) for kernel, span in zip(shown, spans, strict=True)]
+    names = labels([kernel.name for kernel in shown])
+    rows = [_kernel(document, kernel, name, largest) for kernel, name in zip(shown, names, strict=True)]
     return Table(columns, rows, left_out=_rest(changes[len(shown) :], document.has_energy), browsable=True)
 
 
@@ -186,13 +186,13 @@ def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | N
     return change, change / old if change is not None and old else None
 
 
-def _kernel(document: Document, kernel: Kernel, span: tuple[int, int], largest: float) -> Row:
+def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Row:
     has_energy = document.has_energy
     change, growth = change_of(kernel, has_energy)
     marks = bits(kernel.marks) if has_energy else 0
     return Row(
         [
-            Name(kernel.name[slice(*span)], kernel.name, _remark(kernel)),
+            Name(name, kernel.name, _remark(kernel)),
             _amount(kernel.old, has_energy),
             _amount(kernel.new, has_energy),
             Change(change, "J" if has_energy else "s", marks),
@@ -215,9 +215,8 @@ def _match(kernel: Kernel) -> str:
     """The old name and how it was matched, unless by its full name."""
     if kernel.match is None or kernel.old is None or kernel.match.how == "name":
         return ""
-    [(start, end)] = cores([kernel.old.name])
     # Back ticks are around the name here; no real name holds any.
-    name = kernel.old.name[start:end].replace("`", "'")
+    name = labels([kernel.old.name])[0].replace("`", "'")
     return f"was `{name}`: {kernel.match.how}, {kernel.match.score:.2f}"
 
 

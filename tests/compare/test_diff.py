@@ -97,7 +97,7 @@ def test_every_format_says_the_same(diff_command, tmp_path):
     found = json.loads((tmp_path / "d.json").read_text())
     rows = list(csv.DictReader(io.StringIO((tmp_path / "d.csv").read_text())))
     assert math.fsum(float(row["change_j"] or 0) for row in rows) == found["change_j"]
-    said = diff_words.words(eprof.diff(*GEMM, costs="jetson-tk1").typed).headline
+    said = diff_words.headline(eprof.diff(*GEMM, costs="jetson-tk1").typed).text
     assert said == ("NEW uses 89\u202f% less energy, predicted: 4.81\u202fmJ → 544\u202fµJ, 93\u202f% less time.")
     for kind in ("md", "html"):
         assert said in (tmp_path / f"d.{kind}").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from eprof.compare import compare
 from eprof.files.diff import to_markdown
 from eprof.page.diff import html
 from eprof.terminal import diff as terminal
-from eprof.words.diff import words
+from eprof.words.diff import headline
 from eprof.words.intervals import cell, is_told
 from eprof.words.numbers import NARROW, span
 
@@ -196,20 +196,20 @@ def made(interval_j, interval_share, parts, change_j=-1.0):
 
 
 def said(document):
-    chosen = words(document)
-    return chosen.headline.replace(NARROW, " "), chosen.lead.replace(NARROW, " ")
+    chosen = headline(document)
+    return chosen.text.replace(NARROW, " "), chosen.lead.replace(NARROW, " ")
 
 
 def test_the_headline_carries_the_interval_and_the_next_sentence_the_cause():
-    headline, lead = said(made([-1.2, -0.5], [-0.3, -0.1], {"dram": (-0.9, [-1.1, -0.5], True)}))
-    assert headline.startswith("NEW uses 25 % less energy (10 to 30 %), predicted: 12.4 J → 10.5 J, ")
+    sentence, lead = said(made([-1.2, -0.5], [-0.3, -0.1], {"dram": (-0.9, [-1.1, -0.5], True)}))
+    assert sentence.startswith("NEW uses 25 % less energy (10 to 30 %), predicted: 12.4 J → 10.5 J, ")
     assert lead == "4.00 times fewer DRAM bytes: 90 % of the saving."
 
 
 def test_a_part_that_is_not_told_is_never_the_first_cause():
     parts = {"fp64": (-0.6, [-1.2, 0.0], False), "dram": (-0.4, [-0.5, -0.3], True)}
-    headline, lead = said(made([-1.2, -0.5], [-0.3, -0.1], parts))
-    assert lead.startswith("4.00 times fewer DRAM bytes: 40 % of the saving.") and "FP64" not in headline
+    sentence, lead = said(made([-1.2, -0.5], [-0.3, -0.1], parts))
+    assert lead.startswith("4.00 times fewer DRAM bytes: 40 % of the saving.") and "FP64" not in sentence
     assert lead.endswith("How much of it is FP64 (0 to 1.20 J) the prices do not tell.")
 
 
@@ -220,8 +220,8 @@ def test_where_no_part_is_told_none_is_named():
 
 
 def test_an_interval_around_zero_says_that_nothing_is_told():
-    headline, _ = said(made([-1.2, 0.5], [-0.3, 0.1], {"dram": (-1.0, [-1.2, 0.5], False)}))
-    assert headline == (
+    sentence, _ = said(made([-1.2, 0.5], [-0.3, 0.1], {"dram": (-1.0, [-1.2, 0.5], False)}))
+    assert sentence == (
         "The prices do not tell whether NEW uses less energy than OLD: 1.00 J (25 %) less is predicted, "
         "−1.20 J to +500 mJ is possible."
     )
