@@ -67,7 +67,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 # What shares a browser, whose start takes as long as four of these tests.
-BROWSED = ("test_report_browser.py", "test_diff_browser.py", "test_security_pages.py", "::test_pages_in_a_browser")
+BROWSED = (
+    "test_report_browser.py",
+    "test_history_browser.py",
+    "test_diff_browser.py",
+    "test_security_pages.py",
+    "::test_pages_in_a_browser",
+)
 
 
 # Files that take longest, so that none of them is left for the end when the other workers have nothing to do.

@@ -24,6 +24,11 @@ class Result(Struct, frozen=True):
     time_utc: str
     time_from: str
 
+    @property
+    def is_run(self) -> bool:
+        """Whether it is a run directory."""
+        return Path(self.path).is_dir()
+
 
 class _Kind(Struct):
     schema: str = ""
@@ -38,22 +43,23 @@ def read(folders: Sequence[str | Path], pricing: PriceAs) -> list[Result]:
     for folder in map(Path, folders):
         if not folder.exists():
             raise LogError(f"{folder}: there is no such folder; name one with reports in JSON or run directories.")
-        places = _places(folder)
-        homes = [path.resolve() for path in places if runs.is_run(path)]
-        here = [result for path in places for result in _of(path, pricing) if not _is_of(result, homes)]
+        here = [result for path in _places(folder) for result in _of(path, pricing)]
         if not here:
             raise LogError(
                 f"{folder}: holds no run directory and no report in JSON; `eprof run -o {folder}/NAME.eprof` and "
                 f"`eprof report LOG -o {folder}/NAME.json` put them there."
             )
         results += here
+    # A report of a run directory that is here, too, is the same run.
+    of_runs = set().union(*(_logs(result) for result in results if result.is_run))
+    results = [result for result in results if result.is_run or not _logs(result) <= of_runs]
     return sorted(results, key=lambda result: (result.time_utc, result.path))
 
 
-def _is_of(result: Result, homes: Sequence[Path]) -> bool:
-    """Whether a report is of one of these run directories, which are results themselves."""
-    logs = [Path(log.path).resolve() for log in result.report.inputs]
-    return not runs.is_run(Path(result.path)) and any(log.is_relative_to(home) for log in logs for home in homes)
+def _logs(result: Result) -> set[tuple[object, ...]]:
+    """What tells the logs of a run, wherever they lie: commit, name of the run directory, hash."""
+    inputs = result.report.inputs
+    return {(result.report.commit, Path(log.path).parent.parent.name, log.sha256) for log in inputs}
 
 
 def _places(folder: Path) -> Sequence[Path]:

@@ -19,7 +19,7 @@ from eprof.page.svg import pct
 from eprof.profile import document as documents
 from eprof.profile.profile import Energy, Profile
 from eprof.words import diff as diff_words
-from eprof.words import diff_tables
+from eprof.words import diff_answer, diff_tables
 from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Sentence, Table
 from eprof.words.cells import Bar, Cell, Name, legend, plain_text
 from eprof.words.headline import headline
@@ -51,7 +51,9 @@ def _difference(document: Document) -> str:
     steps = [diff_tables.steps(document)] if document.steps and not document.is_zero else []
     kernels = diff_tables.kernels(document, _KERNELS)
     notes = Notes(document.warnings)
-    return _drawn([diff_words.headline(document), *steps, kernels, diff_words.legend(document), notes])
+    unlike = diff_answer.unlike(document)
+    sentences = [Sentence(unlike)] if unlike else []
+    return _drawn([*sentences, diff_words.headline(document), *steps, kernels, diff_words.legend(document), notes])
 
 
 def _drawn(blocks: Iterable[Block | Markup]) -> str:

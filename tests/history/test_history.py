@@ -17,6 +17,7 @@ from eprof.history.schema import SCHEMA
 from eprof.history.steps import LEAST, steps
 
 LOGS = Path(__file__).parents[1] / "golden" / "logs"
+GEMM = Path(__file__).parents[2] / "samples" / "ci" / "baseline" / "gemm.txt"
 
 
 def places(values, may_cut=None, **more):
@@ -210,6 +211,35 @@ def test_every_form_is_written(tmp_path, report):
     page = outputs[0].read_text()
     assert page.count("<circle") == 8 and "ccccccccc" in page and not re.search(r"https?://(?!www\.w3\.org)", page)
     assert outputs[2].read_text().count("\n") == 1 + 8 * (1 + len(report["kernels"]))
+
+
+def run_directory(place, commit, started, factor=1):
+    """What `eprof run` leaves of a program on the simulated device, which does everything `factor` times."""
+    (place / "logs").mkdir(parents=True)
+    counted = re.sub(r"\d+(?= - | bytes)", lambda number: str(int(number[0]) * factor), GEMM.read_text())
+    (place / "logs" / "counters-1.txt").write_text(counted)
+    record = {"schema": "eprof.run/1", "status": "complete", "program": ["./gemm"], "command": "./gemm", "whole": True}
+    about = {"commit": commit, "started_utc": started, "pricing": {"costs": "jetson-tk1"}, "measurements": []}
+    (place / "run.json").write_text(json.dumps(record | about))
+
+
+def test_run_directories_tell_their_commits_and_times(tmp_path):
+    """And a report of one of them, which carries its commit, does not count twice."""
+    for number in range(4):
+        commit = ("a" if number < 2 else "b") * 40 + ("-dirty" if number == 3 else "")
+        time = f"2026-11-0{4 - number}T00:00:00.000000Z"
+        run_directory(tmp_path / f"{number}.eprof", commit, time, 2 if number < 2 else 1)
+    report = [sys.executable, "-m", "eprof", "report", "0.eprof", "-q", "-o", "0.json"]
+    subprocess.run(report, cwd=tmp_path, check=True, capture_output=True)
+    assert json.loads((tmp_path / "0.json").read_text())["commit"] == "a" * 40
+    document = json.loads(history(tmp_path, "--format", "json").stdout)
+    runs = document["runs"]
+    assert [run["commit"][0] for run in runs] == list("bbaa") and [run["changed"] for run in runs] == [True] + 3 * [
+        False
+    ]
+    assert {run["time_from"] for run in runs} == {"run"} and runs[0]["time_utc"].startswith("2026-11-01")
+    (whole,) = [change for change in document["changes"] if change["kernel"] is None]
+    assert whole["run"] == 2 and whole["change_share"] == pytest.approx(1) and whole["p"] == 0
 
 
 # ----------------------------------------------------------------------------------------------------------- commits
