@@ -106,8 +106,8 @@ def _changes(runs: Sequence[Run], level: float) -> list[Change]:
     """The steps of the whole program."""
     parts = {part: [run.energy_j[part] for run in runs] for part in _PARTS}
     energies = [run.energy_j["total"] or 0.0 for run in runs]
-    found = steps(energies, _may_cut(runs), level)
-    return list(_described(None, energies, parts, found, runs, range(len(runs))))
+    clear_steps = steps(energies, _may_cut(runs), level)
+    return list(_described(None, energies, parts, clear_steps, runs, range(len(runs))))
 
 
 def _changes_of(
@@ -117,10 +117,10 @@ def _changes_of(
     for kernel in kernels:
         places = [place for place, energy in enumerate(kernel.energy_j) if energy is not None]
         energies = [energy for energy in kernel.energy_j if energy is not None]
-        found = steps(energies, _may_cut([runs[place] for place in places]), level / len(kernels))
-        if found:
+        clear_steps = steps(energies, _may_cut([runs[place] for place in places]), level / len(kernels))
+        if clear_steps:
             parts = {part: [_part(results[place].report, kernel.name, part) for place in places] for part in _PARTS}
-            yield from _described(kernel.name, energies, parts, found, runs, places)
+            yield from _described(kernel.name, energies, parts, clear_steps, runs, places)
 
 
 def _part(report: schema.Profile, name: str, part: str) -> float | None:
@@ -144,13 +144,13 @@ def _described(
     name: str | None,
     energies: Sequence[float],
     parts: dict[str, list[float | None]],
-    found: Sequence[Step],
+    clear_steps: Sequence[Step],
     runs: Sequence[Run],
     places: Sequence[int],
 ) -> Iterator[Change]:
     """Steps in a series as changes. places: of the series' values among the runs."""
-    edges = [0, *(step.place for step in found), len(energies)]
-    for step, (start, middle, end) in zip(found, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
+    edges = [0, *(step.place for step in clear_steps), len(energies)]
+    for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
         before, after = _mean(energies[start:middle]), _mean(energies[middle:end])
         moved = {part: _moved(values[start:middle], values[middle:end]) for part, values in parts.items()}
         because = max(moved, key=lambda part: (moved[part] or 0.0) * (after - before))

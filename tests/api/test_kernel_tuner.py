@@ -71,9 +71,9 @@ def test_tuned_clocks_choose_the_setting_or_are_refused(energy):
     assert energy.price(result(energy, nvml_gr_clock=default.core_mhz)) == energy.price(result(energy))
 
 
-@pytest.mark.parametrize(("table", "gpu", "told"), [("gtx980", None, "5.2"), ("a100", "Some GPU", "not known")])
-def test_gpus_without_such_counters_are_refused(table, gpu, told):
-    with pytest.raises(EprofError, match=told):
+@pytest.mark.parametrize(("table", "gpu", "words"), [("gtx980", None, "5.2"), ("a100", "Some GPU", "not known")])
+def test_gpus_without_such_counters_are_refused(table, gpu, words):
+    with pytest.raises(EprofError, match=words):
         eprof.kernel_tuner(table, gpu=gpu)
 
 
@@ -126,8 +126,8 @@ def test_kernel_tuner_tunes_for_joules(package, energy, tmp_path):
         "k", "", 1, [], cache["tune_params"], cache=str(path), simulation_mode=True, metrics=energy.metrics,
         objective="energy_j", objective_higher_is_better=False, verbose=False, quiet=True,
     )  # fmt: skip
-    by_block = {one["block_size_x"]: one for one in results}
+    by_block = {tuned["block_size_x"]: tuned for tuned in results}
     assert set(by_block) == {32, 64, 128}
-    assert all(one["energy_j"] == energy.price(one)["total_j"] for one in results)
-    assert min(results, key=lambda one: one["energy_j"])["block_size_x"] == 32
-    assert min(results, key=lambda one: one["time"])["block_size_x"] == 64
+    assert all(tuned["energy_j"] == energy.price(tuned)["total_j"] for tuned in results)
+    assert min(results, key=lambda tuned: tuned["energy_j"])["block_size_x"] == 32
+    assert min(results, key=lambda tuned: tuned["time"])["block_size_x"] == 64

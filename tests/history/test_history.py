@@ -181,14 +181,14 @@ def test_other_prices_are_named_at_the_change(tmp_path, report):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "words"),
     [(None, "there is no such folder"), ({}, "holds no run directory"), ({"a.json": "[1"}, "is no report in JSON")],
 )
-def test_bad_folders_are_one_sentence(tmp_path, content, told):
+def test_bad_folders_are_one_sentence(tmp_path, content, words):
     for name, text in (content or {}).items():
         (tmp_path / name).write_text(text)
     done = history(tmp_path if content is not None else tmp_path / "none")
-    assert done.returncode == 1 and told in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
 
 
 def test_reports_without_energy_are_left_out(tmp_path, report):

@@ -86,7 +86,7 @@ def test_cells_without_a_number_are_not_known():
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "words"),
     [
         (pd.DataFrame({"a": [1]}), "is no result of nsight-python"),
         (pd.DataFrame(), "holds no rows"),
@@ -94,8 +94,8 @@ def test_cells_without_a_number_are_not_known():
         (3, "no int"),
     ],
 )
-def test_other_things_are_refused_in_a_sentence(given, told):
-    with pytest.raises(EprofError, match=told):
+def test_other_things_are_refused_in_a_sentence(given, words):
+    with pytest.raises(EprofError, match=words):
         eprof.load(given)
 
 
