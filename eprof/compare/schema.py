@@ -110,7 +110,7 @@ class Device(Struct, frozen=True):
 
 
 class Costs(Struct, frozen=True):
-    """The prices of a side."""
+    """The prices of a side. serves: whether the table is for the GPU of the logs, as far as they name one."""
 
     name: str
     device: str
@@ -121,6 +121,7 @@ class Costs(Struct, frozen=True):
     constant_power_w: float
     marks: list[str]
     basis: str | None = None
+    serves: bool = True
 
 
 class EnergyByFamily(Struct, frozen=True):

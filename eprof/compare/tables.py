@@ -139,6 +139,7 @@ def _costs(variant: Variant) -> Costs | None:
         constant_power_w=costs.constant_power_w,
         marks=names(costs.marks),
         basis=costs.basis,
+        serves=variant.first.table is None or variant.first.profile.is_served_by(variant.first.table),
     )
 
 

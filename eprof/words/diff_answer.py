@@ -5,7 +5,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.compare.matching import SIMILAR
 from eprof.compare.schema import Document, Unlike
 from eprof.words import costs as costs_words
-from eprof.words.badges import ASSUMED, SIMULATED
+from eprof.words.badges import SIMULATED
 from eprof.words.diff import bits, moving, step_label, word_label
 from eprof.words.numbers import plain
 
@@ -81,10 +81,10 @@ def trust(document: Document) -> str:
 def _prices(document: Document) -> list[str]:
     tables = [side.costs for side in (document.old, document.new) if side.costs is not None]
     if not tables:
-        return ["no cost table"]
+        return ["no cost table (--costs)"]
     texts = [costs_words.all_named(tables)]
-    if any(bits(costs.marks) & ASSUMED for costs in tables):
-        texts.append("of another GPU or board")
+    if not all(costs.serves for costs in tables):
+        texts.append("not made for this GPU")
     if document.intervals is not None and document.intervals.within:
         within = document.intervals.within
         texts.append(f"nine of ten unseen kernels within a factor of {plain(within)}")

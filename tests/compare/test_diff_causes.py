@@ -74,6 +74,13 @@ def test_modelled_time_goes_to_the_roof_that_binds():
     )
 
 
+def test_prices_of_another_gpu_are_said_to_be():
+    gemm = eprof.diff(LOGS / "gemm-naive.txt", LOGS / "gemm-tiled.txt", costs="jetson-tk1").typed
+    fmm = LOGS.parent / "invented" / "tk1-fmm-counters.csv"
+    assert "not made for this GPU" in diff_answer.trust(gemm)
+    assert "not made for this GPU" not in diff_answer.trust(eprof.diff(fmm, fmm, costs="jetson-tk1").typed)
+
+
 def test_another_efficiency_is_no_merit_of_the_bytes():
     sides = [
         energy({"k": kernel(time=time)}, time_marks={"k": SIMULATED}, marks={}) for time in (BYTES / PEAK * 4, 0.1)
