@@ -199,7 +199,9 @@
     id("tools").hidden = false;
     let timer = 0;
     id("filter").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(filter, 60); });
-    if (id("leave")) id("leave").addEventListener("change", () => { leave = id("leave").checked; refresh(true); if (D.whole.total) show(chosen); });
+    function leaveOut() { leave = id("leave").checked; refresh(true); if (D.whole.total) show(chosen); }
+    if (id("leave")) id("leave").addEventListener("change", leaveOut);
+    if (id("leave") && id("leave").checked) leaveOut();
     id("copy").addEventListener("click", copy);
   }
   function filter() { query = id("filter").value.toLowerCase(); refresh(true); }
@@ -352,7 +354,7 @@
   // ---- one kernel
   const FAMILIES = [["computation", "Instructions", "instruction", "instructions"], ["data", "Bytes", "byte", "bytes"]];
   function show(k) {
-    const facts = id("one-facts"), panels = id("one-panels"), best = [0.05, ""], n = key => number(key, k);
+    const facts = id("one-facts"), panels = id("one-panels"), best = [0, ""], n = key => number(key, k);
     id("one-name").textContent = D.names[k];
     id("one-device").textContent = device(k);
     facts.textContent = panels.textContent = "";
@@ -386,13 +388,14 @@
   function drawPanel(k, family, best, panels) {
     const lines = linesOf(k, family), some = lines.filter(l => l.n !== 0 || l.e), energy = number(family[0], k);
     if (!lines.length) return;
+    const above = number("computation", k) + number("data", k);
     let top = 0.0001;
     some.forEach(l => {
       top = Math.max(top, l.ofCount, l.ofEnergy);
-      const gap = l.ofEnergy - (l.ofCount === null ? 1 : l.ofCount);
-      if (gap <= best[0]) return;
-      best[0] = gap;
-      best[1] = l.word.label + ": " + percent(l.ofCount) + " of the " + family[3] + ", " + percent(l.ofEnergy) + " of their energy.";
+      if (!l.e || l.e <= best[0]) return;
+      best[0] = l.e;
+      best[1] = l.word.label + " takes most above constant power: " + percent(l.e / above) + " of it" +
+        (l.ofCount === null ? "." : ", with " + percent(l.ofCount) + " of the " + family[3] + ".");
     });
     const panel = panels.appendChild(el("div", "panel")), head = panel.appendChild(el("h3", "", family[1]));
     const bits = energy === null ? 0 : mark(family[0], k), none = lines.filter(l => some.indexOf(l) < 0).map(l => l.word.label);

@@ -1,6 +1,7 @@
 """Time of kernels that ran on a simulated device: the roofline of a cost table, divided by an efficiency."""
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, known_or_zero
@@ -13,10 +14,23 @@ from eprof.counting.counts import Counts
 # [FMM] IV-C: given its mix of instructions, the best that a tuned irregular kernel (the FMM's U list) can reach on a
 # Jetson TK1 is slightly above a quarter of the peak; regular microbenchmarks come close to 1.
 DEFAULT_EFFICIENCY = 0.25
+_DEFAULT_IS = "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"
 _SIMULATED, _ESTIMATED, _MISSING = int(Mark.SIMULATED), int(Mark.ESTIMATED), int(Mark.MISSING)
 _FLOPS = [name for name, count in COUNTS.items() if count.flops and count.group in ("fp32", "fp64")]
 _DRAM = ("dram_read", "dram_write", "dram")  # the last where reads and writes are not told apart
 UNDER_THE_ROOF = [*_FLOPS, *_DRAM]
+
+
+class Modelled(Struct, frozen=True):
+    """How times were modelled: in words, at which efficiency, and whether the user gave that one.
+
+    shares_only: the user gave the time of all kernels together, and the model only shares it out.
+    """
+
+    how: str
+    efficiency: float
+    given: bool
+    shares_only: bool = False
 
 
 def checked_efficiency(share: float) -> float:
@@ -31,13 +45,15 @@ def has_modelled_time(counts: Counts) -> Bools:
     return np.asarray((counts.rows.time_marks & _SIMULATED) != 0)
 
 
-def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) -> tuple[Counts, str | None, list[str]]:
+def model_time(
+    counts: Counts, costs: Costs, efficiency: float | None = None
+) -> tuple[Counts, Modelled | None, list[str]]:
     """Give simulated kernels without a time the one of the roofline ([R] II; docs/model.md):
 
     T = max(W tau_flop, Q tau_mem) / efficiency, with W tau_flop summed over FP32 and FP64, and tau the reciprocals of
     the table's peaks at the setting. W in flops, Q in DRAM bytes, T in s; marked ESTIMATED and SIMULATED.
-    Returns the counts, a phrase that says where the times come from (None if none was modelled), and warnings. Raises
-    UsageError if the efficiency is not above 0 and at most 1.
+    Returns the counts, how their times were modelled (None if none was), and warnings. Raises UsageError if the
+    efficiency is not above 0 and at most 1.
     """
     share = DEFAULT_EFFICIENCY if efficiency is None else checked_efficiency(efficiency)
     need = _need(counts)
@@ -56,14 +72,11 @@ def model_time(counts: Counts, costs: Costs, efficiency: float | None = None) ->
         time_s=np.where(modelled, seconds, counts.rows.time_s),
         time_marks=np.where(modelled, (marks & ~_MISSING) | lost | _ESTIMATED | _SIMULATED, marks),
     )
-    whose = (
-        "the default, what a tuned irregular kernel reaches on a Jetson TK1 ([FMM] IV-C)"
-        if efficiency is None
-        else "as told"
-    )
+    given = efficiency is not None
+    whose = "given" if given else _DEFAULT_IS
     roof = f"the roofline of {costs.name} at {costs.setting.label} MHz"
-    phrase = f"modelled by {roof} and an efficiency of {share:g} ({whose})"
-    return replace(counts, rows=timed), phrase, warnings
+    how = f"modelled by {roof} and an efficiency of {share:g} ({whose})"
+    return replace(counts, rows=timed), Modelled(how, share, given), warnings
 
 
 def _need(counts: Counts) -> Bools:

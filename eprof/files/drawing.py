@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from eprof.base.text import in_code, in_markdown
-from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Row, Sentence, Table, Verdict
+from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Row, Sentence, Table, Verdict
 from eprof.words.cells import Cell, Name, legend, plain_text
 from eprof.words.names import cut
 
@@ -32,6 +32,8 @@ def _lines(block: Block) -> Iterator[str]:
             yield f"**{in_markdown(block.text)}** {in_markdown(block.lead)}"
         case Sentence():
             yield in_markdown(block.text)
+        case Point():
+            yield f"**{block.label}:** {in_markdown(block.text)}"
         case Verdict():
             yield f"- {'✅' if block.passed else '❌'} {in_markdown(block.text)}"
         case Table():

@@ -2,9 +2,10 @@
 
 from msgspec import Struct
 
+from eprof.base.vocabulary import CONSTANT
 from eprof.words.badges import MISSING, Amount
 from eprof.words.intervals import wide
-from eprof.words.numbers import NARROW, plain, quantity, signed_percent
+from eprof.words.numbers import NARROW, percent, plain, quantity, signed_percent
 from eprof.words.view import DRAM, View, power_of
 
 
@@ -54,6 +55,8 @@ def figures(view: View) -> list[Figure]:
             _figure("To and from DRAM", view.summed(view.document, DRAM), "B"),
             _meter(view),
         ]
+    if view.is_modelled(view.document):
+        return [*_modelled(view), _meter(view)]
     no_power = "no time passed" if view.time.value == 0 else "the time is not known"
     no_flops = "no flops" if view.flops(view.document).value is not None else "flops not known"
     # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
@@ -64,6 +67,19 @@ def figures(view: View) -> list[Figure]:
         _figure("Mean power", power, "W", no_power),
         _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),
         _meter(view),
+    ]
+
+
+def _modelled(view: View) -> list[Figure]:
+    """A simulated device: what was counted, and constant power and time at the roofline's speed and at the model's."""
+    modelled = view.document.modelled_time
+    share = modelled.efficiency if modelled else 1.0
+    slower = f"at the roofline's speed; {plain(1 / share)} times that at {percent(share)} of it"
+    constant, time = view.energy(CONSTANT), view.time
+    return [
+        _figure("Energy above constant power", view.above, "J", note="predicted"),
+        _figure("Constant power", Amount((constant.value or 0.0) * share, constant.marks), "J", note=slower),
+        _figure("Kernel time", Amount((time.value or 0.0) * share, time.marks), "s", note="at the roofline's speed"),
     ]
 
 

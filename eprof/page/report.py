@@ -10,9 +10,10 @@ from eprof.page import packed, shell
 from eprof.page.figures import figures
 from eprof.page.sections import sections
 from eprof.page.sections.method import setting, utc
+from eprof.page.shared_marks import shared, without
 from eprof.page.unmasked import unmasked
 from eprof.profile import schema
-from eprof.words import badges
+from eprof.words import answer, badges
 from eprof.words import costs as costs_words
 from eprof.words.headline import headline
 from eprof.words.numbers import NARROW
@@ -22,8 +23,9 @@ from eprof.words.view import View
 def html(document: schema.Profile | Mapping[str, Any]) -> str:
     """One self-contained HTML file."""
     document = unmasked(schema.typed(document, schema.Profile))
-    view = View(document)
-    cards = sections(view)
+    full = View(document)
+    view = View(without(document, shared(document)))
+    cards = sections(view, full)
     data = {key: text for card in cards for key, text in card.data.items()}
     data["meanings"] = packed.text([str(mark.name).lower() for mark in Mark])
     return shell.filled(
@@ -33,8 +35,10 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         data=Markup(packed.joined(data)),  # noqa: S704  escaped for script tags in `packed`
         title=document.title or "profile",
         subtitle=_subtitle(document),
-        headline=headline(view),
+        headline=headline(full),
         figures=figures(view),
+        where=answer.where(view),
+        points=[point for point in (answer.what_to_try(view), answer.trust(full)) if point is not None],
         legend=badges.legend(view.marks),
         warnings=len(document.warnings),
         sections=cards,

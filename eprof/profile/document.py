@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -48,6 +48,7 @@ def document(energy: "Energy") -> schema.Profile:
         definition=_definition(energy),
         costs=_costs(energy, whole.listed),
         time_from=energy.time_from,
+        modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, cells),
         warnings=energy.warnings,
         kernels=_kernels(whole, cells, replicas),
@@ -129,8 +130,23 @@ def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
         charges=_charges(costs, listed),
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
+        gpu_match=_gpu_match(energy),
         fit=_fit(table),
     )
+
+
+def _modelled_time(energy: "Energy") -> schema.ModelledTime | UnsetType:
+    modelled = energy.modelled
+    if modelled is None or modelled.shares_only:
+        return UNSET
+    return schema.ModelledTime(modelled.efficiency, modelled.given)
+
+
+def _gpu_match(energy: "Energy") -> Literal["own", "similar", "other"]:
+    table = energy.table
+    if table is None or energy.profile.is_of(table):
+        return "own"
+    return "similar" if energy.profile.is_served_by(table) else "other"
 
 
 def _fit(table: "CostTable | None") -> dict[str, Any] | UnsetType:

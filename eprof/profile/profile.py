@@ -25,7 +25,7 @@ from eprof.energy.attribution import FAMILIES, Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME, Metered
-from eprof.energy.simulated import model_time
+from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.runs import Measured, Run
 from eprof.profile.grouping import Grouping, merged, parse
@@ -151,7 +151,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
             counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             return Energy(self, None, counted.chosen(_order(counted.rows, None)), None, total_s=self.total_s)
         priced = self.for_this_gpu(self._at(table, setting), table)
-        counted, time_from, notes, total_s = self._timed(priced, efficiency)
+        counted, modelled, notes, total_s = self._timed(priced, efficiency)
         split = attribute(counted, priced)
         order = _order(counted.rows, split)
         return Energy(
@@ -159,27 +159,30 @@ class Profile(Result, Struct, frozen=True, eq=False):
             priced,
             counted.chosen(order),
             split.chosen(order),
-            time_from,
+            modelled,
             tuple(notes),
             table,
             total_s=total_s,
         )
 
-    def _timed(self, priced: Costs, efficiency: float | None) -> tuple[Counts, str | None, Sequence[str], float | None]:
+    def _timed(
+        self, priced: Costs, efficiency: float | None
+    ) -> tuple[Counts, Modelled | None, Sequence[str], float | None]:
         """The counts with modelled times, what was modelled, notes, and the total time if no kernel's share is known.
 
         Where every kernel has a time then, the modelled ones are made to add up to what the total leaves for them.
         """
         counted = self.counts(priced.books)
-        timed, time_from, notes = model_time(counted, priced, efficiency)
-        if self.total_s is None:
-            return timed, time_from, notes, None
+        timed, modelled, notes = model_time(counted, priced, efficiency)
+        if self.total_s is None or modelled is None:
+            return timed, modelled, notes, self.total_s
         if np.isnan(timed.rows.time_s).any():
             return counted, None, notes, self.total_s
         time_s = counted.rows.time_s
         left_s = self.total_s - float(np.nansum(time_s))
         rows = times.scaled_to(timed.rows, np.isnan(time_s), left_s)
-        return replace(timed, rows=rows), f"shared out as if {time_from}", notes, None
+        shared = replace(modelled, how=f"shared out as if {modelled.how}", shares_only=True)
+        return replace(timed, rows=rows), shared, notes, None
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
         if isinstance(costs, CostTable):
@@ -430,17 +433,17 @@ def _split_label(label: str | None) -> tuple[str | None, int | None]:
 class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     """A profile priced at one setting; kernels with the most energy (else time) come first.
 
-    `costs`, `split` and `table` are None where no cost table is in force. modelled: where the times of simulated
-    kernels come from. questions, grouping: what `asking` and `grouped` added to the document. total_s: the time of all
-    kernels, where it is known of them together only; those without a time took what it leaves of it. metered: how the
-    table was scaled to a meter, if it was.
+    `costs`, `split` and `table` are None where no cost table is in force. modelled: how the times of simulated kernels
+    were. questions, grouping: what `asking` and `grouped` added to the document. total_s: the time of all kernels,
+    where it is known of them together only; those without a time took what it leaves of it. metered: how the table was
+    scaled to a meter, if it was.
     """
 
     profile: Profile
     costs: Costs | None
     counts: Counts
     split: Split | None
-    modelled: str | None = None
+    modelled: Modelled | None = None
     notes: tuple[str, ...] = ()
     table: CostTable | None = None
     questions: tuple[str, ...] = ()
@@ -538,7 +541,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     @property
     def time_from(self) -> str | None:
         """Where the times come from, in words; None if they are those of the logs."""
-        sources = [part.time_from for part in self.profile.counted] + [self.modelled]
+        sources = [*(part.time_from for part in self.profile.counted), self.modelled and self.modelled.how]
         return "; ".join(dict.fromkeys(source for source in sources if source)) or None
 
     @cached_property

@@ -5,7 +5,7 @@ prices in pJ; None is a number that is not known. `marks` are words, in the orde
 """
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, convert, field
 
@@ -62,7 +62,8 @@ class Charge(Struct):
 class Costs(Struct, kw_only=True):
     """The cost table in force at one setting. fit: what a fitted table says of its fit (docs/costs.md).
 
-    basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span.
+    basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span. gpu_match:
+    whether it was made for the profiled GPU ("own"), serves it beside another ("similar"), or is another's ("other").
     """
 
     name: str
@@ -78,6 +79,7 @@ class Costs(Struct, kw_only=True):
     charges: dict[str, Charge]
     marks: Marks
     notes: list[str]
+    gpu_match: Literal["own", "similar", "other"] = "own"
     fit: dict[str, Any] | UnsetType = UNSET
 
 
@@ -362,6 +364,13 @@ class ToMeter(Struct, kw_only=True):
     within: float
 
 
+class ModelledTime(Struct):
+    """That the time of simulated kernels is the roofline's over `efficiency`, and whether the user gave that."""
+
+    efficiency: float
+    given: bool
+
+
 class Profile(Struct, kw_only=True):
     """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it."""
 
@@ -378,6 +387,7 @@ class Profile(Struct, kw_only=True):
     time_s: float | None
     time_marks: Marks
     time_from: str | None
+    modelled_time: ModelledTime | UnsetType = UNSET
     power_w: float | None
     launches: int
     energy_j: RunJoules

@@ -645,8 +645,12 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
 
 def usual(energy: "Energy") -> list[Answer]:
     """The questions that a report asks by itself: those that can be asked of this profile."""
+    questions = ["race", "pi0=-50%", "dram=-20%", f"{_largest_class(energy)}=free", "cap=-50%"]
+    if energy.modelled is not None:
+        # What less constant power saves of modelled time is what the model put there.
+        questions = questions[2:4]
     answers = []
-    for question in ("race", "pi0=-50%", "dram=-20%", f"{_largest_class(energy)}=free", "cap=-50%"):
+    for question in questions:
         try:
             answers.append(ask(energy, question))
         except EprofError:

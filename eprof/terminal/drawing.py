@@ -11,7 +11,7 @@ from rich.text import Text
 
 from eprof.base.text import printable
 from eprof.terminal.screen import into, terminal
-from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Row, Sentence, Table, Tone, Verdict
+from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Row, Sentence, Table, Tone, Verdict
 from eprof.words.cells import Bar, Cell, Change, Name, legend, plain_text
 from eprof.words.names import cut
 
@@ -41,10 +41,14 @@ def drawn(blocks: Iterable[Block | RenderableType], width: int, verbose: bool) -
     """What to print, with an empty line around tables."""
     previous: Block | RenderableType = ""
     for block in blocks:
-        if isinstance(block, Table) or isinstance(previous, Table):
+        if _stands_apart(block) or _stands_apart(previous):
             yield ""
         yield from _block(block, width, verbose)
         previous = block
+
+
+def _stands_apart(block: Block | RenderableType) -> bool:
+    return isinstance(block, Table) and not block.headless
 
 
 def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable[RenderableType]:
@@ -53,6 +57,8 @@ def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable
             return _headline(block)
         case Sentence():
             return [Text(printable(block.text), style="dim" if block.tone is Tone.QUIET else "")]
+        case Point():
+            return [_point(block, width)]
         case Verdict():
             return [Text(printable(block.text), style="green" if block.passed else "red")]
         case Table():
@@ -62,6 +68,13 @@ def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable
         case Notes():
             return _notes(block, verbose)
     return [block]
+
+
+def _point(point: Point, width: int) -> Text:
+    """The sentences, wrapped beside their label."""
+    behind = " " * (len(point.label) + 2)
+    lines = fill(printable(point.text), width, initial_indent=behind, subsequent_indent=behind)
+    return Text.assemble((point.label, "bold"), lines[len(point.label) :])
 
 
 def _headline(headline: Headline) -> Iterator[Text]:
@@ -83,7 +96,8 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
     from_width = max(column.from_width for column in table.columns)
     table = table.on(Medium.TERMINAL, width)
     drawn = RichTable(
-        box=SIMPLE_HEAD,
+        box=None if table.headless else SIMPLE_HEAD,
+        show_header=not table.headless,
         pad_edge=False,
         show_edge=False,
         padding=(0, 1),

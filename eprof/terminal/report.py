@@ -8,22 +8,26 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.base.vocabulary import GROUPS as LABELS
 from eprof.profile import schema
 from eprof.terminal import drawing
+from eprof.terminal.screen import terminal
+from eprof.words import answer, metered
 from eprof.words import costs as costs_words
-from eprof.words.blocks import Block, Legend, Notes, Sentence, Tone
-from eprof.words.headline import headline
+from eprof.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
+from eprof.words.headline import constant_range, headline
 from eprof.words.lever import lever, reached
 from eprof.words.modelled import answer_words, clock_words
-from eprof.words.names import short
+from eprof.words.names import cut, short
 from eprof.words.ranks import rank_words
 from eprof.words.report import count_table, group_table, kernel_table, operator_table, split_table
 from eprof.words.view import View
 
-_KERNELS = 10
+_LINES = 15
 _BAR = 64
+_SHORT_BAR = 46
+_SHORTEST_TITLE = 24
 _STYLES = {
     "constant": "bright_black",
     "tensor": "color(89)",
@@ -48,29 +52,64 @@ Part = Block | RenderableType
 
 
 def show(document: Document, verbose: bool = False) -> None:
-    """Print the summary on standard output; every kernel and note if `verbose`."""
-    drawing.show(_summary(document, verbose), verbose)
+    """Print the first screen on standard output, or all of it if `verbose`."""
+    drawing.show(_parts(document, verbose, terminal().width), verbose)
 
 
 def text(document: Document, verbose: bool = False, width: int = 110) -> str:
-    """The same summary as plain text of `width` columns."""
-    return drawing.text(_summary(document, verbose), verbose, width)
+    """The same as plain text of `width` columns."""
+    return drawing.text(_parts(document, verbose, width), verbose, width)
 
 
-def _summary(document: Document, verbose: bool) -> Iterator[Part]:
+def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
     view = View(document)
+    return list(_everything(view)) if verbose else first_screen(view, width)
+
+
+def first_screen(view: View, width: int) -> list[Part]:
+    """What is printed unless more is asked for: 15 lines, and more only for the what-if questions of the user."""
+    parts: list[Part] = []
+    for kernels in (5, 4, 3):
+        parts = list(_answer(view, kernels, width))
+        if len(drawing.text(parts, width=width).splitlines()) <= _LINES:
+            break
+    return parts
+
+
+def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
+    yield Sentence(_short_subject(view.document, width), Tone.QUIET)
+    yield Headline(headline(view).text, " ".join([constant_range(view), *metered.sentences(view)]).strip())
+    if view.has_energy:
+        yield from _bar(view, _SHORT_BAR)
+    yield answer.where(view, kernels)
+    tried = answer.what_to_try(view)
+    if tried is not None:
+        yield tried
+    for asked in view.document.what_if or ():
+        if asked.asked:
+            yield Point("If", answer_words(asked).removeprefix("If "))
+    yield Point("Trust", f"{answer.trust(view).text} {_notes_left(view)}".rstrip())
+
+
+def _notes_left(view: View) -> str:
+    notes = len(view.document.warnings)
+    return f"{notes} note{'s' if notes > 1 else ''} in full: -v." if notes else ""
+
+
+def _everything(view: View) -> Iterator[Part]:
+    """What the page shows, in tables: every kernel, count, answer and note."""
     yield Sentence(_subject(view.document), Tone.QUIET)
     yield headline(view)
     if view.has_energy:
-        yield from _bar(view)
+        yield from _bar(view, _BAR, legend=True)
         yield split_table(view)
-    yield from _groups(view, verbose)
-    if verbose and view.document.operators:
+    yield from _groups(view)
+    if view.document.operators:
         yield operator_table(view, None)
-    yield kernel_table(view, None if verbose else _KERNELS)
+    yield kernel_table(view, None)
     if view.has_energy:
-        yield from _modelled(view, verbose)
-    counts = count_table(view, verbose)
+        yield from _modelled(view)
+    counts = count_table(view, verbose=True)
     if counts.rows:
         yield counts
     yield Legend(view.marks if view.costs else 0)
@@ -80,7 +119,7 @@ def _summary(document: Document, verbose: bool) -> Iterator[Part]:
 
 
 def _subject(document: schema.Profile) -> str:
-    devices = Counter(_device(device) for device in document.devices)
+    devices = Counter(map(_device, document.devices))
     named = [f"{number} × {name}" if number > 1 else name for name, number in devices.items()]
     words = [document.title, ", ".join(named)]
     if document.costs is not None:
@@ -93,52 +132,66 @@ def _device(device: schema.Device) -> str:
     return f"{device.name or 'GPU not named'}{capability}"
 
 
-def _bar(view: View) -> Iterator[RenderableType]:
-    """The 100 % bar with its legend."""
-    parts = {group: amount.value for group, amount in view.groups.items() if amount.value}
+def _short_subject(document: schema.Profile, width: int) -> str:
+    """Program and GPU on one line."""
+    devices = Counter(device.name or "GPU not named" for device in document.devices)
+    words = [f"{number} × {name}" if number > 1 else name for name, number in devices.items()]
+    behind = cut("".join(f" · {word}" for word in words), width - _SHORTEST_TITLE)
+    program, space, arguments = document.title.partition(" ")
+    return cut(program.rpartition("/")[2] + space + arguments, width - len(behind)) + behind
+
+
+def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableType]:
+    """The 100 % bar, and what stands for what: each group in a legend of its own, or the three families."""
+    is_left_out = {CONSTANT} if view.is_modelled(view.document) and not legend else set()
+    parts = {group: amount.value for group, amount in view.groups.items() if amount.value and group not in is_left_out}
     total = sum(parts.values())
     if total <= 0:
         return
-    bar, legend = Text(), Text()
+    bar = Text()
+    names = Text()
     running = 0.0
     drawn = 0
     for group, joules in parts.items():
         # Rounding is done on the running sum, so that the cells add up to the width exactly.
         running += joules
-        cells = round(_BAR * running / total) - drawn
-        drawn += cells
+        length = round(cells * running / total) - drawn
+        drawn += length
         fill, style = _FILLS.get(group, "░"), _STYLES[group]
-        bar.append(fill * cells, style=style)
+        bar.append(fill * length, style=style)
         percent = f"{100 * joules / total:.0f}" if joules >= 0.005 * total else "<1"
-        legend.append(f"{fill * 2} ", style=style)
-        legend.append(f"{LABELS[group]} {percent} %".replace(" ", "\u00a0") + "   ")
-    yield Padding(bar, (1, 0, 0, 0))
-    yield legend
+        names.append(f"{fill * 2} ", style=style)
+        names.append(f"{LABELS[group]} {percent} %".replace(" ", "\u00a0") + "   ")
+    if legend:
+        yield Padding(bar, (1, 0, 0, 0))
+        yield names
+        return
+    bar.append("" if is_left_out else "  ░ constant", style="dim")
+    bar.append("  ▓ computing  █ data", style="dim")
+    yield bar
 
 
-def _groups(view: View, verbose: bool) -> Iterator[Part]:
-    """Phases: each group with the same split as the whole; of many ranks the first, all if `verbose`."""
+def _groups(view: View) -> Iterator[Part]:
+    """Phases: each group with the same split as the whole."""
     groups = view.document.groups
-    ranks = view.document.ranks
     if not groups:
         return
-    yield group_table(view, groups[:_KERNELS] if ranks and not verbose else groups)
-    if ranks:
-        yield Sentence(rank_words(ranks))
+    yield group_table(view, groups)
+    if view.document.ranks:
+        yield Sentence(rank_words(view.document.ranks))
 
 
-def _modelled(view: View, verbose: bool) -> Iterator[Part]:
-    """What the model says of limits, clocks and changes: the answers asked for, the best one, all if `verbose`."""
+def _modelled(view: View) -> Iterator[Part]:
+    """What the model says of limits, clocks and changes."""
     lines = []
-    limits = view.document.limits
+    limits = view.limits
     clocks = view.document.clocks
-    answers = view.document.what_if or []
-    if limits and view.kernels and limits.kernels[0].speed_share is not None:
-        lines.append(_limit(view.kernels[0], limits.kernels[0]))
+    answers = view.document.what_if or ()
+    if limits and limits[0].speed_share is not None:
+        lines.append(_limit(view.kernels[0], limits[0]))
     if clocks:
         lines.append(clock_words(clocks))
-    best = min((answer.change_j or 0.0 for answer in answers), default=0.0)
-    lines += [answer_words(answer) for answer in answers if verbose or answer.asked or answer.change_j == best]
+    lines += map(answer_words, answers)
     if lines:
         yield Sentence("Modelled, not measured:", Tone.QUIET)
     for line in lines:

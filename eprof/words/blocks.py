@@ -48,6 +48,13 @@ class Sentence(Struct, frozen=True):
     tone: Tone = Tone.PLAIN
 
 
+class Point(Struct, frozen=True):
+    """A sentence or two under a word that says what they are about: "Try", "Trust"."""
+
+    label: str
+    text: str
+
+
 class Verdict(Struct, frozen=True):
     """A gate that was passed or failed. None: it could not be judged, which is no better than failed."""
 
@@ -75,7 +82,7 @@ class Table(Struct, frozen=True):
     """A table. Its first column says what a row is.
 
     note: a sentence below it. left_out: what is said of the rows for which there is no room. browsable: on a page,
-    readers sort and filter it.
+    readers sort and filter it. headless: a terminal does without the labels of its columns.
     """
 
     columns: Sequence[Column]
@@ -84,6 +91,7 @@ class Table(Struct, frozen=True):
     note: str = ""
     left_out: str = ""
     browsable: bool = False
+    headless: bool = False
 
     def on(self, medium: Medium, width: int | None = None) -> "Table":
         """The table with the columns of one medium; width: of the terminal."""
@@ -109,7 +117,7 @@ class Notes(Struct, frozen=True):
     noun: str = "note"
 
 
-Block: TypeAlias = Headline | Sentence | Verdict | Table | Legend | Notes
+Block: TypeAlias = Headline | Sentence | Point | Verdict | Table | Legend | Notes
 
 
 class Section(Struct, frozen=True):

@@ -42,6 +42,11 @@ def priced(costs: Priced) -> str:
     return f"{named(costs)} at {setting(costs.setting)}"
 
 
+def at_setting(costs: Priced) -> str:
+    """A table at its setting, without what its prices rest on: "v100 at 1380/877 MHz"."""
+    return costs.name if costs.setting["core_mhz"] is None else f"{costs.name} at {setting(costs.setting)}"
+
+
 def setting(values: Mapping[str, float | None]) -> str:
     """A DVFS setting in words: "852/924 MHz", or "its one setting" where the table does not name clocks."""
     core, memory = values["core_mhz"], values["memory_mhz"]

@@ -1,31 +1,22 @@
-"""The one thing to know, as a sentence chosen by rule, and what follows from it."""
-
-from collections.abc import Callable, Mapping
+"""The total and what it is made of, in one sentence, and what belongs beside it."""
 
 from msgspec.structs import replace
 
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
+from eprof.base.text import listed
+from eprof.base.vocabulary import CONSTANT
 from eprof.words import metered
 from eprof.words.badges import ASSUMED, MISSING, Amount
 from eprof.words.blocks import Headline
 from eprof.words.intervals import in_brackets
-from eprof.words.names import short
 from eprof.words.numbers import percent, quantity, whole
 from eprof.words.view import DRAM, View
 
-_PROSE = {"shared": "shared memory", "system": "host memory", "requested": "requested bytes"}
-_VERBS = {"sfu": "Special functions take", "other": "Other instructions take"}
-_LEVERS = {
-    "tensor": "Fewer tensor instructions save",
-    "int": "Fewer integer instructions save",
-    "sfu": "Fewer special functions save",
-    "other": "Fewer instructions that are not arithmetic save",
-}
-_FAMILIES = {count.group: count.family for count in COUNTS.values()}
+_PARTS = 3
+_SMALL = 0.05  # of the whole: a smaller part is not in the headline
 
 
 def headline(view: View) -> Headline:
-    """Choose the sentence for a document, and say how metered energy was split."""
+    """The total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
     return replace(chosen, lead=_joined(chosen.lead, *metered.sentences(view)))
 
@@ -33,43 +24,15 @@ def headline(view: View) -> Headline:
 def _chosen(view: View) -> Headline:
     if not view.has_energy:
         return _counts(view)
-    total, above, constant = view.energy("total"), view.above, view.energy(CONSTANT)
+    total = view.energy("total")
     if not total.value:
         why = "The time of all kernels is zero." if view.time.value == 0 else _constant_part(view)
         return Headline("Nothing that was counted costs energy.", why, total.marks)
-    if above.value is None:
-        return _constant_alone(view, constant)
-    family = _largest_family(view)
-    if not view.is_told(family):
-        return _not_told(view)
-    return _HEADLINES[family](view)
-
-
-def _largest_family(view: View) -> str:
-    """Constant power if it is half of all; else what is most of the rest."""
-    if (view.energy(CONSTANT).value or 0) >= 0.5 * (view.energy("total").value or 0):
-        return CONSTANT
-    return DATA if (view.energy(DATA).value or 0) >= 0.5 * (view.above.value or 0) else COMPUTATION
-
-
-def _not_told(view: View) -> Headline:
-    """The prices leave open what takes most of the energy."""
-    least = "At least " if view.energy("total").lower else ""
-    return Headline(
-        f"{least}{_total(view)} {view.total_is}; the prices do not tell what takes most of it.",
-        _joined(_constant_part(view), _largest_kernel(view)),
-        view.energy("total").marks,
-    )
-
-
-def _total(view: View) -> str:
-    """All energy with its interval: "3.14 J (2.24 to 3.55 J)"."""
-    return quantity(view.energy("total").value or 0, "J") + in_brackets(view.interval("total"), "J")
-
-
-def _in_all(view: View) -> str:
-    """All energy with its interval behind a sentence on its parts; nothing where there is no interval."""
-    return f"; in all {_total(view)}" if in_brackets(view.interval("total"), "J") else ""
+    if view.above.value is None:
+        return _constant_alone(view)
+    if view.is_modelled(view.document):
+        return _above_constant(view)
+    return _total(view)
 
 
 def at_least(amount: Amount, unit: str) -> str:
@@ -78,25 +41,69 @@ def at_least(amount: Amount, unit: str) -> str:
     return f"at least {text}" if amount.lower else text
 
 
-# ---------------------------------------------------------------------------------------------- what takes the most
+# ---------------------------------------------------------------------------------------- the total and its parts
 
 
-def _mostly_constant(view: View) -> Headline:
-    total, constant = view.energy("total"), view.energy(CONSTANT)
-    share = percent((constant.value or 0) / (total.value or 1))
-    start = f"{share} of the {view.total_is} {_total(view)}"
-    if total.lower:
-        start = f"At least {_total(view)} predicted; {share} of what is known"
-    draws = _draws(view, constant)
-    until = f"{draws} whatever the GPU does" if draws else ""
-    return Headline(
-        f"{start} is constant power{until}.",
-        _joined("Finishing sooner saves the most.", _above_part(view), _largest_kernel(view)),
-        total.marks,
+def _total(view: View) -> Headline:
+    """As in "287 mJ predicted (184 to 418 mJ) in 1.31 ms: 47 % DRAM, 18 % constant power, 11 % L2."."""
+    total = view.energy("total")
+    joules = _sentence_start(at_least(total, "J")) + in_brackets(view.interval("total"), "J")
+    time = f" in {at_least(view.time, 's')}" if view.time.value else ""
+    of = "; of what is known, " if total.lower else ": "
+    text = f"{joules} {view.total_is}{time}{of}{_parts(view, total)}."
+    lead = _joined(_not_told(view), "" if view.energy(CONSTANT).value is not None else _constant_part(view))
+    return Headline(text, lead, total.marks)
+
+
+def _above_constant(view: View) -> Headline:
+    """A simulated device: the joules of what was counted; constant power as a range, because the time is a model."""
+    above = view.above
+    start = _sentence_start(at_least(above, "J"))
+    text = f"{start} above constant power, {_parts(view, above)}."
+    return Headline(text, _joined(constant_range(view), _not_told(view)), above.marks)
+
+
+def constant_range(view: View) -> str:
+    """What constant power adds at the roofline's own speed, and at the efficiency in force."""
+    modelled = view.document.modelled_time
+    constant = view.energy(CONSTANT)
+    if not modelled or not constant.value:
+        return ""
+    fastest = constant.value * modelled.efficiency
+    if modelled.given:
+        return (
+            f"Constant power adds {quantity(constant.value, 'J')} at the efficiency given, {modelled.efficiency:g} of "
+            f"the roofline's speed, and {quantity(fastest, 'J')} at all of it."
+        )
+    return (
+        f"Constant power adds {quantity(fastest, 'J')} at the roofline's speed, {quantity(constant.value, 'J')} at "
+        f"{percent(modelled.efficiency)} of it: the time is a model (--efficiency)."
     )
 
 
-def _constant_alone(view: View, constant: Amount) -> Headline:
+def _parts(view: View, whole_amount: Amount) -> str:
+    """The largest parts: "47 % DRAM, 18 % constant power, 11 % L2"; not where the prices leave the largest one open."""
+    shares = {group: amount.value / (whole_amount.value or 1) for group, amount in view.groups.items() if amount.value}
+    largest = sorted(shares, key=lambda group: -shares[group])
+    if not view.is_told(largest[0]):
+        return "the prices do not tell what takes most of it"
+    told = [group for group in largest if view.is_told(group) and shares[group] >= _SMALL]
+    return ", ".join(f"{percent(shares[group])} {view.in_prose(group)}" for group in told[:_PARTS])
+
+
+def _not_told(view: View) -> str:
+    """Large parts that the prices leave open."""
+    total = view.energy("total").value or 1
+    groups = [
+        f"{view.in_prose(group)}{in_brackets(view.interval(group), 'J')}"
+        for group, amount in view.groups.items()
+        if not view.is_told(group) and (amount.value or 0) >= _SMALL * total
+    ]
+    return f"The prices do not tell how much is {listed(groups, 'or')}." if groups else ""
+
+
+def _constant_alone(view: View) -> Headline:
+    constant = view.energy(CONSTANT)
     joules = quantity(constant.value or 0, "J")
     return Headline(
         f"At least {joules} {view.total_is}, for constant power alone{_draws(view, constant)}.",
@@ -114,132 +121,19 @@ def _draws(view: View, constant: Amount) -> str:
     return f": the board {verb} {quantity(power, 'W')} for {at_least(view.time, 's')}"
 
 
-def _above_part(view: View) -> str:
-    above, data = view.above, view.energy(DATA)
-    if not above.value:
-        return "Nothing else that was counted costs energy."
-    if data.value is None:
-        return f"Computation adds {at_least(above, 'J')}; what data movement adds is not known."
-    if view.energy(COMPUTATION).value is None:
-        return f"Data movement adds {at_least(above, 'J')}; what computation adds is not known."
-    return f"Of the {at_least(above, 'J')} above constant power, {percent(data.value / above.value)} is data movement."
-
-
-def _mostly_data(view: View) -> Headline:
-    above, data = view.above, view.energy(DATA)
-    top, joules = _largest_group(view, DATA)
-    level = _PROSE.get(top, GROUPS[top])
-    where = f", {level} more than any other level"
-    if joules >= 0.5 * (data.value or 1):
-        where = f", most of it {level}"
-    if not view.is_told(top):
-        where = ""
-    if view.energy(COMPUTATION).value is None:
-        sentence = (
-            f"Moving data takes {at_least(data, 'J')}, {view.parts_are}{where}; what computation takes is not known."
-        )
-        return Headline(sentence, _joined(_unsure(view, top), _constant_part(view), _largest_kernel(view)), above.marks)
-
-    start = _share_of_above(view, f"Moving data takes {percent((data.value or 0) / (above.value or 1))}")
-    lever = f"Fewer bytes at that level ({level}) save the most above constant power."
-    return Headline(f"{start}{where}{_in_all(view)}.", _consequence(view, top, lever), above.marks)
-
-
-def _mostly_computation(view: View) -> Headline:
-    above = view.above.value or 1
-    top, joules = _largest_group(view, COMPUTATION)
-    lever = f"{_LEVERS.get(top, 'Fewer or narrower operations save')} the most above constant power."
-    if joules >= 0.5 * above and view.is_told(top):
-        verb = _VERBS.get(top, f"{GROUPS[top]} arithmetic takes")
-        sentence = _share_of_above(view, f"{verb} {percent(joules / above)}")
-    else:
-        # No class is half of it: naming one alone would hide that others, or a memory level, take as much.
-        share = percent((view.energy(COMPUTATION).value or 0) / above)
-        sentence = _share_of_above(view, f"Computation takes {share}")
-        if view.is_told(top):
-            sentence += f", {GROUPS[top]} more than any other class"
-        lever = ""
-    return Headline(f"{sentence}{_in_all(view)}.", _consequence(view, top, lever), view.above.marks)
-
-
-def _largest_group(view: View, family: str) -> tuple[str, float]:
-    """The group of a family with most energy, and its energy in J."""
-    groups = {group: amount.value or 0.0 for group, amount in view.groups.items() if _FAMILIES.get(group) == family}
-    top = max(groups, key=lambda group: groups[group])
-    return top, groups[top]
-
-
-def _unsure(view: View, group: str) -> str:
-    """What is said of the largest group where the prices do not tell how large it is."""
-    if view.is_told(group):
-        return ""
-    return f"How much of it is {GROUPS[group]}{in_brackets(view.interval(group), 'J')} the prices do not tell."
-
-
-def _share_of_above(view: View, share: str) -> str:
-    """Open a sentence about a share of what is above constant power: of the predicted, or of what is known of it."""
-    above = view.above
-    known = quantity(above.value or 0, "J")
-    if not above.marks & MISSING:
-        return f"{share} of the {view.parts_are} {known} above constant power"
-    total = view.energy("total")
-    joules = quantity(total.value or 0, "J")
-    if share.startswith(("Moving", "Other", "Special", "Computation")):
-        share = share[0].lower() + share[1:]
-    least = f"At least {joules}" if total.lower else joules
-    return f"{least} {view.total_is}; {share} of the {known} known above constant power"
-
-
-# ------------------------------------------------------------------------------------------------- what follows
-
-
-def _consequence(view: View, top: str, lever: str) -> str:
-    """What would save the most, the constant part and the largest kernel."""
-    return _joined(_unsure(view, top), _lever(view, top, lever), _constant_part(view), _largest_kernel(view))
-
-
-def _lever(view: View, top: str, lever: str) -> str:
-    """`lever`, if it is about the largest part above constant power; else what that part is."""
-    parts = {group: amount.value or 0 for group, amount in view.groups.items() if group != CONSTANT}
-    largest = max(parts, key=lambda group: parts[group])
-    if not view.above.value or not view.is_told(largest):
-        return ""
-    if largest == top:
-        return lever
-    share = percent(parts[largest] / view.above.value)
-    return f"The largest single part is {_PROSE.get(largest, GROUPS[largest])} with {share}."
-
-
 def _constant_part(view: View) -> str:
-    constant, total = view.energy(CONSTANT), view.energy("total")
+    constant = view.energy(CONSTANT)
     if constant.value is None:
         return "Constant power is not known, because the time is not."
-    share = percent(constant.value / (total.value or 1))
-    of = "all that is known" if total.lower else "the whole"
-    return f"Constant power adds {at_least(constant, 'J')}, {share} of {of}."
-
-
-def _largest_kernel(view: View) -> str:
-    all_kernels = view.ranked(view.document)
-    if len(view.kernels) < 2 or not all_kernels.value:
-        return ""
-    first = view.kernels[view.order[0]]
-    share = percent((view.ranked(first).value or 0) / all_kernels.value)
-    measure = {"total": "energy"}.get(view.measure, view.measure)
-    known = "all known" if all_kernels.lower else "all"
-    count, name = whole(len(view.kernels)), short(first.name, 40)
-    return f"The largest of {count} kernels is {name} with {share} of {known} {measure}."
+    return f"Constant power adds {at_least(constant, 'J')}."
 
 
 def _joined(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-_HEADLINES: Mapping[str, Callable[[View], Headline]] = {
-    CONSTANT: _mostly_constant,
-    DATA: _mostly_data,
-    COMPUTATION: _mostly_computation,
-}
+def _sentence_start(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 # --------------------------------------------------------------------------------------------- without any energy
@@ -258,7 +152,7 @@ def _counts(view: View) -> Headline:
         consequence = "No energy is predicted, for want of a cost table; a warning below says how to get joules."
     else:
         consequence = f"No energy is predicted: the cost table {view.costs.name} has no price for what was counted."
-    return Headline(_profiled(view, counted), _joined(consequence, _largest_kernel(view)), marks)
+    return Headline(_profiled(view, counted), consequence, marks)
 
 
 def _profiled(view: View, counted: list[str]) -> str:

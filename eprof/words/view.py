@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eprof.base.marks import from_names
@@ -18,6 +19,16 @@ Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
 DRAM = ("dram_read", "dram_write", "dram")
+_PROSE = {
+    "constant": "constant power",
+    "tensor": "tensor cores",
+    "int": "integer instructions",
+    "sfu": "special functions",
+    "other": "other instructions",
+    "shared": "shared memory",
+    "system": "host memory",
+    "requested": "requested bytes",
+}
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
@@ -41,6 +52,12 @@ def energy_of(entry: Priced, part: str) -> Amount:
     return Amount(getattr(entry.energy_j, part), bits(getattr(entry.energy_marks, part)))
 
 
+def above_of(entry: Entry) -> Amount:
+    """All energy of an entry above constant power; a part without any priced count adds nothing."""
+    parts = [energy_of(entry, part) for part in (COMPUTATION, DATA)]
+    return total(part for part in parts if part.value is not None or part.marks & MISSING)
+
+
 def time_of(entry: Priced) -> Amount:
     """The time of a kernel, of a group, of an operator or of the whole."""
     return Amount(entry.time_s, bits(entry.time_marks))
@@ -62,6 +79,22 @@ def energy_of_count(count: schema.Count) -> Amount:
     if count.energy_j is None:
         return Amount(0.0) if count.value == 0 else Amount(None, marks)
     return Amount(count.energy_j, marks if count.energy_j or marks & MISSING else 0)
+
+
+def _on_the_roofline(limit: schema.Limit) -> schema.Limit:
+    """The limit of a kernel at the roofline's time, of which no distance is known."""
+    parts = {name: joules for name, joules in limit.parts_j.items() if name not in ("waiting", "constant")}
+    work, time_s = limit.work_flop, limit.roofline_time_s
+    energy_j = sum(joules or 0.0 for name, joules in limit.parts_j.items() if name != "waiting")
+    return replace(
+        limit,
+        flop_per_s=work / time_s if work is not None and time_s else None,
+        flop_per_j=work / energy_j if work is not None and energy_j else None,
+        speed_share=None,
+        energy_share=None,
+        parts_j=parts,
+        lever=max(parts, key=lambda name: parts[name] or 0.0),
+    )
 
 
 class Word(Struct, frozen=True):
@@ -100,9 +133,12 @@ class View:
 
     @cached_property
     def above(self) -> Amount:
-        """All energy above constant power; a part without any priced count adds nothing."""
-        parts = [self.energy(part) for part in (COMPUTATION, DATA)]
-        return total(part for part in parts if part.value is not None or part.marks & MISSING)
+        """All energy above constant power."""
+        return above_of(self.document)
+
+    def is_modelled(self, entry: Entry) -> bool:
+        """Whether the time of an entry comes from a model of a simulated device: its constant energy was not found."""
+        return self.document.modelled_time is not UNSET and bool(bits(entry.time_marks) & SIMULATED)
 
     @cached_property
     def time(self) -> Amount:
@@ -134,14 +170,18 @@ class View:
 
     @cached_property
     def groups(self) -> dict[str, Amount]:
-        """Energy of each group of counts that has any or lacks some, in stacking order, constant power first."""
+        """Energy of each group of counts that has any or lacks some, in stacking order, constant power first.
+
+        Without constant power where time is a model: how much it adds is a choice, which a bar would show as found.
+        """
         return self.groups_of(self.document)
 
     def groups_of(self, entry: Entry) -> dict[str, Amount]:
         """The same for one kernel."""
         members: dict[str, list[Amount]] = {group: [] for group in GROUPS}
         if self.costs:
-            members["constant"].append(energy_of(entry, "constant"))
+            if not self.is_modelled(entry):
+                members["constant"].append(energy_of(entry, "constant"))
             for name, count in entry.counts.items():
                 members[COUNTS[name].group].append(energy_of_count(count))
         sums = {group: _more_than_nothing(total(amounts)) for group, amounts in members.items() if amounts}
@@ -162,6 +202,11 @@ class View:
         families = (COMPUTATION, DATA, CONSTANT, "total")
         amount = self.energy(part) if part in families else self.groups.get(part, Amount(None))
         return is_told(amount.value, self.interval(part))
+
+    def in_prose(self, group: str) -> str:
+        """A group of counts within a sentence; where only the issue of warps is priced, it is that."""
+        priced = [name for name, word in self.words.items() if word.count.group == group and word.energy.value]
+        return "instruction issue" if priced == ["warp_issue"] else _PROSE.get(group, GROUPS[group])
 
     # ----------------------------------------------------------------------------------------------------- counts
 
@@ -289,6 +334,19 @@ class View:
         """Energy for each flop; the price of everything the program does, constant power too."""
         return ratio(energy_of(entry, "total"), self.flops(entry))
 
+    @cached_property
+    def limits(self) -> list[schema.Limit] | None:
+        """How far each kernel is from its limits; None where no peaks are known.
+
+        A kernel whose time was modelled stands on the roofline, and nothing is said of its distance from it: that
+        would be the efficiency that the model took.
+        """
+        limits = self.document.limits
+        if not limits:
+            return None
+        pairs = zip(self.kernels, limits.kernels, strict=False)
+        return [_on_the_roofline(limit) if self.is_modelled(kernel) else limit for kernel, limit in pairs]
+
     # ---------------------------------------------------------------------------------------------------- ranking
 
     @cached_property
@@ -298,19 +356,27 @@ class View:
             return "total"
         return "time" if self.time.value is not None else "instructions"
 
+    def counted_energy(self, entry: Entry) -> Amount:
+        """All energy of an entry; where time is a model, what is above constant power."""
+        return above_of(entry) if self.is_modelled(entry) else energy_of(entry, "total")
+
     def ranked(self, entry: Entry) -> Amount:
         """A kernel's (or the whole's) amount of what kernels are ranked by."""
         if self.measure == "total":
-            return energy_of(entry, "total")
+            return self.counted_energy(entry)
         return time_of(entry) if self.measure == "time" else self.instructions(entry)
 
     @cached_property
     def order(self) -> list[int]:
-        """Kernels, largest first: as the document has them, unless neither energy nor time is known."""
+        """Kernels, largest first: as the document has them, unless their times are models or not known."""
         places = list(range(len(self.kernels)))
-        if self.measure == "instructions":
-            places.sort(key=lambda place: -(self.instructions(self.kernels[place]).value or 0.0))
+        if self.measure == "instructions" or self.is_modelled(self.document):
+            places.sort(key=lambda place: -(self.ranked(self.kernels[place]).value or 0.0))
         return places
+
+    def place_of(self, entry: Entry) -> int | None:
+        """Where a kernel is in the document; None for a group, or the whole."""
+        return next((place for place, kernel in enumerate(self.kernels) if kernel is entry), None)
 
     @cached_property
     def marks(self) -> int:

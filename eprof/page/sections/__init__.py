@@ -9,7 +9,7 @@ from eprof.page.section import Section
 from eprof.page.sections import clocks, kernel, kernels, limits, method, operators, phases, table, trust, whatif, where
 from eprof.words.view import View
 
-SECTIONS: tuple[Callable[[View], Section | None], ...] = (
+_ANSWERS: tuple[Callable[[View], Section | None], ...] = (
     where.section,
     phases.section,
     operators.section,
@@ -19,12 +19,14 @@ SECTIONS: tuple[Callable[[View], Section | None], ...] = (
     limits.section,
     clocks.section,
     whatif.section,
-    trust.section,
-    method.section,
 )
+_EVIDENCE: tuple[Callable[[View], Section | None], ...] = (trust.section, method.section)
 
 
-def sections(view: View) -> list[Section]:
-    """All sections that have something to say about this document, in reading order."""
-    made = [make(view) for make in SECTIONS]
+def sections(view: View, full: View) -> list[Section]:
+    """All sections that have something to say about this document, in reading order.
+
+    view: without the marks that all numbers share; full: with them, for the sections on what the numbers rest on.
+    """
+    made = [make(view) for make in _ANSWERS] + [make(full) for make in _EVIDENCE]
     return [section for section in made if section is not None]

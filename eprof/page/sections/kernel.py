@@ -1,4 +1,4 @@
-"""One kernel: why it is expensive. Filled bar: share of the energy; outline: share of the count; the gap tells."""
+"""One kernel: why it is expensive. Filled bar: share of the energy; outline: share of the count."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,9 +12,7 @@ from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words.badges import MISSING, Amount, quantity_of, ratio, written
 from eprof.words.numbers import percent, plain, quantity, whole
-from eprof.words.view import View, energy_of, energy_of_count, power_of, time_of
-
-GAP = 0.05
+from eprof.words.view import View, above_of, energy_of, energy_of_count, power_of, time_of
 
 
 class Family(Struct, frozen=True):
@@ -55,11 +53,6 @@ class Line(Struct, frozen=True):
     def written_value(self) -> str | None:
         """The count with its unit."""
         return None if self.value.value is None else quantity(self.value.value, self.count.symbol)
-
-    @property
-    def gap(self) -> float:
-        """By how much its share of the energy is above its share of the count."""
-        return 0.0 if self.of_count is None else (self.of_energy or 0.0) - self.of_count
 
 
 def section(view: View) -> Section | None:
@@ -170,10 +163,11 @@ def _detail(line: Line) -> Markup:
 
 
 def _message(view: View, kernel: schema.Kernel) -> str:
-    """The count whose energy is furthest above its share: "DRAM read: 6 % of the bytes, 30 % of their energy."."""
-    pairs = [(line, family) for family in FAMILIES for line in lines(view, kernel, family)]
-    line, family = max(pairs, key=lambda pair: pair[0].gap, default=(None, None))
-    if line is None or family is None or line.gap < GAP:
+    """The count with most energy: "DRAM read takes most above constant power: 71 % of it, with 30 % of the bytes."."""
+    priced = [(line, family) for family in FAMILIES for line in lines(view, kernel, family) if line.energy.value]
+    if not priced:
         return ""
-    count, energy = percent(line.of_count or 0), percent(line.of_energy or 0)
-    return f"{line.count.label}: {count} of the {family.plural}, {energy} of their energy."
+    line, family = max(priced, key=lambda pair: pair[0].energy.value or 0.0)
+    share = percent((line.energy.value or 0.0) / (above_of(kernel).value or 1.0))
+    count = "" if line.of_count is None else f", with {percent(line.of_count)} of the {family.plural}"
+    return f"{line.count.label} takes most above constant power: {share} of it{count}."

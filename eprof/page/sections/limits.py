@@ -18,11 +18,10 @@ SHOWN, ROWS = 60, 10
 
 def section(view: View) -> Section | None:
     """The section, or None if the costs give no peaks."""
-    limits = view.document.limits
-    if not limits or not view.kernels:
+    if not view.document.limits or not view.limits:
         return None
-    machines = _used(view, limits.machines)
-    dots = [_dot(view, limits, place) for place in view.order]
+    machines = _used(view, view.document.limits.machines)
+    dots = [_dot(view, view.limits[place], place) for place in view.order]
     drawable = [dot for dot in dots if dot.is_drawable]
     shown = drawable[:SHOWN]
     curves = [panels.Curves(machine.time_balance, _lines(machine)) for machine in machines]
@@ -31,7 +30,7 @@ def section(view: View) -> Section | None:
         "verdict": verdict(machines[0]),
         "panels": panels.drawn(curves, shown),
         "legend": _legend(machines) if len(machines) > 1 else [],
-        "table": _table(limits, drawable),
+        "table": _table(view.limits, drawable),
     }
     data = {"dots": "1"} if len(drawable) > len(shown) else {}
     return Section("limits", "Limits", "How far from the limits", "limits.html", content, data)
@@ -59,22 +58,23 @@ def _lines(machine: schema.Machine) -> panels.Lines:
     return at
 
 
-def _dot(view: View, limits: schema.Limits, place: int) -> panels.Dot:
+def _dot(view: View, limit: schema.Limit, place: int) -> panels.Dot:
     kernel = view.kernels[place]
-    limit = limits.kernels[place]
+    power_w = kernel.power_w
+    if view.is_modelled(kernel) and limit.flop_per_s and limit.flop_per_j:
+        power_w = limit.flop_per_s / limit.flop_per_j
     return panels.Dot(
         kernel.name,
         limit.intensity_flop_per_byte.dram,
-        {"flop_per_s": limit.flop_per_s, "flop_per_j": limit.flop_per_j, "power_w": kernel.power_w},
+        {"flop_per_s": limit.flop_per_s, "flop_per_j": limit.flop_per_j, "power_w": power_w},
         kernel.energy_j.total or 0.0,
         place,
     )
 
 
-def _table(limits: schema.Limits, drawable: Sequence[panels.Dot]) -> Table:
+def _table(limits: Sequence[schema.Limit], drawable: Sequence[panels.Dot]) -> Table:
     kernels = [
-        (Name(names.short(dot.name, 34), dot.name, place=dot.place), limits.kernels[dot.place or 0])
-        for dot in drawable[:ROWS]
+        (Name(names.short(dot.name, 34), dot.name, place=dot.place), limits[dot.place or 0]) for dot in drawable[:ROWS]
     ]
     rest = len(drawable) - len(kernels)
     return limit_table(kernels, f"and {whole(rest)} more kernels" if rest else "", levels=False)
@@ -85,6 +85,8 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[panels.Dot
     balance = machine.time_balance
     best = f"the best that {machine.name} can do at this setting in {machine.precision.upper()}"
     lines = f"The line is {best}; area is energy."
+    if any(map(view.is_modelled, view.kernels)):
+        lines += " Dots stand on it: their time is a model, and only where they stand along it was counted."
     if not drawable:
         return f"{lines} No kernel is drawn: flops, DRAM bytes or time are not known."
 

@@ -16,7 +16,7 @@ from eprof.profile import schema
 from eprof.words import names
 from eprof.words.badges import Amount, quantity_of, share_of, written
 from eprof.words.numbers import percent, plain, quantity, whole
-from eprof.words.view import DRAM, View, by_time_of, energy_of, power_of, time_of
+from eprof.words.view import DRAM, Entry, View, by_time_of, energy_of, power_of, time_of
 from eprof.words.view import Column as Counted
 
 FIRST_ROWS = 20
@@ -99,7 +99,7 @@ class _Table:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.all = view.ranked(view.document)
+        self.all = _ranked(view, view.document)
         self.amounts: dict[str, list[Amount]] = {}
         self.columns = [column for column in columns(view) if self._is_known(column)]
 
@@ -128,10 +128,16 @@ def section(view: View) -> Section | None:
         "left_out": len(view.kernels) > FIRST_ROWS,
         "tools": not is_one,
         "constant": view.measure == "total",
+        "modelled": view.is_modelled(view.document),
     }
     heading = "The kernel in numbers" if is_one else f"All {count} kernels"
     link = "Numbers" if is_one else f"All {count}"
     return Section("table", link, heading, "table.html", content, _data(table))
+
+
+def _ranked(view: View, entry: Entry) -> Amount:
+    """What shares are of: all energy, for the script can leave constant power out; else time or instructions."""
+    return energy_of(entry, "total") if view.measure == "total" else view.ranked(entry)
 
 
 def _status(table: _Table) -> Markup:
@@ -162,10 +168,10 @@ def _rows(table: _Table) -> list[Row]:
     rows = []
     running = 0.0
     short = names.proper([kernel.name for kernel in view.kernels])
-    scale = max(view.ranked(kernel).value or 0.0 for kernel in view.kernels) or 1.0
+    scale = max(_ranked(view, kernel).value or 0.0 for kernel in view.kernels) or 1.0
     for place in view.order[:FIRST_ROWS]:
         kernel = view.kernels[place]
-        running += view.ranked(kernel).value or 0.0
+        running += _ranked(view, kernel).value or 0.0
         cells = [(column.kind, _cell(table, column, place, running, scale)) for column in table.columns[1:]]
         rows.append(Row(place, names.cut(short[place], NAME_LENGTH), kernel.name, cells))
     return rows
@@ -177,7 +183,7 @@ def _cell(table: _Table, column: Column, place: int, running: float, scale: floa
         case "device":
             return written(kernel.device)
         case "share":
-            return share_of(table.view.ranked(kernel), table.all)
+            return share_of(_ranked(table.view, kernel), table.all)
         case "sum":
             return share_of(Amount(running, table.all.marks), table.all)
     amount = table.amounts[column.key][place]
@@ -198,7 +204,7 @@ def _text(column: Column, value: float | None) -> str | None:
 
 def _mini(view: View, kernel: schema.Kernel, scale: float) -> Markup:
     if view.measure != "total":
-        return svg.mini(svg.laid([("plain", view.ranked(kernel).value or 0.0)], scale))
+        return svg.mini(svg.laid([("plain", _ranked(view, kernel).value or 0.0)], scale))
     groups = view.groups_of(kernel)
     return svg.mini(svg.laid(((group, amount.value or 0.0) for group, amount in groups.items()), scale))
 

@@ -7,7 +7,7 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.page import svg
 from eprof.page.section import Section
 from eprof.words.badges import AT_LEAST, MISSING, Amount, quantity_of, share_of
-from eprof.words.headline import at_least
+from eprof.words.headline import at_least, constant_range
 from eprof.words.intervals import in_brackets
 from eprof.words.numbers import percent, quantity
 from eprof.words.view import View
@@ -29,7 +29,7 @@ def section(view: View) -> Section | None:
         "all": everything,
         "above": above,
         "parts": [
-            (group, _label(view, group), quantity_of(amount, "J"), share_of(amount, total))
+            (group, _label(view, group), quantity_of(amount, "J"), share_of(amount, view.counted_energy(view.document)))
             for group, amount in view.groups.items()
         ],
         "unknown": _unknown(view),
@@ -45,7 +45,10 @@ def _label(view: View, group: str) -> str:
 def _sentence(view: View) -> Markup:
     """What each part takes: "Computation takes 955 mJ, data movement 1.16 J, constant power 10.3 J."."""
     pieces = []
-    for part, name in ((COMPUTATION, "Computation"), (DATA, "data movement"), (CONSTANT, "constant power")):
+    parts = {COMPUTATION: "Computation", DATA: "data movement", CONSTANT: "constant power"}
+    if view.is_modelled(view.document):
+        del parts[CONSTANT]
+    for part, name in parts.items():
         amount = view.energy(part)
         if amount.value is None:
             pieces.append(Markup("{} is not known").format(name))
@@ -53,7 +56,7 @@ def _sentence(view: View) -> Markup:
             verb = " takes" if part == COMPUTATION else ""
             interval = in_brackets(view.interval(part), "J")
             pieces.append(Markup("{}{} {}{}").format(name, verb, quantity_of(amount, "J"), interval))
-    return Markup("{}, {}, {}.").format(*pieces)
+    return Markup("{}. {}").format(Markup(", ").join(pieces), constant_range(view))
 
 
 def _all(total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
@@ -70,7 +73,7 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
     """The part above constant power, as wide as the bar of everything."""
     above = view.above
     segments = _segments({group: amount for group, amount in known.items() if group != CONSTANT}, above)
-    constant = (view.energy(CONSTANT).value or 0.0) / (view.energy("total").value or 1.0)
+    constant = (known[CONSTANT].value or 0.0) / (view.energy("total").value or 1.0) if CONSTANT in known else 0.0
     boundary = 100 - sum(segment.width for segment in segments if segment.group in _DATA_GROUPS)
     enlarged = ", enlarged" if constant > 0 else ""
     return {

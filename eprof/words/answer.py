@@ -1,0 +1,357 @@
+"""The first screen of a report: how many joules, where and why, what to try, how sure. From `eprof.profile/1`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from eprof.base.labels import labels
+from eprof.base.text import few
+from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, GROUPS
+from eprof.profile import schema
+from eprof.words import costs as costs_words
+from eprof.words import metered
+from eprof.words.badges import MISSING, SIMULATED, Amount, ratio
+from eprof.words.blocks import Column, Point, Row, Table
+from eprof.words.cells import Cell, Name, Quantity, Share
+from eprof.words.headline import at_least
+from eprof.words.lever import reached
+from eprof.words.numbers import NARROW, percent, plain, quantity, whole
+from eprof.words.view import View, time_of
+
+_FEWEST, _MOST = 3, 5
+_ENOUGH = 0.9  # of the energy, that the kernels shown take
+_NAME = 32  # letters of a kernel
+_NAMED = 6  # things that are missing
+_STEP = 0.2  # what is tried: a fifth less of something
+_LITTLE = 0.01  # of the energy: what saves less is not worth trying
+_WASTED = 1.2  # times the requested bytes, from which on they are the cause
+_SHORT_S = 10e-6  # launches that take less than this wait for their start
+_REQUESTED = ("global_read", "global_write")
+_FAMILIES = {count.group: count.family for count in COUNTS.values()}
+_INSTRUCTIONS = ("int", "sfu", "other")  # whose names say that they are instructions
+_PRICES = {
+    "measured": "measured on this GPU",
+    "fitted": "fitted to measured power",
+    "published": "published, not measured here",
+    "estimated": "estimated, for a GPU that nobody measured",
+}
+
+
+class Cause(Struct, frozen=True):
+    """What takes most of the energy of a kernel: its name in prose, its share, and why it is so much."""
+
+    name: str
+    share: float
+    why: str = ""
+    is_told: bool = True
+
+    @property
+    def text(self) -> str:
+        """As in "DRAM 71 %: 4.1 times the bytes requested"."""
+        if not self.is_told:
+            return f"perhaps {self.name}"
+        start = f"{self.name} {percent(self.share)}"
+        return f"{start}: {self.why}" if self.why else start
+
+
+# -------------------------------------------------------------------------------------------------------- where, why
+
+
+def where(view: View, most: int = _MOST) -> Table:
+    """The kernels, or groups of them, that take most, each with its largest cause in words."""
+    entries: Sequence[schema.Kernel | schema.Group] = view.document.groups or view.kernels
+    entries = sorted(entries, key=lambda entry: -(view.ranked(entry).value or 0.0))
+    shown = entries[: _number_shown(view, entries, most)]
+    amounts = [view.ranked(entry) for entry in shown]
+    everything = view.ranked(view.document)
+    common = _common(amounts)
+    unit = {"total": "J", "time": "s"}.get(view.measure, "")
+    rows = []
+    for entry, amount, name in zip(shown, amounts, _names(view, shown), strict=True):
+        cells: list[Cell] = [
+            Name(name, entry.name, place=view.place_of(entry)),
+            Quantity(amount.value, unit, amount.marks & ~common),
+            Share(ratio(amount, everything).value),
+            _cause_text(view, entry),
+        ]
+        rows.append(Row(cells))
+    columns = [
+        Column("group" if view.document.groups else "kernel", "left"),
+        Column({"total": "energy"}.get(view.measure, view.measure)),
+        Column("share"),
+        Column("largest cause" if view.has_energy else "", "left"),
+    ]
+    return Table(columns, rows, left_out=_left_out(view, entries, len(shown)), headless=True)
+
+
+def _names(view: View, shown: Sequence[schema.Kernel | schema.Group]) -> list[str]:
+    """Short names that tell the rows apart, with the device where there are several."""
+    names = labels([entry.name for entry in shown], _NAME)
+    if not view.several_devices:
+        return names
+    devices = [entry.device if isinstance(entry, schema.Kernel) else None for entry in shown]
+    return [f"{name}, {device}" if device else name for name, device in zip(names, devices, strict=True)]
+
+
+def _number_shown(view: View, entries: Sequence[schema.Kernel | schema.Group], most: int) -> int:
+    """As many as take nine tenths of all: three at least, five at most."""
+    whole_amount = view.ranked(view.document).value or 0.0
+    reached_so_far = 0.0
+    for number, entry in enumerate(entries[:most], start=1):
+        reached_so_far += view.ranked(entry).value or 0.0
+        if number >= _FEWEST and reached_so_far >= _ENOUGH * whole_amount:
+            return number
+    return most
+
+
+def _left_out(view: View, entries: Sequence[schema.Kernel | schema.Group], shown: int) -> str:
+    """How many more there are, and what they take."""
+    rest = entries[shown:]
+    if not rest:
+        return ""
+    noun = "group" if view.document.groups else "kernel"
+    start = f"and {whole(len(rest))} more {noun}{'s' if len(rest) > 1 else ''}"
+    known = sum(view.ranked(entry).value or 0.0 for entry in rest)
+    everything = view.ranked(view.document).value
+    return f"{start}, {percent(known / everything)}" if everything else start
+
+
+def _common(amounts: Sequence[Amount]) -> int:
+    """The marks that all have, but for MISSING: each lower bound is called one."""
+    common = ~MISSING
+    for amount in amounts:
+        common &= amount.marks
+    return common
+
+
+def _cause_text(view: View, entry: schema.Kernel | schema.Group) -> str:
+    found = cause(view, entry)
+    return "" if found is None else found.text
+
+
+def cause(view: View, entry: schema.Kernel | schema.Group) -> Cause | None:
+    """The largest cause of an entry's energy; None where no energy is known.
+
+    Constant power is no cause where its time was modelled: it would be an assumption that is handed back.
+    """
+    parts = {group: amount.value for group, amount in view.groups_of(entry).items() if amount.value}
+    everything = view.counted_energy(entry).value
+    if not parts or not everything:
+        return None
+    largest = max(parts, key=lambda group: parts[group])
+    share = parts[largest] / everything
+    return Cause(view.in_prose(largest), share, _why(view, entry, largest), view.is_told(largest))
+
+
+def _why(view: View, entry: schema.Kernel | schema.Group, group: str) -> str:
+    if group == CONSTANT:
+        return _why_constant(view, entry)
+    if _FAMILIES[group] == DATA:
+        return _why_bytes(view, entry, group)
+    return _why_instructions(view, entry, group)
+
+
+def _why_constant(view: View, entry: schema.Kernel | schema.Group) -> str:
+    """Short launches, or how far the kernel is from its roofline."""
+    seconds = time_of(entry).value
+    if seconds and seconds / entry.launches < _SHORT_S:
+        return f"launches of {quantity(seconds / entry.launches, 's')}"
+    place = view.place_of(entry)
+    if view.limits is None or place is None:
+        return ""
+    share = reached(view.limits[place], "speed_share")
+    return f"{share} of roofline speed" if share else ""
+
+
+def _why_bytes(view: View, entry: schema.Kernel | schema.Group, group: str) -> str:
+    """How many bytes: over those requested if they are more, else what is done with each, else as they are."""
+    moved = view.summed(entry, _words_of(entry, group))
+    if not moved.value:
+        return ""
+    requested = view.summed(entry, _REQUESTED)
+    if requested.value and not requested.marks & MISSING and moved.value >= _WASTED * requested.value:
+        return f"{plain(moved.value / requested.value)} times the bytes requested"
+    size = at_least(moved, "B")
+    intensity = entry.intensity_flop_per_byte
+    if group != "dram" or intensity is None:
+        return size
+    return f"{size}, {plain(intensity)}{NARROW}flop/B"
+
+
+def _why_instructions(view: View, entry: schema.Kernel | schema.Group, group: str) -> str:
+    """How many; integer and other instructions by the flops that they serve."""
+    words = _words_of(entry, group)
+    executed = view.summed(entry, words)
+    if not executed.value:
+        return ""
+    flops = view.flops(entry)
+    if group in ("int", "other") and flops.value:
+        return f"{plain(executed.value / flops.value)} for each flop"
+    unit = COUNTS[words[0]].symbol
+    return at_least(executed, unit) if unit else f"{at_least(executed, '')} instructions"
+
+
+def _words_of(entry: schema.Kernel | schema.Group, group: str) -> list[str]:
+    """The counts of a group that cost something here; all of it, if nothing does."""
+    words = [name for name in entry.counts if COUNTS[name].group == group]
+    return [name for name in words if entry.counts[name].energy_j] or words
+
+
+# ---------------------------------------------------------------------------------------------------------------- try
+
+
+class Try(Struct, frozen=True):
+    """A change, and which share of the energy it saves."""
+
+    text: str
+    saves: float
+
+
+def what_to_try(view: View) -> Point | None:
+    """The change with the largest believable effect: a fifth less of what takes most, or other clocks."""
+    found = max(_changes(view), key=lambda change: change.saves, default=None)
+    if found is None or found.saves < _LITTLE:
+        return None
+    return Point("Try", found.text)
+
+
+def _changes(view: View) -> Iterator[Try]:
+    if not view.has_energy or view.energy("total").lower and view.above.value is None:
+        return
+    everything = view.counted_energy(view.document).value
+    if not everything:
+        return
+    of = " of the energy above constant power" if view.is_modelled(view.document) else " energy"
+    for group, amount in view.groups.items():
+        if amount.value and view.is_told(group):
+            yield from _fewer(view, group, amount.value / everything, of)
+    yield from _other_clocks(view)
+
+
+def _fewer(view: View, group: str, share: float, of: str) -> Iterator[Try]:
+    """A fifth less of one thing; of DRAM bytes as the what-if has it, in which time follows the roofline."""
+    if group == CONSTANT:
+        yield Try(f"{percent(_STEP)} less time{_mostly_in(view, group)}: {_less(_STEP * share)}{of}", _STEP * share)
+        return
+    noun = _counted_things(view, group)
+    answer = _answer(view, f"{group}=-20%") if not view.is_modelled(view.document) else None
+    saves, time = _STEP * share, ""
+    if answer is not None and answer.change_share is not None:
+        saves = -answer.change_share
+        time = _time_of(answer.time_share)
+    yield Try(f"{percent(_STEP)} fewer {noun}{_mostly_in(view, group)}: {_less(saves)}{of}{time}", saves)
+
+
+def _counted_things(view: View, group: str) -> str:
+    """What there may be fewer of: "DRAM bytes", "FP32 operations", "integer instructions"."""
+    if _FAMILIES[group] == DATA:
+        return f"{view.in_prose(group)} bytes"
+    if view.in_prose(group) == "instruction issue":
+        return "instructions"
+    return view.in_prose(group) if group in _INSTRUCTIONS else f"{GROUPS[group]} operations"
+
+
+def _less(share: float) -> str:
+    return f"{percent(share)} less" if share else "nothing less"
+
+
+def _time_of(share: float | None) -> str:
+    if share is None or abs(share) < _LITTLE:
+        return ""
+    return f", {percent(abs(share))} {'less' if share < 0 else 'more'} time"
+
+
+def _mostly_in(view: View, group: str) -> str:
+    """The kernel that has most of a part, where there are several kernels: " (most of it in sgemm)"."""
+    if len(view.kernels) < 2:
+        return ""
+    names = labels([kernel.name for kernel in view.kernels], _NAME)
+    joules = [_part_of(view, kernel, group) for kernel in view.kernels]
+    largest = max(range(len(joules)), key=joules.__getitem__)
+    return f" ({percent(joules[largest] / sum(joules))} of it in {names[largest]})"
+
+
+def _part_of(view: View, kernel: schema.Kernel, group: str) -> float:
+    amount = view.groups_of(kernel).get(group)
+    return (amount.value or 0.0) if amount else 0.0
+
+
+def _answer(view: View, question: str) -> schema.Answer | None:
+    return next((answer for answer in view.document.what_if or () if answer.question == question), None)
+
+
+def _other_clocks(view: View) -> Iterator[Try]:
+    """The clocks with the lowest energy, where the times behind them were not themselves modelled."""
+    clocks = view.document.clocks
+    if not clocks or view.is_modelled(view.document):
+        return
+    lowest = clocks.lowest
+    here = next((setting for setting in clocks.settings if setting.this), None)
+    if here is None or not here.energy_j or lowest.energy_j is None:
+        return
+    worst = max(filter(None, (lowest.energy_range_j or [lowest.energy_j])[-1:]), default=lowest.energy_j)
+    saves = 1 - worst / here.energy_j
+    time = (lowest.time_s or 0.0) / here.time_s - 1 if here.time_s else None
+    setting = f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}{NARROW}MHz"
+    yield Try(f"{setting} (core/memory): {_less(saves)} energy{_time_of(time)}, modelled", saves)
+
+
+# -------------------------------------------------------------------------------------------------------------- trust
+
+
+def trust(view: View) -> Point:
+    """What the prices are and how far off, what is missing, and where the time is from."""
+    return Point("Trust", " ".join([*_prices(view), *_left_open(view), *_missing(view), *_times(view)]))
+
+
+def _prices(view: View) -> Iterator[str]:
+    costs = view.costs
+    if costs is None:
+        yield from view.document.warnings[:1]
+        return
+    if view.to_meter is not None:
+        yield metered.certainty(view.to_meter)
+        return
+    if costs.gpu_match == "other":
+        yield f"Prices are another GPU's ({costs_words.at_setting(costs)}): joules hold if the two are alike."
+        return
+    basis = _PRICES.get(costs.basis or "", "of a table that does not say what they rest on")
+    board = " on a similar board" if costs.gpu_match == "similar" else ""
+    whose = "" if costs.name == costs.basis else f" of {costs_words.at_setting(costs)}"
+    yield f"Prices{whose} are {basis}{board}{_kernels_off(costs)}."
+
+
+def _left_open(view: View) -> Iterator[str]:
+    """What "perhaps" means, where it stands beside a kernel."""
+    causes = [cause(view, kernel) for kernel in view.kernels[:_MOST]]
+    if any(found is not None and not found.is_told for found in causes):
+        yield "Perhaps: the prices leave it open."
+
+
+def _kernels_off(costs: schema.Costs) -> str:
+    """The error of a fit on kernels that it had not seen."""
+    errors: Mapping[str, float] = (costs.fit or {}).get("error_percent", {})
+    error = errors.get("leave_one_benchmark_out")
+    return "" if error is None else f": new kernels are {percent(error / 100)} off on average"
+
+
+def _missing(view: View) -> Iterator[str]:
+    """What the total lacks, by groups of counts."""
+    lost = {word.count.group for word in view.words.values() if word.energy.marks & MISSING}
+    names = [GROUPS[group] for group in GROUPS if group in lost]
+    constant = view.energy(CONSTANT)
+    if constant.value is None or constant.lower:
+        names.append("constant power (no time)" if constant.value is None else "constant power of some kernels")
+    if names and view.costs is not None:
+        what = "total" if view.to_meter is None else "split"
+        yield f"The {what} lacks some or all of: {few(names, _NAMED)}."
+
+
+def _times(view: View) -> Iterator[str]:
+    marks = view.time.marks
+    if marks & SIMULATED:
+        yield "Counts are exact for the simulator; time is a model."
+    elif view.document.time_from:
+        yield f"Time is {view.document.time_from}."
+    elif marks & ~MISSING:
+        yield "Time is the profiler's, which slows programs down."

@@ -1,0 +1,99 @@
+"""The first screen of a report: at most 15 lines of 80 columns, and nothing in it that went in as a default."""
+
+import json
+import re
+
+import pytest
+from report_support import CASES
+
+from eprof.terminal.report import text
+from eprof.words.answer import cause, what_to_try, where
+from eprof.words.view import View
+
+LINES, COLUMNS = 15, 80
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_any_report_fits_the_first_screen(case):
+    screen = text(CASES[case](), width=COLUMNS).splitlines()
+    assert len(screen) <= LINES
+    assert max(map(len, screen)) <= COLUMNS
+
+
+def test_a_mark_that_all_kernels_share_stands_beside_none_of_them():
+    document = CASES["fmm"]()
+    for kernel in document["kernels"]:
+        kernel["energy_marks"]["total"] = ["estimated"]
+    assert "~" not in text(document, width=COLUMNS)
+    document["kernels"][0]["energy_marks"]["total"] = []
+    assert "~" in text(document, width=COLUMNS)
+
+
+def test_the_cause_of_a_kernel_is_its_largest_energy():
+    view = View(CASES["data_bound"]())
+    for kernel in view.kernels:
+        parts = {group: amount.value or 0.0 for group, amount in view.groups_of(kernel).items()}
+        found = cause(view, kernel)
+        assert found is not None
+        assert found.share == pytest.approx(max(parts.values()) / kernel.energy_j.total)
+
+
+def test_more_bytes_than_were_requested_are_the_cause():
+    document = CASES["data_bound"]()
+    for kernel in document["kernels"]:
+        moved = sum(kernel["counts"][name]["value"] for name in ("dram_read", "dram_write"))
+        kernel["counts"]["global_read"] = {"value": moved / 4, "unit": "byte", "energy_j": None, "marks": []}
+        kernel["counts"]["global_write"] = {"value": 0.0, "unit": "byte", "energy_j": None, "marks": []}
+    document["counts"] |= {
+        name: {**document["kernels"][0]["counts"][name], "how": []} for name in ("global_read", "global_write")
+    }
+    assert "DRAM" in text(document) and "4.00 times the bytes requested" in text(document)
+
+
+def test_what_is_tried_is_a_fifth_of_the_largest_part():
+    view = View(CASES["compute_bound"]())
+    tried = what_to_try(view)
+    assert tried is not None
+    share = view.groups["fp64"].value / view.energy("total").value
+    assert f"{100 * 0.2 * share:.0f}" in tried.text and "FP64" in tried.text
+
+
+def test_what_the_prices_leave_open_is_not_tried():
+    document = CASES["compute_bound"]()
+    joules = View(document).groups["fp64"].value
+    document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {"fp64": [0.0, 3 * joules]}}
+    tried = what_to_try(View(document))
+    assert tried is None or "FP64" not in tried.text
+    assert "perhaps FP64" in text(document)
+
+
+def modelled(document, efficiency=0.25):
+    """The document as if its times were those of a model."""
+    document["modelled_time"] = {"efficiency": efficiency, "given": False}
+    document["time_marks"] = ["estimated", "simulated"]
+    for kernel in document["kernels"]:
+        kernel["time_marks"] = ["estimated", "simulated"]
+    return document
+
+
+def test_modelled_constant_power_is_a_range_and_no_cause():
+    document = modelled(CASES["fmm"]())
+    screen = text(document, width=COLUMNS)
+    view = View(document)
+    assert "constant power" not in " ".join(str(row.cells[3]) for row in where(view).rows)
+    assert f"{View(document).above.value:.3g}"[:4] in screen
+    assert "at the roofline's speed" in screen and "at 25" in screen
+    assert "roofline speed" not in screen, "the efficiency that went in is no finding"
+
+
+def test_the_joules_of_the_headline_do_not_depend_on_the_efficiency():
+    """The same counts at two efficiencies: what stands first is the same."""
+    first = modelled(CASES["fmm"]())
+    second = json.loads(json.dumps(modelled(CASES["fmm"](), 0.5)))
+    for entry in (second, *second["kernels"]):
+        constant = entry["energy_j"]["constant"]
+        entry["energy_j"]["constant"] = constant / 2
+        entry["energy_j"]["total"] -= constant / 2
+        entry["time_s"] /= 2
+    heads = [re.split(r"Constant power", text(document, width=COLUMNS))[0] for document in (first, second)]
+    assert heads[0] == heads[1]
