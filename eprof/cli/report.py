@@ -153,7 +153,7 @@ def deliver_energy(
         return _file(kind, energy, document)
 
     deliver(drawn(document, "report", files, options.verbose), outputs, options, page)
-    if options.quiet or options.format and not outputs:
+    if not options.verbose or options.quiet or options.format and not outputs:
         _say_left_out(document.warnings)
 
 
@@ -171,7 +171,7 @@ def _file(kind: str, energy: "Energy", document: "Profile") -> bytes:
 
 
 def _say_left_out(warnings: Sequence[str]) -> None:
-    """That logs are missing from the result, where no summary says so."""
+    """That logs are missing from the result, where no list of notes says so."""
     left_out = [warning for warning in warnings if warning.startswith(_LEFT_OUT)]
     for warning in left_out[:_SHOWN]:
         say(warning)
