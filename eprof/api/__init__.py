@@ -24,6 +24,7 @@ from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM, labelled, ranks
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
 from eprof.logs.runs import Run
 from eprof.profilers import advice
+from eprof.rows.launches import LAUNCH
 from eprof.rows.log import Launches, Log
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def load(
     progress: Progress | None = None,
     parts: str | None = None,
     rank: str | None = None,
+    timeline: bool = False,
 ) -> Profile:
     """Read saved profiler logs, of one run or of several, and count what their kernels did.
 
@@ -59,14 +61,16 @@ def load(
     that may read; more than one needs a script with a guard (`if __name__ == "__main__"`), as multiprocessing does.
     progress: called with the bytes read so far, and all bytes. parts: "rank", "stream" or "nvtx": splits the rows of
     a kernel, for `Energy.grouped`. rank: a regular expression whose first group is the rank in a log's path, where no
-    one number in the names gives it.
+    one number in the names gives it. timeline: hold the launches of traces one by one, with their starts, as
+    `Profile.timeline`.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
     if not inputs:
         raise UsageError("Nothing to report on: name at least one log.")
     frames = [given for given in inputs if not isinstance(given, str | Path)]
     sources = _sources([given for given in inputs if isinstance(given, str | Path)], parts, rank)
-    reading = _reading(columns, parts, cache, gather=not sources.owner and not sources.rank_of)
+    gather = not sources.owner and not sources.rank_of
+    reading = _reading(columns, _split_by(parts, timeline), cache, gather)
     results = read_all(sources.paths, reading, scheduler=scheduler, workers=workers, progress=progress)
 
     def read_one(path: Path) -> Log:
@@ -78,6 +82,8 @@ def load(
     launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
     if parts is not None and launches.rows.part is None:
         raise LogError(_without_parts(parts, launches))
+    if timeline and launches.timeline is None:
+        raise LogError(_without_starts(launches))
     launches, notes = _select(launches, kernels)
     of_logs = [f"{Path(log.path).name}: {note}" for log in read for note in log.notes]
     from eprof.profile.profile import build
@@ -145,12 +151,19 @@ def _cache_note(reading: Reading, paths: Sequence[Path]) -> list[str]:
     return [f"{reading.refused[0].upper()}{reading.refused[1:]}."]
 
 
-def _reading(columns: str | Path | None, parts: str | None, cache: bool, gather: bool) -> Reading:
+def _split_by(parts: str | None, timeline: bool) -> str | None:
+    """What readers tell rows apart by. Ranks come from the names of the logs, not from their rows."""
+    if not timeline:
+        return None if parts == RANK else parts
+    if parts in (STREAM, NVTX):
+        raise UsageError(f"A trace shows launches one by one on their streams, and goes with no --group {parts}.")
+    return LAUNCH
+
+
+def _reading(columns: str | Path | None, split_by: str | None, cache: bool, gather: bool) -> Reading:
     """The options of the reader. It keeps only counters that a definition uses, so that wide traces fit in memory."""
     names = None if columns is None else tuple(logs.read_columns(columns))
     folder = cache_place() if cache else None
-    # Ranks come from the names of the logs, not from their rows.
-    split_by = None if parts == RANK else parts
     return Reading(names, counters.descriptions(), counters.names_in_use, folder, split_by, gather=gather)
 
 
@@ -164,11 +177,23 @@ def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], kernels: 
 def _without_parts(parts: str, launches: Launches) -> str:
     """That no log has the streams or ranges of launches, and which commands log them on these GPUs."""
     noun, ways = _TELLING[parts]
+    return f"--group {parts}: none of these logs tells {noun}; logs of {_commands(ways, launches)} do."
+
+
+def _without_starts(launches: Launches) -> str:
+    """That no log tells when launches ran."""
+    ways = _commands(advice.LAUNCHES, launches)
+    return (
+        f"A trace needs to know when each launch ran, and none of these logs tells; {ways}, or PyTorch's profiler do."
+    )
+
+
+def _commands(purpose: str, launches: Launches) -> str:
+    """The commands for a purpose on the GPUs of some launches."""
     from eprof.profile.profile import may_be
 
     labels = [label for label in dict.fromkeys(launches.rows.device) if label is not None]
-    capabilities = [capability for label in labels for capability in may_be(label)]
-    return f"--group {parts}: none of these logs tells {noun}; logs of {advice.commands(ways, capabilities)} do."
+    return advice.commands(purpose, [capability for label in labels for capability in may_be(label)])
 
 
 def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:

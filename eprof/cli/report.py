@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from eprof.profile.profile import Energy
     from eprof.profile.schema import Profile
 
+# Logs of runs by eprof do not tell when launches ran, so it has no traces.
+_SUFFIXES = {**REPORT_SUFFIXES, "trace.json": "trace"}
 _LEFT_OUT = "Left out: "
 _SHOWN = 3  # of logs that were left out, on standard error
 _PARTS = ("rank", "stream", "nvtx")
@@ -68,7 +70,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     add_columns(parser)
     _add_questions(parser)
     _add_reading(parser)
-    add_output(parser, WRITTEN + ALSO_WRITTEN, suffixes=REPORT_SUFFIXES)
+    add_output(parser, f"{WRITTEN}{ALSO_WRITTEN} trace.json", suffixes=_SUFFIXES)
     return parser
 
 
@@ -108,7 +110,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 def report(options: argparse.Namespace) -> int:
     """Run the command."""
-    outputs = planned(options, REPORT_SUFFIXES)
+    outputs = planned(options, _SUFFIXES)
     metered_j = joules(options.energy)
     # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
     gc.disable()
@@ -129,6 +131,7 @@ def report(options: argparse.Namespace) -> int:
         progress=Progress(options.quiet).reading,
         parts=next((group for group in options.group if group in _PARTS), None),
         rank=options.rank,
+        timeline=has_trace(outputs, options),
     )
     energy = profile.energy(
         options.costs,
@@ -139,6 +142,11 @@ def report(options: argparse.Namespace) -> int:
     )
     deliver_energy(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
     return 0
+
+
+def has_trace(outputs: list[Output], options: argparse.Namespace) -> bool:
+    """Whether a trace is to be written, which needs the launches one by one."""
+    return any(kind == "trace" for _, kind in outputs) or (not outputs and options.format == "trace")
 
 
 def deliver_energy(
@@ -167,6 +175,11 @@ def _file(kind: str, energy: "Energy", document: "Profile") -> bytes:
             from eprof.files import flame
 
             return flame.to_speedscope(document) if kind == "speedscope" else flame.to_folded(document)
+        case "trace":
+            from eprof.files import trace
+
+            assert energy.profile.timeline is not None, "the logs were loaded with it"
+            return trace.to_trace(document, energy.profile.timeline)
     return written(kind, document, "export", energy.to_frame)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from eprof import profilers
 from eprof.rows.signs import Signs
 
-TIMES, STREAMS, NVTX = "times", "streams", "nvtx"
+TIMES, STREAMS, NVTX, LAUNCHES = "times", "streams", "nvtx", "launches"
 
 
 def commands(purpose: str, capabilities: Iterable[str | None]) -> str:

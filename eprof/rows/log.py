@@ -88,8 +88,8 @@ class TableRows(_Rows, frozen=True, eq=False):
     the number of the run's process (-1: not known), where the reader knows it. part: the rank, stream, NVTX range or
     operator of the row, where rows are split.
 
-    Of launches one by one that tell when they ran: start_ns, since the epoch or on a clock of the log; stream;
-    operator: the path of what launched it (`BETWEEN`).
+    Of launches one by one that tell when they ran: start_ns, since the epoch or on a clock of the log (-1: not known);
+    stream; operator: the path of what launched it (`BETWEEN`).
     """
 
     device: Names

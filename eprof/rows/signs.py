@@ -30,7 +30,7 @@ class Signs(NamedTuple):
     lower_bounds: the marks of launches of which some counters are known to lack something.
 
     capabilities: the first and the last GPU that it profiles. generations: the same in words, "up to Volta".
-    commands: what makes a log with "times", "streams" or "nvtx".
+    commands: what makes a log with "times", "streams", "nvtx", or "launches" with their starts.
     """
 
     reader_of: Callable[[bytes], str | None] = lambda block: None

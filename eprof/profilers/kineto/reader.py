@@ -16,6 +16,7 @@ from eprof.profilers.kineto import operators
 from eprof.profilers.kineto.events import Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.profilers.kineto.signs import RANGES, TRACE
 from eprof.profilers.ncu.units import NO_UNIT, kind_of
+from eprof.rows.launches import LAUNCH
 from eprof.rows.log import Log, Names, Table, TableRows
 from eprof.rows.stream import Source, unpacked
 
@@ -124,7 +125,7 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
         run=np.zeros(len(ranges), dtype=np.int64),
         launches=np.ones(len(ranges), dtype=np.int64),
         time_s=np.full(len(ranges), np.nan),
-        part=operator if parts is None else None,
+        part=operator if parts in (None, LAUNCH) else None,
     )
     values = np.array([[each.get(name, np.nan) for name in names] for each in counters])
     return Table(RANGES, rows, Columns(names, values), {name: kind_of(name, NO_UNIT) for name in names})

@@ -32,5 +32,9 @@ SIGNS = Signs(
     refusal=_refusal,
     capabilities=(6.0, float("inf")),
     generations="from Pascal on",
-    commands={"times": "nsys stats --report cuda_gpu_trace --format csv", "streams": "nsys export --type sqlite"},
+    commands={
+        "times": "nsys stats --report cuda_gpu_trace --format csv",
+        "streams": "nsys export --type sqlite",
+        "launches": "nsys export --type sqlite",
+    },
 )

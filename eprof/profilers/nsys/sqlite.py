@@ -9,11 +9,13 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.profilers.nsys.signs import KIND
 from eprof.profilers.nsys.summary import DATABASE, Timed, table_of
-from eprof.rows.log import Log
+from eprof.rows.launches import LAUNCH, told_apart
+from eprof.rows.log import Log, Table
 from eprof.rows.stream import Source
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -49,7 +51,7 @@ def is_export(tables: Iterable[str]) -> bool:
 
 
 def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], parts: str | None = None) -> Log:
-    """Read an export. parts: "stream", by which the launches of a kernel are split; see `logs.read`.
+    """Read an export. parts: "stream" or LAUNCH, by which the launches of a kernel are split; see `logs.read`.
 
     Raises LogError, one sentence, if it tells no kernels; sqlite3.Error if the database is damaged.
     """
@@ -59,7 +61,7 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
     database = _Database(connection, columns)
     if not database.has(KERNELS, "start", "end", "deviceId"):
         raise LogError(f"{source.path}: {_NO_KERNELS}")
-    kernels = list(_kernels(database, parts == "stream"))
+    kernels = list(_kernels(database, parts))
     if not kernels:
         raise LogError(f"{source.path}: {_NO_KERNELS}")
     pids = _pids(database)
@@ -70,7 +72,7 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
         skipped_lines=0,
         sha256=source.sha256,
         size_bytes=source.size_bytes,
-        tables=(table_of(kernels, DATABASE),),
+        tables=(_table(kernels, parts),),
         notes=(*source.notes, *_notes(database, kernels)),
         command=_command(database, pids),
         processes=max(1, len(pids)),
@@ -81,30 +83,37 @@ def _quoted(name: str) -> str:
     return name.replace('"', '""')
 
 
-def _kernels(database: _Database, by_stream: bool) -> Iterable[Timed]:
+def _table(kernels: Sequence[Timed], parts: str | None) -> Table:
+    table = table_of(kernels, DATABASE)
+    return table if parts != LAUNCH else replace(table, rows=told_apart(table.rows))
+
+
+def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
     """The launches of each kernel, device and stream; those without a time apart, because their time is not known."""
     has_pid = database.has(KERNELS, "globalPid")
     pid = _PID.replace("globalPid", "k.globalPid") if has_pid else "0"
-    stream = "k.streamId" if by_stream and database.has(KERNELS, "streamId") else "null"
+    stream = "k.streamId" if database.has(KERNELS, "streamId") else "null"
     timed = _TIMED.format("k")
+    launch = f"case when {timed} then k.start || coalesce(' ' || {stream}, '') end"
+    part = {"stream": stream, LAUNCH: launch}.get(parts or "", "null")
     named = [column for column in _NAMES if database.has(KERNELS, column)]
     ids = ", ".join(f"k.{column} {column}" for column in named) or "null"
     groups = ", ".join(str(number) for number in range(1, max(1, len(named)) + 5))
     # Names are looked up for each group, not for each launch: StringIds may have no index.
     rows = database.connection.execute(
         f"select {_name(database, named)}, number, process, part, is_timed, launches, ns from ("
-        f"select {ids}, k.deviceId number, {pid} process, {stream} part, {timed} is_timed, count(*) launches, "
+        f"select {ids}, k.deviceId number, {pid} process, {part} part, {timed} is_timed, count(*) launches, "
         f"sum(k.end - k.start) ns, min(k.rowid) first from {KERNELS} k group by {groups}) order by first"
     ).fetchall()
     device_of = _devices(database, [(number, process) for _, number, process, *_ in rows])
     added: dict[tuple[str, str | None, str | None, int], list[int]] = {}
-    for name, number, process, part, is_timed, launches, ns in rows:
-        key = (_text(name) or _NO_NAME, device_of[number, process], None if part is None else str(part), is_timed)
+    for name, number, process, place, is_timed, launches, ns in rows:
+        key = (_text(name) or _NO_NAME, device_of[number, process], None if place is None else str(place), is_timed)
         sums = added.setdefault(key, [0, 0])
         sums[0] += launches
         sums[1] += ns if is_timed else 0
-    for (name, device, part, is_timed), (launches, ns) in added.items():
-        yield Timed(name, device, launches, ns * 1e-9 if is_timed else float("nan"), part)
+    for (name, device, place, is_timed), (launches, ns) in added.items():
+        yield Timed(name, device, launches, ns * 1e-9 if is_timed else float("nan"), place)
 
 
 def _name(database: _Database, named: Sequence[str]) -> str:

@@ -26,5 +26,5 @@ SIGNS = Signs(
     slowed=frozenset([COUNTED]),
     capabilities=(2.0, 7.2),
     generations="up to Volta",
-    commands={"times": "nvprof --print-gpu-trace --csv", "streams": "nvprof --print-gpu-trace --csv"},
+    commands=dict.fromkeys(("times", "streams", "launches"), "nvprof --print-gpu-trace --csv"),
 )

@@ -19,7 +19,8 @@ from eprof.profilers.nvprof.signs import COUNTED
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.rows import packing
 from eprof.rows.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
-from eprof.rows.log import OTHER, PERCENT, Log
+from eprof.rows.launches import LAUNCH, UNKNOWN, part_of
+from eprof.rows.log import OTHER, PERCENT, Log, Names
 from eprof.rows.stream import Source, unpacked
 
 _KIND = "nvprof-sqlite"
@@ -61,7 +62,7 @@ def read(source: Source, _: object, keep: Container[str] | None, parts: str | No
 
 
 def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | None) -> Log:
-    store = Store({}, keep)
+    store = Store({}, keep, parts if parts == LAUNCH else None)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
             base.text_factory = lambda text: text.decode("utf-8", "replace")
@@ -154,16 +155,21 @@ def _numbers() -> dict[object, tuple[str, int]]:
 def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metrics: _Metrics | None) -> None:
     """Launches in the order they started; start and end are in ns, and start 0 means that the time is not known."""
     device_of = _devices(base)
+    stream = "k.streamId" if store.by == LAUNCH else "null"
+    launch = "k.correlationId" if metrics else "0"
     cursor = base.execute(
-        f"select s.value, k.deviceId, k.start, k.end{', k.correlationId' if metrics else ', 0'} from {table} k "
+        f"select s.value, k.deviceId, k.start, k.end, {launch}, {stream} from {table} k "
         "left join StringTable s on s._id_ = k.name order by k.start"
     )
     sums = Sums()
     while rows := cursor.fetchmany(_ROWS):
         kernel = [store.kernels.of(str(row[0] or "(a kernel without name)")) for row in rows]
         device = [store.devices.of(device_of[row[1]]) if row[1] in device_of else NO_DEVICE for row in rows]
-        time_s = np.array([_seconds(start, end) for _, _, start, end, _ in rows], np.float64)
+        time_s = np.array([_seconds(start, end) for _, _, start, end, *_ in rows], np.float64)
         piece = Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), np.ones(len(rows), np.int64), time_s)
+        if store.by == LAUNCH and kind == _KIND:
+            labels = Names.of(part_of(_whole(start), stream) for _, _, start, _, _, stream in rows)
+            piece.part = store.part_numbers(labels)
         if metrics:
             piece.counters = metrics.of([row[4] for row in rows])
         sums.add(piece)
@@ -175,6 +181,10 @@ def _seconds(start: object, end: object) -> float:
     if isinstance(start, int) and isinstance(end, int) and 0 < start <= end:
         return (end - start) * 1e-9
     return float("nan")
+
+
+def _whole(start: object) -> int:
+    return start if isinstance(start, int) else UNKNOWN
 
 
 def _devices(base: sqlite3.Connection) -> dict[int, str]:

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from eprof.base.arrays import Array, Columns, Floats
 from eprof.profilers.nvprof.pieces import Piece
 from eprof.rows.cells import MISFIT, REASONS, UNITS, Rates, as_cell
+from eprof.rows.launches import LAUNCH, told_apart
 from eprof.rows.log import OTHER, Names, Table, TableRows
 
 NO_DEVICE = -1
@@ -49,7 +50,7 @@ class Numbers:
 class Store(Struct, dict=True):
     """What was read so far. `names`: description -> metric name; `keep`: the counters to hold, None for all.
 
-    by: what splits rows beside device and kernel ("stream"); None: nothing. ranges: how many tables of NVTX
+    by: what splits rows beside device and kernel ("stream", LAUNCH); None: nothing. ranges: how many tables of NVTX
     ranges were left out. rates: how many B/s the units of rates are from here on; None: the log did not tell. unused:
     names of counters of tables that have none that is wanted. processes: run -> number of its process, where the log
     tells it. missing: (counter, reason) -> cells. others: what ran and is no kernel -> calls and seconds.
@@ -141,6 +142,8 @@ class Store(Struct, dict=True):
         for column, label in zip(values, units, strict=True):
             units[label] = self._fill(column, label, pieces)
         more = None if len(collected) == len(units) else collected
+        if self.by == LAUNCH:
+            rows = told_apart(rows)
         return Table(kind, rows, Columns(tuple(units), values.T), units, more)
 
     def _fill(self, column: Floats, label: str, pieces: list[Piece]) -> str:

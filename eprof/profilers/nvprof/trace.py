@@ -10,7 +10,8 @@ from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.rows.cells import SECONDS, as_cell, is_number, seconds
 from eprof.rows.columns import LAUNCH_ID, Form, Rows
 from eprof.rows.header import SUMMARY, Header
-from eprof.rows.log import COUNT
+from eprof.rows.launches import LAUNCH, part_of
+from eprof.rows.log import COUNT, Names
 
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
@@ -30,12 +31,13 @@ class TraceSection(ColumnSection):
         super().__init__(header, run, store)
         self.start, self.duration, self.device, self.name = map(header.at, ("Start", "Duration", "Device", "Name"))
         self.grid = header.position("Grid X")
-        self.stream = header.position("Stream") if store.by == "stream" else None
+        self.stream = header.position("Stream") if store.by in ("stream", LAUNCH) else None
         self.has_launch_ids = header.position("Correlation_ID") is None
         names = [place for place in (self.device, self.grid, self.stream, self.name) if place is not None]
         ids = self.name if self.has_launch_ids else None
         self.form = Form(header.width, tuple(names), (self.start, self.duration), ids)
         self._unit: float | None = None
+        self._start_unit = 1.0
         self._sums = Sums()
 
     def takes_units(self, fields: list[str]) -> bool:
@@ -44,6 +46,7 @@ class TraceSection(ColumnSection):
         if start not in SECONDS or duration not in SECONDS:
             return False
         self._unit = SECONDS[duration]
+        self._start_unit = SECONDS[start]
         return True
 
     def fits(self, fields: list[str]) -> bool:
@@ -84,8 +87,15 @@ class TraceSection(ColumnSection):
         kernel = self.store.kernels.of_column(names)[is_launch]
         piece = Piece(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
         if self.stream is not None:
-            piece.part = self.store.part_numbers(rows.names(self.stream))[is_launch]
+            streams = rows.names(self.stream)
+            parts = self._launches(rows, streams) if self.store.by == LAUNCH else streams
+            piece.part = self.store.part_numbers(parts)[is_launch]
         self._sums.add(piece)
+
+    def _launches(self, rows: Rows, streams: Names) -> Names:
+        """Each launch by its start and stream."""
+        start_ns = np.nan_to_num(rows.cells(self.start)[0] * (self._start_unit * 1e9)).round().astype(np.int64)
+        return Names.of(map(part_of, start_ns.tolist(), streams.texts()))
 
     def _has_grid(self, rows: Rows) -> Bools:
         """Kernels have a grid, copies have not. Without these columns the name decides."""
