@@ -6,6 +6,7 @@ For hypothesis (`facts`) and for the fuzzer (`drawn`). A format tells the counts
 import csv
 import gzip
 import io
+import json
 import random
 import sqlite3
 import tempfile
@@ -201,6 +202,29 @@ def oclgrind(facts: Facts) -> bytes:
     return "".join(block.format(one.name, one.count) for one in _each(facts)).encode()
 
 
+def kineto(facts: Facts) -> bytes:
+    """A trace of PyTorch's profiler: an operator, a call and a kernel a launch."""
+    rows = []
+    for number, one in enumerate(_each(facts)):
+        at = 10.0 * number
+        call, links = {"correlation": number}, {"correlation": number, "device": 0, "stream": 7}
+        rows += [
+            {"ph": "X", "cat": "cpu_op", "name": f"aten::{number % 2}", "pid": 1, "tid": 1, "ts": at, "dur": 9},
+            {
+                "ph": "X",
+                "cat": "cuda_runtime",
+                "name": "cudaLaunchKernel",
+                "pid": 1,
+                "tid": 1,
+                "ts": at + 1,
+                "args": call,
+            },
+            {"ph": "X", "cat": "kernel", "name": one.name, "ts": at, "dur": one.time_ns / 1e3, "args": links},
+        ]
+    gpus = [{"id": 0, "name": "NVIDIA A100"}]
+    return json.dumps({"schemaVersion": 1, "deviceProperties": gpus, "traceEvents": rows}).encode()
+
+
 def _total_ms(one: Kernel) -> float:
     return one.time_ns * one.launches / 1e6
 
@@ -223,6 +247,7 @@ FORMATS: dict[str, tuple[Callable[[Facts], bytes], str | None, bool]] = {
     "nsys-text": (nsys_text, None, True),
     "nsys-trace": (nsys_trace, None, True),
     "oclgrind": (oclgrind, "add", False),
+    "kineto": (kineto, None, True),
 }
 WRAPPINGS: dict[str, Callable[[bytes], bytes]] = {
     "as it is": lambda data: data,
@@ -235,9 +260,9 @@ WRAPPINGS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def write(facts: Facts, name: str, wrapping: str = "as it is") -> bytes:
-    """A log; a database and what Oclgrind writes are text of their own kind, so these are packed at most."""
+    """A log; databases, traces and what Oclgrind writes are of their own kind, so these are packed at most."""
     data = FORMATS[name][0](facts)
-    if name == "nvprof-sqlite" and wrapping not in ("as it is", "gzip"):
+    if name in ("nvprof-sqlite", "kineto") and wrapping not in ("as it is", "gzip"):
         return data
     return data if name == "oclgrind" and wrapping in ("gzip", "zstd", "PowerShell") else WRAPPINGS[wrapping](data)
 
