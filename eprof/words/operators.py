@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from eprof.base.marks import names
-from eprof.base.text import pattern
+from eprof.base.text import cut, pattern
 from eprof.profile import schema
 from eprof.rows.log import BETWEEN
 from eprof.words.badges import ratio, total
 from eprof.words.numbers import percent, whole
 from eprof.words.view import View, energy_of, time_of
 
-_SHOWN = 2  # innermost frames
+_SHOWN, _LENGTH = 2, 40  # innermost frames; characters of each
 _INSTANCE = pattern(r"(?:_\d+|#\d+)$")
 _FAMILIES = ("computation", "data", "constant", "total")
 HOW = (
@@ -35,7 +35,8 @@ def merged(operators: Iterable[schema.Operator]) -> list[schema.Operator]:
 def _kind(module: str | None) -> str:
     """The innermost frames of a path, each once where it repeats, without the numbers of instances."""
     frames = [_INSTANCE.sub("", frame) for frame in (module or "").split(BETWEEN)]
-    return BETWEEN.join([frame for frame, _ in groupby(frames)][-_SHOWN:])
+    shown = [cut(frame, _LENGTH) for frame, _ in groupby(frames)]
+    return BETWEEN.join(shown[-_SHOWN:])
 
 
 def _sum(name: str, module: str, members: Sequence[schema.Operator]) -> schema.Operator:
@@ -68,4 +69,5 @@ def sentence(view: View) -> str:
     if share is None:
         share = ratio(time_of(largest), view.time).value
         return "" if share is None else f"{called(largest)} takes {percent(share)} of the time."
-    return f"{called(largest)} takes {percent(share)} of the energy of {whole(len(operators))} operators."
+    known = "known " if view.energy("total").lower else ""
+    return f"{called(largest)} takes {percent(share)} of the {known}energy of {whole(len(operators))} operators."
