@@ -80,10 +80,7 @@ def load(
     read += _of_frames(frames, parts)
     directories = sources.directories
     launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
-    if parts is not None and launches.rows.part is None:
-        raise LogError(_without_parts(parts, launches))
-    if timeline and launches.timeline is None:
-        raise LogError(_without_starts(launches))
+    _check(launches, parts, timeline)
     launches, notes = _select(launches, kernels)
     of_logs = [f"{Path(log.path).name}: {note}" for log in read for note in log.notes]
     from eprof.profile.profile import build
@@ -172,6 +169,14 @@ def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], kernels: 
     if len(directories) != 1 or len(input_paths) != 1:
         return None
     return replace(directories[0], whole=directories[0].whole and not kernels)
+
+
+def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
+    """Raises LogError where no log tells the parts, or the starts, that are wanted."""
+    if parts is not None and launches.rows.part is None:
+        raise LogError(_without_parts(parts, launches))
+    if timeline and launches.timeline is None:
+        raise LogError(_without_starts(launches))
 
 
 def _without_parts(parts: str, launches: Launches) -> str:
