@@ -78,16 +78,11 @@ def test_loads_clean_and_fits_and_the_script_draws_what_the_page_had(view, case)
 
 def same_as_still(live, still):
     """The first rows and the first kernel, as written by Python, stay the same when the script takes over."""
-    read = "table => [...table.querySelectorAll('tbody tr')].map(row => [...row.children].map(cell => cell.innerText))"
-    assert live.page.eval_on_selector("#kernels-table", read) == _still(still, "#kernels-table tbody tr")
+    live_rows, still_rows = (shown.page.locator("#kernels-table tbody tr").all_inner_texts() for shown in (live, still))
+    assert live_rows == still_rows
     live.page.locator("#kernels-table tbody button").first.click()
     for selector in ("#one-facts", "#one-panels", "#one-message", "#one-name"):
         assert _plain(live.page.locator(selector).inner_html()) == _plain(still.page.locator(selector).inner_html())
-
-
-def _still(shown, selector):
-    rows = shown.page.locator(selector)
-    return [rows.nth(at).locator("th,td").all_inner_texts() for at in range(rows.count())]
 
 
 def _plain(markup):
