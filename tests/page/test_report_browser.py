@@ -62,7 +62,7 @@ def view(opener, files):
     opener.close()
 
 
-STILL = ["fmm", "missing", "no_costs", "all_marks", "no_time", "two_devices", "some_time"]
+STILL = ["fmm", "no_costs", "all_marks", "two_devices", "some_time"]
 
 
 @pytest.mark.parametrize("case", [*support.CASES, "many"])

@@ -221,7 +221,7 @@ def simulated(program, *arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["N=150", "Q=15", "order=3"], ["N=200", "Q=30", "dist=clustered", "precision=double"]]
+    "arguments", [["N=70", "Q=8", "order=2"], ["N=100", "Q=12", "order=3", "dist=clustered", "precision=double"]]
 )
 def test_fmm_counts_what_the_simulated_device_executes(oclgrind, arguments):
     counted, seen = simulated("fmm", *arguments)
