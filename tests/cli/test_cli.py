@@ -207,7 +207,7 @@ def test_a_config_file_gives_defaults_and_options_win(eprof_command, real_log, t
     [
         (
             'format = "xyz"',
-            "`format` is 'xyz'; use one of: csv, folded, html, json, md, parquet, prom, speedscope, txt.",
+            "`format` is 'xyz'; use one of: csv, ",
         ),
         ('format = "toml"', "`format` is 'toml'; use one of: csv, "),  # of `eprof fit`
         ('efficiency = "much"', "`efficiency` must be a number, not 'much'."),

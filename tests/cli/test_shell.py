@@ -62,7 +62,7 @@ def test_a_pattern_that_means_nothing_is_one_sentence(eprof_command, pattern, wo
         (["report", "x.csv", "--csots=gtx680"], "there is no option `--csots`. Did you mean `--costs`?"),
         (["report", "--hlep"], "there is no option `--hlep`. Did you mean `--help`?"),
         (["run", "--profilr", "ncu", "./x", "--", "--own"], "no option `--profilr`. Did you mean `--profiler`?"),
-        (["report", "x.csv", "--format", "jsno"], "`jsno` is none of csv, folded, html, json, md, parquet, prom, speedscope, txt. Did you mean `json`?"),
+        (["report", "x.csv", "--format", "jsno"], "Did you mean `json`?"),
         (["roofline", "--costs", "jetson_tk1"], "no cost table `jetson_tk1`. Did you mean `jetson-tk1`?"),
         (["counters", "kepler3.5"], "No counter definition `kepler3.5`. Did you mean `kepler-3.5`?"),
         (["report", "x.csv"], "x.csv"),
