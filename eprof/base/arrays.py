@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,29 @@ def numbered(keys: Array) -> tuple[Ints, Ints]:
     return rank[codes], first[order]
 
 
+def alike(*columns: Array) -> tuple[Ints, Ints]:
+    """Numbers for rows that are the same in all of these columns of whole numbers, and the first row of each number.
+
+    First come, first numbered.
+    """
+    keys = np.zeros(len(columns[0]), dtype=np.int64)
+    most = 4 * len(keys) + 1024  # with more, `numbered` would have to sort
+    kinds = 1
+    for column in columns:
+        low = int(column.min(initial=0))
+        width = int(column.max(initial=0)) - low + 1
+        if width > most:
+            column, first = numbered(column)
+            low, width = 0, len(first)
+        if kinds * width > most:
+            keys, first = numbered(keys)
+            kinds = len(first)
+        if width > 1:
+            keys = keys * width + (column - low)
+            kinds *= width
+    return numbered(keys)
+
+
 def numbers_of(keys: Iterable[Hashable]) -> Ints:
     """The number of each of some keys, as `numbered` has it: of texts, or of tuples of texts."""
     numbers: dict[Hashable, int] = {}
@@ -107,6 +131,12 @@ def numbers_of(keys: Iterable[Hashable]) -> Ints:
 def known_or_zero(values: Floats) -> Floats:
     """The same with 0 where nothing is known."""
     return np.where(np.isnan(values), 0.0, values)
+
+
+def finite(number: Any) -> float | None:
+    """A number for a document; None for one that is not known, or not finite."""
+    number = float(number)
+    return number if math.isfinite(number) else None
 
 
 def known_sum(values: Floats) -> Floats:

@@ -22,7 +22,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof import profilers
-from eprof.base.arrays import Columns, numbered
+from eprof.base.arrays import Columns, alike, numbered
 from eprof.base.gpus import normal_label
 from eprof.base.marks import Mark
 from eprof.base.text import cut, few, pattern
@@ -248,22 +248,15 @@ class _Kernels(Struct):
 
     def numbers(self, table: Table, alone: str | None) -> Array:
         """The row that each row of `table` belongs to. `alone`: the device of rows that name none."""
-        device, kernel, part = table.rows.device, table.rows.kernel, table.rows.part
-        devices = [alone, *(self.device(name) for name in device.names)]
-        kernels = kernel.names
-        pair = (device.codes.astype(np.int64) + 1) * len(kernels) + kernel.codes
-        parts: list[str | None] = [None]
-        if part is not None:
-            self.has_parts = True
-            parts = [None, *part.names]
-            pair = pair * len(parts) + part.codes + 1
-        codes, first = numbered(pair)
-        width = len(kernels) * len(parts)
-        own = [
-            (devices[number // width], kernels[number % width // len(parts)], parts[number % len(parts)])
-            for number in pair[first].tolist()
-        ]
-        return np.array([self.rows.setdefault(row, len(self.rows)) for row in own], dtype=np.int64)[codes]
+        rows = table.rows
+        columns = [rows.device, rows.kernel] if rows.part is None else [rows.device, rows.kernel, rows.part]
+        self.has_parts |= rows.part is not None
+        codes, first = alike(*(column.codes for column in columns))
+        numbers = []
+        for device, kernel, *part in zip(*(column.chosen(first).texts() for column in columns), strict=True):
+            row = (alone if device is None else self.device(device), kernel, part[0] if part else None)
+            numbers.append(self.rows.setdefault(row, len(self.rows)))
+        return np.array(numbers, dtype=np.int64)[codes]
 
 
 def _devices(table: Table) -> list[str]:
@@ -459,12 +452,12 @@ def _disagreements(
     for counter in np.flatnonzero(estimated.any(axis=1)).tolist():
         fewer = estimated[counter]
         groups.setdefault((fewer.tobytes(), sums.launches[counter, fewer].tobytes()), []).append(counter)
-    for alike in groups.values():
-        fewer = estimated[alike[0]]
+    for counters in groups.values():
+        fewer = estimated[counters[0]]
         first = int(np.flatnonzero(fewer)[0])
         yield (
-            f"{_these(fewer, names)}: {_listed([labels[counter] for counter in alike])} saw "
-            f"{_many(sums.launches[alike[0], first])}, other counters {launches[first]:.0f}"
+            f"{_these(fewer, names)}: {_listed([labels[counter] for counter in counters])} saw "
+            f"{_many(sums.launches[counters[0], first])}, other counters {launches[first]:.0f}"
             f"{' (first kernel)' if fewer.sum() > 1 else ''}; brought to the larger number by averages, so estimated"
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from eprof.base.arrays import numbered
+from eprof.base.arrays import alike, numbered
 from eprof.logs.join.sums import blocks
 from eprof.profilers import signs_of
 from eprof.rows.log import COUNT, Log, Table
@@ -88,9 +88,7 @@ def _prints(table: Table) -> dict[int, int]:
     columns = {"device": rows.device, "kernel": rows.kernel}
     if rows.part is not None:
         columns["part"] = rows.part
-    key, first = run, first_of_run
-    for column in columns.values():
-        key, first = numbered(key * (len(column.names) + 1) + column.codes + 1)
+    key, first = alike(run, *(column.codes for column in columns.values()))
     hashes = _mixed("launches", np.bincount(key, launches))
     for name, words in columns.items():
         texts = np.array([*map(hash, words.names), 0], dtype=np.int64)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Array, numbered
+from eprof.base.arrays import Array, alike
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.profilers.ncu import derived, instances, parts
@@ -91,10 +91,7 @@ class Long(Struct, dict=True):
         changes = np.ones(len(self.texts), dtype=bool)
         changes[1:] = np.logical_or.reduce([key.codes[1:] != key.codes[:-1] for key in keys])
         starts = np.flatnonzero(changes)
-        launch = np.zeros(len(starts), dtype=np.int64)
-        first = launch
-        for key in keys:
-            launch, first = numbered(launch * max(1, len(key.names)) + key.codes[starts])
+        launch, first = alike(*(key.codes[starts] for key in keys))
         return starts[first], np.repeat(launch, np.diff(starts, append=len(changes)))
 
     def words(self, name: str) -> list[str | None]:
@@ -114,13 +111,13 @@ class Long(Struct, dict=True):
 
     def _wholes(self, step: int) -> list[bool]:
         """Which of the cells (every so many) can have no decimals."""
-        names, units = self.columns["Metric Name"], self.columns["Metric Unit"]
+        sample = np.arange(0, len(self.cells), step)
+        names, units = (self.columns[name].chosen(sample) for name in ("Metric Name", "Metric Unit"))
         if self.section.kind != LONG:
-            return [False] * len(names.codes[::step])
-        pair = names.codes[::step].astype(np.int64) * len(units.names) + units.codes[::step]
-        kinds, first = numbered(pair)
-        pairs = [divmod(number, len(units.names)) for number in pair[first].tolist()]
-        whole = [is_whole(LABELS.get(names.names[name], names.names[name]), units.names[unit]) for name, unit in pairs]
+            return [False] * len(names)
+        kinds, first = alike(names.codes, units.codes)
+        pairs = zip(names.chosen(first).texts(), units.chosen(first).texts(), strict=True)
+        whole = [is_whole(LABELS.get(name, name), unit) for name, unit in pairs]
         return [whole[kind] for kind in kinds.tolist()]
 
     def part(self, style: Style, keep: Container[str] | None) -> Part:
@@ -182,7 +179,7 @@ class Long(Struct, dict=True):
         units = list({unit.base: unit for unit in reversed(printed)}.values())
         place = {unit.base: number for number, unit in enumerate(units)}
         unit = np.array([place[unit.base] for unit in printed], dtype=np.int64)[texts.codes]
-        metric, first = numbered(unit * max(1, len(labels.names)) + labels.codes)
+        metric, first = alike(unit, labels.codes)
         metrics: dict[str, Unit] = {}
         for row in first.tolist():
             label = labels.names[labels.codes[row]]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import chain
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, numbered
+from eprof.base.arrays import Array, alike
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.units import Unit, kind_of
 from eprof.rows.log import COUNT, Clock
@@ -31,6 +31,7 @@ LABELS = {
     "Block Size": "launch__block_size",
     "Registers Per Thread": "launch__registers_per_thread",
 }
+_TEXTS = ("device", "kernel", "process", "part")
 Words = Sequence[str | None]
 
 
@@ -171,9 +172,14 @@ def joined(parts: Sequence[Part]) -> Part:
 
 
 def _added_up(part: Part) -> Part:
-    """Rows that are alike as one: totals are added, averages weighted by launches."""
+    """Rows of one device, kernel, process and part that lack the same values as one.
+
+    Totals are added, averages weighted by launches.
+    """
     launches = part.rows["launches"]
-    group, first = _groups(part)
+    texts = [names_of(part.rows[name].tolist()).codes for name in _TEXTS if name in part.rows]
+    lacks = [np.isnan(values) for values in (part.rows["time_s"], *part.counters.values())]
+    group, first = alike(*texts, *lacks)
     size = len(first)
     number = np.bincount(group, launches, size)
 
@@ -186,27 +192,3 @@ def _added_up(part: Part) -> Part:
     rows["launches"] = number.astype(np.int64)
     rows["time_s"] = np.bincount(group, part.rows["time_s"], size)
     return replace(part, rows=rows, counters={name: added(name, values) for name, values in part.counters.items()})
-
-
-def _groups(part: Part) -> tuple[Array, Array]:
-    """A number a row, the same for rows of one device, kernel, process and part that lack the same values.
-
-    And the first row of each number.
-    """
-    group = np.zeros(part.size, dtype=np.int64)
-    first = np.zeros(min(1, part.size), dtype=np.int64)
-    for codes, kinds in _differences(part):
-        group, first = numbered(group * kinds + codes)
-    return group, first
-
-
-def _differences(part: Part) -> Iterator[tuple[Array, int]]:
-    """What rows can differ in: a code a row, and how many codes there are."""
-    for name in ("device", "kernel", "process", "part"):
-        if name in part.rows:
-            column = names_of(part.rows[name].tolist())
-            yield column.codes, max(1, len(column.names))
-    for values in (part.rows["time_s"], *part.counters.values()):
-        lost = np.isnan(values)
-        if lost.any() and not lost.all():
-            yield lost, 2

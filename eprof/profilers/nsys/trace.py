@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eprof.base.arrays import Array, numbered
+from eprof.base.arrays import Array, alike
 from eprof.profilers.nsys.summary import Nsys, Shape, shape_of
 from eprof.rows.log import Names
 from eprof.rows.numbers import ENGLISH, values
@@ -37,13 +37,14 @@ def add(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.names])
     is_kernel = ~is_copy & ~is_stray
     nsys.others += int(is_copy.sum())
-    pair = names.codes[is_kernel].astype(np.int64) * len(devices.names) + devices.codes[is_kernel]
-    kernel, first = numbered(pair)
+    names = names.chosen(is_kernel)
+    devices = devices.chosen(is_kernel)
+    kernel, first = alike(names.codes, devices.codes)
     sums = np.bincount(kernel, seconds[is_kernel], len(first)).tolist()
     launches = np.bincount(kernel, minlength=len(first)).tolist()
-    for number, time_s, many in zip(pair[first].tolist(), sums, launches, strict=True):
-        name, device = divmod(number, len(devices.names))
-        nsys.add(shape, names.names[name].strip(), devices.names[device].strip(), many, time_s)
+    own = zip(names.chosen(first).texts(), devices.chosen(first).texts(), launches, sums, strict=True)
+    for name, device, many, time_s in own:
+        nsys.add(shape, name.strip(), device.strip(), many, time_s)
     return int(is_stray.sum())
 
 

@@ -11,11 +11,10 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, Bools, Floats, Ints, numbered
-from eprof.rows.cells import ABSENT, as_cell
+from eprof.base.arrays import Array, Bools, Floats, Ints, alike
+from eprof.rows.cells import as_cell
 from eprof.rows.log import COUNT
 
-_KINDS = 16  # more than there are kinds of cells and reasons for there being none
 _HELD_ROWS = 1 << 16
 
 Cells = tuple[Floats, Array]
@@ -93,7 +92,7 @@ class Sums:
 
 def _added_up(piece: Piece) -> Piece:
     """Totals and times add up; rates and percentages become averages weighted by launches."""
-    number, first = numbered(_keys(piece))
+    number, first = _groups(piece)
     size = len(first)
     if size == len(number):
         return piece
@@ -107,17 +106,10 @@ def _added_up(piece: Piece) -> Piece:
     return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
 
 
-def _keys(piece: Piece) -> Ints:
-    """A number for each device, kernel, part and pattern of cells without a value, by row."""
-    keys = (piece.device.astype(np.int64) + 1) * (int(piece.kernel.max()) + 1) + piece.kernel
-    if piece.part is not None:
-        keys = numbered(keys)[0] * (int(piece.part.max()) + 2) + piece.part + 1
-    if piece.time_s is not None:
-        keys = keys * 2 + np.isnan(piece.time_s)
-    for _, kinds in piece.counters.values():
-        if (kinds != kinds[0]).any():
-            keys = numbered(keys)[0] * _KINDS + (kinds - ABSENT)
-    return keys
+def _groups(piece: Piece) -> tuple[Ints, Ints]:
+    """A number for each device, kernel, part and pattern of cells without a value, by row; and its first row."""
+    kinds = [kinds for _, kinds in piece.counters.values()]
+    return alike(piece.device, piece.kernel, piece.parts(), np.isnan(piece.times()), *kinds)
 
 
 def _sum(values: Floats, kinds: Array, piece: Piece, number: Ints, launches: Ints) -> Floats:

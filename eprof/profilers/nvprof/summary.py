@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from eprof.base.arrays import Array, Bools, Ints, numbered
+from eprof.base.arrays import Array, Bools, Ints, alike
 from eprof.base.text import pattern
 from eprof.profilers.nvprof.pieces import Piece
 from eprof.profilers.nvprof.section import DEVICE, WHOLE, ColumnSection
@@ -151,12 +151,9 @@ def _by_known_counters(is_known: Bools) -> Iterable[tuple[Ints, Sequence[int]]]:
 
     is_known: (n_counters, n_rows). Gives places of rows and those of their counters.
     """
-    pattern = np.zeros(is_known.shape[1], dtype=np.int64)
-    for known_rows in is_known[~is_known.all(axis=1)]:
-        pattern = numbered(pattern * 2 + known_rows)[0]
-    for number in range(int(pattern.max()) + 1):
-        rows = np.flatnonzero(pattern == number)
-        yield rows, np.flatnonzero(is_known[:, rows[0]]).tolist()
+    pattern, first = alike(*is_known)
+    for number in range(len(first)):
+        yield np.flatnonzero(pattern == number), np.flatnonzero(is_known[:, first[number]]).tolist()
 
 
 def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[Ints, Ints]:
@@ -165,13 +162,13 @@ def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[I
     A row is a device, a kernel and a number of launches; the same counter again (two kernels of one name) opens
     a further one, so that nothing is overwritten.
     """
-    row, first = numbered(device.astype(np.int64) * (int(kernel.max()) + 1) + kernel)
+    row, first = alike(device, kernel)
     cell = row * (int(counter.max()) + 1) + counter
     if np.bincount(cell).max() > 1:
-        row, first = numbered(row * len(row) + _occurrence(cell))
+        row, first = alike(row, _occurrence(cell))
     if (calls[first][row] == calls).all():
         return row, first
-    return numbered(row * len(row) + numbered(calls)[0])
+    return alike(row, calls)
 
 
 def _occurrence(cells: Ints) -> Ints:
