@@ -1,4 +1,4 @@
-"""Logs as they were read, kept as arrays of numpy: the second report on a large log does not read its text again.
+"""Logs as they were read, kept as MessagePack: the second report on a large log does not read its text again.
 
 An entry is found by the content of the log (SHA-256), by the options of the reader, and by the reader's own code. So
 that a large file need not be hashed to find its entry, the path, size, times of change and inode of the file that was
@@ -19,14 +19,13 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec import Struct, msgpack
+from msgspec.structs import replace
 
-from eprof.base.arrays import Array, Columns
-from eprof.rows.log import Clock, Log, Names, Table, TableRows
+from eprof.base.arrays import Array
+from eprof.rows.log import Log
 
 SMALLEST_BYTES = 8 << 20
 _LARGEST_BYTES = 4 << 30
@@ -35,19 +34,7 @@ _ABANDONED_S = 86400.0
 _STAMPS = "stamps"
 _OWNER_ONLY = stat.S_IRWXU
 _READERS = ("rows", "profilers", "logs")  # whose code decides what is read from a log
-_LISTED = (
-    "path",
-    "format",
-    "lines",
-    "skipped_lines",
-    "sha256",
-    "size_bytes",
-    "command",
-    "example_skipped",
-    "processes",
-    "device",
-)
-_ARRAYS = "tables.npz"
+_DIGEST_BYTES = 32  # in front of an entry: the SHA-256 of the rest, which shows damage
 
 
 def place() -> Path | None:
@@ -126,71 +113,47 @@ class Cache(Struct, frozen=True):
                 return self._load(self._entry(stamp.size, known.read_text()), stamp)
             if next(self.folder.glob(f"{stamp.size}-*-{self.request}"), None) is not None:
                 entry = self._entry(stamp.size, _hash(Path(stamp.path)))
-                return self._load(entry, stamp) if entry.is_dir() else None
+                return self._load(entry, stamp)
         return None
 
     def put(self, stamp: Stamp, log: Log) -> None:
         """Keep a log that was read from the file that `stamp` is of; not if the file has changed since."""
         if Stamp.of(Path(stamp.path)) != stamp or log.size_bytes != stamp.size:
             return
-        with contextlib.suppress(OSError):
-            self._save(log, self._entry(stamp.size, log.sha256))
-            _write(self.folder / _STAMPS / stamp.name, log.sha256)
+        with contextlib.suppress(OSError, OverflowError):  # arrays of more than 4 GB
+            entry = self._entry(stamp.size, log.sha256)
+            if not entry.exists():
+                content = msgpack.encode(log, enc_hook=_plain)
+                _write(entry, hashlib.sha256(content).digest() + content)
+            _write(self.folder / _STAMPS / stamp.name, log.sha256.encode())
             self._prune()
 
     def _entry(self, size: int, sha256: str) -> Path:
         return self.folder / f"{size}-{sha256}-{self.request}"
 
-    def _save(self, log: Log, entry: Path) -> None:
-        """Write an entry beside its place, then rename: others see the whole of it or nothing."""
-        if entry.is_dir():
-            return
-        self.folder.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
-        import shutil
-        import tempfile
-
-        beside = Path(tempfile.mkdtemp(dir=self.folder, prefix=".new-"))
-        try:
-            arrays: dict[str, Array] = {}
-            tables = [_kept(table, str(number), arrays) for number, table in enumerate(log.tables)]
-            np.savez(beside / _ARRAYS, **arrays)  # type: ignore[arg-type]
-            document = {name: getattr(log, name) for name in _LISTED}
-            document |= {"notes": log.notes, "tables": tables, "clocks": [astuple(clock) for clock in log.clocks]}
-            (beside / "log.json").write_text(json.dumps(document))
-            beside.rename(entry)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-
-    def _load(self, entry: Path, stamp: Stamp) -> Log:
-        document = json.loads((entry / "log.json").read_text())
-        # Opened here, for numpy leaves a damaged file open.
-        with (entry / _ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            tables = [_table(kept, str(number), arrays) for number, kept in enumerate(document["tables"])]
-        clocks = tuple(Clock(*clock) for clock in document["clocks"])
-        known = {name: document[name] for name in _LISTED}
-        log = Log(**known, tables=tuple(tables), notes=tuple(document["notes"]), clocks=clocks)
+    def _load(self, entry: Path, stamp: Stamp) -> Log | None:
+        content = memoryview(entry.read_bytes())
+        if hashlib.sha256(content[_DIGEST_BYTES:]).digest() != content[:_DIGEST_BYTES]:
+            return None
+        log = msgpack.decode(content[_DIGEST_BYTES:], type=Log, dec_hook=_array)
         # A cache that may only be read is of use too.
         with contextlib.suppress(OSError):
             os.utime(entry)  # the order of last use, for pruning
-            _write(self.folder / _STAMPS / stamp.name, log.sha256)
+            _write(self.folder / _STAMPS / stamp.name, log.sha256.encode())
         return replace(log, path=stamp.path)
 
     def _prune(self) -> None:
         """Drop the entries that were used longest ago until the rest is small enough, and what killed reports left."""
-        import shutil
-
-        for beside in self.folder.glob(".new-*"):
+        for beside in self.folder.glob(".*"):
             if abs(time.time() - beside.stat().st_mtime) > _ABANDONED_S:
-                shutil.rmtree(beside, ignore_errors=True)
-        entries = [entry for entry in self.folder.glob("*-*-*") if entry.is_dir()]
-        entries.sort(key=lambda entry: entry.stat().st_mtime)
-        sizes = [sum(file.stat().st_size for file in entry.iterdir()) for entry in entries]
-        total = sum(sizes)
-        for entry, size in zip(entries, sizes, strict=True):
+                beside.unlink()
+        entries = sorted(self.folder.glob("*-*-*"), key=lambda entry: entry.stat().st_mtime)
+        total = sum(entry.stat().st_size for entry in entries)
+        for entry in entries:
             if total <= _LARGEST_BYTES:
                 return
-            shutil.rmtree(entry, ignore_errors=True)
-            total -= size
+            total -= entry.stat().st_size
+            entry.unlink()
 
 
 def request_digest(
@@ -211,38 +174,24 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(mode=_OWNER_ONLY, exist_ok=True)
+def _write(path: Path, content: bytes) -> None:
+    """Write a file beside its place, then rename it: others see the whole of it or nothing."""
+    path.parent.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text)
-    beside.replace(path)
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
-def _kept(table: Table, place: str, arrays: dict[str, Array]) -> dict[str, Any]:
-    """What of a table is kept as JSON; its columns are put into `arrays`."""
-    columns = table.rows.columns()
-    names = {name: column.names for name, column in columns.items() if isinstance(column, Names)}
-    for name, column in columns.items():
-        arrays[f"{place} {name}"] = column.codes if isinstance(column, Names) else column
-    arrays[f"{place} counters"] = table.counters.values
-    return {
-        "kind": table.kind,
-        "names": names,
-        "columns": list(columns),
-        "counters": table.counters.names,
-        "units": dict(table.units),
-        "collected": None if table.collected is None else sorted(table.collected),
-        "lacks_rows": table.lacks_rows,
-    }
+def _plain(array: object) -> tuple[str, tuple[int, ...], bytes]:
+    """An array as `_array` takes it."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"a log holds a {type(array).__name__}, which is not kept")
+    return array.dtype.str, array.shape, array.tobytes()
 
 
-def _table(kept: Mapping[str, Any], place: str, arrays: Mapping[str, Array]) -> Table:
-    columns: dict[str, Any] = {name: arrays[f"{place} {name}"] for name in kept["columns"]}
-    for name, names in kept["names"].items():
-        columns[name] = Names(tuple(names), columns[name])
-    rows = TableRows(**columns)
-    counters = Columns(tuple(kept["counters"]), arrays[f"{place} counters"])
-    if counters.values.shape != (len(rows), len(kept["units"])):
-        raise ValueError("an entry of another size")
-    collected = None if kept["collected"] is None else frozenset(kept["collected"])
-    return Table(kept["kind"], rows, counters, kept["units"], collected, kept["lacks_rows"])
+def _array(_: type, kept: tuple[str, tuple[int, ...], bytes]) -> Array:
+    dtype, shape, content = kept
+    return np.frombuffer(content, dtype).reshape(shape).copy()

@@ -30,32 +30,19 @@ def read(
     keep: Keep = None,
     progress: Callable[[int], None] | None = None,
     parts: str | None = None,
+    tuning: Tuning | None = None,
 ) -> Log:
     """Read one log, whatever profiler it is of.
 
     columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
     name, for tables headed by descriptions. keep: the counters to hold, by name, or what gives those of a profiler;
     None for all. progress: called with the number of new bytes. parts: "stream" or "nvtx", which splits the rows of a
-    kernel.
+    kernel. tuning: how much is held at once.
     Raises LogError, one sentence, if the file cannot be read or holds no kernels.
     """
-    return read_tuned(path, Tuning(), columns=columns, names=names, keep=keep, progress=progress, parts=parts)
-
-
-def read_tuned(
-    path: str | Path,
-    tuning: Tuning,
-    *,
-    columns: Sequence[str] | None = None,
-    names: Mapping[str, str] | None = None,
-    keep: Keep = None,
-    progress: Callable[[int], None] | None = None,
-    parts: str | None = None,
-) -> Log:
-    """As `read`, holding as much at once as `tuning` says."""
     source = open_source(path, progress)
     with source.handle:
-        log = _read(source, tuning, columns, names or {}, keep, parts)
+        log = _read(source, tuning or Tuning(), columns, names or {}, keep, parts)
     return log.of_bounds() if source.lacks_bytes else log
 
 

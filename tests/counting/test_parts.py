@@ -6,6 +6,7 @@ import math
 
 import pytest
 from frames_support import combine
+from logs_support import read_tuned
 from pandas.testing import assert_frame_equal
 
 import eprof
@@ -15,7 +16,6 @@ from eprof.__main__ import main
 from eprof.base.errors import LogError, UsageError
 from eprof.logs import cache
 from eprof.logs.join.ranks import ranks
-from eprof.logs.reading import read_tuned
 from eprof.profile import grouping
 from eprof.profilers.ncu.parts import innermost
 from eprof.rows.stream import Tuning

@@ -22,7 +22,7 @@ from eprof import api
 from eprof.base.arrays import Columns
 from eprof.base.errors import EprofError
 from eprof.base.text import printable
-from eprof.logs.reading import read_tuned
+from eprof.logs import read
 from eprof.profilers.ncu import reader as ncu
 from eprof.profilers.ncu import report_blocks as ncu_report_blocks
 from eprof.profilers.ncu.sheet import Part
@@ -80,7 +80,7 @@ def attempt(data: bytes, tuning: Tuning | None = None, columns: Sequence[str] | 
     """What the reader makes of bytes; None where it refuses them in one line."""
     log = None
     with as_file(data) as path, strictly(data):
-        log = read_tuned(path, tuning or Tuning(), columns=columns)
+        log = read(path, columns=columns, tuning=tuning)
     return log
 
 

@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 from logs_support import EVENTS, METRICS, TRACE, TRACE_UNITS, event, launch, metric, profiled
@@ -150,9 +151,9 @@ def test_a_cache_that_others_can_write_is_not_used(tmp_path, monkeypatch, place,
     first = json.loads(document(path))
     # What another user could do: the log's entry tells other counts.
     (entry,) = folder.glob("*-*-*")
-    forged = json.loads((entry / "log.json").read_text())
-    forged["notes"] = ["forged"]
-    (entry / "log.json").write_text(json.dumps(forged))
+    forged = msgspec.msgpack.decode(entry.read_bytes()[32:])
+    content = msgspec.msgpack.encode({**forged, "notes": ["forged"]})
+    entry.write_bytes(hashlib.sha256(content).digest() + content)
     assert any("forged" in one for one in json.loads(document(path))["warnings"])
     (folder / place).chmod(mode)
     refused = json.loads(document(path))
@@ -204,7 +205,7 @@ def test_a_cache_that_others_can_write_is_not_spoken_of_where_nothing_would_be_k
 
 @pytest.mark.parametrize(
     "damage",
-    [lambda entry: (entry / "log.json").write_text("{"), lambda entry: (entry / "tables.npz").write_bytes(b"PK")],
+    [lambda data: b"", lambda data: data[:-9], lambda data: data.replace(b"K20c", b"K20d"), lambda data: data[:32]],
 )
 def test_a_damaged_cache_is_no_harm(tmp_path, monkeypatch, damage):
     monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
@@ -213,7 +214,10 @@ def test_a_damaged_cache_is_no_harm(tmp_path, monkeypatch, damage):
     path.write_text(text())
     os.utime(path, (1, 1))
     first = document(path)
-    damage(next((tmp_path / "cache").glob("*-*-*")))
+    entry = next((tmp_path / "cache").glob("*-*-*"))
+    damaged = damage(entry.read_bytes())
+    assert damaged != entry.read_bytes()
+    entry.write_bytes(damaged)
     assert document(path) == first
 
 

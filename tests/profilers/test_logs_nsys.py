@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from frames_support import combine
-from logs_support import METRICS, metric, profiled
+from logs_support import METRICS, metric, profiled, read_tuned
 
 from eprof import api
 from eprof.base.errors import LogError
 from eprof.logs import read
-from eprof.logs.reading import read_tuned
 from eprof.rows.stream import Tuning
 
 TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces" / "nsys"

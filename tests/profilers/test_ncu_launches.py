@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from conftest import SHARED
 from frames_support import combine
+from logs_support import read_tuned
 from test_ncu_logs import FFMA, NEW, SUMMARY, TIME, log_of, row, wide
 
 import eprof
@@ -11,7 +12,6 @@ from eprof import logs
 from eprof.base.marks import Mark
 from eprof.counting import checks, counters, counts
 from eprof.logs import cache, read
-from eprof.logs.reading import read_tuned
 from eprof.rows.stream import Tuning
 
 RATE, CYCLES = f"{FFMA}.per_cycle_elapsed", "smsp__cycles_elapsed.avg"

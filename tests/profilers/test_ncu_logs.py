@@ -9,11 +9,11 @@ from conftest import SHARED
 from frames_support import combine
 from hypothesis import given
 from hypothesis import strategies as st
+from logs_support import read_tuned
 
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.logs import read
-from eprof.logs.reading import read_tuned
 from eprof.profilers.ncu.signs import capability_of_label
 from eprof.profilers.ncu.units import unit_of
 from eprof.rows import sections
@@ -541,7 +541,8 @@ def test_both_ways_of_writing_one_log_say_the_same(tmp_path):
 @pytest.mark.parametrize("chunk", [64, 700, 5000])
 def test_a_log_in_small_pieces_is_the_same(tmp_path, chunk):
     """Rows, words of ncu, rules over several lines and a second table may begin and end in any block."""
-    from eprof.logs.reading import read_tuned
+    from logs_support import read_tuned
+
     from eprof.rows.stream import Tuning
 
     rule = row(0, "", "", "", section="SpeedOfLight") + ',"Rule","OPT","Say ""high"", then\nuse 5","global","5.1"'

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from frames_support import combine
+from logs_support import read_tuned
 from test_ncu_logs import FFMA, NEW, TIME, log_of, row
 
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
-from eprof.logs.reading import read_tuned
 from eprof.rows.stream import Tuning
 
 LINE = "axpy(int, float *) (2, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0"

@@ -2,10 +2,10 @@
 
 import pytest
 from frames_support import combine
+from logs_support import read_tuned
 from test_ncu_logs import FFMA, NEW, TIME, log_of, refused, row, wide
 from test_ncu_page import LINE, total
 
-from eprof.logs.reading import read_tuned
 from eprof.rows.stream import Tuning
 
 OPCODES = "sass__thread_inst_executed_true_per_opcode"

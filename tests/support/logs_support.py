@@ -8,7 +8,6 @@ import pytest
 from frames_support import combine
 
 from eprof.logs import read
-from eprof.logs.reading import read_tuned
 from eprof.rows.stream import Tuning
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "nvprof"
@@ -127,4 +126,9 @@ def picture(log):
     )
 
 
-__all__ = [name for name in dir() if name[0] != "_"] + ["read", "read_tuned"]
+def read_tuned(path, tuning, **options):
+    """As `read`, holding as much at once as `tuning` says."""
+    return read(path, tuning=tuning, **options)
+
+
+__all__ = [name for name in dir() if name[0] != "_"] + ["read"]

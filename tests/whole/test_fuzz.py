@@ -160,7 +160,7 @@ def test_the_smallest_input_of_a_finding_is_kept_and_all_are_counted(tmp_path, m
 
 def test_an_endless_reader_is_stopped(monkeypatch):
     monkeypatch.setattr(checks, "ENDLESS_S", 0.05)
-    monkeypatch.setattr(checks, "read_tuned", lambda *_, **__: [None for _ in iter(int, 1)])
+    monkeypatch.setattr(checks, "read", lambda *_, **__: [None for _ in iter(int, 1)])
     with pytest.raises(TimeoutError):
         attempt(b"")
 
