@@ -23,11 +23,10 @@ def library(tmp_path_factory):
     if not compiler:
         pytest.skip("no C compiler")
     place = tmp_path_factory.mktemp("stub")
-    for name, source in (("libcuda.so.1", "stub_cuda.c"), ("nvml/libnvidia-ml.so.1", "stub_nvml.c")):
-        (place / name).parent.mkdir(exist_ok=True)
-        subprocess.run([compiler, "-shared", "-fPIC", "-o", place / name, HERE / source], check=True)
-    # As if nvidia-ml-py were not installed, whether it is or not: eprof then asks the driver's library itself.
-    (place / "pynvml.py").write_text("raise ImportError")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", place / "libcuda.so.1", HERE / "stub_cuda.c"], check=True)
+    (place / "pynvml.py").write_text((HERE / "stand_ins" / "pynvml_calibrated.py").read_text())
+    (place / "no_nvml").mkdir()
+    (place / "no_nvml" / "pynvml.py").write_text("raise ImportError")
     (place / "nvcc").write_text(NVCC)
     (place / "nvcc").chmod(0o755)
     return place
@@ -39,14 +38,14 @@ def calibrate(library, eprof_command, eprof_started, tmp_path):
 
     def run(*arguments, without=(), **environment):
         env = {
-            "LD_LIBRARY_PATH": f"{library}:{library / 'nvml'}",
+            "LD_LIBRARY_PATH": str(library),
             "PATH": f"{library}:/usr/bin:/bin",
             "CUDA_HOME": "",
             "STUB_LOG": str(tmp_path / "log"),
         }
-        for what in without:
-            env |= {"driver": {"LD_LIBRARY_PATH": ""}, "nvml": {"LD_LIBRARY_PATH": str(library)}}[what]
-        paths = os.pathsep.join([str(HERE.parent), str(library)])
+        if "driver" in without:
+            env["LD_LIBRARY_PATH"] = ""
+        paths = os.pathsep.join([str(HERE.parent), str(library / "no_nvml" if "nvml" in without else library)])
         # What the loader is told takes a server of its own to fork from, which pays only for the usual choice.
         call = eprof_started if without else eprof_command
         return call("calibrate", *arguments, env={**env, "PYTHONPATH": paths, **environment})

@@ -13,7 +13,7 @@ from eprof.calibration.results import accessed
 from eprof.calibration.session import Hands
 from eprof.collect.cuda.compile import Compiled
 from eprof.collect.cuda.driver import DriverError
-from eprof.collect.cuda.worker import CHUNK, Clock, Place, dram_bytes, work
+from eprof.collect.cuda.worker import CHUNK, Place, dram_bytes, work
 
 DEVICE = {
     "name": "Stand-in",
@@ -46,7 +46,7 @@ class Time:
 
 
 class StandIn:
-    """See `eprof.collect.cuda.driver.Gpu`. clock_of: benchmark -> MHz; speed_of: benchmark -> fraction of its peak."""
+    """See `eprof.collect.cuda.driver.CudaGpu`. clock_of: benchmark -> MHz; speed_of: benchmark -> fraction of its peak."""
 
     def __init__(self, time, device=DEVICE, core_mhz=1500.0, prices=PRICES, constant_w=CONSTANT_W, crash_at=(), **more):
         self.time, self.device, self.core_mhz, self.prices, self.constant_w = time, device, core_mhz, prices, constant_w
@@ -154,7 +154,7 @@ def hands(gpu, meter=None, held=None, **other):
         data = json.loads(plan.read_text())
         places = Place(Path(data["results"]), Path(data["samples"]))
         try:
-            work(data, gpu, meter or StandInMeter(gpu), places, Clock(lambda: gpu.time.seconds))
+            work(data, gpu, meter or StandInMeter(gpu), places, lambda: gpu.time.seconds)
         except DriverError as err:
             return str(err)
         return None

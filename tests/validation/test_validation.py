@@ -13,7 +13,7 @@ from validation_support import made
 from eprof.base.errors import EprofError
 from eprof.fitting import Form, fit
 from eprof.validation import protocols, run
-from eprof.validation.models import ConstantPower, FormModel, LinearRegression, NeuralNetwork, baselines
+from eprof.validation.models import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
 from eprof.validation.scores import grouped, histogram, score
 from eprof.validation.similarity import distances, mixes, nearest
 from eprof.validation.study import Plan, validate
@@ -190,11 +190,11 @@ def peeks(model, measured, fold):
 
 
 HONEST = [
-    lambda _: FormModel(QUICK),
-    lambda _: FormModel(Form(voltages="one", clock_tree=False)),
-    lambda _: ConstantPower(),
-    lambda _: LinearRegression(),
-    lambda _: LinearRegression(extra=True),
+    lambda _: of_form(QUICK),
+    lambda _: of_form(Form(voltages="one", clock_tree=False)),
+    lambda _: PLAIN[0],
+    lambda _: REGRESSION,
+    lambda _: EXTRA_REGRESSION,
 ]
 
 
@@ -237,7 +237,7 @@ def test_a_planted_leak_is_found_and_shows_as_an_error_that_is_too_low():
     measured = made(benchmarks=6, cores=(500.0, 700.0, 800.0, 900.0, 1000.0), memories=(1000.0,), per_setting=0.08)
     folds = protocols.folds("leave_one_setting_out", measured.rows)
     assert peeks(VoltagesOfAllRows, measured, folds[1])
-    honest = score(measured.power_w, run.cross_validate(FormModel(QUICK), measured, folds, processes=1))
+    honest = score(measured.power_w, run.cross_validate(of_form(QUICK), measured, folds, processes=1))
     leaking = score(measured.power_w, run.cross_validate(VoltagesOfAllRows(measured), measured, folds, processes=1))
     assert leaking.mean_percent < 0.6 * honest.mean_percent
 
@@ -245,10 +245,10 @@ def test_a_planted_leak_is_found_and_shows_as_an_error_that_is_too_low():
 def test_processes_give_what_one_process_gives(monkeypatch):
     measured = made(benchmarks=6, noise=0.05)
     folds = protocols.folds("leave_one_benchmark_out", measured.rows)
-    alone = run.cross_validate(LinearRegression(), measured, folds, processes=1)
+    alone = run.cross_validate(REGRESSION, measured, folds, processes=1)
     monkeypatch.setattr(run, "_WORTH_PROCESSES_S", 0.0)
     told = []
-    several = run.cross_validate(LinearRegression(), measured, folds, processes=2, progress=lambda *at: told.append(at))
+    several = run.cross_validate(REGRESSION, measured, folds, processes=2, progress=lambda *at: told.append(at))
     assert np.array_equal(alone, several)
     assert told == [(one, 6) for one in range(1, 7)]
 
@@ -270,13 +270,13 @@ def test_an_error_in_a_fold_says_which(monkeypatch):
 def test_the_form_predicts_what_was_made_from_it():
     measured = made(benchmarks=10)
     folds = protocols.folds("leave_one_benchmark_out", measured.rows)
-    predicted = run.cross_validate(FormModel(QUICK), measured, folds, processes=1)
+    predicted = run.cross_validate(of_form(QUICK), measured, folds, processes=1)
     assert score(measured.power_w, predicted).mean_percent < 1.0
 
 
 def test_constant_power_is_the_least_relative_error():
     measured = made(benchmarks=4)
-    watts = float(ConstantPower().train(measured).predict(measured)[0])
+    watts = float(PLAIN[0].train(measured).predict(measured)[0])
 
     def lost(value):
         return float(((value / measured.power_w - 1) ** 2).sum())
@@ -286,14 +286,14 @@ def test_constant_power_is_the_least_relative_error():
 
 def test_extra_counters_are_caches_and_shared_memory():
     measured = made(benchmarks=4)
-    assert LinearRegression().train(measured).terms == ("fp32_instruction", "integer_instruction", "dram_byte")
-    assert "l2_byte" in LinearRegression(extra=True).train(measured).terms
+    assert REGRESSION.train(measured).terms == ("fp32_instruction", "integer_instruction", "dram_byte")
+    assert "l2_byte" in EXTRA_REGRESSION.train(measured).terms
 
 
 def test_the_network_is_ten_four_four_one():
     pytest.importorskip("sklearn")
     measured = made(benchmarks=6)
-    found = NeuralNetwork().train(measured)
+    found = NETWORK.train(measured)
     assert found.network.hidden_layer_sizes == (4, 4) and found.network.activation == "logistic"
     assert len(found.columns) <= 10
     assert score(measured.power_w, found.predict(measured)).mean_percent < 10

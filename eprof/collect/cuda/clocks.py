@@ -5,7 +5,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.collect.cuda import nvml_ctypes
 from eprof.collect.meters import nvml
 
 Setting = tuple[int, int | None]
@@ -15,9 +14,7 @@ def handle(bus: str) -> tuple[Any, Any, str]:
     """NVML and its handle of the GPU at this place on the bus (as CUDA names it), or None and why."""
     library, why = nvml.load()
     if library is None:
-        library, bare = nvml_ctypes.load()
-        if library is None:
-            return None, None, f"{why}; {bare}"
+        return None, None, why
     try:
         return library, library.nvmlDeviceGetHandleByPciBusId(bus.encode()), ""
     except library.NVMLError as err:

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from eprof.base.errors import CollectError
 
 _PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/lib/nvidia-cuda-toolkit/bin")
 _PATIENCE_S = 120.0
-_TOLD = 600
+_LONGEST_QUOTE = 600
 
 
 class Compiled(NamedTuple):
@@ -67,20 +67,29 @@ def _nvcc(nvcc: str, source: Path, capability: str, image: Path) -> str | None:
     """None if it worked, else what nvcc said."""
     number = capability.replace(".", "")
     command = [nvcc, f"-arch=sm_{number}", "-cubin", "-w", "-o", str(image), str(source)]
-    code, output = _run(command)
-    return None if code == 0 and image.exists() else " ".join(output.split())[:_TOLD] or f"exit code {code}"
+    code, output, errors = _run(command)
+    if code == 0 and image.exists():
+        return None
+    return _one_line(errors or output) or f"exit code {code}"
 
 
-def _run(command: Sequence[str]) -> tuple[int, str]:
+def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error; 127 where the command cannot be run."""
     import subprocess
 
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE_S,
+            env=environment,
         )
     except (OSError, subprocess.SubprocessError) as err:
-        return 127, str(err)
-    return done.returncode, done.stderr or done.stdout
+        return 127, "", str(err)
+    return done.returncode, done.stdout, done.stderr
 
 
 def disassemble(image: Path) -> tuple[str | None, str]:
@@ -90,24 +99,15 @@ def disassemble(image: Path) -> tuple[str | None, str]:
         return None, "cuobjdump and nvdisasm, of the CUDA toolkit, are not here"
     if image.suffix != ".cubin":
         return None, "the driver, not we, makes machine code from PTX"
-    import subprocess
-
     path = os.pathsep.join([str(Path(helper).parent), os.environ.get("PATH", "")])
-    try:
-        done = subprocess.run(
-            [tool, "-sass", str(image)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_PATIENCE_S,
-            env={**os.environ, "PATH": path},
-        )
-    except (OSError, subprocess.SubprocessError) as err:
-        return None, f"cuobjdump cannot be run ({err})"
-    if done.returncode or "Function" not in done.stdout:
-        return None, f"cuobjdump says: {' '.join(done.stderr.split())[:_TOLD] or 'nothing'}"
-    return done.stdout, ""
+    code, text, errors = _run([tool, "-sass", str(image)], {**os.environ, "PATH": path})
+    if code or "Function" not in text:
+        return None, f"cuobjdump says: {_one_line(errors) or 'nothing'}"
+    return text, ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST_QUOTE]
 
 
 def _nvrtc() -> Any:
@@ -176,4 +176,4 @@ class _Nvrtc:
 
 def _brief(log: str) -> str:
     lines = [line for line in log.splitlines() if re.search(r"error", line)]
-    return " ".join(" ".join(lines or log.splitlines())[:_TOLD].split()) or "no explanation."
+    return _one_line(" ".join(lines or log.splitlines())) or "no explanation."

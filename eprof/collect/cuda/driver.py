@@ -6,7 +6,7 @@ Functions and constants are those of cuda.h; `_v2` names are what its macros sta
 import ctypes
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from eprof.base.errors import CollectError
 
@@ -24,33 +24,6 @@ _ATTRIBUTES = {
     "fp32_to_fp64": 87,
 }
 _NO_DEVICE, _UNKNOWN_VALUE, _NO_BINARY, _BAD_PTX = 100, 1, 209, 222
-
-
-class Gpu(Protocol):
-    """What the worker needs of a GPU; tests have one of their own."""
-
-    def describe(self) -> dict[str, Any]:
-        """Name, capability, multiprocessors, clocks, sizes."""
-
-    def load(self, image: Path) -> None:
-        """Load compiled kernels. Raises CollectError."""
-
-    def resident(self, kernel: str, block: int) -> int:
-        """Blocks of that many threads that one multiprocessor holds at a time."""
-
-    def reserve(self, size: int) -> None:
-        """Make the region at least `size` bytes large, filled with numbers."""
-
-    def use_operands(self, scale: float) -> None:
-        """Random operands times `scale` from now on: 1, or 0 for zeros."""
-
-    def repeat(
-        self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
-    ) -> tuple[int, float]:
-        """Launch without a gap until a stop is due, at least once: launches, and seconds from first to last."""
-
-    def close(self) -> None:
-        """Let the GPU go."""
 
 
 class Driver:
@@ -139,7 +112,10 @@ class CudaGpu:
         return count.value
 
     def describe(self) -> dict[str, Any]:
-        """What the driver reports: as in `Gpu`, sizes in bytes, clocks in kHz (None: not known to this driver)."""
+        """What the driver reports: name, capability, multiprocessors, sizes in bytes, clocks in kHz.
+
+        None: not known to this driver.
+        """
         name, bus = ctypes.create_string_buffer(256), ctypes.create_string_buffer(64)
         self._driver.call("cuDeviceGetName", name, 256, self._device)
         self._driver.call("cuDeviceGetPCIBusId", bus, 64, self._device)
@@ -190,7 +166,10 @@ class CudaGpu:
         raise CollectError(f"The compiled kernels have no `{kernel}`.")
 
     def resident(self, kernel: str, block: int) -> int:
-        """By the driver's occupancy calculator (CUDA 6.5), else as if threads alone were limited."""
+        """Blocks of that many threads that one multiprocessor holds at a time.
+
+        By the driver's occupancy calculator (CUDA 6.5), else as if threads alone were limited.
+        """
         if self._driver.has("cuOccupancyMaxActiveBlocksPerMultiprocessor"):
             count = ctypes.c_int()
             self._driver.call(
@@ -209,7 +188,7 @@ class CudaGpu:
         return pointer
 
     def reserve(self, size: int) -> None:
-        """Free a smaller region, allocate, and fill with the kernel `fill`. Raises CollectError if there is no room."""
+        """Make the region at least `size` bytes large, filled with numbers. Raises CollectError if there is no room."""
         if size <= self._size:
             return
         if self._size:
@@ -257,7 +236,10 @@ class CudaGpu:
     def repeat(
         self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
     ) -> tuple[int, float]:
-        """Two launches are always under way, so that the GPU never waits for us; timed by events."""
+        """Launch without a gap until a stop is due, at least once: launches, and seconds from first to last.
+
+        Two launches are always under way, so that the GPU never waits for us; timed by events.
+        """
         first, *turns = (self._event() for _ in range(3))
         self._driver.call("cuEventRecord", first, None)
         launches = 0

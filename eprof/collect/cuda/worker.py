@@ -11,13 +11,15 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof.base.errors import CollectError, EprofError
 from eprof.base.toml import Formula
-from eprof.collect.cuda.driver import CudaGpu, DriverError, Gpu
+from eprof.collect.cuda.driver import CudaGpu, DriverError
+
+if TYPE_CHECKING:
+    from eprof.collect.meters.meter import Meter
 
 BEGAN, MEASURED, FAILED, LEFT_OUT, NOTE = "began", "measured", "failed", "left out", "note"
 CHUNK = 8 * 256
@@ -33,25 +35,6 @@ OVERHEAD_S = 0.4
 _GIB = 2**30
 
 
-class Meter(Protocol):
-    """What the worker needs of `eprof.collect.meters.meter.Meter`."""
-
-    def sampling(self, path: Path) -> AbstractContextManager[None]:
-        """Sample inside the block."""
-
-    def mark(self, runs: int) -> None:
-        """The window ends now."""
-
-    def result(self) -> dict[str, Any]:
-        """Joules of the window, and what was seen in it."""
-
-
-class Clock(NamedTuple):
-    """Where the time comes from; tests have one that does not wait."""
-
-    now: Callable[[], float] = time.monotonic
-
-
 class Place(NamedTuple):
     """Where results and samples go."""
 
@@ -59,15 +42,16 @@ class Place(NamedTuple):
     samples: Path
 
 
-def work(plan: Mapping[str, Any], gpu: Gpu, meter: Meter, place: Place, clock: Clock | None = None) -> None:
+def work(
+    plan: Mapping[str, Any], gpu: CudaGpu, meter: "Meter", place: Place, now: Callable[[], float] = time.monotonic
+) -> None:
     """Run the plan's jobs, round after round, until all rounds are done or the time is up.
 
     plan: `jobs` (name, kernel, block, blocks, region, spread, rounds already done), `rounds`, `window_s`, `warm_s`,
-    `launch_s`, `budget_s`, `setting`, `images`. Raises CollectError if the GPU itself fails: no other job can run then.
+    `launch_s`, `budget_s`, `setting`, `images`. now: gives seconds.
+    Raises CollectError if the GPU itself fails: no other job can run then.
     """
-    clock = clock or Clock()
-    began = clock.now()
-    worker = _Worker(plan, gpu, meter, place, clock, deadline=began + float(plan["budget_s"]))
+    worker = _Worker(plan, gpu, meter, place, now, deadline=now() + float(plan["budget_s"]))
     for image in plan["images"]:
         gpu.load(Path(image))
     worker.warm_up()
@@ -81,13 +65,19 @@ class _Worker:
     """One run of a plan."""
 
     def __init__(
-        self, plan: Mapping[str, Any], gpu: Gpu, meter: Meter, place: Place, clock: Clock, deadline: float
+        self,
+        plan: Mapping[str, Any],
+        gpu: CudaGpu,
+        meter: "Meter",
+        place: Place,
+        now: Callable[[], float],
+        deadline: float,
     ) -> None:
         self.plan = plan
         self.gpu = gpu
         self.meter = meter
         self.place = place
-        self.clock = clock
+        self.now = now
         self.deadline = deadline
         self.device = gpu.describe()
         self.turns: dict[str, int] = {}
@@ -100,7 +90,7 @@ class _Worker:
     def run(self, job: Mapping[str, Any], number: int) -> bool:
         """Measure one job once. Returns False if no time is left for it or for any other."""
         need = float(self.plan["warm_s"]) + float(self.plan["window_s"]) + OVERHEAD_S
-        if self.clock.now() + need > self.deadline:
+        if self.now() + need > self.deadline:
             self.say(LEFT_OUT, name=job["name"], round=number, why="the time was up")
             return False
         self.say(BEGAN, name=job["name"], round=number)
@@ -180,8 +170,8 @@ class _Worker:
         return vectors, step
 
     def _for(self, seconds: float) -> Callable[[], bool]:
-        end = self.clock.now() + seconds
-        return lambda: self.clock.now() >= end
+        end = self.now() + seconds
+        return lambda: self.now() >= end
 
     def warm_up(self) -> None:
         """Run the first arithmetic job until power drifts less than 1 %, at most 20 s: hot silicon leaks more."""
@@ -190,8 +180,8 @@ class _Worker:
             return
         launch = self.launch(job)
         before = None
-        end = self.clock.now() + _WARM_MOST_S
-        while self.clock.now() < end:
+        end = self.now() + _WARM_MOST_S
+        while self.now() < end:
             with self.meter.sampling(self.place.samples):
                 self.gpu.repeat(job["kernel"], *launch, self._for(min(_WARM_STEP_S, float(self.plan["window_s"]))))
                 self.meter.mark(1)
@@ -199,7 +189,7 @@ class _Worker:
             if before and now and abs(now - before) <= _DRIFT * before:
                 break
             before = now
-        self.say(NOTE, what="warmed up", seconds=round(self.clock.now() - (end - _WARM_MOST_S), 3))
+        self.say(NOTE, what="warmed up", seconds=round(self.now() - (end - _WARM_MOST_S), 3))
 
 
 def dram_bytes(l2: int, memory: int) -> int:
@@ -225,7 +215,7 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def open_meter(device: Mapping[str, Any]) -> Meter:
+def open_meter(device: Mapping[str, Any]) -> "Meter":
     """NVML's meter of this very GPU, found by its place on the bus. Raises CollectError."""
     from eprof.collect.cuda.clocks import handle
     from eprof.collect.meters import jetson, nvml
