@@ -1,8 +1,8 @@
 """A fit as plain data that JSON can hold: `eprof.fit/1` (docs/fit.md)."""
 
-import math
 from typing import Any
 
+from eprof.base.arrays import finite
 from eprof.fitting import means
 from eprof.fitting.moments import CONSTANTS
 from eprof.fitting.quality import Quality
@@ -32,16 +32,16 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
         "benchmarks": int(measurements.rows["benchmark"].nunique()),
         "settings": len(measurements.settings),
         "reference": {"core_mhz": fitted.reference[0], "memory_mhz": fitted.reference[1]},
-        "mean_absolute_error_percent": {name: known(value) for name, value in quality.errors.items()},
-        "left_out_within_factor": known(quality.within),
+        "mean_absolute_error_percent": {name: finite(value) for name, value in quality.errors.items()},
+        "left_out_within_factor": finite(quality.within),
         "plain_error_percent": {
-            name: {model: known(value) for model, value in errors.items()} for name, errors in quality.plain.items()
+            name: {model: finite(value) for model, value in errors.items()} for name, errors in quality.plain.items()
         },
         "prices": [] if measurements.own else [_price(fitted, quality, term) for term in fitted.prices_pj.index],
         "constant": {
             "power_w": watts,
-            "low_w": known(low),
-            "high_w": known(high),
+            "low_w": finite(low),
+            "high_w": finite(high),
             "terms": [
                 {"name": name, "value": fitted.constants[name], "unit": _UNITS[name], **_interval(quality, name)}
                 for name in CONSTANTS
@@ -52,7 +52,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
             for domain in DOMAINS
         },
         "relative_voltages": fitted.form.voltages != "given",
-        "condition": known(quality.condition),
+        "condition": finite(quality.condition),
         "collinear": [list(group) for group in quality.collinear],
         "ranges": {
             str(name): {"low": float(quality.ranges["low"][name]), "high": float(quality.ranges["high"][name])}
@@ -82,9 +82,4 @@ def _price(fitted: Fit, quality: Quality, term: str) -> dict[str, Any]:
 def _interval(quality: Quality, name: str) -> dict[str, float | None]:
     if name not in quality.replicas:
         return {"low": None, "high": None}
-    return {"low": known(float(quality.intervals["low"][name])), "high": known(float(quality.intervals["high"][name]))}
-
-
-def known(value: float) -> float | None:
-    """The number, or None where it is not known."""
-    return value if math.isfinite(value) else None
+    return {end: finite(quality.intervals[end][name]) for end in ("low", "high")}

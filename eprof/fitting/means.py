@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from msgspec import Struct
 
-from eprof.fitting.moments import Floats, Ints
+from eprof.fitting.moments import Floats
 from eprof.measurements.values import Measurements
 
 CONSTANT, LINEAR = "constant power", "mean power of a kernel, linear in clocks"
@@ -69,15 +69,8 @@ class ClockPower(Struct, frozen=True, eq=False):
         return np.asarray(own * (1 + (clocks - self.clocks[0]) @ self.clocks[1]), dtype=np.float64)
 
 
-def left_out(measurements: Measurements, labels: Ints) -> dict[str, Floats]:
-    """Model -> (n,) power of each row in W, by a model that has not seen the rows with the same label."""
-    predicted = {CONSTANT: np.empty(len(measurements)), LINEAR: np.empty(len(measurements))}
-    for label in range(int(labels.max()) + 1):
-        out = labels == label
-        train, test = measurements.take(~out), measurements.take(out)
-        predicted[CONSTANT][out] = ConstantPower.of(train).predict(test)
-        predicted[LINEAR][out] = ClockPower.of(train).predict(test)
-    return predicted
+# What is held against a fit: what each trains on rows.
+MODELS = {CONSTANT: ConstantPower.of, LINEAR: ClockPower.of}
 
 
 def better(ours: float, others: Mapping[str, float]) -> tuple[str, float] | None:

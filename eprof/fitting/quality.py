@@ -5,6 +5,7 @@ drawn one by one would promise far too much.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -86,7 +87,8 @@ def examine(
         name = f"leave_one_{by}_out"
         known = ~np.isnan(predicted)
         errors[name] = error(predicted, measurements.power_w)
-        simple = means.left_out(measurements, groups(measurements, by))
+        labels = groups(measurements, by)
+        simple = {model: _by_others(measurements, labels, train) for model, train in means.MODELS.items()}
         plain[name] = {model: error(watts[known], measurements.power_w[known]) for model, watts in simple.items()}
         notes += _unpredicted(by, int((~known).sum()))
         if by == "benchmark":
@@ -241,13 +243,25 @@ def left_out(measurements: Measurements, form: Form, by: str, progress: Progress
     number = int(labels.max()) + 1
     if number < 2 or (measurements.own and by == "benchmark"):
         return None
+    done = 0
     quick = replace(form, starts=1)
-    predicted = np.empty(len(measurements))
-    for label in range(number):
+
+    def train(others: Measurements) -> Fit:
+        nonlocal done
+        done += 1
         if progress:
-            progress(f"leave one {by} out", label + 1, number)
+            progress(f"leave one {by} out", done, number)
+        return fit(others, quick)
+
+    return _by_others(measurements, labels, train)
+
+
+def _by_others(measurements: Measurements, labels: Ints, train: Callable[[Measurements], Any]) -> Floats:
+    """(n,) power of each row in W, by what is trained on the rows with other labels."""
+    predicted = np.empty(len(measurements))
+    for label in range(int(labels.max()) + 1):
         out = labels == label
-        predicted[out] = fit(measurements.take(~out), quick).predict(measurements.take(out))
+        predicted[out] = train(measurements.take(~out)).predict(measurements.take(out))
     return predicted
 
 

@@ -1,12 +1,11 @@
 """Kernels below the lines: how far from the roofline and the arch line each is, and what would lift it."""
 
-import math
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Columns, Floats, known_sum
+from eprof.base.arrays import Columns, Floats, finite, known_sum
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS
 from eprof.costs import Costs
@@ -46,7 +45,7 @@ class Dots(Struct, frozen=True, eq=False):
         """A dict a kernel, as plain data."""
         kernels = []
         for row, lever in enumerate(self.lever):
-            number = dict(zip(self.values.names, map(_plain, self.values.values[row].tolist()), strict=True))
+            number = dict(zip(self.values.names, map(finite, self.values.values[row].tolist()), strict=True))
             kernel: dict[str, Any] = {name: number[name] for name in _NUMBERS}
             kernel["intensity_flop_per_byte"] = {level: number[f"intensity_{level}"] for level in LEVELS}
             kernel["parts_j"] = {part: number[f"{part}_j"] for part in PARTS}
@@ -56,10 +55,6 @@ class Dots(Struct, frozen=True, eq=False):
                 kernel["at_most"] = at_most
             kernels.append(kernel)
         return kernels
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def place(counts: Counts, costs: Costs, split: Split) -> Dots:

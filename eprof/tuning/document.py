@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eprof import __version__
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, finite
 from eprof.base.marks import names
 from eprof.base.text import few
 from eprof.energy.time_model import TimeModel
@@ -30,7 +30,6 @@ from eprof.tuning.schema import (
     Tune,
 )
 from eprof.tuning.time_fit import TimeCheck
-from eprof.validation.scores import known
 
 
 def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> Tune:
@@ -97,11 +96,11 @@ def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
     return {
         "core_mhz": point.core_mhz,
         "memory_mhz": point.memory_mhz,
-        "energy_j": known(energy),
-        "time_s": known(time),
-        "power_w": known(energy / time) if time else None,
-        "measured_j": known(grid.measured_j[place]),
-        "measured_s": known(grid.measured_s[place]),
+        "energy_j": finite(energy),
+        "time_s": finite(time),
+        "power_w": finite(energy / time) if time else None,
+        "measured_j": finite(grid.measured_j[place]),
+        "measured_s": finite(grid.measured_s[place]),
         "marks": tuple(names(int(point.marks | grid.marks))),
         "why": point.why or None,
     }
@@ -111,7 +110,7 @@ def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list
     values = objective.value(grid.energy_j, grid.time_s)
     allowed = objective.allowed(grid.energy_j, grid.time_s)
     return [
-        Setting(**_fields(grid, place, points), value=known(values[place]), allowed=bool(allowed[place]))
+        Setting(**_fields(grid, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
         for place in range(len(points))
     ]
 
@@ -167,7 +166,7 @@ def _each_its_own(grids: Sequence[Grid], choices: Sequence[Choice]) -> Joules | 
             return None
         energy_j += float(grid.energy_j[choice.best])
         time_s += float(grid.time_s[choice.best])
-    return Joules(known(energy_j), known(time_s))
+    return Joules(finite(energy_j), finite(time_s))
 
 
 def _unpicked(whole: Choice, choices: Sequence[Choice], grids: Sequence[Grid], objective: Objective) -> Iterator[str]:
@@ -184,4 +183,4 @@ def _unpicked(whole: Choice, choices: Sequence[Choice], grids: Sequence[Grid], o
 
 
 def _listed(values: Floats) -> list[float | None]:
-    return [known(value) for value in values]
+    return [finite(value) for value in values]

@@ -15,9 +15,8 @@ from eprof.measurements.files import table as table_in
 from eprof.profile.profile import Energy
 from eprof.tuning.schema import PowerModel
 from eprof.validation import protocols, run
-from eprof.validation.models import FormModel
+from eprof.validation.models import of_form
 from eprof.validation.priced import price
-from eprof.validation.run import Model
 from eprof.validation.scores import score
 from eprof.validation.study import Report
 
@@ -75,7 +74,7 @@ def predicted(
         if report is not None:
             report("fitting without the kernel", done, of)
 
-    model: Model = FormModel(form_without_prior(measured))
+    model = of_form(form_without_prior(measured))
     watts = run.cross_validate(model, measured, folds, processes=processes, progress=progress, asked=asked)
     error = score(measured.power_w, watts).mean_percent
     return watts, PowerModel(kind="refit", protocol=protocol, power_error_percent=error), []

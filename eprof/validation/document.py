@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from msgspec.structs import asdict as fields
 
 from eprof import __version__
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, finite
 from eprof.base.errors import EprofError
 from eprof.costs import CostTable
 from eprof.measurements import Measurements
@@ -37,7 +37,7 @@ from eprof.validation.schema import (
     Validation,
     WholeRun,
 )
-from eprof.validation.scores import errors_percent, grouped, histogram, known, score
+from eprof.validation.scores import errors_percent, grouped, histogram, score
 from eprof.validation.study import CARD_SCALED, SCALED, Outcome, Study
 
 EDGES = [float(edge) for edge in range(-50, 51, 2)]
@@ -207,7 +207,7 @@ def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.Data
                 reference=_reference(mine, measurements.reference),
                 mix=_mix(shares, name),
                 nearest=str(near.loc[name, "nearest"]) if name in near.index else None,
-                distance=known(near["distance"].get(name, np.nan)),
+                distance=finite(near["distance"].get(name, np.nan)),
             )
         )
     return sorted(kernels, key=lambda kernel: -(kernel.scores.mean_percent or -1.0))
@@ -226,7 +226,7 @@ def _reference(rows: pd.DataFrame, reference: tuple[float, float]) -> Reference:
     off = (rows["core_mhz"] / reference[0] - 1).abs() + (rows["memory_mhz"] / reference[1] - 1).abs()
     row = rows.iloc[int(np.argmin(off.to_numpy()))]
     clocks = float(row["core_mhz"]), float(row["memory_mhz"])
-    return Reference(*clocks, measured_w=known(row["power_w"]), predicted_w=known(row["predicted"]))
+    return Reference(*clocks, measured_w=finite(row["power_w"]), predicted_w=finite(row["predicted"]))
 
 
 def _likeness(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> Likeness | None:
@@ -254,7 +254,7 @@ def _ranges(measurements: Measurements) -> Ranges:
 
 
 def _range(values: pd.Series) -> Range:
-    return known(values.min()), known(values.max())
+    return finite(values.min()), finite(values.max())
 
 
 def _rows(study: Study) -> list[Row]:
@@ -269,10 +269,10 @@ def _rows(study: Study) -> list[Row]:
             kernel=str(row["kernel"]),
             core_mhz=float(row["core_mhz"]),
             memory_mhz=float(row["memory_mhz"]),
-            time_s=known(row["time_s"]),
-            measured_w=known(row["power_w"]),
-            predicted_w={name: known(watts[place]) for name, watts in predicted.items()},
-            error_percent=known(errors[place]),
+            time_s=finite(row["time_s"]),
+            measured_w=finite(row["power_w"]),
+            predicted_w={name: finite(watts[place]) for name, watts in predicted.items()},
+            error_percent=finite(errors[place]),
         )
         for place, row in enumerate(rows)
     ]

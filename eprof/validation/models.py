@@ -6,18 +6,19 @@ Only training rows are looked at. A baseline that cannot run here is named in a 
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.fitting import means
 from eprof.fitting.form import Form
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
-from eprof.validation.run import Model, Predictor
+from eprof.validation.run import Model
 
 _SEED = 0
 _ANN_INPUTS = 10
@@ -28,36 +29,9 @@ _EXTRA = ("l1_", "l2_", "shared_", "texture_")
 _NO_NETWORK = "The neural network (BP-ANN) is not among the baselines: it needs scikit-learn; pip install 'eprof[fit]'."
 
 
-class FormModel(Struct, frozen=True):
+def of_form(form: Form, name: str = "eprof", seed: int = _SEED) -> Model:
     """Our form: voltages and coefficients are estimated anew from each fold's training rows."""
-
-    form: Form = field(default_factory=Form)
-    name: str = "eprof"
-    seed: int = _SEED
-
-    def train(self, measurements: Measurements) -> Predictor:
-        """Fit the form to these rows."""
-        return fit(measurements, self.form, self.seed)
-
-
-class ConstantPower(Struct, frozen=True):
-    """One number for everything (`fitting/means.py`)."""
-
-    name: str = means.CONSTANT
-
-    def train(self, measurements: Measurements) -> Predictor:
-        """The power with the least sum of squared relative errors."""
-        return means.ConstantPower.of(measurements)
-
-
-class ClockPower(Struct, frozen=True):
-    """The mean of a kernel, or of all if it is new, times a line in both clocks (`fitting/means.py`)."""
-
-    name: str = means.LINEAR
-
-    def train(self, measurements: Measurements) -> Predictor:
-        """Means of the kernels, slopes that they share."""
-        return means.ClockPower.of(measurements)
+    return Model(name, partial(fit, form=form, seed=seed))
 
 
 class _Linear(Struct, frozen=True, eq=False):
@@ -68,28 +42,18 @@ class _Linear(Struct, frozen=True, eq=False):
         return np.asarray(_inputs(measurements, self.terms) @ self.weights[1:] + self.weights[0])
 
 
-class LinearRegression(Struct, frozen=True):
+def _regression(measurements: Measurements, *, extra: bool) -> _Linear:
     """Ordinary least squares of power on event rates and both clocks, with an intercept and signs left free ([S] 5).
 
-    extra: also with the rates of L1, L2 and shared memory (MLR+); without, only instructions and DRAM (MLR).
+    extra: also with the rates of L1, L2 and shared memory (MLR+); without, only instructions and DRAM (MLR). Weights
+    are of least norm, so that columns that say the same are no error.
     """
-
-    extra: bool = False
-
-    @property
-    def name(self) -> str:
-        """Song's names."""
-        return "linear regression, extra counters (MLR+)" if self.extra else "linear regression (MLR)"
-
-    def train(self, measurements: Measurements) -> Predictor:
-        """Weights of least norm, so that columns that say the same are no error."""
-        terms = _terms(measurements, self.extra)
-        inputs = np.column_stack([np.ones(len(measurements.rows)), _inputs(measurements, terms)])
-        power = measurements.rows["power_w"].to_numpy(dtype=float)
-        scale = np.abs(inputs).max(axis=0)
-        scale[scale == 0] = 1.0
-        weights, *_ = np.linalg.lstsq(inputs / scale, power, rcond=None)
-        return _Linear(weights / scale, terms)
+    terms = _terms(measurements, extra)
+    inputs = np.column_stack([np.ones(len(measurements.rows)), _inputs(measurements, terms)])
+    scale = np.abs(inputs).max(axis=0)
+    scale[scale == 0] = 1.0
+    weights, *_ = np.linalg.lstsq(inputs / scale, measurements.power_w, rcond=None)
+    return _Linear(weights / scale, terms)
 
 
 def _terms(measurements: Measurements, extra: bool) -> tuple[str, ...]:
@@ -132,24 +96,19 @@ class _Network(Struct, frozen=True, eq=False):
         return self.power.undo(self.network.predict(self.inputs.apply(inputs)))
 
 
-class NeuralNetwork(Struct, frozen=True):
-    """Song's BP-ANN: 10 inputs, two hidden layers of 4 sigmoid neurons, 1 output ([S] 5).
+def _network(measurements: Measurements) -> _Network:
+    """Song's BP-ANN: 10 inputs, two hidden layers of 4 sigmoid neurons, 1 output ([S] 5), trained by L-BFGS.
 
-    Its inputs are the ten rates and clocks that correlate best with the power of the training rows. The best of a few
-    starts, by the error on the training rows, is kept.
+    Its inputs are the ten rates and clocks that correlate best with the power of the training rows, standardised as the
+    power is. The best of a few starts, by the error on the training rows, is kept.
     """
-
-    name: str = "neural network (BP-ANN 10-4-4-1)"
-
-    def train(self, measurements: Measurements) -> Predictor:
-        """Train on standardised inputs and power, by L-BFGS."""
-        terms = _terms(measurements, extra=True)
-        inputs = _inputs(measurements, terms)
-        columns = _strongest(inputs, measurements.power_w)
-        inputs = inputs[:, columns]
-        scales = _Scale.of(inputs), _Scale.of(measurements.power_w)
-        network = _best_network(scales[0].apply(inputs), scales[1].apply(measurements.power_w))
-        return _Network(network, columns, *scales, terms)
+    terms = _terms(measurements, extra=True)
+    inputs = _inputs(measurements, terms)
+    columns = _strongest(inputs, measurements.power_w)
+    inputs = inputs[:, columns]
+    scales = _Scale.of(inputs), _Scale.of(measurements.power_w)
+    network = _best_network(scales[0].apply(inputs), scales[1].apply(measurements.power_w))
+    return _Network(network, columns, *scales, terms)
 
 
 def _best_network(inputs: Floats, power: Floats) -> Any:
@@ -188,25 +147,24 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-PLAIN: tuple[Model, ...] = (ConstantPower(), ClockPower())
+PLAIN = (Model(means.CONSTANT, means.ConstantPower.of), Model(means.LINEAR, means.ClockPower.of))
+REGRESSION = Model("linear regression (MLR)", partial(_regression, extra=False))
+EXTRA_REGRESSION = Model("linear regression, extra counters (MLR+)", partial(_regression, extra=True))
+NETWORK = Model("neural network (BP-ANN 10-4-4-1)", _network)
 
 
 def baselines(measurements: Measurements) -> tuple[list[Model], list[str]]:
     """The models to hold ours against, and a sentence for each that cannot run here."""
-    models: list[Model] = [
-        *PLAIN,
-        FormModel(Form(voltages="one", clock_tree=False), "V = 1 everywhere"),
-        LinearRegression(),
-    ]
+    models = [*PLAIN, of_form(Form(voltages="one", clock_tree=False), "V = 1 everywhere"), REGRESSION]
     notes = []
     if not _has_sklearn():
         notes.append(_NO_NETWORK)
     if _terms(measurements, extra=True) == _terms(measurements, extra=False):
         notes.append("MLR+ is not among the baselines: there are no counts of caches or shared memory to add.")
     else:
-        models.append(LinearRegression(extra=True))
+        models.append(EXTRA_REGRESSION)
     if _has_sklearn():
-        models.append(NeuralNetwork())
+        models.append(NETWORK)
     return models, notes
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
@@ -30,17 +31,14 @@ class Predictor(Protocol):
         ...
 
 
-class Model(Protocol):
-    """Anything that can be trained on measurements: our form, or a baseline to hold it against."""
+class Model(Struct, frozen=True):
+    """Anything that can be trained on measurements: our form, or a baseline to hold it against.
 
-    @property
-    def name(self) -> str:
-        """What tables and reports call it."""
-        ...
+    train: learns from these rows alone; a function of a module, as processes are given it.
+    """
 
-    def train(self, measurements: Measurements) -> Predictor:
-        """Learn from these rows alone."""
-        ...
+    name: str
+    train: Callable[[Measurements], Predictor]
 
 
 def blind(measurements: Measurements) -> Measurements:

@@ -30,12 +30,6 @@ class Scores(Struct, frozen=True):
     rmse_w: float | None = None
 
 
-def known(value: Any) -> float | None:
-    """A number for a document; None for one that is not finite."""
-    number = float(value)
-    return number if math.isfinite(number) else None
-
-
 def errors_percent(measured: Floats, predicted: Floats) -> Floats:
     """100 (predicted - measured) / measured, signed, (n,); NaN where either is not known or nothing was measured."""
     safe = np.where(measured > 0, measured, math.nan)

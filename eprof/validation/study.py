@@ -18,7 +18,7 @@ from eprof.fitting.quality import Unknowns
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
 from eprof.validation import protocols, run
-from eprof.validation.models import PLAIN, FormModel, baselines
+from eprof.validation.models import PLAIN, baselines, of_form
 from eprof.validation.priced import CONSTANT, price
 from eprof.validation.protocols import SettingKey
 from eprof.validation.run import Model
@@ -150,7 +150,7 @@ def validate(
         outcomes[protocols.TABLE] = work.outcome(priced.power_w)
     else:
         parts = _parts(train or measurements, measurements, form, plan.seed)
-    outcomes |= work.by_every_protocol(FormModel(form, OWN, plan.seed), train)
+    outcomes |= work.by_every_protocol(of_form(form, OWN, plan.seed), train)
     if plan.scale:
         outcomes |= work.scaled(outcomes)
 

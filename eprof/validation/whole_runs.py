@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from eprof import api
+from eprof.base.arrays import finite
 from eprof.base.errors import EprofError
 from eprof.base.marks import names
 from eprof.logs.runs import is_run
 from eprof.profile.profile import Energy
 from eprof.validation.schema import WholeRun
-from eprof.validation.scores import known
 
 
 def sorted_inputs(inputs: Iterable[str | Path]) -> tuple[list[Path], list[Path]]:
@@ -60,10 +60,10 @@ def _whole_run(path: Path, energy: Energy) -> WholeRun:
     marks = int(np.bitwise_or.reduce(np.asarray(split.row_marks, dtype=np.int64)))
     return WholeRun(
         path=str(path),
-        predicted_j=known(predicted),
+        predicted_j=finite(predicted),
         measured_j=measured.joules,
         method=measured.method,
         reasons=measured.reasons(),
         marks=tuple(names(marks)),
-        error_percent=known(100 * (predicted - measured.joules) / measured.joules) if measured.joules > 0 else None,
+        error_percent=finite(100 * (predicted - measured.joules) / measured.joules) if measured.joules > 0 else None,
     )

@@ -22,7 +22,7 @@ from eprof.tuning.objective import parse  # noqa: E402
 from eprof.tuning.schema import PowerModel  # noqa: E402
 from eprof.tuning.time_fit import Timed, TimeModel, errors  # noqa: E402
 from eprof.validation import protocols, run  # noqa: E402
-from eprof.validation.models import FormModel  # noqa: E402
+from eprof.validation.models import of_form  # noqa: E402
 from eprof.validation.scores import score  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -38,7 +38,7 @@ MANY_SETTINGS = (2, 3, 4, 6, 9, 12, 18, 27, 35)
 MANY_KERNELS = (3, 5, 8, 12, 16, 20, 25, 29)
 DRAWS = 5
 # One start is enough to see a trend; the tables of all data sets use the form as it is.
-QUICK = FormModel(Form(starts=1))
+QUICK = of_form(Form(starts=1))
 
 
 def main() -> None:
