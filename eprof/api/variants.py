@@ -5,10 +5,10 @@
 
 import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import api
@@ -19,55 +19,28 @@ from eprof.logs import runs
 from eprof.logs.runs import COUNTERS, TIME, Run
 from eprof.profile.profile import Energy, Profile
 
-if TYPE_CHECKING:
-    from eprof.costs import CostTable
+Load = Callable[..., Profile]  # `api.load` with the options of a side
 
 
-class ReadAs(Struct, frozen=True):
-    """How to read the logs of a side: as `api.load` takes it."""
+def energies(inputs: Sequence[Any], load: Load, price: partial[Energy]) -> list[Energy]:
+    """The repeats of a variant, priced. A profile or a priced profile among `inputs` is a repeat as it is.
 
-    capability: str | None = None
-    columns: str | Path | None = None
-    time: Sequence[str] = ()
-    progress: Callable[[int, int], None] | None = None
-
-    def load(self, paths: Sequence[Path]) -> Profile:
-        """One run from its logs."""
-        return api.load(
-            *paths, capability=self.capability, columns=self.columns, time=self.time, progress=self.progress
-        )
-
-
-class PriceAs(Struct, frozen=True):
-    """How to price a side: as `Profile.energy` takes it."""
-
-    costs: "str | CostTable | None" = None
-    setting: str | None = None
-    efficiency: float | None = None
-    to_meter: bool | None = None
-    metered_j: float | None = None
-
-    def price(self, profile: Profile) -> Energy:
-        """Put prices on a profile."""
-        return profile.energy(self.costs, self.setting, self.efficiency, self.to_meter, self.metered_j)
-
-
-def energies(inputs: Sequence[Any], reading: ReadAs, pricing: PriceAs) -> list[Energy]:
-    """The repeats of a variant, priced. A profile or a priced profile among `inputs` is a repeat as it is."""
+    price: `Profile.energy` with the options of the side.
+    """
     repeats: list[Energy] = []
     for given in inputs:
         if isinstance(given, Energy):
             repeats.append(given)
         elif isinstance(given, Profile):
-            repeats.append(pricing.price(given))
+            repeats.append(price(given))
         else:
-            repeats += [pricing.price(profile) for profile in profiles(given, reading)]
-    if pricing.metered_j is not None and len(repeats) > 1:
+            repeats += [price(profile) for profile in profiles(given, load)]
+    if price.keywords.get("metered_j") is not None and len(repeats) > 1:
         raise MeterError(f"An energy was given for one run, and there are {len(repeats)} repeats, each with its own.")
     return repeats
 
 
-def profiles(name: str | Path, reading: ReadAs) -> list[Profile]:
+def profiles(name: str | Path, load: Load) -> list[Profile]:
     """The repeats behind one name, a profile each.
 
     A file is one repeat. `A+B` are files of one run, joined (counters and a trace); so are all files of a directory. A
@@ -79,29 +52,29 @@ def profiles(name: str | Path, reading: ReadAs) -> list[Profile]:
         matches = sorted(Path(match) for match in glob.glob(str(name), recursive=True))
         if not matches:
             raise LogError(f"{name}: no file matches this pattern.")
-        return [profile for match in matches for profile in profiles(match, reading)]
+        return [profile for match in matches for profile in profiles(match, load)]
     if runs.is_run(path):
-        return list(_repeats(runs.open_run(path), reading))
+        return list(_repeats(runs.open_run(path), load))
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
         if not files:
             raise LogError(f"{name}: is a directory without logs.")
-        return [reading.load(files)]
+        return [load(*files)]
     parts = [Path(part) for part in str(name).split("+")]
     if not path.exists() and len(parts) > 1 and all(part.is_file() for part in parts):
-        return [reading.load(parts)]
-    return [reading.load([path])]
+        return [load(*parts)]
+    return [load(path)]
 
 
-def _repeats(run: Run, reading: ReadAs) -> Iterator[Profile]:
+def _repeats(run: Run, load: Load) -> Iterator[Profile]:
     """Each repetition of a run directory: its time with the counters, which need not be collected every time."""
     numbers = sorted({number for kind in (TIME, COUNTERS) for number in run.files.get(kind, {})})
     if len(numbers) < 2:
-        yield reading.load([run.path])
+        yield load(run.path)
         return
     for number in numbers:
         repeat = _repeat(run, number)
-        profile = reading.load(repeat.main_logs())
+        profile = load(*repeat.main_logs())
         yield replace(profile, run=repeat, priced_as=repeat, title=run.command or profile.title)
 
 
@@ -143,10 +116,11 @@ def diff(
     joules given (`Profile.energy`). match: "OLD=NEW" pairs kernels by hand; similar: whether names
     that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes.
     """
-    old_pricing = PriceAs(costs, setting, efficiency, to_meter, old_metered_j)
-    new_pricing = PriceAs(new_costs or costs, new_setting or setting, efficiency, to_meter, new_metered_j)
-    before = energies(_repeats_of(old), ReadAs(), old_pricing)
-    after = energies(_repeats_of(new), ReadAs(), new_pricing)
+    price = partial(Profile.energy, costs=costs, setting=setting, efficiency=efficiency, to_meter=to_meter)
+    old_price = partial(price, metered_j=old_metered_j)
+    new_price = partial(price, costs=new_costs or costs, setting=new_setting or setting, metered_j=new_metered_j)
+    before = energies(_repeats_of(old), api.load, old_price)
+    after = energies(_repeats_of(new), api.load, new_price)
     return compare(before, after, match_by_hand=match, similar=similar, fail_above=fail_above)
 
 

@@ -1,6 +1,7 @@
 """`eprof diff`: two variants of a program, what changed and why; exit code 3 if a gate failed."""
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING
 
 from eprof.cli.options import (
@@ -92,19 +93,32 @@ def diff(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> "Difference":
-    from eprof.api.variants import PriceAs, ReadAs, energies, keeps
+    from eprof.api import load
+    from eprof.api.variants import energies, keeps
     from eprof.compare import compare
+    from eprof.profile.profile import Profile
 
     progress = Progress(options.quiet)
     sides = []
     for side in ("old", "new"):
         costs, setting, time, energy = (getattr(options, f"{side}_{option}") for option in _OF_SIDE)
-        reading = ReadAs(options.capability, options.columns, time or options.time, progress.reading)
-        pricing = PriceAs(
-            costs or options.costs, setting or options.setting, options.efficiency, options.to_meter, joules(energy)
+        read = partial(
+            load,
+            capability=options.capability,
+            columns=options.columns,
+            time=time or options.time,
+            progress=progress.reading,
+        )
+        price = partial(
+            Profile.energy,
+            costs=costs or options.costs,
+            setting=setting or options.setting,
+            efficiency=options.efficiency,
+            to_meter=options.to_meter,
+            metered_j=joules(energy),
         )
         inputs = [getattr(options, side), *getattr(options, f"more_{side}")]
-        sides.append(energies(inputs, reading, pricing))
+        sides.append(energies(inputs, read, price))
     return compare(
         *sides,
         match_by_hand=options.match,

@@ -167,8 +167,8 @@ def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
     return sum(mhz * time_s for mhz, time_s in known) / sum(time_s for _, time_s in known)
 
 
-class Log(Brief, Struct, frozen=True, eq=False):
-    """One file as it was read. `format` names the kinds of table in it; `notes` are sentences for the user.
+class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
+    """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
 
     clocks: those that the launches ran at, a device each, where the log has them.
     device: the only one that lines beside the tables name.
@@ -176,8 +176,8 @@ class Log(Brief, Struct, frozen=True, eq=False):
 
     path: str
     format: str
-    lines: int
-    skipped_lines: int
+    lines: int = 0
+    skipped_lines: int = 0
     sha256: str
     size_bytes: int
     tables: tuple[Table, ...]

@@ -5,16 +5,17 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.rows import packing
+from eprof.rows.log import Log, Table
 
 _BREAK = pattern(rb"\r\n?|\n")
 _HEAD = 4096
@@ -67,6 +68,18 @@ class Source(Struct):
                 yield chunk
         except OSError as err:
             raise LogError(f"{self.path}: cannot be read: {err.strerror}") from err
+
+    def log(self, tables: Sequence[Table], notes: Iterable[str], *, format_: str | None = None, **about: Any) -> Log:
+        """The `Log` of what was read to its end. format_: if not the kinds of the tables. about: its other fields."""
+        return Log(
+            path=self.path,
+            format=format_ or "+".join(dict.fromkeys(table.kind for table in tables)),
+            sha256=self.sha256,
+            size_bytes=self.size_bytes,
+            tables=tuple(tables),
+            notes=tuple(notes),
+            **about,
+        )
 
     def _next(self, size: int) -> bytes:
         return self.handle.read(size if self.length is None else min(size, max(self.length - self.size_bytes, 0)))

@@ -19,7 +19,7 @@ READER = """
 import numpy as np
 
 from eprof.base.arrays import Columns
-from eprof.rows.log import COUNT, Log, Names, Table, TableRows
+from eprof.rows.log import COUNT, Names, Table, TableRows
 
 
 def read(source, blocks, keep, *_):
@@ -34,7 +34,7 @@ def read(source, blocks, keep, *_):
     )
     counters = Columns(("inst_executed",), np.array(amounts, dtype=np.float64)[:, None])
     table = Table("tally-counts", rows, counters, {"inst_executed": COUNT})
-    return Log(source.path, table.kind, len(lines), 0, source.sha256, source.size_bytes, (table,))
+    return source.log([table], [], lines=len(lines))
 """
 # A counter of nvprof by its name, which means something else here.
 DEFINITION = """

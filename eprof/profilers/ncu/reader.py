@@ -289,15 +289,11 @@ class _Reader:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
         self.source.lacks_bytes |= self.is_cut
         processes = {process for part in parts for process in part.rows["process"].tolist()}
-        return Log(
-            path=self.source.path,
-            format="+".join(table.kind for table in tables),
+        return self.source.log(
+            tables,
+            [*self.messages.notes(), *self.source.notes, *self._notes(parts)],
             lines=self.lines,
             skipped_lines=self.skipped,
-            sha256=self.source.sha256,
-            size_bytes=self.source.size_bytes,
-            tables=tuple(tables),
-            notes=(*self.messages.notes(), *self.source.notes, *self._notes(parts)),
             command=self._command(parts),
             example_skipped=self.example or None,
             processes=max(1, len(processes)),

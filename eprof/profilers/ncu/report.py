@@ -52,15 +52,9 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
             part = part_of(_sheet(actions, _pids(shape), keep), keep)
         except (TypeError, ValueError, RuntimeError) as err:  # of names and values that are none
             raise LogError(f"{source.path}: the report file is damaged ({err}); copy the file again") from err
-    return Log(
-        path=source.path,
-        format=KIND,
-        lines=0,
-        skipped_lines=0,
-        sha256=source.sha256,
-        size_bytes=source.size_bytes,
-        tables=tuple(tables_of([part])),
-        notes=(*source.notes, *notes.of_parts([part], keep)),
+    return source.log(
+        tables_of([part]),
+        [*source.notes, *notes.of_parts([part], keep)],
         command=shape.program,
         processes=max(1, len(set(shape.pids))),
         clocks=part.clocks,

@@ -51,17 +51,8 @@ def read(source: Source, blocks: Iterator[bytes], *_: object) -> Log:
     if skipped:
         rows_have = "1 row has" if skipped == 1 else f"{skipped} rows have"
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
-    return Log(
-        path=source.path,
-        format=KIND,
-        lines=lines,
-        skipped_lines=skipped,
-        sha256=source.sha256,
-        size_bytes=source.size_bytes,
-        tables=(nsys.table(),),
-        notes=tuple(notes),
-        example_skipped=example or None,
-    )
+    about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
+    return source.log([nsys.table()], notes, format_=KIND, **about)
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:

@@ -65,15 +65,10 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
     if not kernels:
         raise LogError(f"{source.path}: {_NO_KERNELS}")
     pids = _pids(database)
-    return Log(
-        path=source.path,
-        format=KIND,
-        lines=0,
-        skipped_lines=0,
-        sha256=source.sha256,
-        size_bytes=source.size_bytes,
-        tables=(_table(kernels, parts),),
-        notes=(*source.notes, *_notes(database, kernels)),
+    return source.log(
+        [_table(kernels, parts)],
+        [*source.notes, *_notes(database, kernels)],
+        format_=KIND,
         command=_command(database, pids),
         processes=max(1, len(pids)),
     )

@@ -86,15 +86,11 @@ def _log(source: Source, store: Store, seen: Outcome, has_columns: bool) -> Log:
         damaged = f" ({source.notes[0]})" if source.notes and not seen.lines else ""
         raise LogError(f"{source.path}: {_why_nothing(seen, store, has_columns)}{damaged}")
     notes = [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)]
-    log = Log(
-        path=source.path,
-        format="+".join(dict.fromkeys(table.kind for table in tables)),
+    log = source.log(
+        tables,
+        notes,
         lines=seen.lines,
         skipped_lines=seen.skipped_lines,
-        sha256=source.sha256,
-        size_bytes=source.size_bytes,
-        tables=tables,
-        notes=tuple(notes),
         command=seen.messages.command,
         example_skipped=seen.example_skipped,
         processes=max(1, len(seen.pids)),

@@ -217,13 +217,4 @@ def _log(source: Source, store: Store, counted: Collection[str], metrics: _Metri
     tables = store.tables()
     if not tables:
         raise LogError(f"{source.path}: the export holds no kernels; see that the program launches kernels on the GPU")
-    return Log(
-        path=source.path,
-        format="+".join(table.kind for table in tables),
-        lines=0,
-        skipped_lines=0,
-        sha256=source.sha256,
-        size_bytes=source.size_bytes,
-        tables=tables,
-        notes=(*notes, *store.closing_notes()),
-    )
+    return source.log(tables, [*notes, *store.closing_notes()])

@@ -186,16 +186,8 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
             f"{source.path}: the only block of Oclgrind's counts is cut off; run the program to the end of a kernel."
         )
     table, notes = _table(walk.kernels, keep)
-    return Log(
-        path=source.path,
-        format=KIND,
-        lines=walk.lines,
-        skipped_lines=walk.others + walk.stray,
-        sha256=source.sha256,
-        size_bytes=source.size_bytes,
-        tables=(table,),
-        notes=(*_line_notes(walk), *notes),
-    )
+    skipped = walk.others + walk.stray
+    return source.log([table], [*_line_notes(walk), *notes], lines=walk.lines, skipped_lines=skipped)
 
 
 def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[Table, list[str]]:
