@@ -26,6 +26,10 @@ _WORDS = (
     *(f"{level}_{way}" for level in ("shared", "l1", "l2", "dram") for way in ("read", "write")),
 )
 _DESCRIBED = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "temperature_c")
+_JUDGED = (
+    *("benchmark", "core_mhz", "memory_mhz", "seen_core_mhz", "time_s", "power_w", "power_spread", "temperature_c"),
+    *("fraction", "bound", "rounds", "used"),
+)
 # More rounds than anybody asks for.
 _ALL_ROUNDS = 10**6
 Event = Mapping[str, Any]
@@ -278,24 +282,7 @@ def measurements(rows: Sequence[Row], capability: Capability) -> pd.DataFrame:
 
 def everything(rows: Sequence[Row]) -> pd.DataFrame:
     """All rows with how they were judged, for people."""
-    return pd.DataFrame(
-        [
-            {
-                "benchmark": row.benchmark,
-                "core_mhz": row.core_mhz,
-                "memory_mhz": row.memory_mhz,
-                "seen_core_mhz": row.seen_core_mhz,
-                "time_s": row.time_s,
-                "power_w": row.power_w,
-                "power_spread": row.power_spread,
-                "temperature_c": row.temperature_c,
-                "fraction_of_peak": row.fraction,
-                "bound": row.bound,
-                "rounds": row.rounds,
-                "used": row.used,
-                "why": "; ".join(row.reasons),
-                "notes": "; ".join(row.notes),
-            }
-            for row in rows
-        ]
-    )
+    columns = {name: [getattr(row, name) for row in rows] for name in _JUDGED}
+    why = ["; ".join(row.reasons) for row in rows]
+    judged = pd.DataFrame({**columns, "why": why, "notes": ["; ".join(row.notes) for row in rows]})
+    return judged.rename(columns={"fraction": "fraction_of_peak"})

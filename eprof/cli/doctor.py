@@ -33,7 +33,9 @@ def doctor(options: argparse.Namespace) -> int:
     if options.format == "json":
         import json
 
-        print(json.dumps({"schema": "eprof.doctor/1", "checks": [check.as_data() for check in checks]}, indent=1))
+        from msgspec.structs import asdict
+
+        print(json.dumps({"schema": "eprof.doctor/1", "checks": [asdict(check) for check in checks]}, indent=1))
     else:
         for check in checks:
             print(printable(check.line()))

@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -26,10 +25,6 @@ class Check(Struct, frozen=True):
     ok: bool | None
     detail: str
     remedy: str | None = None
-
-    def as_data(self) -> dict[str, Any]:
-        """As in `eprof.doctor/1`."""
-        return {"name": self.name, "ok": self.ok, "detail": self.detail, "remedy": self.remedy}
 
     def line(self) -> str:
         """One line for a terminal."""

@@ -1,9 +1,8 @@
 """Checks: relations that healthy counters obey, declared in the definitions, run where the log has the counters."""
 
 import numpy as np
-import numpy.typing as npt
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Bools, Floats
 from eprof.base.kernels import short
 from eprof.base.toml import Formula
 from eprof.counting.counts import Cells, Sheet
@@ -73,7 +72,7 @@ def _weighted(mean: Floats, launches: Floats, unit: str | None) -> tuple[Floats,
     return np.zeros_like(mean), launches * mean
 
 
-def _rounding(sheet: Sheet, formula: Formula) -> npt.NDArray[np.float64]:
+def _rounding(sheet: Sheet, formula: Formula) -> Floats:
     """How much a formula changes if every counter's average is off by half a count a launch, shape (n_kernels,)."""
     parts = {name: cells.values for name in formula.names if (cells := sheet.look_up(name)) is not None}
     half = 0.5 * sheet.launches.rows.launches.astype(np.float64)
@@ -87,13 +86,7 @@ def _rounding(sheet: Sheet, formula: Formula) -> npt.NDArray[np.float64]:
     return np.nan_to_num(change)
 
 
-def _sentence(
-    sheet: Sheet,
-    check: Check,
-    left: npt.NDArray[np.float64],
-    right: npt.NDArray[np.float64],
-    failed: npt.NDArray[np.bool_],
-) -> str:
+def _sentence(sheet: Sheet, check: Check, left: Floats, right: Floats, failed: Bools) -> str:
     with np.errstate(all="ignore"):
         off = np.where(failed, np.abs(left - right) / np.fmax(np.abs(left), np.abs(right)), -1.0)
     worst = int(np.argmax(off))

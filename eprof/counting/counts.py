@@ -537,19 +537,13 @@ def concat(parts: Sequence[Counts]) -> Counts:
                 seen = how.setdefault(word, {})
                 seen[key] = seen.get(key, 0) + way.kernels
     return Counts(
-        rows=_below([part.rows for part in parts]),
+        rows=KernelRows.below([part.rows for part in parts]),
         amounts=Columns(parts[0].amounts.names, np.concatenate([part.amounts.values for part in parts])),
         amount_marks=Columns(parts[0].amount_marks.names, np.concatenate([part.amount_marks.values for part in parts])),
         how={word: tuple(Way(*key, kernels=number) for key, number in seen.items()) for word, seen in how.items()},
         books=parts[0].books,
         warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
     )
-
-
-def _below(parts: Sequence[KernelRows]) -> KernelRows:
-    """Rows below each other."""
-    columns = {name: [getattr(rows, name) for rows in parts] for name in parts[0].columns()}
-    return KernelRows(**{name: np.concatenate(pieces) for name, pieces in columns.items()})
 
 
 def with_accessed(served: Counts, accessed: Counts) -> Counts:

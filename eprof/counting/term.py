@@ -53,17 +53,11 @@ class Term(Struct, frozen=True, eq=False):
         size = self.size / np.abs(other.values)
         return Term(self.values / other.values, size, self.low | other.high, self.high | other.low)
 
-    def __radd__(self, number: float) -> Term:
-        """A number of the formula before the sign."""
-        return self._same(number) + self
+    __radd__, __rmul__ = __add__, __mul__
 
     def __rsub__(self, number: float) -> Term:
         """A number of the formula before the sign."""
         return self._same(number) - self
-
-    def __rmul__(self, number: float) -> Term:
-        """A number of the formula before the sign."""
-        return self._same(number) * self
 
     def __rtruediv__(self, number: float) -> Term:
         """A number of the formula before the sign."""

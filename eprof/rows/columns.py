@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import compress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -23,22 +23,6 @@ if TYPE_CHECKING:
 LAUNCH_ID = pattern(r" \[[0-9]+\]$")
 _QUOTE, _COMMA, _NEWLINE = b'",\n'
 _STEP = 1 << 18  # bytes that stay in the processor's cache
-
-
-class Rows(Protocol):
-    """Some rows of a table, whose columns are taken by their place in a line."""
-
-    def __len__(self) -> int:
-        """The number of rows."""
-
-    def names(self, place: int) -> Names:
-        """A column of names; empty cells are empty names."""
-
-    def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
-        """A column of values, and what each cell is: see `cells`."""
-
-    def chosen(self, rows: Bools) -> Rows:
-        """The rows where `rows` is true."""
 
 
 class LineRows:
@@ -126,6 +110,10 @@ class ParsedRows:
     def chosen(self, rows: Bools) -> ParsedRows:
         """The rows where `rows` is true."""
         return ParsedRows(self._frame.filter(rows))
+
+
+# Some rows of a table, whose columns are taken by their place in a line.
+Rows: TypeAlias = LineRows | ParsedRows
 
 
 def _code(place: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from msgspec import Struct, field
@@ -33,6 +33,17 @@ class Names(Brief, Struct, frozen=True, eq=False):
         places: dict[str, int] = {}
         codes = [-1 if text is None else places.setdefault(text, len(places)) for text in texts]
         return cls(tuple(places), np.array(codes, dtype=np.int32))
+
+    @classmethod
+    def joined(cls, columns: Iterable[Names]) -> Names:
+        """Columns below each other; each name is held once."""
+        places: dict[str, int] = {}
+        codes = []
+        for column in columns:
+            own = [places.setdefault(name, len(places)) for name in column.names]
+            # The last is for -1: no name.
+            codes.append(np.array([*own, -1], dtype=np.int32)[column.codes])
+        return cls(tuple(places), np.concatenate(codes))
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -70,6 +81,15 @@ class _Rows(Brief, Struct, frozen=True, eq=False):
             for name, column in self.columns().items()
         }
         return replace(self, **some)
+
+    @classmethod
+    def below(cls, records: Sequence[Self]) -> Self:
+        """Records of the same columns below each other."""
+        columns: dict[str, Any] = {}
+        for name, first in records[0].columns().items():
+            pieces = [getattr(record, name) for record in records]
+            columns[name] = Names.joined(pieces) if isinstance(first, Names) else np.concatenate(pieces)
+        return replace(records[0], **columns)
 
     def frame(self) -> pd.DataFrame:
         """As a table of pandas."""

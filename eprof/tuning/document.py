@@ -11,35 +11,22 @@ from eprof.base.arrays import Floats, finite
 from eprof.base.marks import names
 from eprof.base.text import few
 from eprof.energy.time_model import TimeModel
+from eprof.tuning import schema
 from eprof.tuning.build import Tuning
 from eprof.tuning.choice import Choice, choose, lost
 from eprof.tuning.grid import Grid, Point, front, together
 from eprof.tuning.objective import Objective
-from eprof.tuning.schema import (
-    SCHEMA,
-    At,
-    FrontPoint,
-    Joules,
-    Kernel,
-    LostBy,
-    Mispredictions,
-    Setting,
-    Time,
-    TimeError,
-    TimeModelUsed,
-    Tune,
-)
 from eprof.tuning.time_fit import TimeCheck
 
 
-def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> Tune:
+def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> schema.Tune:
     """The whole document."""
     program = together(tuning.grids, tuning.whole)
     whole = choose(program, objective)
     choices = [choose(grid, objective) for grid in tuning.grids]
     slowdown = objective.max_slowdown
-    return Tune(
-        schema=SCHEMA,
+    return schema.Tune(
+        schema=schema.SCHEMA,
         eprof=__version__,
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
@@ -50,7 +37,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         objective_words=objective.words,
         max_slowdown_percent=None if slowdown is None else 100 * slowdown,
         power_limit_w=objective.power_limit_w,
-        time=Time(tuning.time_from, _time_model(tuning.time_model), _time_error(tuning.time_check)),
+        time=schema.Time(tuning.time_from, _time_model(tuning.time_model), _time_error(tuning.time_check)),
         **_picks(program, whole, tuning.points),
         each_its_own=_each_its_own(tuning.grids, choices),
         settings=_settings(program, objective, tuning.points),
@@ -63,20 +50,20 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     )
 
 
-def _time_model(model: TimeModel | None) -> TimeModelUsed | None:
+def _time_model(model: TimeModel | None) -> schema.TimeModelUsed | None:
     if model is None:
         return None
-    return TimeModelUsed(model.byte_per_cycle, model.exponent, model.share, model.words)
+    return schema.TimeModelUsed(model.byte_per_cycle, model.exponent, model.share, model.words)
 
 
-def _time_error(checked: TimeCheck | None) -> TimeError | None:
+def _time_error(checked: TimeCheck | None) -> schema.TimeError | None:
     if checked is None:
         return None
     rows = int(np.isfinite(checked.signed_percent).sum())
-    return TimeError(rows, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
+    return schema.TimeError(rows, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
 
 
-def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, At | None]:
+def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, schema.At | None]:
     return {
         "best": _at(grid, choice.best, points),
         "fastest": _at(grid, choice.fastest, points),
@@ -85,8 +72,8 @@ def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, At 
     }
 
 
-def _at(grid: Grid, place: int | None, points: Sequence[Point]) -> At | None:
-    return None if place is None else At(**_fields(grid, place, points))
+def _at(grid: Grid, place: int | None, points: Sequence[Point]) -> schema.At | None:
+    return None if place is None else schema.At(**_fields(grid, place, points))
 
 
 def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
@@ -106,41 +93,41 @@ def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
     }
 
 
-def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list[Setting]:
+def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list[schema.Setting]:
     values = objective.value(grid.energy_j, grid.time_s)
     allowed = objective.allowed(grid.energy_j, grid.time_s)
     return [
-        Setting(**_fields(grid, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
+        schema.Setting(**_fields(grid, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
         for place in range(len(points))
     ]
 
 
-def _front(grid: Grid, points: Sequence[Point]) -> list[FrontPoint]:
+def _front(grid: Grid, points: Sequence[Point]) -> list[schema.FrontPoint]:
     places = front(grid)
     return [
-        FrontPoint(
+        schema.FrontPoint(
             points[place].core_mhz, points[place].memory_mhz, float(grid.energy_j[place]), float(grid.time_s[place])
         )
         for place in places
     ]
 
 
-def _mispredictions(choices: Sequence[Choice]) -> Mispredictions | None:
+def _mispredictions(choices: Sequence[Choice]) -> schema.Mispredictions | None:
     losses = _lost(choices)
     if losses is None:
         return None
     broken = sum(bool(choice.broken) for choice in choices)
-    return Mispredictions(losses.model.cases, losses.model.wrong, losses.oracle.wrong, broken)
+    return schema.Mispredictions(losses.model.cases, losses.model.wrong, losses.oracle.wrong, broken)
 
 
-def _lost(choices: Sequence[Choice]) -> LostBy | None:
+def _lost(choices: Sequence[Choice]) -> schema.LostBy | None:
     model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
     oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
-    return None if model is None or oracle is None else LostBy(model, oracle)
+    return None if model is None or oracle is None else schema.LostBy(model, oracle)
 
 
-def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> Kernel:
-    return Kernel(
+def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> schema.Kernel:
+    return schema.Kernel(
         name=grid.name,
         kernel=grid.kernel,
         launches=grid.launches,
@@ -158,7 +145,7 @@ def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> Kernel:
     )
 
 
-def _each_its_own(grids: Sequence[Grid], choices: Sequence[Choice]) -> Joules | None:
+def _each_its_own(grids: Sequence[Grid], choices: Sequence[Choice]) -> schema.Joules | None:
     """The program if each kernel ran at its own best setting and changing clocks cost nothing; None if one has none."""
     energy_j = time_s = 0.0
     for grid, choice in zip(grids, choices, strict=True):
@@ -166,7 +153,7 @@ def _each_its_own(grids: Sequence[Grid], choices: Sequence[Choice]) -> Joules | 
             return None
         energy_j += float(grid.energy_j[choice.best])
         time_s += float(grid.time_s[choice.best])
-    return Joules(finite(energy_j), finite(time_s))
+    return schema.Joules(finite(energy_j), finite(time_s))
 
 
 def _unpicked(whole: Choice, choices: Sequence[Choice], grids: Sequence[Grid], objective: Objective) -> Iterator[str]:

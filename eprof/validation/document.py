@@ -6,37 +6,14 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 from msgspec.structs import asdict
-from msgspec.structs import asdict as fields
 
 from eprof import __version__
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import EprofError
 from eprof.costs import CostTable
 from eprof.measurements import Measurements
-from eprof.validation import protocols, similarity
+from eprof.validation import protocols, schema, similarity
 from eprof.validation.metered_runs import of_metered_runs
-from eprof.validation.schema import (
-    SCHEMA,
-    Candidate,
-    Clocks,
-    Costs,
-    FittedForm,
-    Gate,
-    Histogram,
-    Input,
-    KernelScores,
-    Likeness,
-    Measured,
-    MeteredRuns,
-    Protocol,
-    Range,
-    Ranges,
-    Reference,
-    Row,
-    SettingScores,
-    Validation,
-    WholeRun,
-)
 from eprof.validation.scores import errors_percent, grouped, histogram, score
 from eprof.validation.study import CARD_SCALED, SCALED, Outcome, Study
 
@@ -49,12 +26,12 @@ _HALVED_FROM = 8
 def document(
     study: Study | None,
     *,
-    whole_runs: Sequence[WholeRun] = (),
-    candidates: Sequence[Candidate] = (),
+    whole_runs: Sequence[schema.WholeRun] = (),
+    candidates: Sequence[schema.Candidate] = (),
     command_line: Sequence[str] = (),
     notes: Sequence[str] = (),
     max_error_percent: float | None = None,
-) -> Validation:
+) -> schema.Validation:
     """The whole document. max_error_percent: the gate that the worst mean error of all protocols is held against.
 
     Raises EprofError: there is neither a study nor a run with a meter.
@@ -62,8 +39,8 @@ def document(
     if study is None and not whole_runs:
         raise EprofError(f"{notes[0]} Run it again where `eprof doctor` finds a meter.")
     paths = [run.path for run in whole_runs] if study is None else study.measurements.sources
-    made = Validation(
-        schema=SCHEMA,
+    made = schema.Validation(
+        schema=schema.SCHEMA,
         eprof=__version__,
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
@@ -85,7 +62,7 @@ def document(
     return made
 
 
-def gate(tested: Mapping[str, Protocol], limit_percent: float) -> Gate:
+def gate(tested: Mapping[str, schema.Protocol], limit_percent: float) -> schema.Gate:
     """Hold the worst mean error of all protocols that were asked for against a limit; one not known does not pass."""
 
     def badness(name: str) -> float:
@@ -94,10 +71,10 @@ def gate(tested: Mapping[str, Protocol], limit_percent: float) -> Gate:
 
     worst = max(tested, key=badness)
     error = tested[worst].mean_percent
-    return Gate(limit_percent, worst, error, error is not None and error <= limit_percent)
+    return schema.Gate(limit_percent, worst, error, error is not None and error <= limit_percent)
 
 
-def _add_study(made: Validation, study: Study) -> None:
+def _add_study(made: schema.Validation, study: Study) -> None:
     made.n += len(study.measurements)
     made.protocols = {name: _protocol(name, outcome, study) for name, outcome in study.outcomes.items()}
     made.baselines = {
@@ -110,7 +87,7 @@ def _add_study(made: Validation, study: Study) -> None:
     made.measured = _measured(study)
 
 
-def _to_meter(study: Study) -> dict[str, MeteredRuns]:
+def _to_meter(study: Study) -> dict[str, schema.MeteredRuns]:
     """How each protocol's predictions split metered runs; not where a factor a kernel was measured."""
     scored = {
         name: of_metered_runs(study.measurements, outcome.predicted, study.plan.seed)
@@ -120,17 +97,17 @@ def _to_meter(study: Study) -> dict[str, MeteredRuns]:
     return {name: scores for name, scores in scored.items() if scores is not None}
 
 
-def _of_runs(whole_runs: Sequence[WholeRun]) -> Protocol:
+def _of_runs(whole_runs: Sequence[schema.WholeRun]) -> schema.Protocol:
     """Scores of whole programs; they are joules, so there is no RMSE in W."""
     measured = np.array([run.measured_j for run in whole_runs])
     predicted = np.array([run.predicted_j for run in whole_runs], dtype=float)
-    scores = {**fields(score(measured, predicted)), "rmse_w": None}
-    return Protocol(**scores, folds=0, meaning="whole programs: predicted against measured energy")
+    scores = {**asdict(score(measured, predicted)), "rmse_w": None}
+    return schema.Protocol(**scores, folds=0, meaning="whole programs: predicted against measured energy")
 
 
-def _protocol(name: str, outcome: Outcome, study: Study) -> Protocol:
+def _protocol(name: str, outcome: Outcome, study: Study) -> schema.Protocol:
     meaning = _SAW if name == protocols.TABLE and study.table_saw_these else _meaning(name)
-    return Protocol(**fields(outcome.scores), folds=outcome.folds, meaning=meaning)
+    return schema.Protocol(**asdict(outcome.scores), folds=outcome.folds, meaning=meaning)
 
 
 def _meaning(name: str) -> str:
@@ -142,22 +119,22 @@ def _meaning(name: str) -> str:
     return f"{words}; then one measured scale factor for each kernel, from one row that is not scored"
 
 
-def _measured(study: Study) -> Measured:
+def _measured(study: Study) -> schema.Measured:
     measurements = study.measurements
     predicted = study.outcomes[study.main].predicted
     shares = similarity.mixes(study.parts, measurements.rows["benchmark"])
     errors = errors_percent(measurements.power_w, predicted)
-    return Measured(
+    return schema.Measured(
         inputs=_inputs(measurements),
         trained_on=None if study.trained_on is None else _inputs(study.trained_on),
         costs=_costs(study.table),
         form=_form(study),
         benchmarks=int(measurements.rows["benchmark"].nunique()),
-        settings=[Clocks(core, memory) for core, memory in protocols.settings(measurements.rows)],
-        reference=Clocks(*measurements.reference),
+        settings=[schema.Clocks(core, memory) for core, memory in protocols.settings(measurements.rows)],
+        reference=schema.Clocks(*measurements.reference),
         main_protocol=study.main,
         table_saw_these=study.table_saw_these,
-        histogram=Histogram(EDGES, histogram(errors, EDGES)),
+        histogram=schema.Histogram(EDGES, histogram(errors, EDGES)),
         by_setting=_by_setting(measurements, predicted),
         by_benchmark=_by_benchmark(measurements, predicted, shares),
         likeness=_likeness(measurements, predicted, shares),
@@ -165,15 +142,15 @@ def _measured(study: Study) -> Measured:
     )
 
 
-def _costs(table: CostTable | None) -> Costs | None:
-    return None if table is None else Costs(table.name, table.device, table.source, table.basis)
+def _costs(table: CostTable | None) -> schema.Costs | None:
+    return None if table is None else schema.Costs(table.name, table.device, table.source, table.basis)
 
 
-def _inputs(measurements: Measurements) -> list[Input]:
-    return [Input(path) for path in measurements.sources]
+def _inputs(measurements: Measurements) -> list[schema.Input]:
+    return [schema.Input(path) for path in measurements.sources]
 
 
-def _form(study: Study) -> FittedForm | None:
+def _form(study: Study) -> schema.FittedForm | None:
     """How models were fitted; None where none was."""
     form = study.plan.form
     if form is None or set(study.outcomes) <= {
@@ -184,15 +161,15 @@ def _form(study: Study) -> FittedForm | None:
         return None
     plain = asdict(form)
     plain["prior"] = dict(form.prior) if form.prior else None
-    return FittedForm(**plain, seed=study.plan.seed)
+    return schema.FittedForm(**plain, seed=study.plan.seed)
 
 
-def _by_setting(measurements: Measurements, predicted: Floats) -> list[SettingScores]:
+def _by_setting(measurements: Measurements, predicted: Floats) -> list[schema.SettingScores]:
     groups = grouped(measurements.rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
-    return [SettingScores(float(core), float(memory), scores) for (core, memory), scores in groups]
+    return [schema.SettingScores(float(core), float(memory), scores) for (core, memory), scores in groups]
 
 
-def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> list[KernelScores]:
+def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> list[schema.KernelScores]:
     """A kernel an entry, worst mean error first."""
     rows = measurements.rows.assign(predicted=predicted)
     near = similarity.nearest(shares)
@@ -200,7 +177,7 @@ def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.Data
     for (name,), scores in grouped(rows, ("benchmark",), "power_w", predicted):
         mine = rows[rows["benchmark"] == name]
         kernels.append(
-            KernelScores(
+            schema.KernelScores(
                 benchmark=str(name),
                 kernel=str(mine["kernel"].iloc[0]),
                 scores=scores,
@@ -221,15 +198,15 @@ def _mix(shares: pd.DataFrame, benchmark: str) -> dict[str, float]:
     return {str(term): float(share) for term, share in mix.items() if share > 0}
 
 
-def _reference(rows: pd.DataFrame, reference: tuple[float, float]) -> Reference:
+def _reference(rows: pd.DataFrame, reference: tuple[float, float]) -> schema.Reference:
     """The row at the reference setting, or at the setting nearest to it."""
     off = (rows["core_mhz"] / reference[0] - 1).abs() + (rows["memory_mhz"] / reference[1] - 1).abs()
     row = rows.iloc[int(np.argmin(off.to_numpy()))]
     clocks = float(row["core_mhz"]), float(row["memory_mhz"])
-    return Reference(*clocks, measured_w=finite(row["power_w"]), predicted_w=finite(row["predicted"]))
+    return schema.Reference(*clocks, measured_w=finite(row["power_w"]), predicted_w=finite(row["predicted"]))
 
 
-def _likeness(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> Likeness | None:
+def _likeness(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> schema.Likeness | None:
     """Whether kernels that are similar to no other are predicted worse: errors of both halves. None: too few."""
     near = similarity.nearest(shares)
     if len(near) < _HALVED_FROM:
@@ -238,13 +215,13 @@ def _likeness(measurements: Measurements, predicted: Floats, shares: pd.DataFram
     distance = measurements.rows["benchmark"].map(near["distance"]).to_numpy(dtype=float)
     power = measurements.power_w
     halves = [score(power[half], predicted[half]) for half in (distance <= middle, distance > middle)]
-    return Likeness(middle, *halves)
+    return schema.Likeness(middle, *halves)
 
 
-def _ranges(measurements: Measurements) -> Ranges:
+def _ranges(measurements: Measurements) -> schema.Ranges:
     rows = measurements.rows
     rates = measurements.rates
-    return Ranges(
+    return schema.Ranges(
         core_mhz=_range(rows["core_mhz"]),
         memory_mhz=_range(rows["memory_mhz"]),
         power_w=_range(rows["power_w"]),
@@ -253,18 +230,18 @@ def _ranges(measurements: Measurements) -> Ranges:
     )
 
 
-def _range(values: pd.Series) -> Range:
+def _range(values: pd.Series) -> schema.Range:
     return finite(values.min()), finite(values.max())
 
 
-def _rows(study: Study) -> list[Row]:
+def _rows(study: Study) -> list[schema.Row]:
     """Every measured row with what each protocol predicts for it."""
     power = study.measurements.power_w
     predicted = {name: outcome.predicted for name, outcome in study.outcomes.items()}
     errors = errors_percent(power, predicted[study.main])
     rows = study.measurements.rows.to_dict("records")
     return [
-        Row(
+        schema.Row(
             benchmark=str(row["benchmark"]),
             kernel=str(row["kernel"]),
             core_mhz=float(row["core_mhz"]),

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns
-from eprof.rows.log import Log, Names, Table, TableRows
+from eprof.rows.log import Log, Table, TableRows
 
 # Rows beyond which a table is no longer short, and copying it would take room for nothing.
 _LONG = 1 << 13
@@ -51,25 +51,8 @@ def _joined(tables: Sequence[Table]) -> Table:
 
 
 def below_each_other(rows: Sequence[TableRows]) -> TableRows:
-    """Rows of the same columns as one."""
-    joined = {name: [getattr(piece, name) for piece in rows] for name in rows[0].columns()}
-    run = _runs(joined.pop("run"))
-    columns: dict[str, Any] = {
-        name: _names(pieces) if isinstance(pieces[0], Names) else np.concatenate(pieces)
-        for name, pieces in joined.items()
-    }
-    return TableRows(**columns, run=run)
-
-
-def _names(columns: Sequence[Names]) -> Names:
-    """Columns of names below each other; each name is held once."""
-    places: dict[str, int] = {}
-    codes = []
-    for column in columns:
-        own = [places.setdefault(name, len(places)) for name in column.names]
-        # The last is for -1: no name.
-        codes.append(np.array([*own, -1], dtype=np.int32)[column.codes])
-    return Names(tuple(places), np.concatenate(codes))
+    """Rows of the same columns as one; no two of them share the number of a run."""
+    return replace(TableRows.below(rows), run=_runs([piece.run for piece in rows]))
 
 
 def _runs(columns: Sequence[Array]) -> Array:

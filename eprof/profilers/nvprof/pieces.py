@@ -49,18 +49,15 @@ class Piece(Struct):
         """The parts; -1 where the table has none."""
         return np.full(len(self.kernel), -1, dtype=np.int32) if self.part is None else self.part
 
+    def columns(self) -> dict[str, Array]:
+        """The columns beside the counters, by name; those that the table has."""
+        columns = {name: getattr(self, name) for name in ("device", "kernel", "launches", "rows", "time_s", "part")}
+        return {name: column for name, column in columns.items() if column is not None}
+
     def chosen(self, rows: Array) -> Piece:
         """Some rows: a mask, or places."""
-        return replace(
-            self,
-            device=self.device[rows],
-            kernel=self.kernel[rows],
-            launches=self.launches[rows],
-            time_s=_of_rows(self.time_s, rows),
-            counters={label: (values[rows], kinds[rows]) for label, (values, kinds) in self.counters.items()},
-            part=_of_rows(self.part, rows),
-            rows=self.rows[rows],
-        )
+        counters = {label: (values[rows], kinds[rows]) for label, (values, kinds) in self.counters.items()}
+        return replace(self, **{name: column[rows] for name, column in self.columns().items()}, counters=counters)
 
 
 class Sums:
@@ -129,28 +126,9 @@ def _total(number: Ints, values: Floats) -> Floats:
 
 def _joined(pieces: Sequence[Piece]) -> Piece:
     """The rows of all pieces below each other."""
-    first = pieces[0]
-    counters = {
-        label: (
-            np.concatenate([piece.counters[label][0] for piece in pieces]),
-            np.concatenate([piece.counters[label][1] for piece in pieces]),
-        )
-        for label in first.counters
-    }
-    joined = replace(
-        first,
-        device=np.concatenate([piece.device for piece in pieces]),
-        kernel=np.concatenate([piece.kernel for piece in pieces]),
-        launches=np.concatenate([piece.launches for piece in pieces]),
-        rows=np.concatenate([piece.rows for piece in pieces]),
-        counters=counters,
-    )
-    if first.time_s is not None:
-        joined = replace(joined, time_s=np.concatenate([piece.times() for piece in pieces]))
-    if first.part is not None:
-        joined = replace(joined, part=np.concatenate([piece.parts() for piece in pieces]))
-    return joined
-
-
-def _of_rows(column: Array | None, rows: Array) -> Array | None:
-    return None if column is None else column[rows]
+    columns = {name: np.concatenate([piece.columns()[name] for piece in pieces]) for name in pieces[0].columns()}
+    counters = {}
+    for label in pieces[0].counters:
+        values, kinds = zip(*(piece.counters[label] for piece in pieces), strict=True)
+        counters[label] = np.concatenate(values), np.concatenate(kinds)
+    return replace(pieces[0], **columns, counters=counters)
