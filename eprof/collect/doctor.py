@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from eprof.collect import machine
 from eprof.collect.collector import Collector, Tool
-from eprof.collect.messages import PERMISSION_REMEDY
+from eprof.collect.messages import permission_remedy
 from eprof.collect.meters import jetson, meter
 from eprof.collect.tools import clocks, gpu
 
@@ -140,7 +140,7 @@ def _permission(root: Path, has_gpu: bool) -> Check:
         "only administrators may read GPU counters (RmProfilingAdminOnly: 1), so profilers end with ERR_NVGPUCTRPERM; "
         "it is a switch of the NVIDIA driver module, set by whoever administers the machine"
     )
-    return Check(name, False, detail, PERMISSION_REMEDY)
+    return Check(name, False, detail, permission_remedy())
 
 
 def _meter() -> Check:

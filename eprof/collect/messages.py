@@ -1,17 +1,16 @@
-"""What a profiler's messages mean. Each profiler has a catalogue of its own: `profilers/*/messages.py`."""
+"""What profilers' messages mean, by the catalogues `counters/messages.toml` and `counters/*/messages.toml`."""
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-PERMISSION_REMEDY = (
-    "run as root or with CAP_SYS_ADMIN, or let everyone count: put `options nvidia "
-    "NVreg_RestrictProfilingToAdminUsers=0` into /etc/modprobe.d/nvidia-profiler.conf, rebuild the initramfs and "
-    "reboot; on a shared machine or in a container it is the host administrator's switch"
-)
-DRIVER_REMEDY = "install one, start a container with --gpus all, or use --profiler oclgrind"
+if TYPE_CHECKING:
+    from eprof.base.toml import Node
+
+_TEXTS = ("pattern", "cause", "remedy", "note")
 _LONGEST_LOG = 8 << 20
 _LONGEST_QUOTE = 160
 # Lines of a log that may be messages; its tables may have millions of others.
@@ -45,6 +44,28 @@ class Message(NamedTuple):
     effect: Effect = Effect.NOTHING
 
 
+@functools.cache
+def catalogue(profiler: str) -> tuple[Message, ...]:
+    """The messages of NVIDIA's driver, which every profiler passes on, and those of a profiler itself."""
+    from eprof.base.resources import folder
+    from eprof.base.toml import Document
+
+    home = folder("counters")
+    files = [home.joinpath("messages.toml"), home.joinpath(profiler, "messages.toml")]
+    entries = [entry for file in files for entry in Document.read(file).root["message"].entries()]
+    return tuple(_message(entry.table((*_TEXTS, "effect")), profiler) for entry in entries)
+
+
+def _message(entry: "Node", profiler: str) -> Message:
+    pattern, cause, remedy, note = (entry[key].text("").replace("{profiler}", profiler) for key in _TEXTS)
+    return Message(pattern, cause, remedy, note, Effect[entry["effect"].text("nothing").upper()])
+
+
+def permission_remedy() -> str:
+    """What lets users read the counters of a GPU."""
+    return next(message.remedy for message in catalogue("nvprof") if "ERR_NVGPUCTRPERM" in message.pattern)
+
+
 class Quote(NamedTuple):
     """A message as it was found: the number and text of its line, and the detail in it."""
 
@@ -59,10 +80,10 @@ class Quote(NamedTuple):
 
 
 class Findings:
-    """The messages of a catalogue that were found, each with the first line that shows it."""
+    """The messages of a profiler that were found, each with the first line that shows it."""
 
-    def __init__(self, catalogue: Sequence[Message]) -> None:
-        self._catalogue = catalogue
+    def __init__(self, profiler: str) -> None:
+        self._catalogue = catalogue(profiler)
         self.quotes: dict[Message, Quote] = {}
 
     def look(self, number: int, text: str) -> Message | None:
@@ -97,9 +118,9 @@ class Outcome(NamedTuple):
     status: int | None
 
 
-def understand(profiler: str, catalogue: Sequence[Message], texts: Iterable[str]) -> Outcome:
+def understand(profiler: str, texts: Iterable[str]) -> Outcome:
     """What the texts of a profiler's logs mean."""
-    findings = Findings(catalogue)
+    findings = Findings(profiler)
     for text in texts:
         for line in re.findall(_MESSAGE_LINE, text):
             findings.look(0, line)
@@ -129,50 +150,6 @@ def _status(findings: Findings) -> int | None:
     for quote in findings.of(Effect.EXIT_CODE):
         return int(quote.detail) & 0xFF
     return None
-
-
-def of_the_driver(profiler: str) -> tuple[Message, ...]:
-    """Refusals of NVIDIA's driver, which every profiler passes on."""
-    return (
-        Message(
-            "ERR_NVGPUCTRPERM|does not have permission to (?:profile|access)|NVSOLN1000",
-            f"{profiler} had no permission to read the GPU's counters",
-            PERMISSION_REMEDY,
-            f"{profiler} had no permission to read counters; set NVreg_RestrictProfilingToAdminUsers=0 or run it as "
-            "root",
-            Effect.FAILED,
-        ),
-        _refusal("ERR_NVCMPGPU", "counters of a mining GPU cannot be read", "profile on another GPU"),
-        _refusal("active SLI group", "a GPU of an active SLI group cannot be profiled", "switch SLI off"),
-        _refusal(
-            "Windows Subsystem for Linux", "this GPU cannot be profiled under WSL", "profile on the host or on Linux"
-        ),
-        _refusal(
-            "driver resource was unavailable",
-            "another profiler holds the GPU's counters",
-            "end it (for DCGM: `dcgmi profile --pause`), and profile again",
-        ),
-        _refusal(
-            "unable to locate cuda driver|Driver could not be loaded",
-            f"{profiler} found no NVIDIA driver (libcuda.so.1)",
-            DRIVER_REMEDY,
-        ),
-        _refusal(
-            "CUDA device error|GPU profiling skipped",
-            "CUDA finds no GPU that it can use",
-            "see whether nvidia-smi works here; a container needs --gpus all, a job a GPU of its own, and the driver "
-            f"must not be older than {profiler}",
-        ),
-        _refusal(
-            "incompatible CUDA driver",
-            f"{profiler} and the driver do not fit together",
-            f"use the {profiler} of the driver's CUDA version",
-        ),
-    )
-
-
-def _refusal(pattern: str, cause: str, remedy: str) -> Message:
-    return Message(pattern, cause, remedy, effect=Effect.FAILED)
 
 
 def no_log(profiler: str, code: int | None, errors: str) -> str:

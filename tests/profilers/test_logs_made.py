@@ -27,7 +27,7 @@ from logs_support import (
 )
 
 from eprof.base.errors import LogError
-from eprof.collect.messages import PERMISSION_REMEDY
+from eprof.collect.messages import permission_remedy
 from eprof.logs import read_columns
 
 SUMMARY = profiled(7, "==7== Metric result:", METRICS, metric("inst_integer", 10), metric("ipc", "1.500000"))
@@ -249,7 +249,7 @@ SAID = [
     (
         "==1== Warning: ERR_NVGPUCTRPERM - The user does not have permission to profile on the target device.",
         "nvprof had no permission to read the GPU's counters (line 4 says: Warning: ERR_NVGPUCTRPERM - The user does not have "
-        "permission to profile on the target device.); " + PERMISSION_REMEDY,
+        "permission to profile on the target device.); " + permission_remedy(),
     ),
     (
         "======== Error: Application received signal 11",

@@ -11,7 +11,6 @@ from eprof.collect.messages import beginnings, no_log, understand
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask
 from eprof.profilers.ncu import tensor_ops
-from eprof.profilers.ncu.messages import CATALOGUE
 from eprof.profilers.nsys import timing as nsys
 
 _SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
@@ -129,7 +128,7 @@ class Ncu(GpuCollector):
             return nsys.judge(step.then, ended, errors)
         if step.what in (PLAIN, TIME, ENERGY):
             return Verdict((f"Time: {step.why}.",) if step.what == TIME else ())
-        outcome = understand(self.name, CATALOGUE, [*beginnings(logs), "\n".join(re.findall(_COMPLAINT, errors))])
+        outcome = understand(self.name, [*beginnings(logs), "\n".join(re.findall(_COMPLAINT, errors))])
         if not outcome.started:
             return Verdict(outcome.sentences, failed=True, kernels=0, tells_status=False)
         rows = self.progress(logs) or 0

@@ -1,7 +1,7 @@
 """ncu's messages: why there is no table, or what is not right with it."""
 
 from eprof.base.text import pattern
-from eprof.collect.messages import DRIVER_REMEDY, Effect, Findings, Message, of_the_driver, shortened
+from eprof.collect.messages import Findings, shortened
 
 CSV = "ncu --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
 IMPORT = "ncu --import FILE.ncu-rep --csv --page raw --print-units base > out.csv"
@@ -19,52 +19,6 @@ _OTHERS = (
 )
 _FIRST = frozenset('"ALutI')  # letters of _BARE and _OTHERS
 _CONNECTED = pattern(r"Connected to process (\d+)(?: \((.*)\))?")
-# Causes before consequences: the first that a log without a table shows explains it.
-CATALOGUE = (
-    *of_the_driver("ncu"),
-    Message(
-        "failed to connect to the CUDA driver",
-        "ncu found no NVIDIA driver",
-        DRIVER_REMEDY,
-        effect=Effect.NOT_STARTED,
-    ),
-    Message(
-        "[Pp]rofiling is not supported on|Unsupported GPU|is not supported for profiling",
-        "this version of ncu does not support the GPU",
-        "use nvprof for capability below 7.0, or a newer ncu for a newer GPU",
-        effect=Effect.FAILED,
-    ),
-    Message(
-        "Failed to find metric|[Ii]nvalid metric",
-        "ncu does not know a counter that it was asked for",
-        "say the GPU's --capability, or install a newer ncu",
-        effect=Effect.FAILED,
-    ),
-    Message(
-        r"[Aa]pplication (?:received signal (?P<detail>\d+)|was terminated)|[Tt]he application was killed",
-        "the program was stopped before ncu had a result",
-        "mend the program so that it ends by itself, and profile again",
-        effect=Effect.SIGNAL,
-    ),
-    Message(
-        r"returned an error code \((?P<detail>-?\d+)\)",
-        "the program ended with an error before ncu had a result",
-        "mend the program so that it ends with code 0, and profile again",
-        effect=Effect.EXIT_CODE,
-    ),
-    Message(
-        "No (?:kernels|ranges|graphs) were profiled",
-        "ncu profiled no kernel",
-        "see that the program launches kernels on the GPU, that the filters (-k, -s, -c, --nvtx) let some through, and "
-        "give ncu `--target-processes all`",
-        effect=Effect.NO_KERNELS,
-    ),
-    Message(
-        r"Report: .*\.ncu-rep",
-        "ncu wrote its result to a report file",
-        f"make a CSV of it with `{IMPORT}`",
-    ),
-)
 _NOTED = 3
 
 
@@ -75,7 +29,7 @@ class Messages:
     """
 
     def __init__(self) -> None:
-        self._findings = Findings(CATALOGUE)
+        self._findings = Findings("ncu")
         self._lines: list[tuple[int, str, str]] = []
         self._other_page: tuple[int, str] | None = None
         self.processes: dict[str, str] = {}

@@ -9,7 +9,6 @@ from eprof.collect.collector import ENERGY, TIME, GpuCollector, Offer, Place, Re
 from eprof.collect.messages import Outcome, beginnings, no_log, understand
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask
-from eprof.profilers.nvprof.messages import CATALOGUE
 
 # Patterns are texts: compiled when first used, and the start of `eprof run` uses none.
 _EVENT = (
@@ -83,7 +82,7 @@ class Nvprof(GpuCollector):
         if step.what == ENERGY:
             return Verdict()
         texts = beginnings(logs)
-        outcome = understand(self.name, CATALOGUE, texts)
+        outcome = understand(self.name, texts)
         if not logs:
             sentences = (*outcome.sentences, no_log(self.name, ended.code, errors))
             return Verdict(sentences, _status(outcome, ended, failed=ended.code in _FAILURES), True, tells_status=False)
