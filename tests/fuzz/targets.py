@@ -111,7 +111,7 @@ def _logs() -> dict[str, Target]:
 def _others() -> dict[str, Target]:
     made = {name: make() for name, (make, _) in others.SEEDS.items()}
     mixed_in = tuple(made.values())
-    ways = {"formula": damage.OF_FORMULAS, "cache-table": damage.ALL, "measured": damage.ALL}
+    ways = {"formula": damage.OF_FORMULAS, "cache": damage.ALL, "measured": damage.ALL}
     return {
         name: Target(name, made[name], judge, mixed_in, ways.get(name, damage.OF_FORM))
         for name, (_, judge) in others.SEEDS.items()
