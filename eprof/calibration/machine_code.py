@@ -6,39 +6,26 @@ Each kernel has one loop, in which all that is counted happens; so the mix of on
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from eprof.base.text import pattern
-from eprof.calibration.manifest import Benchmark, Capability, Manifest
+from eprof.base.toml import Document
+from eprof.calibration.manifest import Benchmark, Capability, Manifest, home
 
 _FUNCTION = pattern(r"\s*Function : (\S+)")
 _INSTRUCTION = pattern(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P[T\d]+\s+)?([A-Z][\w.]*)(.*?);")
 _TARGET = pattern(r"0x([0-9a-f]+)")
-# Opcodes by word, up to the first dot. Those that are in no list (moves, selections, the uniform datapath) are `misc`.
-_WORDS: Mapping[str, str] = {
-    opcode: word
-    for word, opcodes in {
-        "fp32_fma": "FFMA FFMA32I",
-        "fp32_add": "FADD FADD32I",
-        "fp32_mul": "FMUL FMUL32I",
-        "fp64_fma": "DFMA",
-        "fp64_add": "DADD",
-        "fp64_mul": "DMUL",
-        "fp16_fma": "HFMA2 HFMA2_32I",
-        "fp16_add": "HADD2 HADD2_32I",
-        "fp16_mul": "HMUL2 HMUL2_32I",
-        "special": "MUFU",
-        "conversion": "I2F I2FP F2I F2F I2I F2FP FRND",
-        "tensor": "HMMA IMMA DMMA BMMA",
-        "control": "BRA BRX JMP EXIT CALL RET BSSY BSYNC SSY SYNC PBK BRK CONT WARPSYNC",
-        "integer": "IADD IADD3 IADD32I IMAD IMUL XMAD LOP LOP3 LOP32I SHF SHL SHR ISETP ISCADD LEA IMNMX BFE BFI POPC "
-        "FLO IABS VIADD VIMNMX PRMT ICMP ISET IDP VABSDIFF",
-    }.items()
-    for opcode in opcodes.split()
-}
 _MEMORY = {"LDG": "read", "LD": "read", "STG": "write", "ST": "write", "LDS": "shared_read", "STS": "shared_write"}
 _LEVELS = {"read": ("l1_read", "l2_read", "dram_read"), "write": ("l1_write", "l2_write", "dram_write")}
 _SLACK = 3.0
+
+
+@cache
+def _words() -> Mapping[str, str]:
+    """Opcode -> word of the vocabulary (`calibration/opcodes.toml`)."""
+    words = Document.read(home() / "opcodes.toml").data["word"]
+    return {opcode: word for word, opcodes in words.items() for opcode in opcodes.split()}
 
 
 class Instruction(NamedTuple):
@@ -83,7 +70,7 @@ def tally(body: Sequence[Instruction]) -> Counter[str]:
         elif _moves(instruction):
             counts["misc"] += 1
         elif head != "NOP":
-            counts[_WORDS.get(head, "misc")] += 1
+            counts[_words().get(head, "misc")] += 1
     return counts
 
 

@@ -16,7 +16,6 @@ from eprof.base.errors import CostError
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document
-from eprof.base.vocabulary import COUNTS
 from eprof.costs.datasheets import DataSheet, data_sheet, near
 from eprof.costs.file import read
 from eprof.costs.table import CostTable
@@ -24,26 +23,10 @@ from eprof.counting.counters import capability_of
 from eprof.profilers.ncu.signs import capability_of_label
 
 _LARGEST_W = 10_000
+_PRIORS = folder("counters") / "measurements" / "priors"
 TENSOR_FLOP = "tensor_fp16_flop"
 _FP64 = "fp64_instruction"
 _FULL_RATE, _LOW_RATE = "fp64_full_rate_instruction", "fp64_low_rate_instruction"
-_LEVELS = ("shared", "l1", "l2", "dram")
-_ISSUE = "in the price of a warp instruction issued"
-_NOTHING = {
-    **dict.fromkeys(("special", "conversion", "control", "load_store", "communication", "misc"), _ISSUE),
-    "sm_active_cycle": "in the prices of what is done in them, and in constant power",
-}
-_TENSOR = {
-    **dict.fromkeys(("tensor_fp16", "tensor_bf16"), (TENSOR_FLOP, "the price of FP16 work")),
-    "tensor_tf32": (f"2 * {TENSOR_FLOP}", "half the rate of FP16"),
-    **dict.fromkeys(("tensor_fp8", "tensor_int8"), (f"0.5 * {TENSOR_FLOP}", "twice the rate of FP16")),
-    **dict.fromkeys(("tensor_fp6", "tensor_fp4"), (f"0.5 * {TENSOR_FLOP}", "no more than FP8")),
-    "tensor_other": (TENSOR_FLOP, "taken for FP16: the type is not known"),
-}
-_UNPRICED = {
-    "tensor": "published prices of tensor work are of flops, and of FP64 there is one alone",
-    "fp64": "not known whether this GPU does FP64 at full rate",
-}
 _SHAPE_SOURCE = "docs/studies/power: the shape that four GPUs share"
 _TENSOR_SOURCE = (
     "0.37 to 2.1 pJ a flop: A100 and GH200 of Antepara et al., SC 2025 (transcribed), B300 of sinkers/gpu-power-lab, "
@@ -197,7 +180,7 @@ def _constant(board: _Board, idle_w: float | None, idle_from: str) -> _Constant:
 @lru_cache(maxsize=1)
 def shape() -> Mapping[str, Any]:
     """The shape of prices as its file has it: `pj`, `constant`, `replicas`, `fp64`."""
-    return Document.read(folder("counters") / "measurements" / "priors" / "shape.toml").data
+    return Document.read(_PRIORS / "shape.toml").data
 
 
 def shape_prices(device_name: str) -> Prices:
@@ -280,34 +263,16 @@ def _price_lines(prices: Prices, constant: _Constant, origin: Origin) -> str:
 
 
 def _charge_lines(prices: Collection[str]) -> str:
-    return "\n".join(["[charge]", *(_charge(word, prices) for word in COUNTS)]) + "\n"
+    """What each word pays: of what `priors/charges.toml` says of it, the first that can be with these prices."""
+    charges = Document.read(_PRIORS / "charges.toml").data["charge"]
+    return "\n".join(["[charge]", *(_charge(word, entry, prices) for word, entry in charges.items())]) + "\n"
 
 
-def _charge(word: str, prices: Collection[str]) -> str:
-    """What a word of the vocabulary pays."""
-    formula, why = _formula(word)
-    if formula.rpartition(" ")[2] in prices:
-        return f'{word} = {{ formula = "{formula}", why = "{why}", mark = "estimated" }}'
-    if word in _NOTHING:
-        return f'{word} = {{ nothing = "{_NOTHING[word]}" }}'
-    if word.startswith(("global_", "local_")):
-        return f'{word} = {{ nothing = "the same bytes are charged at the levels that they pass" }}'
-    unpriced = _UNPRICED.get(word.partition("_")[0], "not in the measurements that the shape was fitted to")
-    return f'{word} = {{ unpriced = "{unpriced}" }}'
-
-
-def _formula(word: str) -> tuple[str, str]:
-    """What a word pays if the table has that price, and why."""
-    if word in _TENSOR:
-        return _TENSOR[word]
-    kind = word.partition("_")[0]
-    if kind == "fp16":
-        return "fp32_instruction", "one or two numbers in the registers of one FP32 instruction"
-    if kind in _LEVELS:
-        return f"{kind}_byte", "a price that four GPUs share; reads and writes as one"
-    if kind in ("fp64", "fp32"):
-        return f"{kind}_instruction", "a price that four GPUs share; all kinds as one"
-    return f"{word}_instruction", "a price that four GPUs share"
+def _charge(word: str, entry: Mapping[str, str], prices: Collection[str]) -> str:
+    if entry.get("formula", "").rpartition(" ")[2] in prices:
+        return f'{word} = {{ formula = "{entry["formula"]}", why = "{entry["why"]}", mark = "estimated" }}'
+    kind = "nothing" if "nothing" in entry else "unpriced"
+    return f'{word} = {{ {kind} = "{entry[kind]}" }}'
 
 
 def _fit_lines(prices: Prices, constant: _Constant) -> str:

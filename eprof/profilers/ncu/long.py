@@ -13,21 +13,13 @@ from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.profilers.ncu import derived, instances, parts
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
-from eprof.profilers.ncu.sheet import GPU_NAME, LABELS, Part, Remarks, Sheet, part_of
+from eprof.profilers.ncu.sheet import GPU_NAME, Part, Remarks, Sheet, labels_of_page, metric_of, part_of
 from eprof.profilers.ncu.units import Unit, differ, is_whole, kind_of, known_counts, unit_of
 from eprof.rows import sections
 from eprof.rows.log import COUNT, Names
 from eprof.rows.numbers import Locale, Style, values, words_as_values
 from eprof.rows.sections import Cells, Piece, Section, names_of, texts_of
 
-# Labels of the details page that are a metric's only in some units.
-_RATE_LABELS = {
-    ("Memory Throughput", "byte/second"): "dram__bytes.sum.per_second",
-    ("SM Frequency", "hz"): "gpc__cycles_elapsed.avg.per_second",
-    ("SM Frequency", "cycle/second"): "gpc__cycles_elapsed.avg.per_second",
-    ("DRAM Frequency", "hz"): "dram__cycles_elapsed.avg.per_second",
-    ("DRAM Frequency", "cycle/second"): "dram__cycles_elapsed.avg.per_second",
-}
 _LABEL_AND_NAME = pattern(r".* \(([a-z][a-z0-9]*__[\w.]+)\)")
 _SAMPLE = 4096
 _WHOLE = pattern("[0-9][0-9,]{0,15}")
@@ -117,7 +109,7 @@ class Long(Struct, dict=True):
             return [False] * len(names)
         kinds, first = alike(names.codes, units.codes)
         pairs = zip(names.chosen(first).texts(), units.chosen(first).texts(), strict=True)
-        whole = [is_whole(LABELS.get(name, name), unit) for name, unit in pairs]
+        whole = [is_whole(metric_of(name), unit) for name, unit in pairs]
         return [whole[kind] for kind in kinds.tolist()]
 
     def part(self, style: Style, keep: Container[str] | None) -> Part:
@@ -184,7 +176,7 @@ class Long(Struct, dict=True):
         for row in first.tolist():
             label = labels.names[labels.codes[row]]
             own = units[unit[row]]
-            name = _RATE_LABELS.get((label, own.base)) or LABELS.get(label, label)
+            name = labels_of_page()["rate"].get(label, {}).get(own.base) or metric_of(label)
             while name in metrics:
                 label = name = f"{label} ({own.base or 'without unit'})"
             metrics[name] = own

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, alike
+from eprof.base.resources import folder
+from eprof.base.toml import Document
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.units import Unit, kind_of
 from eprof.rows.log import COUNT, Clock
 from eprof.rows.sections import names_of
 
 GPU_NAME = "device__attribute_display_name"
-# Labels of the details page whose metric is known: read off the sections of reports of a V100.
-LABELS = {
-    "Duration": "gpu__time_duration.sum",
-    "Elapsed Cycles": "gpc__cycles_elapsed.max",
-    "SM Active Cycles": "sm__cycles_active.avg",
-    "# SMs": "launch__sm_count",
-    "SMs": "launch__sm_count",  # as text tables are read
-    "Executed Instructions": "smsp__inst_executed.sum",
-    "Issued Instructions": "smsp__inst_issued.sum",
-    "Threads": "launch__thread_count",
-    "Grid Size": "launch__grid_size",
-    "Block Size": "launch__block_size",
-    "Registers Per Thread": "launch__registers_per_thread",
-}
 _TEXTS = ("device", "kernel", "process", "part")
 Words = Sequence[str | None]
+
+
+@cache
+def labels_of_page() -> Mapping[str, Any]:
+    """The metrics of the details page by label: `label`, and `rate` by label and unit (`counters/ncu/labels.toml`)."""
+    return Document.read(folder("counters") / "ncu" / "labels.toml").data
+
+
+def metric_of(label: str) -> str:
+    """The metric that a label of the details page stands for; others are metrics."""
+    return str(labels_of_page()["label"].get(label, label))
 
 
 class Remarks(Struct):

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.profilers.ncu import derived, instances, parts
-from eprof.profilers.ncu.sheet import GPU_NAME, LABELS, Part, Remarks, Sheet, part_of
+from eprof.profilers.ncu.sheet import GPU_NAME, Part, Remarks, Sheet, metric_of, part_of
 from eprof.profilers.ncu.units import NO_UNIT, Unit, differ, is_whole, kind_of, known_counts, unit_of
 from eprof.rows import sections
 from eprof.rows.log import COUNT
@@ -48,7 +48,7 @@ def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
     return [
         place
         for place, name in enumerate(section.columns, section.prefix)
-        if keep is None or name in about or _is_read(LABELS.get(name, name), keep)
+        if keep is None or name in about or _is_read(metric_of(name), keep)
     ]
 
 
@@ -75,7 +75,7 @@ def _metrics(section: Section) -> Iterator[tuple[int, str]]:
     for place, name in enumerate(section.columns, section.prefix):
         if name not in FIXED:
             seen[name] = seen.get(name, 0) + 1
-            own = LABELS.get(name, name)
+            own = metric_of(name)
             yield place, own if seen[name] == 1 else f"{own} ({seen[name]})"
 
 
