@@ -18,13 +18,13 @@ _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 class DataSheet(Struct, frozen=True):
     """A board. name: as the driver prints it. memory: its kind, "gddr" or "hbm". limit_w: its power limit in W.
 
-    peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them; may be empty.
+    peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them; may be empty. None: not known.
     """
 
     name: str
-    memory: str
-    limit_w: float
-    peaks: Mapping[str, float]
+    memory: str | None = None
+    limit_w: float | None = None
+    peaks: Mapping[str, float] = {}
 
 
 def data_sheet(device_name: str) -> DataSheet | None:

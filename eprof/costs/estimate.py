@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.errors import CostError
 from eprof.base.resources import folder
@@ -75,7 +76,7 @@ def table_text(
 
 def scaled_text(device_name: str, idle_w: float, prices: "Prices", origin: "Origin") -> str:
     """The file of an estimated table whose prices and idle power in W were scaled to measurements of the GPU itself."""
-    board = _of_sheet(device_name, data_sheet(device_name), None)
+    board = data_sheet(device_name) or DataSheet(" ".join(device_name.split()))
     constant = _Constant(idle_w, shape()["constant"]["idle_known_sd"], "idle power, measured on this GPU")
     return _text(device_name, board, constant, prices, origin)
 
@@ -100,7 +101,7 @@ class Origin(Struct, frozen=True):
     of_tensor: str = ""
 
 
-def _text(device_name: str, board: "_Board", constant: "_Constant", prices: Prices, origin: Origin) -> str:
+def _text(device_name: str, board: DataSheet, constant: "_Constant", prices: Prices, origin: Origin) -> str:
     head = _head(device_name, board, origin)
     sections = (_price_lines(prices, constant, origin), _charge_lines(prices.pj), _fit_lines(prices, constant))
     return "\n".join([head, *sections])
@@ -109,16 +110,7 @@ def _text(device_name: str, board: "_Board", constant: "_Constant", prices: Pric
 # ---- what is known of the board
 
 
-class _Board(Struct, frozen=True):
-    """The GPU: its name as the driver prints it, kind of memory, power limit in W (None: not known), and peaks."""
-
-    name: str
-    memory: str | None
-    limit_w: float | None
-    peaks: Mapping[str, float] = {}
-
-
-def _board(device_name: str, idle_w: float | None, tdp_w: float | None) -> _Board:
+def _board(device_name: str, idle_w: float | None, tdp_w: float | None) -> DataSheet:
     _check_watts("--idle-w", idle_w)
     _check_watts("--tdp-w", tdp_w)
     if not device_name.split():
@@ -126,19 +118,15 @@ def _board(device_name: str, idle_w: float | None, tdp_w: float | None) -> _Boar
     sheet = data_sheet(device_name)
     if sheet is None and idle_w is None and tdp_w is None:
         raise CostError(_unlisted(device_name))
-    board = _of_sheet(device_name, sheet, tdp_w)
+    board = sheet or DataSheet(" ".join(device_name.split()))
+    if tdp_w is not None:
+        board = replace(board, limit_w=tdp_w)
     if idle_w is not None and board.limit_w is not None and idle_w >= board.limit_w:
         raise CostError(
             f"An idle power of {idle_w:g} W cannot be: the power limit of {board.name} is {board.limit_w:g} W; give "
             "--idle-w in watts, as nvidia-smi prints it."
         )
     return board
-
-
-def _of_sheet(device_name: str, sheet: DataSheet | None, tdp_w: float | None) -> _Board:
-    if sheet is None:
-        return _Board(" ".join(device_name.split()), None, tdp_w)
-    return _Board(sheet.name, sheet.memory, sheet.limit_w if tdp_w is None else tdp_w, sheet.peaks)
 
 
 def _check_watts(option: str, watts: float | None) -> None:
@@ -163,7 +151,7 @@ class _Constant(Struct, frozen=True):
     source: str
 
 
-def _constant(board: _Board, idle_w: float | None, idle_from: str) -> _Constant:
+def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Constant:
     shares = shape()["constant"]
     if idle_w is not None:
         return _Constant(idle_w, shares["idle_known_sd"], idle_from)
@@ -213,7 +201,7 @@ def _number(value: float) -> str:
 # ---- the file
 
 
-def _head(device_name: str, board: _Board, origin: Origin) -> str:
+def _head(device_name: str, board: DataSheet, origin: Origin) -> str:
     name = printable(board.name)
     names = dict.fromkeys([printable(" ".join(device_name.split())), name])
     lines = [

@@ -183,35 +183,28 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         for section, words in self.words.items():
             books = section if section in WORDS_OF else "both"
             rows += self._rows({**about, "books": books}, words.get(word, ()))
-        books = "other" if rows else "both"
+        no_way = {**about, "books": "other" if rows else "both", "rank": 0}
         if word in self.absent:
-            rows.append(_row({**about, "books": books}, 0, "0", "0", [], [], self.absent[word]))
+            zero = {"formula": "0", "expanded": "0", "counters": [], "marks": [], "note": self.absent[word]}
+            rows.append({**no_way, **zero})
         elif word in self.uncountable:
-            rows.append(_row({**about, "books": books}, 0, None, None, [], ["missing"], self.uncountable[word]))
+            unknown = {"formula": None, "expanded": None, "counters": [], "marks": ["missing"]}
+            rows.append({**no_way, **unknown, "note": self.uncountable[word]})
         return rows
 
     def _rows(self, about: Mapping[str, Any], entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
-        rows = []
-        for rank, entry in enumerate(entries, 1):
-            formula = entry.formula
-            expanded = self.expand(formula)
-            counters = self.counters_of(formula)
-            rows.append(_row(about, rank, formula.text, expanded, counters, names(entry.mark), entry.note))
-        return rows
-
-
-def _row(
-    about: Mapping[str, Any],
-    rank: int,
-    formula: str | None,
-    expanded: str | None,
-    counters: list[str],
-    marks: list[str],
-    note: str,
-) -> dict[str, Any]:
-    """A row of `Definition.explain`."""
-    way = {"rank": rank, "formula": formula, "expanded": expanded, "counters": counters, "marks": marks, "note": note}
-    return {**about, **way}
+        return [
+            {
+                **about,
+                "rank": rank,
+                "formula": entry.formula.text,
+                "expanded": self.expand(entry.formula),
+                "counters": self.counters_of(entry.formula),
+                "marks": names(entry.mark),
+                "note": entry.note,
+            }
+            for rank, entry in enumerate(entries, 1)
+        ]
 
 
 def bracketed(text: str) -> str:

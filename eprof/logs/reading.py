@@ -6,7 +6,7 @@ from importlib import import_module
 from io import BufferedReader, BytesIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from eprof import profilers
 from eprof.base.errors import LogError
@@ -16,6 +16,9 @@ from eprof.rows import header as headers
 from eprof.rows import packing
 from eprof.rows.log import Log
 from eprof.rows.stream import Source, Tuning, blocks, open_source
+
+if TYPE_CHECKING:
+    from eprof.profilers.nvprof.lines import Outcome
 
 Keep = Container[str] | Callable[[str], Container[str]] | None
 _TIMES_PACKED = 10  # a log is about as many times its packed size
@@ -72,8 +75,8 @@ def _read(
 
     size_bytes = _likely_bytes(size, source)
     walked = nvprof.walk(source, chain([first], pieces), tuning, columns, names, _of(keep, "nvprof"), parts, size_bytes)
-    if columns is None and not walked.has_tables:
-        late = _late_reader(source.path, tuning, walked.is_foreign, walked.is_profiled)
+    if columns is None and not walked.store.pieces:
+        late = _late_reader(source.path, tuning, walked.seen)
         if late is not None:
             with (again := open_source(source.path)).handle:
                 log = late.read(again, blocks(again, tuning), keep, parts, tuning)
@@ -114,11 +117,11 @@ class _Reader(NamedTuple):
         return log
 
 
-def _late_reader(path: str | Path, tuning: Tuning, is_foreign: bool, is_profiled: bool) -> _Reader | None:
+def _late_reader(path: str | Path, tuning: Tuning, seen: "Outcome") -> _Reader | None:
     """The same for a log without any table of nvprof, which may have others behind much other text."""
-    if is_foreign:
+    if seen.foreign:
         return _Reader("ncu", "reader")
-    if is_profiled:
+    if seen.messages.profiled:
         return None
     with (source := open_source(path)).handle:
         return next(filter(None, map(_reader_of, blocks(source, tuning))), None)

@@ -11,11 +11,7 @@ from eprof.base.text import pattern
 
 WITH_MODIFIERS = "sass__inst_executed_per_opcode_with_modifier_all"
 TYPES = ("fp64", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "other")
-_SHAPES = {
-    "884": 8 * 8 * 4, "8816": 8 * 8 * 16, "8832": 8 * 8 * 32, "88128": 8 * 8 * 128,
-    "1684": 16 * 8 * 4, "1688": 16 * 8 * 8, "16816": 16 * 8 * 16, "16832": 16 * 8 * 32, "16864": 16 * 8 * 64,
-    "168128": 16 * 8 * 128, "168256": 16 * 8 * 256,
-}  # fmt: skip
+_OF_A_WARP = pattern(r"(8|16)8(4|8|16|32|64|128|256)")
 _OF_A_GROUP = pattern(r"64x(\d+)x(\d+)")
 _WARPS_OF_A_GROUP = 4
 _FLOATS = {"TF32": "tf32", "BF16": "bf16"}
@@ -52,9 +48,8 @@ def flops_by_type(instructions: Mapping[str, float]) -> dict[str, float] | None:
 def _multiply_adds(modifiers: Sequence[str]) -> float | None:
     """How many multiply-adds a warp's share of an instruction is; None if the modifiers do not tell its shape."""
     for modifier in modifiers:
-        if modifier in _SHAPES:
-            return _SHAPES[modifier]
-        shape = _OF_A_GROUP.fullmatch(modifier)
-        if shape:
+        if shape := _OF_A_WARP.fullmatch(modifier):
+            return int(shape[1]) * 8 * int(shape[2])
+        if shape := _OF_A_GROUP.fullmatch(modifier):
             return 64 * int(shape[1]) * int(shape[2]) / _WARPS_OF_A_GROUP
     return None

@@ -23,24 +23,25 @@ class Walked(Struct, frozen=True):
     store: Store
     seen: Outcome
 
-    @property
-    def has_tables(self) -> bool:
-        """Whether there are rows of nvprof's tables."""
-        return bool(self.store.pieces)
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether there is a table of another profiler."""
-        return bool(self.seen.foreign)
-
-    @property
-    def is_profiled(self) -> bool:
-        """Whether nvprof says that it profiled something."""
-        return self.seen.messages.profiled
-
     def log(self, has_columns: bool) -> Log:
         """As a `Log`. has_columns: the user named the columns. Raises LogError if it holds no kernels."""
-        return _log(self.source, self.store, self.seen, has_columns)
+        source, store, seen = self.source, self.store, self.seen
+        tables = store.tables()
+        if not tables:
+            damaged = f" ({source.notes[0]})" if source.notes and not seen.lines else ""
+            raise LogError(f"{source.path}: {_why_nothing(seen, store, has_columns)}{damaged}")
+        of_lines = _line_notes(seen, source)
+        log = source.log(
+            tables,
+            [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *of_lines],
+            lines=seen.lines,
+            skipped_lines=seen.skipped_lines,
+            command=seen.messages.command,
+            example_skipped=seen.example_skipped,
+            processes=max(1, len(seen.pids)),
+            device=next(iter(seen.devices)) if len(seen.devices) == 1 else None,
+        )
+        return log.of_bounds() if seen.lacks_rows else log
 
 
 def walk(
@@ -78,25 +79,6 @@ def _given(columns: Sequence[str] | None) -> list[Header]:
             "Kernel and the counters in the order of the log"
         )
     return [header, *([Header(header.kind, header.columns)] if header.prefix else [])]
-
-
-def _log(source: Source, store: Store, seen: Outcome, has_columns: bool) -> Log:
-    tables = store.tables()
-    if not tables:
-        damaged = f" ({source.notes[0]})" if source.notes and not seen.lines else ""
-        raise LogError(f"{source.path}: {_why_nothing(seen, store, has_columns)}{damaged}")
-    notes = [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)]
-    log = source.log(
-        tables,
-        notes,
-        lines=seen.lines,
-        skipped_lines=seen.skipped_lines,
-        command=seen.messages.command,
-        example_skipped=seen.example_skipped,
-        processes=max(1, len(seen.pids)),
-        device=next(iter(seen.devices)) if len(seen.devices) == 1 else None,
-    )
-    return log.of_bounds() if seen.lacks_rows else log
 
 
 def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
