@@ -36,7 +36,8 @@ __all__ = [
     "named",
     "names_in_use",
 ]
-_NOT_DEFINITIONS = ("devices.toml", "descriptions.toml", "labels.toml", "messages.toml", "numbers.toml", "measurements")
+_DATA = ("collect", "descriptions", "devices", "labels", "messages", "numbers")
+_NOT_DEFINITIONS = ("measurements", *(f"{name}.toml" for name in _DATA))
 _PROFILERS = ("nvprof", "ncu")
 # What is behind the name of a GPU in some logs: its memory, its form.
 _VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*|pcie|sxm\d?|nvl))$")

@@ -120,7 +120,7 @@ def read_all(
     counter = _Counter(sum(sizes.values()), progress)
     done: dict[Path, Read] = {}
     before = 0
-    coming = _engine(paths, sizes, scheduler, workers)(paths, reading, counter.add)
+    coming = _coming(paths, reading, counter.add, sizes, scheduler, workers)
     for block in _blocks(paths, _AT_ONCE):
         for path, result in zip(block, coming, strict=False):
             done[path] = result
@@ -179,16 +179,19 @@ class _Counter:
 
 
 Tell = Callable[[int], None]
-Engine = Callable[[Sequence[Path], Reading, Tell], Iterator[Read]]
 
 
-def _engine(paths: Sequence[Path], sizes: dict[Path, int], scheduler: str | None, workers: int) -> Engine:
-    if scheduler is not None and not any(is_pipe(path) for path in paths):
-        return lambda paths, reading, tell: _dask(paths, reading, scheduler)
-    many = len(paths) > _MANY_FILES or sum(sizes.values()) > _MANY_BYTES
-    if len(paths) > 1 and many and workers > 1 and not any(is_pipe(path) for path in paths):
-        return lambda paths, reading, tell: _processes(paths, reading, tell, workers)
-    return _here
+def _coming(
+    paths: Sequence[Path], reading: Reading, tell: Tell, sizes: dict[Path, int], scheduler: str | None, workers: int
+) -> Iterator[Read]:
+    """The logs as they come: from a cluster, from processes where that pays, or from here."""
+    can_share = not any(is_pipe(path) for path in paths)
+    if scheduler is not None and can_share:
+        return _dask(paths, reading, scheduler)
+    is_much = len(paths) > _MANY_FILES or sum(sizes.values()) > _MANY_BYTES
+    if is_much and can_share and len(paths) > 1 and workers > 1:
+        return _processes(paths, reading, tell, workers)
+    return _here(paths, reading, tell)
 
 
 def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:

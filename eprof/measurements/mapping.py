@@ -16,6 +16,7 @@ from eprof.base.resources import folder
 from eprof.base.text import brief
 from eprof.base.toml import Document, Formula, Node
 from eprof.counting.counters import capabilities_like
+from eprof.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
 from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
 
 SCHEMA = 1
@@ -23,17 +24,6 @@ _MOST = 0.75
 _LARGEST = 1e100
 ENERGIES_ONLY = "energies"
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
-TIMES = {"time_s": 1.0, "time_ms": 1e-3, "time_us": 1e-6, "time_ns": 1e-9, "time_min": 60.0, "time_h": 3600.0}
-ENERGIES = {"energy_j": 1.0, "energy_mj": 1e-3, "energy_uj": 1e-6, "energy_kj": 1e3, "energy_wh": 3600.0}
-ENERGIES |= {"energy_kwh": 3.6e6}
-POWERS = {"power_w": 1.0, "power_mw": 1e-3, "power_uw": 1e-6}
-VOLTS = {"core_v": 1.0, "core_mv": 1e-3, "memory_v": 1.0, "memory_mv": 1e-3}
-# To MHz, as all clocks of measurements are.
-CLOCKS = {
-    f"{domain}_{unit}": size
-    for domain in DOMAINS
-    for unit, size in (("mhz", 1.0), ("ghz", 1e3), ("khz", 1e-3), ("hz", 1e-6))
-}
 _NAMES = ("benchmark", "benchmark_id", "kernel", "device")
 _HEAD = ("schema", "name", "title", "kind", "capability", "needs", "tell", "columns", "reference", "notes", "terms")
 

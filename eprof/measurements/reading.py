@@ -17,7 +17,8 @@ from eprof.base.vocabulary import COUNTS
 from eprof.measurements import diagnostics, units
 from eprof.measurements import mapping as mappings
 from eprof.measurements.files import table
-from eprof.measurements.mapping import CLOCKS, ENERGIES, ENERGIES_ONLY, POWERS, TIMES, VOLTS, Cells, Columns
+from eprof.measurements.mapping import ENERGIES_ONLY, Cells, Columns
+from eprof.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
 from eprof.measurements.values import (
     COUNTED,
     DOMAINS,

@@ -97,13 +97,8 @@ def _check_timed(energy: Energy) -> None:
             "Only the time of all kernels together is known, and how it follows the clocks differs from kernel to "
             "kernel; give --time KERNEL=SECONDS, or a trace."
         )
-    if np.isnan(_times(energy.counts)).all():
+    if np.isnan(energy.counts.rows.time_s).all():
         raise EprofError("No kernel has a time, so nothing is known of its energy; give a trace, or --time.")
-
-
-def _times(counts: Counts) -> Floats:
-    """Measured times in s, (n_kernels,); NaN: not known."""
-    return counts.rows.time_s
 
 
 def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list[str]]:
@@ -165,12 +160,8 @@ def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Plac
             launches=float(launches),
             now=now,
         )
-        for kernel, (name, launches) in enumerate(_names_and_launches(counts))
+        for kernel, (name, launches) in enumerate(zip(counts.rows.kernel, counts.rows.launches, strict=True))
     ]
-
-
-def _names_and_launches(counts: Counts) -> Iterator[tuple[str, float]]:
-    yield from zip(counts.rows.kernel, counts.rows.launches, strict=True)
 
 
 def _times_at(model: TimeModel, energy: Energy, here: Point, place: _Place) -> Floats:
@@ -179,7 +170,7 @@ def _times_at(model: TimeModel, energy: Energy, here: Point, place: _Place) -> F
     The time of a simulated kernel is the roofline's at every setting.
     """
     assert energy.costs is not None
-    table, known = energy.counts.amounts, _times(energy.counts)
+    table, known = energy.counts.amounts, energy.counts.rows.time_s
     times = known
     if place.point.label != here.label:
         clocks = (here.core_mhz, here.memory_mhz), (place.point.core_mhz, place.point.memory_mhz)
@@ -208,7 +199,7 @@ def _beyond_measured(table: CostTable, energy: Energy) -> Iterator[str]:
     if not measured or energy.split is None or energy.costs is None:
         return
     joules = by_price(table, energy.split.table)
-    times = _times(energy.counts)
+    times = energy.counts.rows.time_s
     beyond = []
     for term, price in energy.costs.prices.items():
         if term not in measured or price.pj <= 0:
@@ -231,7 +222,7 @@ def _profile_notes(
         yield now_from
     if grids[0].now is None:
         yield f"{here.label} MHz, where the profile was taken, is not among the settings compared."
-    untimed = int((np.isnan(traffic_of(counts.amounts)) & ~np.isnan(_times(counts))).sum())
+    untimed = int((np.isnan(traffic_of(counts.amounts)) & ~np.isnan(counts.rows.time_s)).sum())
     if untimed and of_table(table).byte_per_cycle is not None:
         yield (
             f"{untimed} of {len(grids)} kernels have no count of DRAM bytes, so their time at other settings "

@@ -113,10 +113,10 @@ LATER = {
 }
 
 
-@pytest.mark.parametrize("capability", sorted(ncu._CHIPS, key=float))
+@pytest.mark.parametrize("capability", sorted(ncu._about()["chip"], key=float))
 def test_every_metric_of_a_definition_is_one_of_the_chip(capability):
     """Needs ncu, but no GPU: it knows its chips' metrics, though not those of other kinds (device, opcodes)."""
-    path, chip = shutil.which("ncu"), ncu._CHIPS[capability]
+    path, chip = shutil.which("ncu"), ncu._about()["chip"][capability]
     if path is None or REAL == "0":
         pytest.skip("needs the real ncu in PATH")
     if chip not in ask([path, "--list-chips"]):

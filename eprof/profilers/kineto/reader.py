@@ -50,19 +50,10 @@ def _read(source: Source, trace: Trace, parts: str | None) -> Log:
     events = [event for event in trace.events if event.ph == "X"]
     notes: list[str] = []
     tables = [_kernels(trace, events, parts, notes), _ranges(trace, events, parts, notes)]
-    known = tuple(table for table in tables if table is not None)
+    known = [table for table in tables if table is not None]
     if not known:
         raise LogError(f"{source.path}: the trace has no kernels, only what the CPU did; {_RECORD}")
-    return Log(
-        path=source.path,
-        format="+".join(table.kind for table in known),
-        lines=0,
-        skipped_lines=0,
-        sha256=source.sha256,
-        size_bytes=source.size_bytes,
-        tables=known,
-        notes=(*source.notes, *notes, *_left_out(events)),
-    )
+    return source.log(known, [*source.notes, *notes, *_left_out(events)])
 
 
 def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:

@@ -2,8 +2,9 @@
 
 import functools
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from eprof.base.kernels import expression
 from eprof.collect.collector import ENERGY, PLAIN, TIME, GpuCollector, Offer, Place, Request, Step, Tool, Verdict
@@ -13,12 +14,6 @@ from eprof.collect.tools import ask
 from eprof.profilers.ncu import tensor_ops
 from eprof.profilers.nsys import timing as nsys
 
-_SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
-_CHIPS = {
-    "7.0": "gv100", "7.2": "gv11b", "7.5": "tu102", "8.0": "ga100", "8.6": "ga102", "8.7": "ga10b",
-    "8.9": "ad102", "9.0": "gh100", "10.0": "gb100", "10.3": "gb110", "11.0": "gb10b", "12.0": "gb202", "12.1": "gb20b",
-}  # fmt: skip
-_NO_DRAM = ("7.2", "8.7", "11.0", "12.1")
 _PASSES = {"7.0": "11 or more", "7.2": "11 or more"}
 _DURATION = "gpu__time_duration.sum"
 _PROFILING = '==PROF== Profiling "'
@@ -72,22 +67,11 @@ class Ncu(GpuCollector):
 
     def basic(self, capability: str) -> dict[str, str]:
         """The smallest set of counters that is worth a run, for a GPU without a definition."""
-        counters = {
-            _SASS.format(f"{letter}{kind}"): f"FP{bits} {kind}"
-            for letter, bits in (("d", 64), ("f", 32), ("h", 16))
-            for kind in ("fma", "add", "mul")
-        }
-        counters |= {_SASS.format("integer"): "Integer", _SASS.format("conversion"): "Conversions"}
-        for way, word in (("ld", "read"), ("st", "write")):
-            counters[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum"] = f"Shared memory {word}"
-            counters[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{way}.sum"] = f"L1 {word}"
-        for kind in ("read", "write", "atom", "red"):
-            counters[f"lts__t_sectors_op_{kind}.sum"] = "L2"
-        if capability not in _NO_DRAM:
-            middle = "op_" if capability.startswith("12.") else ""
-            counters |= {f"dram__bytes_{middle}{word}.sum": f"DRAM {word}" for word in ("read", "write")}
-        counters[_DURATION] = "time of a launch under ncu: cold caches, so only a fallback"
-        return counters
+        about = _about()
+        dram = {} if capability in about["no_dram"]["capabilities"] else about["dram"]
+        if capability.partition(".")[0] in about["dram_of"] and dram:
+            dram = about["dram_of"][capability.partition(".")[0]]
+        return {**about["basic"], **dram}
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """A trace of nsys for time, the bare program for energy; counters with clocks left alone and base units."""
@@ -162,6 +146,15 @@ def _alone(measurement: str, request: Request) -> str:
 
 
 @functools.cache
+def _about() -> Mapping[str, Any]:
+    """What `counters/ncu/collect.toml` says of chips and of a basic set of counters."""
+    from eprof.base.resources import folder
+    from eprof.base.toml import Document
+
+    return Document.read(folder("counters") / "ncu" / "collect.toml").data
+
+
+@functools.cache
 def _options(path: str) -> str:
     """What ncu prints of its options."""
     return ask([path, "--help"])
@@ -173,7 +166,7 @@ def _tells_opcodes(path: str) -> bool:
 
 def _chip_metrics(tool: Tool) -> frozenset[str]:
     """The metrics of this GPU's chip without suffix, none with a value for each opcode."""
-    chip = _CHIPS.get(tool.capability or "")
+    chip = _about()["chip"].get(tool.capability or "")
     text = ask([str(tool.path), "--query-metrics", *(["--chips", chip] if chip else [])])
     names = re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE)
     return frozenset(name for name in names if _PER_OPCODE not in name)
