@@ -64,29 +64,22 @@ class Request(Struct, frozen=True):
     resume: bool = False
 
 
-class Session:
+class Session(Struct):
     """A calibration on its way.
 
     say: gets each sentence for the user.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        say: Callable[[str], None],
-        hands: Hands | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self.request = request
-        self.say = say
-        self.hands = hands or Hands()
-        self.progress = progress or Progress()
-        self.manifest: Manifest = load()
-        self.device: dict[str, Any] = {}
-        self.benchmarks: list[Benchmark] = []
-        self.images: list[Compiled] = []
-        self.contradictions: dict[str, list[str]] = {}
-        self.notes: list[str] = []
+    request: Request
+    say: Callable[[str], None]
+    hands: Hands = Hands()
+    progress: Progress = field(default_factory=Progress)
+    manifest: Manifest = field(default_factory=load)
+    device: dict[str, Any] = field(default_factory=dict)
+    benchmarks: list[Benchmark] = field(default_factory=list)
+    images: list[Compiled] = field(default_factory=list)
+    contradictions: dict[str, list[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def events_file(self) -> Path:

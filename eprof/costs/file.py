@@ -117,48 +117,48 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
     if attempt.errors:
         return None, attempt.errors
     attempt(_check_keys, root)
-    head = {key: attempt(parse, root[key]) for key, parse in _HEAD.items()}
-    head["basis"] = attempt(_basis, root)
-    settings = attempt(_settings, root["setting"])
-    rates = attempt(_rates, root)
-    constant = attempt(_constant, root["constant_power"])
-    peak = attempt(_peak, root["peak"])
-    fit = attempt(_fit, root["fit"])
-    intervals = attempt(_intervals, root)
-    sources = attempt(_sources, root["sources"])
-    boards = attempt(_boards, root["board"])
-    known = {rate.name for rate in rates} if rates is not None else None
+    made: dict[str, Any] = {
+        field: attempt(parse, root[key] if key else root) for field, (key, parse) in _parts().items()
+    }
+    rates = made["rates"]
+    known = None if rates is None else {rate.name for rate in rates}
     entries = attempt(_charges, root["charge"]) or {}
     statements = {word: attempt(_statement, word, entry, known) for word, entry in entries.items()}
-    if attempt.errors or settings is None or rates is None or constant is None or peak is None:
+    if attempt.errors:
         return None, attempt.errors
-    assert intervals is not None and sources is not None and boards is not None
+    settings, default = made.pop("settings")
+    stated = _with_implied({word: statement for word, statement in statements.items() if statement is not None})
+    is_relative = "pj_at_reference" in root
     table = CostTable(
-        **head,  # type: ignore[arg-type]
-        path=document.label,
-        settings=settings[0],
-        default=settings[1],
-        rates=rates,
-        statements=_with_implied({word: stated for word, stated in statements.items() if stated is not None}),
-        constant=constant,
-        peak=peak,
-        relative="pj_at_reference" in root,
-        fit=fit,
-        intervals=intervals,
-        sources=sources,
-        boards=boards,
+        **made, path=document.label, settings=settings, default=default, statements=stated, relative=is_relative
     )
-    return _keeping_rules(root, table)
-
-
-def _keeping_rules(root: Node, table: CostTable) -> tuple[CostTable | None, list[DefinitionError]]:
-    """The table, or None and the first of the rules on the whole that it breaks."""
     for rule in _RULES:
-        try:
-            rule(root, table)
-        except DefinitionError as err:
-            return None, [err]
+        attempt(rule, root, table)
+        if attempt.errors:
+            return None, attempt.errors
     return table, []
+
+
+def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
+    """Where each field of a table stands in its file ("" for the whole file), and what reads it."""
+    return {
+        "name": ("name", _name),
+        "device": ("device", _text),
+        "devices": ("devices", _texts),
+        "source": ("source", _text),
+        "year": ("year", _year),
+        "books": ("books", lambda node: node.choice(BOOKS)),
+        "notes": ("notes", _texts),
+        "basis": ("", _basis),
+        "settings": ("setting", _settings),
+        "rates": ("", _rates),
+        "constant": ("constant_power", _constant),
+        "peak": ("peak", _peak),
+        "fit": ("fit", _fit),
+        "intervals": ("", _intervals),
+        "sources": ("sources", _sources),
+        "boards": ("board", _boards),
+    }
 
 
 def _check_keys(root: Node) -> None:
@@ -197,21 +197,6 @@ def _basis(root: Node) -> str | None:
     if "basis" in root:
         return root["basis"].choice(BASES)
     return "fitted" if "fit" in root else None
-
-
-def _books(node: Node) -> str:
-    return node.choice(BOOKS)
-
-
-_HEAD: Mapping[str, Callable[[Node], Any]] = {
-    "name": _name,
-    "device": _text,
-    "devices": _texts,
-    "source": _text,
-    "year": _year,
-    "books": _books,
-    "notes": _texts,
-}
 
 
 def _number(node: Node) -> float:

@@ -51,7 +51,7 @@ def work(
     `launch_s`, `budget_s`, `setting`, `images`. now: gives seconds.
     Raises CollectError if the GPU itself fails: no other job can run then.
     """
-    worker = _Worker(plan, gpu, meter, place, now, deadline=now() + float(plan["budget_s"]))
+    worker = _Worker(plan, gpu, meter, place, now, now() + float(plan["budget_s"]), gpu.describe(), {})
     for image in plan["images"]:
         gpu.load(Path(image))
     worker.warm_up()
@@ -61,26 +61,17 @@ def work(
                 return
 
 
-class _Worker:
-    """One run of a plan."""
+class _Worker(NamedTuple):
+    """One run of a plan, which ends at the deadline. turns: of the loop in a launch, by benchmark."""
 
-    def __init__(
-        self,
-        plan: Mapping[str, Any],
-        gpu: CudaGpu,
-        meter: "Meter",
-        place: Place,
-        now: Callable[[], float],
-        deadline: float,
-    ) -> None:
-        self.plan = plan
-        self.gpu = gpu
-        self.meter = meter
-        self.place = place
-        self.now = now
-        self.deadline = deadline
-        self.device = gpu.describe()
-        self.turns: dict[str, int] = {}
+    plan: Mapping[str, Any]
+    gpu: CudaGpu
+    meter: "Meter"
+    place: Place
+    now: Callable[[], float]
+    deadline: float
+    device: Mapping[str, Any]
+    turns: dict[str, int]
 
     def say(self, event: str, **more: Any) -> None:
         """Append a line to the results at once."""

@@ -81,28 +81,27 @@ class _Table(Struct):
         return sum(size(piece) for piece in self.pieces)
 
 
-class _Reader:
+class _Reader(Struct):
     """One log: its tables, the lines between them, and what there is to say."""
 
-    def __init__(self, source: Source, keep: Container[str] | None, parts: str | None, fold_rows: int) -> None:
-        self.source = source
-        self.keep = keep
-        self.parts_by = parts
-        self.fold_rows = fold_rows
-        self.messages = Messages()
-        self.nsys = Nsys()
-        self.locale = Locale()
-        self.page = Page()
-        self.pages: dict[str, _Table] = {}
-        self.tables: list[_Table] = []
-        self.closed: list[tuple[_Table, Long | Wide]] = []
-        self.unknown: list[int] = []
-        self.program: str | None = None
-        self.skipped = 0
-        self.example = ""
-        self.lines = 0
-        self.is_cut = False
-        self.is_mended = False
+    source: Source
+    keep: Container[str] | None
+    parts_by: str | None
+    fold_rows: int
+    messages: Messages = field(default_factory=Messages)
+    nsys: Nsys = field(default_factory=Nsys)
+    locale: Locale = field(default_factory=Locale)
+    page: Page = field(default_factory=Page)
+    pages: dict[str, _Table] = field(default_factory=dict)
+    tables: list[_Table] = field(default_factory=list)
+    closed: list[tuple[_Table, Long | Wide]] = field(default_factory=list)
+    unknown: list[int] = field(default_factory=list)
+    program: str | None = None
+    skipped: int = 0
+    example: str = ""
+    lines: int = 0
+    is_cut: bool = False
+    is_mended: bool = False
 
     def feed(self, block: bytes) -> None:
         """The next lines of the log."""
