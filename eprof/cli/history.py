@@ -1,6 +1,7 @@
 """`eprof history`: energy over a folder of results, by commit and time, and where it changed."""
 
 import argparse
+from functools import partial
 
 from eprof.base.errors import UsageError
 from eprof.cli.options import SETTING, TABLE, Commands, add_output, command, matching
@@ -33,14 +34,14 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 
 def history(options: argparse.Namespace) -> int:
     """Run `eprof history`."""
-    from eprof.api.variants import PriceAs
     from eprof.history import build, results
+    from eprof.profile.profile import Profile
 
     if not 0 < options.level < 1:
         raise UsageError(f"--level {options.level:g} is no share between 0 and 1, such as 0.01.")
     folders = matching(options.inputs)
     outputs = planned(options)
-    read = results.read(folders, PriceAs(options.costs, options.setting))
+    read = results.read(folders, partial(Profile.energy, costs=options.costs, setting=options.setting))
     document = build.history(read, ", ".join(folders[:3]), options.command_line, options.level)
     deliver(of_document(document, "history", options.verbose, terminal="words"), outputs, options)
     return 0

@@ -1,19 +1,21 @@
 """The results in a folder: reports in JSON (`eprof.profile/1`) and run directories."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from eprof.api.variants import PriceAs, ReadAs, profiles
+from eprof import api
+from eprof.api.variants import profiles
 from eprof.base.errors import LogError
 from eprof.logs import runs
 from eprof.profile import schema
 from eprof.profile.document import document
-from eprof.profile.profile import Profile
+from eprof.profile.profile import Energy, Profile
 
 RUN, REPORT = "run", "report"
+Price = Callable[[Profile], Energy]
 
 
 class Result(Struct, frozen=True):
@@ -34,8 +36,8 @@ class _Kind(Struct):
     schema: str = ""
 
 
-def read(folders: Sequence[str | Path], pricing: PriceAs) -> list[Result]:
-    """The results in folders, by time. pricing: of run directories; a report has its prices.
+def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
+    """The results in folders, by time. price: for run directories; a report has its prices.
 
     Raises LogError: a folder without any, or a report that cannot be read.
     """
@@ -43,7 +45,7 @@ def read(folders: Sequence[str | Path], pricing: PriceAs) -> list[Result]:
     for folder in map(Path, folders):
         if not folder.exists():
             raise LogError(f"{folder}: there is no such folder; name one with reports in JSON or run directories.")
-        here = [result for path in _places(folder) for result in _of(path, pricing)]
+        here = [result for path in _places(folder) for result in _of(path, price)]
         if not here:
             raise LogError(
                 f"{folder}: holds no run directory and no report in JSON; `eprof run -o {folder}/NAME.eprof` and "
@@ -67,17 +69,17 @@ def _places(folder: Path) -> Sequence[Path]:
     return [folder] if folder.is_file() or runs.is_run(folder) else sorted(folder.iterdir())
 
 
-def _of(path: Path, pricing: PriceAs) -> Iterator[Result]:
+def _of(path: Path, price: Price) -> Iterator[Result]:
     if path.is_dir() and runs.is_run(path):
-        for profile in profiles(path, ReadAs()):
-            yield _of_run(path, profile, pricing)
+        for profile in profiles(path, api.load):
+            yield _of_run(path, profile, price)
     elif path.suffix == ".json" and path.is_file():
         yield from _of_report(path)
 
 
-def _of_run(path: Path, profile: Profile, pricing: PriceAs) -> Result:
+def _of_run(path: Path, profile: Profile, price: Price) -> Result:
     """A repetition of a run directory."""
-    report = document(pricing.price(profile))
+    report = document(price(profile))
     started_utc = profile.run.started_utc if profile.run else None
     if started_utc is None:
         return Result(str(path), report, report.created_utc, REPORT)
