@@ -52,7 +52,8 @@ def catalogue(profiler: str) -> tuple[Message, ...]:
 
     home = folder("counters")
     files = [home.joinpath("messages.toml"), home.joinpath(profiler, "messages.toml")]
-    entries = [entry for file in files for entry in Document.read(file).root["message"].entries()]
+    documents = [Document.read(file) for file in files if file.is_file()]
+    entries = [entry for document in documents for entry in document.root["message"].entries()]
     return tuple(_message(entry.table((*_TEXTS, "effect")), profiler) for entry in entries)
 
 

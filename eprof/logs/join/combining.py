@@ -254,7 +254,8 @@ class _Kernels(Struct):
         codes, first = alike(*(column.codes for column in columns))
         numbers = []
         for device, kernel, *part in zip(*(column.chosen(first).texts() for column in columns), strict=True):
-            row = (alone if device is None else self.device(device), kernel, part[0] if part else None)
+            known = alone if device is None else self.device(device)
+            row = (known, kernel, part[0] if part else None)
             numbers.append(self.rows.setdefault(row, len(self.rows)))
         return np.array(numbers, dtype=np.int64)[codes]
 
