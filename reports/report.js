@@ -51,12 +51,6 @@
     for (let key in attributes) e.setAttribute(key, attributes[key]);
     return e;
   }
-  function cut(text, length) {
-    let all = Array.from(text);
-    if (all.length <= length) return text;
-    let tail = Math.floor((length - 1) * 2 / 5);
-    return all.slice(0, length - 1 - tail).join("") + "…" + all.slice(all.length - tail).join("");
-  }
 
   let D, count, measure, order, shown, chosen = 0, sortKey, sortUp = false, leave = false, query = "";
   let box, body, from = -1, scale = 1, running = [];
@@ -131,9 +125,11 @@
     if (bits) node.appendChild(el("sup", "", set("!~s?", bits).join(""))).title = spoken(bits);
   }
   function device(k) { return D.devices ? D.devices[D.device[k]] : ""; }
-  function shortName(k, length) {
-    let end = pick(D.to, k);
-    return cut(D.names[k].slice(pick(D.from, k), end < 0 ? undefined : end), length);
+  // As eprof/page/packed.py wrote it: the label itself, or which template arguments it has.
+  function label(k) {
+    if (typeof D.labels[k] === "string") return D.labels[k];
+    let [, name, rest] = /^(?:void )?([^<(]*)[<(]?([^]*)/.exec(D.names[k]), inside = rest.split(", ");
+    return D.labels[k].length ? name + "<" + D.labels[k].map(place => inside[place]).join(", ") + ">" : name;
   }
   function countOf(word, k) { return D.counts[word.name][k]; }
   function energyOf(word, k) {
@@ -270,7 +266,7 @@
     if (k === chosen) tr.setAttribute("aria-current", "true");
     D.columns.forEach(column => {
       if (column.kind === "name") {
-        let th = el("th", "k-name"), button = th.appendChild(el("button", "name", shortName(k, 34)));
+        let th = el("th", "k-name"), button = th.appendChild(el("button", "name", label(k)));
         th.scope = "row"; button.type = "button"; button.title = D.names[k]; button.dataset.kernel = k;
         button.tabIndex = k === chosen ? 0 : -1;
         tr.appendChild(th);

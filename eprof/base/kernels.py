@@ -1,4 +1,4 @@
-"""Names of kernels: which of them `-k NAME|regex:...` selects, and what they are called where there is little room."""
+"""Names of kernels: which of them `-k NAME|regex:...` selects, and what their names are made of."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -72,7 +72,7 @@ def core(name: str) -> tuple[int, int]:
 
 
 def short(name: str, length: int = 60) -> str:
-    """A name for a chart or a sentence: no `void `, no parameter list, cut in the middle."""
+    """A name that stands alone, in a file or a warning: no `void `, no parameter list, cut in the middle."""
     start, end = core(name)
     return cut(name[start:end], length)
 

@@ -53,12 +53,31 @@ def labels(names: Sequence[str], width: int | None = None) -> list[str]:
 
     width: how many characters a label may have. It has more where fewer cannot tell two kernels apart.
     """
+    return list(_labels(tuple(names), width))
+
+
+@lru_cache(maxsize=4)
+def _labels(names: tuple[str, ...], width: int | None) -> tuple[str, ...]:
     texts = {name: _Text.of(name) for name in names}
-    apart = dict(zip(texts, _told_apart(list(texts.values())), strict=True))
+    apart = _told_apart(list(texts.values()))
     if width is not None:
-        apart = dict(zip(texts, _fitted(list(apart.values()), max(width, _LEAST_WIDTH)), strict=True))
-    numbered = dict(zip(texts, _numbered(apart.values()), strict=True))
-    return [numbered[name] for name in names]
+        apart = _fitted(apart, max(width, _LEAST_WIDTH))
+    numbered = dict(zip(texts, _numbered(apart), strict=True))
+    return tuple(numbered[name] for name in names)
+
+
+def label_of(name: str, names: Sequence[str], width: int = 60) -> str:
+    """The label of one of the kernels that are shown together, for a sentence; `name` itself if it is none of them."""
+    return dict(zip(names, labels(names, width), strict=True)).get(name, name)
+
+
+def fitted(texts: Sequence[str], width: int) -> list[str]:
+    """The texts of a column, cut to about `width` characters; different ones stay different."""
+    if all(len(text) <= width for text in texts):
+        return list(texts)
+    distinct = list(dict.fromkeys(texts))
+    cuts = dict(zip(distinct, _numbered(_fitted(distinct, max(width, _LEAST_WIDTH))), strict=True))
+    return [cuts[text] for text in texts]
 
 
 class _Text(Struct, frozen=True):
@@ -93,7 +112,8 @@ class _Text(Struct, frozen=True):
         depth = start = 0
         opened = "<"
         for sign in _SIGNS.finditer(text):
-            if sign[0] in "<(":
+            is_remark = sign[0] == "(" and depth == 0 and text[: sign.start()][-1:] in ("", " ")
+            if sign[0] in "<(" and not is_remark:
                 if depth == 0:
                     opened = sign[0]
                     head.append(text[start : sign.start()])

@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
+from eprof.base.labels import labels
 from eprof.base.marks import Mark
-from eprof.base.text import cut, few, pattern, printable
+from eprof.base.text import few, pattern, printable
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.compare import schema
 from eprof.compare.changes import Changes
@@ -118,7 +119,7 @@ def _outcomes(gate: Gate, changes: Changes) -> list[Outcome]:
     names = [changes.names(row) for row in rows]
     chosen = _chosen(gate.kernel, names)
     if not chosen:
-        known = few(list(dict.fromkeys(cut(printable(bare(both[-1])), 60) for both in names)), 6)
+        known = few(labels([printable(both[-1]) for both in names], 60), 6)
         raise UsageError(f"--fail-above {gate.text}: neither side has a kernel `{gate.kernel}`; there are {known}.")
     return [_outcome(gate, names[row][-1], [row], changes) for row in chosen]
 

@@ -11,7 +11,8 @@ from msgspec import Struct
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
-from eprof.base.text import cut, few, printable
+from eprof.base.labels import labels
+from eprof.base.text import few, printable
 
 BY_HAND, NAME, BARE, SIMILAR = "by hand", "name", "name without arguments", "similar name"
 # Below the first, two names are unrelated; below the second, place and launches must both speak for the pair.
@@ -109,8 +110,8 @@ class _Side:
 
     def examples(self, places: Iterable[int]) -> str:
         """Some names, for an error message."""
-        names = [f"`{cut(printable(self.kernels[place].name), 60)}`" for place in places]
-        return few(names, 4) or "none that is not matched already"
+        names = labels([printable(self.kernels[place].name) for place in places], 60)
+        return few([f"`{name}`" for name in names], 4) or "none that is not matched already"
 
 
 class _Work:

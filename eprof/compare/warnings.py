@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from eprof.base.kernels import bare
-from eprof.base.text import cut, few, listed
+from eprof.base.labels import labels
+from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.compare.changes import APPEARED, MATCHED, VANISHED, Changes
 from eprof.compare.lost import uncompared, unknown
@@ -79,10 +80,10 @@ def _programs(changes: Changes) -> Iterator[str]:
         )
         return
     for status, side in ((VANISHED, changes.old_side), (APPEARED, changes.new_side)):
-        names = [bare(changes.names(row)[0]) for row, here in enumerate(statuses) if here == status]
+        names = [changes.names(row)[0] for row, here in enumerate(statuses) if here == status]
         if names:
             own = "They are parts of their own; --match OLD=NEW pairs kernels by hand."
-            yield f"Only in {side.label}: {few([cut(name, 60) for name in names], _FEW)}. {own}"
+            yield f"Only in {side.label}: {few(labels(names, 60), _FEW)}. {own}"
 
 
 def _left_out(changes: Changes) -> Iterator[str]:
@@ -96,8 +97,8 @@ def _left_out(changes: Changes) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     for lost in unknown(changes):
         reasons.setdefault(lost.why, []).append(_label(lost.what))
-    for why, labels in reasons.items():
-        yield f"Not known on either side, and not in the change: {', '.join(labels)} ({why})."
+    for why, words in reasons.items():
+        yield f"Not known on either side, and not in the change: {', '.join(words)} ({why})."
 
 
 def _label(word: str) -> str:

@@ -6,7 +6,6 @@ from itertools import accumulate
 from eprof.base.text import in_code, in_markdown
 from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Row, Sentence, Table, Verdict
 from eprof.words.cells import Cell, Name, legend, plain_text
-from eprof.words.names import cut
 
 _NAME = 60
 _NOTES = 40_000  # characters: a comment takes 65,536
@@ -37,7 +36,7 @@ def _lines(block: Block) -> Iterator[str]:
         case Verdict():
             yield f"- {'✅' if block.passed else '❌'} {in_markdown(block.text)}"
         case Table():
-            yield from _table(block.on(Medium.MARKDOWN))
+            yield from _table(block.on(Medium.MARKDOWN).fitted(_NAME))
         case Legend():
             yield legend(block.marks)
         case Notes():
@@ -69,7 +68,7 @@ def _cell(cell: Cell) -> str:
     if not isinstance(cell, Name):
         return in_markdown(plain_text(cell))
     note = f" ({in_markdown(cell.note)})" if cell.note else ""
-    return in_code(cut(cell.text, _NAME)) + note
+    return in_code(cell.text) + note
 
 
 def _notes(notes: Notes) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from markupsafe import Markup, escape
 
+from eprof.base.text import cut
 from eprof.base.vocabulary import GROUPS
 from eprof.page import svg
 from eprof.words.badges import AT_LEAST, MISSING, letters, pills, written
@@ -20,7 +21,6 @@ from eprof.words.cells import (
     plain_text,
     signed_quantity,
 )
-from eprof.words.names import cut
 from eprof.words.numbers import quantity
 
 _NAME, _NOTE = 46, 120
@@ -49,7 +49,7 @@ def cell(content: Cell) -> Markup:
 
 def _name(name: Name) -> Markup:
     """A name, a button where the page can show more of its kernel; a remark below."""
-    text = escape(cut(name.text, _NAME))
+    text = escape(name.text)
     if name.place is not None:
         text = Markup('<button type="button" class="name" data-kernel="{}" title="{}">{}</button>').format(
             name.place, name.full, text
@@ -103,7 +103,7 @@ def sort_value(content: Cell) -> str:
 
 def on_page(table: Table) -> Table:
     """The table with the columns of a page."""
-    return table.on(Medium.PAGE)
+    return table.on(Medium.PAGE).fitted(_NAME)
 
 
 def heading(label: str) -> str:

@@ -10,7 +10,7 @@ from functools import cache
 
 from markupsafe import Markup
 
-from eprof.base.text import visible
+from eprof.base.text import cut, visible
 from eprof.base.vocabulary import GROUPS
 from eprof.compare import Difference
 from eprof.compare.schema import Document
@@ -23,7 +23,6 @@ from eprof.words import diff_answer, diff_tables
 from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Sentence, Table
 from eprof.words.cells import Bar, Cell, Name, legend, plain_text
 from eprof.words.headline import headline
-from eprof.words.names import cut
 from eprof.words.numbers import percent
 from eprof.words.report import kernel_table
 from eprof.words.view import View

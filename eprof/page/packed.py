@@ -4,6 +4,7 @@ JSON text is built here and placed in a `<script type="application/json">`, whic
 """
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -116,12 +117,17 @@ def split(names: Sequence[str]) -> tuple[str, str]:
     return strings(list(heads)), text(tails)
 
 
-def spans(names: Sequence[str], cores: Sequence[tuple[int, int]]) -> tuple[str, str]:
-    """Where each short name starts and ends, counted as JavaScript counts; -1: at the end of the name."""
-    starts = [start for start, _ in cores]
-    ends = [-1 if end == len(name) else _units(name[:end]) for name, (_, end) in zip(names, cores, strict=True)]
-    return flags(starts), flags(ends)
+def labels(names: Sequence[str], short: Sequence[str]) -> str:
+    """Labels of names: which template arguments stand behind the name in short, or else the label itself."""
+    return text([_label(name, label) for name, label in zip(names, short, strict=True)])
 
 
-def _units(part: str) -> int:
-    return len(part) if part.isascii() else len(part.encode("utf-16-le", "surrogatepass")) // 2
+def _label(name: str, label: str) -> list[int] | str:
+    function, *rest = re.split("[<(]", name.removeprefix("void "), maxsplit=1)
+    if label == function:
+        return []
+    arguments = rest[0].split(", ") if rest else []
+    details = label.removeprefix(function).removeprefix("<").removesuffix(">").split(", ")
+    places = [arguments.index(detail) for detail in details if detail in arguments]
+    written = ", ".join(arguments[place] for place in places)
+    return places if label == f"{function}<{written}>" else label

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
+from eprof.base.labels import labels
 from eprof.page import plot
-from eprof.words import names
 from eprof.words.numbers import plain, quantity
 
 NAMED = 12
+_TAG, _TITLE = 12, 60
 _PANELS = (
     ("Speed", "flop/s", "flop_per_s"),
     ("Energy efficiency", "flop/J", "flop_per_j"),
@@ -50,7 +51,8 @@ def drawn(
     x = plot.Axis(*span) if span else _axis(balances, dots)
     grid = _grid(x, balances)
     curves = [[(intensity, *machine.lines(intensity)) for intensity in grid] for machine in machines]
-    tags = [_tag(dot.name) if place < named else "" for place, dot in enumerate(dots)]
+    tags = [*labels([dot.name for dot in dots[:named]], _TAG), *[""] * len(dots[named:])]
+    titles = labels([dot.name for dot in dots], _TITLE)
     largest = max((dot.energy_j for dot in dots), default=1.0) or 1.0
     made = []
     for place, (title, unit, key) in enumerate(_PANELS):
@@ -64,10 +66,10 @@ def drawn(
                 dot.heights[key] or 0.0,
                 dot.energy_j / largest,
                 tag,
-                _title(dot, key, unit),
+                _title(title, dot, key, unit),
                 dot.place,
             )
-            for dot, tag in zip(dots, tags, strict=True)
+            for dot, tag, title in zip(dots, tags, titles, strict=True)
         ]
         heights = [y for line in lines for _, y in line.points] + [circle.y for circle in circles]
         panel = plot.Panel(title, unit, key, x, plot.axis(heights), lines, circles, balances)
@@ -87,11 +89,6 @@ def _grid(x: plot.Axis, balances: Sequence[float]) -> list[float]:
     return sorted(steps.union(balance for balance in balances if x.low < balance < x.high))
 
 
-def _title(dot: Dot, key: str, unit: str) -> str:
+def _title(name: str, dot: Dot, key: str, unit: str) -> str:
     height, intensity = quantity(dot.heights[key] or 0.0, unit), plain(dot.intensity or 0.0)
-    return f"{names.short(dot.name, 60)}: {height} at {intensity} flop/B"
-
-
-def _tag(name: str) -> str:
-    """A name of a few letters, for inside a plot."""
-    return names.cut(names.base(name).rpartition("::")[2].partition(" (")[0], 12)
+    return f"{name}: {height} at {intensity} flop/B"

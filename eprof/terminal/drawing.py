@@ -9,11 +9,10 @@ from rich.console import RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from eprof.base.text import printable
+from eprof.base.text import cut, printable
 from eprof.terminal.screen import into, terminal
 from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Row, Sentence, Table, Tone, Verdict
 from eprof.words.cells import Bar, Cell, Change, Name, legend, plain_text
-from eprof.words.names import cut
 
 _LESS, _MORE = "color(32)", "color(166)"
 _NARROWEST, _WIDEST = 14, 60
@@ -113,7 +112,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
 
     # A column takes two spaces and its divider beside what is in it.
     room = max(_NARROWEST, min(_WIDEST, width - sum(wide + 3 for wide in widths)))
-    for row, cells in zip(table.rows, rows, strict=True):
+    for row, cells in zip(table.fitted(room).rows, rows, strict=True):
         drawn.add_row(_row_name(row, room), *cells, style="bold" if row.total else "")
     yield drawn
     if table.note:
@@ -129,9 +128,9 @@ def _width(label: str, cells: Sequence[Text]) -> int:
 
 
 def _row_name(row: Row, room: int) -> Text:
-    """The first cell, cut where names are cut, with its remark below."""
+    """The first cell, with its remark below."""
     cell = row.cells[0]
-    name = Text(printable(cut(plain_text(cell), room)))
+    name = Text(printable(plain_text(cell)))
     if isinstance(cell, Name) and cell.note:
         note = printable(cut(cell.note.replace("`", ""), 4 * room))
         name.append("\n" + fill(note, room, initial_indent="  ", subsequent_indent="  "), style="dim")

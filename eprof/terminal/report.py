@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from eprof.base.text import cut
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.base.vocabulary import GROUPS as LABELS
 from eprof.profile import schema
@@ -19,7 +20,6 @@ from eprof.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, 
 from eprof.words.headline import constant_range, headline
 from eprof.words.lever import lever, reached
 from eprof.words.modelled import answer_words, clock_words
-from eprof.words.names import cut, short
 from eprof.words.ranks import rank_words
 from eprof.words.report import count_table, group_table, kernel_table, operator_table, split_table
 from eprof.words.view import View
@@ -188,7 +188,7 @@ def _modelled(view: View) -> Iterator[Part]:
     clocks = view.document.clocks
     answers = view.document.what_if or ()
     if limits and limits[0].speed_share is not None:
-        lines.append(_limit(view.kernels[0], limits[0]))
+        lines.append(_limit(view.label(view.kernels[0]), limits[0]))
     if clocks:
         lines.append(clock_words(clocks))
     lines += map(answer_words, answers)
@@ -198,8 +198,8 @@ def _modelled(view: View) -> Iterator[Part]:
         yield Sentence(f"- {line}")
 
 
-def _limit(kernel: schema.Kernel, limit: schema.Limit) -> str:
+def _limit(kernel: str, limit: schema.Limit) -> str:
     """How far the largest kernel is from its limits."""
     share = reached(limit, "energy_share")
     arch = "" if share is None else f" and {share} of the arch line's flop/J"
-    return f"{short(kernel.name, 30)}: {reached(limit, 'speed_share')} of the roofline's speed{arch}; {lever(limit)}."
+    return f"{kernel}: {reached(limit, 'speed_share')} of the roofline's speed{arch}; {lever(limit)}."

@@ -13,7 +13,8 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.words.cells import Cell
+from eprof.base.labels import fitted
+from eprof.words.cells import Cell, Name, plain_text
 
 
 class Medium(Flag):
@@ -102,6 +103,19 @@ class Table(Struct, frozen=True):
         ]
         rows = [replace(row, cells=[row.cells[place] for place in places]) for row in self.rows]
         return replace(self, columns=[self.columns[place] for place in places], rows=rows)
+
+    def fitted(self, width: int) -> "Table":
+        """The table with names of about `width` characters at most; different ones stay different."""
+        names = fitted([plain_text(row.cells[0]) for row in self.rows], width)
+        rows = [
+            replace(row, cells=[_renamed(row.cells[0], name), *row.cells[1:]])
+            for row, name in zip(self.rows, names, strict=True)
+        ]
+        return replace(self, rows=rows)
+
+
+def _renamed(cell: Cell, name: str) -> Cell:
+    return replace(cell, text=name) if isinstance(cell, Name) else name
 
 
 class Legend(Struct, frozen=True):

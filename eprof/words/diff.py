@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from eprof.base.marks import from_names
-from eprof.base.text import listed
+from eprof.base.text import cut, listed
 from eprof.base.vocabulary import COUNTS, GROUPS, INSTRUCTIONS
 from eprof.compare.schema import Document, Gate, Model, Step, Test
 from eprof.words import diff_causes
 from eprof.words.blocks import Headline, Legend, Verdict
-from eprof.words.names import short
 from eprof.words.numbers import percent, percent_span, plain, quantity, span
 
 _CASES = {
@@ -89,7 +88,7 @@ def _growth(gate: Gate) -> str:
     assert gate.new is not None
     name = {"total": "energy", "time": "time"}.get(gate.what, gate.what)
     if gate.kernel:
-        name += f" of {short(gate.kernel, 60)}"
+        name += f" of {cut(gate.kernel, 60)}"
     unit = {"byte": "B", "instruction": "", "cycle": ""}.get(gate.unit, gate.unit)
     amounts = f"{quantity(gate.old, unit)} to {quantity(gate.new, unit)}"
     if gate.growth is None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from eprof.base.kernels import short
 from eprof.history.results import REPORT
 from eprof.history.schema import Change, History, Kernel, Run
 from eprof.history.steps import LEAST
 from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone
 from eprof.words.cells import Cell, Name, Quantity, Share
-from eprof.words.names import proper
 from eprof.words.numbers import MINUS, percent, quantity, signed_percent, whole
 from eprof.words.view import bits
 
@@ -169,7 +169,7 @@ def _change(document: History, change: Change) -> Row:
 
 
 def _name(name: str) -> Name:
-    return Name(proper([name])[0], name)
+    return Name(short(name), name)
 
 
 def kernels(document: History, limit: int | None) -> Table:

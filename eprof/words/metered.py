@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from eprof.profile import schema
-from eprof.words.names import short
 from eprof.words.numbers import plain, quantity, whole
 from eprof.words.view import View, by_time_of, energy_of
 
@@ -56,7 +55,7 @@ def _by_time(view: View, to_meter: schema.ToMeter) -> str:
     kernel, by_counts, by_time = max(apart, key=lambda kernel: abs(kernel[1] - kernel[2]))
     alike = len(view.kernels) - len(apart)
     return (
-        f"By time alone {short(kernel.name, 40)} would take {quantity(by_time, 'J')} instead of "
+        f"By time alone {view.label(kernel)} would take {quantity(by_time, 'J')} instead of "
         f"{quantity(by_counts, 'J')}; for {whole(alike)} of {whole(len(view.kernels))} kernels the two differ by less "
         f"than the split is known to, {known}."
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from eprof.base.labels import labels
 from eprof.base.marks import names
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.profile import schema
@@ -9,7 +10,6 @@ from eprof.words import intervals
 from eprof.words.badges import ESTIMATED, UNKNOWN, Amount, ratio
 from eprof.words.blocks import Column, Medium, Row, Table
 from eprof.words.cells import Cell, Name, Quantity, Share, Stack
-from eprof.words.names import proper
 from eprof.words.numbers import plain, whole
 from eprof.words.operators import HOW, merged
 from eprof.words.view import Priced, View, by_time_of, energy_of, time_of
@@ -61,7 +61,7 @@ def kernel_table(view: View, limit: int | None) -> Table:
         Column("marks", "left", Medium.MARKDOWN),
     ]
     shown = view.kernels[:limit]
-    short = proper([kernel.name for kernel in shown])
+    short = labels([kernel.name for kernel in shown])
     rows = [_kernel_row(view, kernel, name) for kernel, name in zip(shown, short, strict=True)]
     rest = len(view.kernels) - len(shown)
     return Table(columns, rows, left_out=f"and {whole(rest)} more kernels" if rest else "")

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
+from eprof.base.labels import label_of, labels
 from eprof.profile import schema
 from eprof.words import costs as costs_words
 from eprof.words.blocks import Column, Row, Table
 from eprof.words.cells import Name
 from eprof.words.lever import lever, limit_table, reached
-from eprof.words.names import proper, short
 from eprof.words.numbers import percent, plain, quantity, whole
 
 
@@ -85,8 +85,9 @@ def headline(document: schema.Roofline) -> str:
     for dot in document.kernels:
         speed, energy = reached(dot, "speed_share"), reached(dot, "energy_share")
         if speed is not None and energy is not None:
+            name = label_of(dot.name, [other.name for other in document.kernels], 40)
             return (
-                f"{short(dot.name, 40)} takes most energy: {speed} of the roofline's speed, "
+                f"{name} takes most energy: {speed} of the roofline's speed, "
                 f"{energy} of the arch line's flop/J; {lever(dot)}."
             )
     return verdict(document.machines[0])
@@ -129,7 +130,7 @@ def _capped(machine: schema.Machine) -> str:
 def dot_table(document: schema.Roofline, limit: int | None, letters: str = "") -> Table:
     """How far below the lines the kernels are. letters: what names them in the plots of a terminal."""
     dots = document.kernels[:limit]
-    short = proper([dot.name for dot in dots])
+    short = labels([dot.name for dot in dots])
     texts = [f"{letter} {name}".lstrip() for letter, name in zip_longest(letters[: len(short)], short, fillvalue="")]
     names = [Name(text, dot.name) for text, dot in zip(texts, dots, strict=True)]
     rest = len(document.kernels) - len(dots)

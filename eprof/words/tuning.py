@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.labels import labels
 from eprof.tuning.schema import At, Kernel, Lost, Picked, Setting, Tune, label, same
 from eprof.validation.schema import Clocks
 from eprof.words import costs as costs_words
@@ -128,7 +129,8 @@ def kernels(document: Tune, most: int | None = None) -> Table:
         Column("lost %", media=measured),
         Column("fastest lost %", media=measured),
     ]
-    rows = [Row([Name(kernel.name, kernel.name), *_cells(kernel)]) for kernel in shown]
+    names = labels([kernel.name for kernel in shown])
+    rows = [Row([Name(name, kernel.name), *_cells(kernel)]) for kernel, name in zip(shown, names, strict=True)]
     more = len(listed) - len(shown)
     return Table(columns, rows, left_out=f"{more} more with less energy" if more else "", browsable=True)
 

@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from eprof.base.labels import labels
 from eprof.base.marks import from_names
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, TENSOR_FLOPS, Count, stand_ins
 from eprof.profile import schema
@@ -18,6 +19,8 @@ from eprof.words.intervals import Ends, is_told
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
+NAME_LENGTH = 34  # letters of a label
+DEVICE_LENGTH = 16  # of which a device takes these
 DRAM = ("dram_read", "dram_write", "dram")
 _PROSE = {
     "constant": "constant power",
@@ -145,6 +148,16 @@ class View:
         """Time of all kernels."""
         time = time_of(self.document)
         return time if time.value is not None else Amount(None)
+
+    def label(self, kernel: schema.Kernel) -> str:
+        """What a kernel is called where there is little room, unlike any other of the document."""
+        return self._labels[kernel.name]
+
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        names = [kernel.name for kernel in self.kernels]
+        width = NAME_LENGTH - DEVICE_LENGTH if self.several_devices else NAME_LENGTH
+        return dict(zip(names, labels(names, width), strict=True))
 
     @cached_property
     def has_energy(self) -> bool:

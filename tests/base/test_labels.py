@@ -121,6 +121,7 @@ def test_template_arguments_and_parameters_go_unless_they_tell_two_apart():
         "ns::axpy<float>",
         "ns::axpy<double>",
     ]
+    assert labels(["U (near field, P2P)", "V (M2L)"]) == ["U (near field, P2P)", "V (M2L)"]
     assert labels(["f(int, long)", "f(int, char)"]) == ["f(long)", "f(char)"]
     assert labels([CLOVER.format(1), CLOVER.format(10)]) == [
         "clover::par_ranged1d_kernel<update_halo_kernel::λ1>",

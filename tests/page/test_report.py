@@ -13,12 +13,13 @@ from types import SimpleNamespace
 import pytest
 import report_support as support
 
+from eprof.base import kernels
 from eprof.base.marks import Mark
-from eprof.base.text import visible
+from eprof.base.text import cut, visible
 from eprof.page import html, packed, shell
 from eprof.page.sections import clocks
 from eprof.page.shell import asset
-from eprof.words import badges, cells, names, numbers
+from eprof.words import badges, cells, numbers
 from eprof.words.badges import AT_LEAST
 from eprof.words.headline import headline
 from eprof.words.numbers import percent, plain, quantity, signed_percent, whole
@@ -233,14 +234,13 @@ def test_plain_whole_percent():
     ],
 )
 def test_names(name, short, base):
-    assert names.short(name, 80) == short
-    assert names.base(name) == base
+    assert kernels.short(name) == short
+    assert kernels.base(name) == base
 
 
 def test_long_names_are_cut_in_the_middle():
-    text = names.cut("abcdefghij" * 10, 20)
+    text = cut("abcdefghij" * 10, 20)
     assert len(text) == 20 and text.startswith("abc") and text.endswith("hij") and "…" in text
-    assert names.cores(["f(int)", "f(float)", "g(int)"]) == [(0, 6), (0, 8), (0, 1)]
 
 
 # ---- headline

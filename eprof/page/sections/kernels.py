@@ -6,21 +6,21 @@ import numpy as np
 from markupsafe import Markup
 from msgspec import Struct
 
+from eprof.base.kernels import base
+from eprof.base.text import cut
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.page import svg
 from eprof.page.section import Section
 from eprof.profile import schema
-from eprof.words import names
 from eprof.words.badges import MISSING, Amount, quantity_of, share_of, total, written
 from eprof.words.headline import at_least
 from eprof.words.intervals import known, label
 from eprof.words.numbers import percent, quantity, span, whole
-from eprof.words.view import View, energy_of
+from eprof.words.view import DEVICE_LENGTH, NAME_LENGTH, View, energy_of
 
 SHOWN = 20
 GROUP_ABOVE = 50
 MEMBERS = 3
-NAME_LENGTH = 34
 UNITS = {"total": "J", "time": "s", "instructions": ""}
 _HEADINGS = {
     "total": "Which kernels take it",
@@ -74,7 +74,7 @@ def _bunches(view: View) -> list[Bunch]:
     members: dict[object, list[int]] = {}
     is_grouped = len(view.kernels) > GROUP_ABOVE
     for place in view.order:
-        key = names.base(view.kernels[place].name) if is_grouped else place
+        key = base(view.kernels[place].name) if is_grouped else place
         members.setdefault(key, []).append(place)
     bunches = [
         Bunch(str(key), places, total(view.ranked(view.kernels[place]) for place in places))
@@ -145,7 +145,7 @@ def _row(view: View, bunch: Bunch, scale: float) -> Row:
         return _kernel_row(view, bunch.places[0], scale)
     left = len(bunch.places) - MEMBERS
     return Row(
-        f"{names.cut(bunch.base, NAME_LENGTH - 6)} ×{whole(len(bunch.places))}",
+        f"{cut(bunch.base, NAME_LENGTH - 6)} ×{whole(len(bunch.places))}",
         bunch.base,
         None,
         _bar(view, _added(view, bunch.places), bunch.amount, scale, bunch.base),
@@ -158,12 +158,11 @@ def _row(view: View, bunch: Bunch, scale: float) -> Row:
 def _kernel_row(view: View, place: int, scale: float) -> Row:
     kernel = view.kernels[place]
     amount = view.ranked(kernel)
-    name = names.short(kernel.name, 80)
-    bar = _bar(view, _colours(view, kernel, amount), amount, scale, name, _interval(view, place))
-    label, full = names.short(kernel.name, NAME_LENGTH), kernel.name
+    label, full = view.label(kernel), kernel.name
+    bar = _bar(view, _colours(view, kernel, amount), amount, scale, label, _interval(view, place))
     if view.several_devices:
         device = kernel.device or "unnamed GPU"
-        label = f"{names.short(kernel.name, NAME_LENGTH - 16)} · {names.cut(device, 14)}"
+        label = f"{label} · {cut(device, DEVICE_LENGTH - 2)}"
         full = f"{kernel.name} on {device}"
     return Row(label, full, place, bar, *_numbers(view, amount))
 

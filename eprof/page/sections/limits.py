@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from eprof.base.labels import labels
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.page import panels
 from eprof.page.section import Section
 from eprof.profile import schema
-from eprof.words import names
 from eprof.words.blocks import Table
 from eprof.words.cells import Name
 from eprof.words.lever import limit_table
@@ -73,8 +73,10 @@ def _dot(view: View, limit: schema.Limit, place: int) -> panels.Dot:
 
 
 def _table(limits: Sequence[schema.Limit], drawable: Sequence[panels.Dot]) -> Table:
+    shown = drawable[:ROWS]
     kernels = [
-        (Name(names.short(dot.name, 34), dot.name, place=dot.place), limits[dot.place or 0]) for dot in drawable[:ROWS]
+        (Name(label, dot.name, place=dot.place), limits[dot.place or 0])
+        for dot, label in zip(shown, labels([dot.name for dot in shown]), strict=True)
     ]
     rest = len(drawable) - len(kernels)
     return limit_table(kernels, f"and {whole(rest)} more kernels" if rest else "", levels=False)

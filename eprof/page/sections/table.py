@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS
 from eprof.page import packed, svg
 from eprof.page.section import Section
-from eprof.page.sections.kernels import NAME_LENGTH, UNITS
+from eprof.page.sections.kernels import UNITS
 from eprof.profile import schema
-from eprof.words import names
 from eprof.words.badges import Amount, quantity_of, share_of, written
 from eprof.words.numbers import percent, plain, quantity, whole
 from eprof.words.view import DRAM, Entry, View, by_time_of, energy_of, power_of, time_of
@@ -167,13 +166,12 @@ def _rows(table: _Table) -> list[Row]:
     view = table.view
     rows = []
     running = 0.0
-    short = names.proper([kernel.name for kernel in view.kernels])
     scale = max(_ranked(view, kernel).value or 0.0 for kernel in view.kernels) or 1.0
     for place in view.order[:FIRST_ROWS]:
         kernel = view.kernels[place]
         running += _ranked(view, kernel).value or 0.0
         cells = [(column.kind, _cell(table, column, place, running, scale)) for column in table.columns[1:]]
-        rows.append(Row(place, names.cut(short[place], NAME_LENGTH), kernel.name, cells))
+        rows.append(Row(place, view.label(kernel), kernel.name, cells))
     return rows
 
 
@@ -216,7 +214,6 @@ def _data(table: _Table) -> dict[str, str]:
     """Everything that the script needs, as JSON texts."""
     view = table.view
     kernel_names = [kernel.name for kernel in view.kernels]
-    starts, ends = packed.spans(kernel_names, names.cores(kernel_names))
     heads, tails = packed.split(kernel_names)
     numbers = {
         key: packed.column([amount.value for amount in amounts], figures=_figures(view, key))
@@ -229,8 +226,7 @@ def _data(table: _Table) -> dict[str, str]:
         "measure": packed.text(view.measure),
         "heads": heads,
         "names": tails,
-        "from": starts,
-        "to": ends,
+        "labels": packed.labels(kernel_names, [view.label(kernel) for kernel in view.kernels]),
         **_devices(view),
         "order": packed.text(view.order if view.measure == "instructions" else None),
         "numbers": packed.joined(numbers),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from eprof.base.text import cut
+from eprof.base.labels import labels
 from eprof.page.shell import templates
 from eprof.page.svg import pct
 from eprof.page.views.validation import heat_table
@@ -41,14 +41,15 @@ def _cell(cell: HeatCell) -> Markup:
 
 def kernel_maps(document: Tune) -> Markup:
     """Heat maps of the kernels that use most energy."""
+    kernels = words.by_energy(document)[:_MAPS]
     maps = [
         {
             "full": kernel.name,
-            "name": cut(kernel.name, _NAME),
+            "name": name,
             "words": f"best at {label(kernel.best)}, fastest at {label(kernel.fastest)} MHz",
             "heat": energy_map(words.kernel_heat(document, kernel)),
         }
-        for kernel in words.by_energy(document)[:_MAPS]
+        for kernel, name in zip(kernels, labels([kernel.name for kernel in kernels], _NAME), strict=True)
     ]
     return Markup(templates().get_template("validation_maps.html").render(maps=maps))  # noqa: S704  escaped there
 
