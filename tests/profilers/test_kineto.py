@@ -344,6 +344,24 @@ def test_every_medium_shows_the_operators(eprof_command, tmp_path):
         assert "aten::addmm" in text and "Block" in text
 
 
+def test_hostile_names_of_operators_reach_no_terminal_and_no_page(eprof_command, tmp_path):
+    rows = [
+        row("user_annotation", "<img src=x onerror=alert(1)>\x1b]0;x\x07", 0, 100),
+        row("cpu_op", "</script><script>alert(1)</script>\x1b[31m|`x`\u202e", 1, 90),
+        *launched(1, AXPY, 50, 30, 15),
+    ]
+    path = write(tmp_path, trace(*rows))
+    files = [
+        tmp_path / f"x.{suffix}" for suffix in ("html", "md", "txt", "prom", "folded", "speedscope.json", "trace.json")
+    ]
+    outputs = [word for file in files for word in ("-o", file)]
+    done = eprof_command("report", path, "--costs", "jetson-tk1", "-v", *outputs)
+    assert done.returncode == 0, done.stderr
+    texts = [done.stdout, *(file.read_text() for file in files)]
+    assert not any(letter in text for text in texts for letter in "\x1b\x07\u202e")
+    assert "<script>alert" not in texts[1] and "<img" not in texts[1] and "<img" not in texts[2]
+
+
 def test_two_traces_go_below_each_other(tmp_path):
     first = write(tmp_path, trace(*NESTED), "rank0.json")
     second = write(tmp_path, trace(*NESTED[:8]), "rank1.json")
