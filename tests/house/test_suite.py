@@ -106,6 +106,7 @@ def test_a_mutant_goes_into_a_copy_and_a_survivor_is_told(mutants, tmp_path, mon
     monkeypatch.setattr(mutants, "ROOT", tmp_path / "here")
     monkeypatch.setattr(mutants, "TESTS", {"small.py": ["broken", "small"]})
     monkeypatch.setattr(mutants, "ALL", [])
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a pytest a mutant: none needs plugins
     state = tmp_path / "state.jsonl"
     monkeypatch.setattr(sys, "argv", ["mutants.py", "--number", "99", "--state", str(state), "--jobs", "2"])
     assert mutants.main() == 1
