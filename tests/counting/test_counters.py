@@ -71,7 +71,7 @@ def test_find_names_the_known_ones():
 
 def test_named():
     assert counters.named("kepler-3.5").name == counters.named("nvprof/kepler-3.5").name == counters.named("3.5").name
-    with pytest.raises(DefinitionError, match=r"`zen`; known: nvprof/fermi"):
+    with pytest.raises(DefinitionError, match=r"`zen`\. Known: nvprof/fermi"):
         counters.named("zen")
 
 

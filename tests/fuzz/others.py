@@ -132,7 +132,7 @@ def configuration(data: bytes) -> None:
     own, every = _options()
     with as_file(data, "eprof.toml") as path, strictly(data):
         found = argparse.Namespace(config=path)
-        cli_config.fill(found, (), own, every)
+        cli_config.fill(found, (), own, every, None)
         for key in found.configured:
             value = getattr(found, key)
             if isinstance(own[key].default if key in own else None, list):

@@ -33,8 +33,6 @@ def log_of(path: str, launches: Sequence[Launch], keep: Container[str] | None = 
     return Log(
         path=path,
         format=KIND,
-        lines=0,
-        skipped_lines=0,
         sha256="",
         size_bytes=0,
         tables=tuple(tables_of([part])),
