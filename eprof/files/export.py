@@ -11,6 +11,7 @@ from eprof.base.text import in_markdown, pattern, printable
 from eprof.files.drawing import markdown
 from eprof.profile import schema
 from eprof.words import costs as costs_words
+from eprof.words.answer import trust, what_to_try
 from eprof.words.blocks import Block, Notes, Sentence, Tone
 from eprof.words.headline import headline
 from eprof.words.report import kernel_table, operator_table, split_table
@@ -93,4 +94,5 @@ def to_markdown(document: schema.Profile | Mapping[str, Any], limit: int = 50) -
         blocks.append(Sentence(f"Costs: {costs_words.priced(view.costs)}.", Tone.QUIET))
     notes = Notes(view.document.warnings, "warning")
     operators = [operator_table(view, limit)] if view.document.operators else []
-    return markdown(heading, [*blocks, split_table(view), *operators, kernel_table(view, limit), notes])
+    tried = [point for point in (what_to_try(view), trust(view)) if point is not None]
+    return markdown(heading, [*blocks, *tried, split_table(view), *operators, kernel_table(view, limit), notes])

@@ -9,6 +9,7 @@ from msgspec import convert, structs
 from eprof import __version__
 from eprof.profile import document as profile_document
 from eprof.profile import schema
+from eprof.profile.totals import ratio
 from eprof.rooflines import Machine, Match, described
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _dots(profile: schema.Profile) -> list[schema.Dot]:
             launches=kernel.launches,
             time_s=kernel.time_s,
             energy_j=kernel.energy_j.total,
-            power_w=kernel.power_w,
+            power_w=ratio(limit.flop_per_s, limit.flop_per_j),
             marks=kernel.marks,
             **structs.asdict(limit),
         )

@@ -11,7 +11,7 @@ from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS
 from eprof.costs import Costs
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import Split
-from eprof.energy.simulated import UNDER_THE_ROOF, roofline_s
+from eprof.energy.simulated import UNDER_THE_ROOF, has_modelled_time, roofline_s
 from eprof.rooflines.work import flops_of, has_tensor_work, traffic_of
 
 # What the energy of a kernel is made of, as seen from its limits; the six add up to it. The first three are what the
@@ -65,16 +65,19 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
       + other instructions + bytes from nearer levels.
     A kernel that is faster than the roofline of these costs waits 0 s; its speed_share is above 1. One whose flops or
     DRAM bytes were not all counted has no roofline, and none that tensor cores worked for, whose peaks no table has.
+    A kernel whose time was modelled is placed at the roofline's time; how far it is from there is not known.
     """
     table = counts.whole
-    time = counts.rows.time_s
     roof = roofline_s(counts.amounts, costs)
     lacks = (counts.amount_marks.only(UNDER_THE_ROOF) & int(Mark.MISSING)).any(axis=1)
     lacks |= has_tensor_work(counts.amounts)
     roof = np.where((roof > 0) & ~lacks, roof, np.nan)
     work = flops_of(table)
-    energy = split.total_j
-    constant = split.constant_j
+    # A modelled time is the roofline's over an efficiency that somebody chose: such a kernel stands on the roofline.
+    is_modelled = has_modelled_time(counts)
+    time = np.where(is_modelled, roof, counts.rows.time_s)
+    constant = np.where(is_modelled, costs.constant_power_w * roof, split.constant_j)
+    energy = split.total_j - np.nan_to_num(split.constant_j) + np.nan_to_num(constant)
     at_roof = np.fmin(constant, costs.constant_power_w * roof)
     parts = {
         "flops": _sum(split, _FLOPS),
@@ -92,8 +95,8 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
             "flop_per_s": _over(work, time),
             "flop_per_j": _over(work, np.where(np.isnan(time), np.nan, energy)),
             "roofline_time_s": roof,
-            "speed_share": _over(roof, time),
-            "energy_share": _over(best, np.where(np.isnan(time), np.nan, energy)),
+            "speed_share": np.where(is_modelled, np.nan, _over(roof, time)),
+            "energy_share": np.where(is_modelled | np.isnan(time), np.nan, _over(best, energy)),
             **{f"{name}_j": values for name, values in parts.items()},
             "energy_is_bound": (split.row_marks & int(Mark.MISSING)) != 0,
             "time_is_bound": (counts.rows.time_marks & int(Mark.MISSING)) != 0,

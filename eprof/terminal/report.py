@@ -184,11 +184,11 @@ def _groups(view: View) -> Iterator[Part]:
 def _modelled(view: View) -> Iterator[Part]:
     """What the model says of limits, clocks and changes."""
     lines = []
-    limits = view.limits
+    limits = view.document.limits
     clocks = view.document.clocks
     answers = view.document.what_if or ()
-    if limits and limits[0].speed_share is not None:
-        lines.append(_limit(view.label(view.kernels[0]), limits[0]))
+    if limits and view.kernels and limits.kernels[0].speed_share is not None:
+        lines.append(_limit(view.label(view.kernels[0]), limits.kernels[0]))
     if clocks:
         lines.append(clock_words(clocks))
     lines += map(answer_words, answers)

@@ -35,7 +35,10 @@ _BEYOND = 1.05
 
 
 class Tuning(Struct, frozen=True, eq=False):
-    """Kernels at every setting. whole: what they are together, in words. time_from: MEASURED or MODELLED."""
+    """Kernels at every setting. whole: what they are together, in words. time_from: MEASURED or MODELLED.
+
+    of_simulated: even the time of the run came from a model.
+    """
 
     title: str
     points: Sequence[Point]
@@ -46,6 +49,7 @@ class Tuning(Struct, frozen=True, eq=False):
     time_check: TimeCheck | None
     model: PowerModel
     notes: Sequence[str] = field(default_factory=tuple)
+    of_simulated: bool = False
 
 
 class _Place(NamedTuple):
@@ -84,6 +88,7 @@ def from_profile(
         grids,
         whole="the program",
         time_from=MODELLED,
+        of_simulated=bool(has_modelled_time(energy.counts).any()),
         time_model=of_table(table),
         time_check=None,
         model=power_model(table),

@@ -37,7 +37,9 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         objective_words=objective.words,
         max_slowdown_percent=None if slowdown is None else 100 * slowdown,
         power_limit_w=objective.power_limit_w,
-        time=schema.Time(tuning.time_from, _time_model(tuning.time_model), _time_error(tuning.time_check)),
+        time=schema.Time(
+            tuning.time_from, _time_model(tuning.time_model), _time_error(tuning.time_check), tuning.of_simulated
+        ),
         **_picks(program, whole, tuning.points),
         each_its_own=_each_its_own(tuning.grids, choices),
         settings=_settings(program, objective, tuning.points),

@@ -99,11 +99,12 @@ class TimeError(Struct, frozen=True):
 
 
 class Time(Struct, frozen=True):
-    """Where times are from ("measured" or "modelled")."""
+    """Where times are from ("measured" or "modelled"). of_simulated: even the time of the run came from a model."""
 
     source: str = field(name="from")
     model: TimeModelUsed | None
     error: TimeError | None
+    of_simulated: bool = False
 
 
 class Mispredictions(Struct, frozen=True):

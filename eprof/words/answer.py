@@ -157,9 +157,10 @@ def _why_constant(view: View, entry: schema.Kernel | schema.Group) -> str:
     if seconds and seconds / entry.launches < _SHORT_S:
         return f"launches of {quantity(seconds / entry.launches, 's')}"
     place = view.place_of(entry)
-    if view.limits is None or place is None:
+    limits = view.document.limits
+    if not limits or place is None:
         return ""
-    share = reached(view.limits[place], "speed_share")
+    share = reached(limits.kernels[place], "speed_share")
     return f"{share} of roofline speed" if share else ""
 
 

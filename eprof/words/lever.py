@@ -32,6 +32,11 @@ def reached(limit: schema.Limit, key: str) -> str | None:
     return f"{at_most}{percent(share)}"
 
 
+def power_of(limit: schema.Limit) -> float | None:
+    """Mean power of a kernel in W where it stands: flop/s over flop/J."""
+    return limit.flop_per_s / limit.flop_per_j if limit.flop_per_s and limit.flop_per_j else None
+
+
 def lever(limit: schema.Limit) -> str:
     """One phrase: what takes most of the energy, its share, and what would save it."""
     if limit.lever is None:

@@ -31,14 +31,26 @@ def headline(document: Tune) -> Headline:
     if fastest is None:
         return Headline(f"{setting} gives {goal}.")
     if same(best, fastest):
-        right = "Race-to-halt is right here." if document.objective == "energy" else ""
+        is_found = document.objective == "energy" and document.time.source == "measured"
+        right = "Race-to-halt is right here." if is_found else _of_model(document)
         return Headline(f"{setting}, the fastest setting, also gives {goal}.", right)
     energy = change(best.energy_j, fastest.energy_j)
     time = change(best.time_s, fastest.time_s)
     if energy is None or time is None:
-        return Headline(f"{setting} gives {goal}.")
+        return Headline(f"{setting} gives {goal}.", _of_model(document))
     against = f"Against the fastest setting, {fastest.label}{NARROW}MHz, {energy} energy and {time} time."
-    return Headline(f"{setting} gives {goal}.", against)
+    return Headline(f"{setting} gives {goal}.", f"{against} {_of_model(document)}".strip())
+
+
+def _of_model(document: Tune) -> str:
+    """What the choice of a clock rests on where even the time of the run was modelled."""
+    if not document.time.of_simulated:
+        return ""
+    return (
+        "The choice is the model's: simulated kernels take the roofline's time at every clock, so one that is bound by "
+        "memory there seems to lose nothing at a low core clock. Energy above constant power at each clock is known; "
+        "the best clock is not, until times are measured (docs/tune.md)."
+    )
 
 
 def costs(document: Tune) -> list[str]:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import UNSET, Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eprof.base.labels import labels
@@ -82,22 +81,6 @@ def energy_of_count(count: schema.Count) -> Amount:
     if count.energy_j is None:
         return Amount(0.0) if count.value == 0 else Amount(None, marks)
     return Amount(count.energy_j, marks if count.energy_j or marks & MISSING else 0)
-
-
-def _on_the_roofline(limit: schema.Limit) -> schema.Limit:
-    """The limit of a kernel at the roofline's time, of which no distance is known."""
-    parts = {name: joules for name, joules in limit.parts_j.items() if name not in ("waiting", "constant")}
-    work, time_s = limit.work_flop, limit.roofline_time_s
-    energy_j = sum(joules or 0.0 for name, joules in limit.parts_j.items() if name != "waiting")
-    return replace(
-        limit,
-        flop_per_s=work / time_s if work is not None and time_s else None,
-        flop_per_j=work / energy_j if work is not None and energy_j else None,
-        speed_share=None,
-        energy_share=None,
-        parts_j=parts,
-        lever=max(parts, key=lambda name: parts[name] or 0.0),
-    )
 
 
 class Word(Struct, frozen=True):
@@ -346,19 +329,6 @@ class View:
     def per_flop(self, entry: Entry) -> Amount:
         """Energy for each flop; the price of everything the program does, constant power too."""
         return ratio(energy_of(entry, "total"), self.flops(entry))
-
-    @cached_property
-    def limits(self) -> list[schema.Limit] | None:
-        """How far each kernel is from its limits; None where no peaks are known.
-
-        A kernel whose time was modelled stands on the roofline, and nothing is said of its distance from it: that
-        would be the efficiency that the model took.
-        """
-        limits = self.document.limits
-        if not limits:
-            return None
-        pairs = zip(self.kernels, limits.kernels, strict=False)
-        return [_on_the_roofline(limit) if self.is_modelled(kernel) else limit for kernel, limit in pairs]
 
     # ---------------------------------------------------------------------------------------------------- ranking
 

@@ -9,7 +9,7 @@ from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words.blocks import Table
 from eprof.words.cells import Name
-from eprof.words.lever import limit_table
+from eprof.words.lever import limit_table, power_of
 from eprof.words.numbers import percent, plain, whole
 from eprof.words.view import FLOPS, View
 
@@ -18,10 +18,11 @@ SHOWN, ROWS = 60, 10
 
 def section(view: View) -> Section | None:
     """The section, or None if the costs give no peaks."""
-    if not view.document.limits or not view.limits:
+    limits = view.document.limits
+    if not limits or not view.kernels:
         return None
-    machines = _used(view, view.document.limits.machines)
-    dots = [_dot(view, view.limits[place], place) for place in view.order]
+    machines = _used(view, limits.machines)
+    dots = [_dot(view.kernels[place], limits.kernels[place], place) for place in view.order]
     drawable = [dot for dot in dots if dot.is_drawable]
     shown = drawable[:SHOWN]
     curves = [panels.Curves(machine.time_balance, _lines(machine)) for machine in machines]
@@ -30,7 +31,7 @@ def section(view: View) -> Section | None:
         "verdict": verdict(machines[0]),
         "panels": panels.drawn(curves, shown),
         "legend": _legend(machines) if len(machines) > 1 else [],
-        "table": _table(view.limits, drawable),
+        "table": _table(limits.kernels, drawable),
     }
     data = {"dots": "1"} if len(drawable) > len(shown) else {}
     return Section("limits", "Limits", "How far from the limits", "limits.html", content, data)
@@ -58,15 +59,11 @@ def _lines(machine: schema.Machine) -> panels.Lines:
     return at
 
 
-def _dot(view: View, limit: schema.Limit, place: int) -> panels.Dot:
-    kernel = view.kernels[place]
-    power_w = kernel.power_w
-    if view.is_modelled(kernel) and limit.flop_per_s and limit.flop_per_j:
-        power_w = limit.flop_per_s / limit.flop_per_j
+def _dot(kernel: schema.Kernel, limit: schema.Limit, place: int) -> panels.Dot:
     return panels.Dot(
         kernel.name,
         limit.intensity_flop_per_byte.dram,
-        {"flop_per_s": limit.flop_per_s, "flop_per_j": limit.flop_per_j, "power_w": power_w},
+        {"flop_per_s": limit.flop_per_s, "flop_per_j": limit.flop_per_j, "power_w": power_of(limit)},
         kernel.energy_j.total or 0.0,
         place,
     )
