@@ -20,6 +20,7 @@ from eprof.cli import (
     calibrate,
     completion,
     config,
+    demo,
     diff,
     doctor,
     fit,
@@ -57,6 +58,7 @@ _COMMANDS = {
     "calibrate": _Command(calibrate.add, calibrate.calibrate),
     "costs": _Command(listing.add_costs, listing.costs),
     "counters": _Command(listing.add_counters, listing.counters),
+    "demo": _Command(demo.add, demo.demo),
     "doctor": _Command(doctor.add, doctor.doctor),
     "completion": _Command(completion.add, completion.completion),
 }
@@ -122,6 +124,7 @@ def _run(words: list[str]) -> int:
     options = parser.parse_args(ours)
     options.parser = commands[options.command]
     options.parsers = _parser
+    options.start = _run
     options.command_line = ["eprof", *words]
     found = config.find() if options.config is None else None
     if found is not None or options.config:

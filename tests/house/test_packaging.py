@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -35,10 +36,20 @@ def test_the_wheel_holds_exactly_the_tracked_files(wheel):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     wanted = {
         name if name.startswith("eprof/") else f"eprof/data/{name}"
-        for name in tracked("eprof", "calibration", "counters", "costs", "reports")
+        for name in tracked("eprof", "calibration", "counters", "costs", "reports", "samples/logs/simulated")
     }
     assert names - wanted == set(), "git add new files (or ignore them) first"
     assert wanted - names == set()
+
+
+def test_links_of_the_wheels_readme_lead_to_the_repository(wheel):
+    files = zipfile.ZipFile(wheel)
+    metadata = files.read(next(name for name in files.namelist() if name.endswith("/METADATA"))).decode()
+    links = re.findall(r"\]\(([^)\s]+)\)", metadata)
+    repository = re.search(r"^Project-URL: Repository, (\S+)$", metadata, re.MULTILINE)[1]
+    assert [link for link in links if not link.startswith("https://")] == []
+    paths = {link.removeprefix(repository).split("/", 3)[3] for link in links if link.startswith(repository)}
+    assert "docs/growth.svg" in paths and all((ROOT / path).exists() for path in paths)
 
 
 def counts(python, **more):
@@ -62,6 +73,17 @@ def test_wheel_editable_and_checkout_see_the_same_data(wheel, tmp_path):
     # An editable install by hatchling is a .pth file that names the checkout.
     (site / "eprof.pth").write_text("\n".join([str(ROOT), *paths]) + "\n")
     assert counts(str(python), cwd=tmp_path) == in_checkout
+
+
+def test_the_demo_runs_from_the_wheel_and_prints_what_the_readme_shows(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "COLUMNS": "96", "EPROF_CACHE": "off"}
+    command = [sys.executable, "-m", "eprof", "demo", "--no-color"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == ["eprof: wrote eprof-demo/fmm.html", "eprof: wrote eprof-demo/gemm.html"]
+    readme = [line.strip() for line in (ROOT / "README.md").read_text().splitlines()]
+    assert [line for line in done.stdout.splitlines() if line.strip() not in readme] == []
 
 
 USER = """
