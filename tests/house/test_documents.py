@@ -2,9 +2,14 @@
 
 import ast
 import io
+import os
 import re
+import subprocess
+import sys
 import tokenize
 from pathlib import Path
+
+import pytest
 
 from eprof.cli import commands
 
@@ -62,3 +67,12 @@ def test_links_lead_to_files_that_are_there():
 def test_the_page_of_the_command_line_lists_every_command():
     page = (ROOT / "docs" / "cli.md").read_text()
     assert [name for name in commands._COMMANDS if not re.search(rf"^    eprof {name}\b", page, re.MULTILINE)] == []
+
+
+def test_the_site_is_built_strictly(tmp_path):
+    """Every link and anchor of every page leads somewhere, and every page has its place."""
+    pytest.importorskip("material", reason="needs mkdocs-material (pip install 'eprof[docs]')")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
