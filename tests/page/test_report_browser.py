@@ -315,7 +315,7 @@ def test_a_small_report_prints_on_two_pages(view):
     shown.page.emulate_media(media="print")
     printed = shown.page.pdf(format="A4")
     assert printed.count(b"/Type /Page\n") <= 2
-    for section in ("where", "kernels", "limits", "trust", "warnings"):
+    for section in ("where", "kernels", "limits", "trust", "method"):
         assert shown.page.locator(f"#{section}").is_visible()
 
 
