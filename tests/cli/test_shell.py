@@ -1,11 +1,7 @@
 """What a shell and its user expect: patterns in -o, configuration that is found, help with typing errors."""
 
 import json
-import os
 import platform
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -165,26 +161,3 @@ def test_patterns_count_in_a_configuration_too(eprof_command, real_log, tmp_path
     (tmp_path / "ours.toml").write_text('output = ["%q{JOB}.json"]\n')
     assert eprof_command("report", real_log(K20C), "--config", "ours.toml", "-q").returncode == 0
     assert (tmp_path / "night.json").is_file()
-
-
-COMMAND = re.compile(r"^    (eprof [^\[\n]*?)(?: +# (.*))?$", re.MULTILINE)
-
-
-def documented(page):
-    """The commands of a page that run without a GPU; not lines that explain a command, nor what only fish takes."""
-    for command, remark in COMMAND.findall((ROOT / "docs" / page).read_text()):
-        if "  " not in command and "| source" not in command and "needs a GPU" not in remark:
-            yield command
-
-
-@pytest.mark.parametrize("command", [*documented("cli.md"), *documented("running.md")])
-def test_documented_commands_work_as_written(tmp_path, command):
-    (tmp_path / "samples").symlink_to(ROOT / "samples")
-    script = f'eprof() {{ "{sys.executable}" -m eprof "$@"; }}; set -e; {command}'
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    if "samples/nbody" in command:
-        pytest.importorskip("pyopencl", reason="needs the simulated device")
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
