@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -142,7 +142,8 @@ def _modelled_time(energy: "Energy") -> schema.ModelledTime | UnsetType:
     return schema.ModelledTime(modelled.efficiency, modelled.given)
 
 
-def _gpu_match(energy: "Energy") -> Literal["own", "similar", "other"]:
+def _gpu_match(energy: "Energy") -> str:
+    """Whether the table was made for the profiled GPU, serves it beside another, or is another's."""
     table = energy.table
     if table is None or energy.profile.is_of(table):
         return "own"

@@ -5,7 +5,7 @@ prices in pJ; None is a number that is not known. `marks` are words, in the orde
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, convert, field
 
@@ -79,7 +79,7 @@ class Costs(Struct, kw_only=True):
     charges: dict[str, Charge]
     marks: Marks
     notes: list[str]
-    gpu_match: Literal["own", "similar", "other"] = "own"
+    gpu_match: str = "own"
     fit: dict[str, Any] | UnsetType = UNSET
 
 

@@ -20,7 +20,7 @@ from eprof.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, 
 from eprof.words.headline import constant_range, headline
 from eprof.words.lever import lever, reached
 from eprof.words.modelled import answer_words, clock_words
-from eprof.words.ranks import rank_words
+from eprof.words.ranks import rank_words, slowest_words
 from eprof.words.report import count_table, group_table, kernel_table, operator_table, split_table
 from eprof.words.view import View
 
@@ -71,17 +71,24 @@ def first_screen(view: View, width: int) -> list[Part]:
     parts: list[Part] = []
     for kernels in (5, 4, 3):
         parts = list(_answer(view, kernels, width))
-        if len(drawing.text(parts, width=width).splitlines()) <= _LINES:
+        if _number_of_lines(parts, width) <= _LINES:
             break
-    return parts
+    noted = [*parts, *(Point("Note", note) for note in answer.notes(view)[:1])]
+    return noted if _number_of_lines(noted, width) <= _LINES else parts
+
+
+def _number_of_lines(parts: list[Part], width: int) -> int:
+    return len(drawing.text(parts, width=width).splitlines())
 
 
 def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     yield Sentence(_short_subject(view.document, width), Tone.QUIET)
-    yield Headline(headline(view).text, " ".join([constant_range(view), *metered.sentences(view)]).strip())
+    yield Headline(headline(view).text, f"{constant_range(view)} {metered.brief(view)}".strip())
     if view.has_energy:
         yield from _bar(view, _SHORT_BAR)
     yield answer.where(view, kernels)
+    if view.document.ranks:
+        yield Sentence(slowest_words(view.document.ranks))
     tried = answer.what_to_try(view)
     if tried is not None:
         yield tried

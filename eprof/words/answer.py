@@ -305,6 +305,12 @@ def trust(view: View) -> Point:
     return Point("Trust", " ".join([*_prices(view), *_left_open(view), *_missing(view), *_times(view)]))
 
 
+def notes(view: View) -> list[str]:
+    """The warnings that say more than the lines above: not those of the prices, or of what is missing."""
+    said = view.costs.notes if view.costs else view.document.warnings[:1]
+    return [note for note in view.document.warnings if note not in said and not note.startswith("Not counted here")]
+
+
 def _prices(view: View) -> Iterator[str]:
     costs = view.costs
     if costs is None:
@@ -354,5 +360,3 @@ def _times(view: View) -> Iterator[str]:
         yield "Counts are exact for the simulator; time is a model."
     elif view.document.time_from:
         yield f"Time is {view.document.time_from}."
-    elif marks & ~MISSING:
-        yield "Time is the profiler's, which slows programs down."

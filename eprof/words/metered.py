@@ -18,6 +18,19 @@ def sentences(view: View) -> Iterator[str]:
         yield _by_time(view, view.to_meter)
 
 
+def brief(view: View) -> str:
+    """The same in two lines: shape and factor, and the kernel of which time alone would say most else."""
+    if view.to_meter is None:
+        return ""
+    split = f"Split by {_shape(view.to_meter)} times {plain(view.to_meter.factor)}."
+    apart = _apart(view, view.to_meter.within)
+    if not apart:
+        return f"{split} By time alone: much the same."
+    kernel, by_counts, by_time = apart[0]
+    name = view.label(kernel)
+    return f"{split} By time alone {name}: {quantity(by_time, 'J')}, not {quantity(by_counts, 'J')}."
+
+
 def certainty(to_meter: schema.ToMeter) -> str:
     """What of the numbers is measured, and how well the rest is known."""
     idle = " together with idle time" if to_meter.idle_j else ""
@@ -49,16 +62,22 @@ def _shape(to_meter: schema.ToMeter) -> str:
 def _by_time(view: View, to_meter: schema.ToMeter) -> str:
     """What each kernel would take if energy went with time alone, and whether the difference can be told."""
     known = f"x/÷{to_meter.within:g}"
-    apart = [kernel for kernel in _kernels(view) if not _alike(kernel, to_meter.within)]
+    apart = _apart(view, to_meter.within)
     if not apart:
         return f"Time alone would say the same of every kernel, as far as the split is known ({known})."
-    kernel, by_counts, by_time = max(apart, key=lambda kernel: abs(kernel[1] - kernel[2]))
+    kernel, by_counts, by_time = apart[0]
     alike = len(view.kernels) - len(apart)
     return (
         f"By time alone {view.label(kernel)} would take {quantity(by_time, 'J')} instead of "
         f"{quantity(by_counts, 'J')}; for {whole(alike)} of {whole(len(view.kernels))} kernels the two differ by less "
         f"than the split is known to, {known}."
     )
+
+
+def _apart(view: View, within: float) -> list[Kernel]:
+    """The kernels of which time alone would say something else, the largest difference first."""
+    apart = [kernel for kernel in _kernels(view) if not _alike(kernel, within)]
+    return sorted(apart, key=lambda kernel: -abs(kernel[1] - kernel[2]))
 
 
 def _kernels(view: View) -> Iterator[Kernel]:

@@ -15,15 +15,18 @@ def rank_words(ranks: schema.Ranks) -> str:
     if lower and ranks.time_s.min is not None:
         sentences.append(f"The {' and '.join(lower)} are lower bounds, for something is missing.")
 
+    return " ".join([*sentences, slowest_words(ranks)]).rstrip()
+
+
+def slowest_words(ranks: schema.Ranks) -> str:
+    """Which rank is the slowest, and by how much."""
     slowest = ranks.slowest
-    if slowest is not None and ranks.imbalance is not None:
-        sentences.append(
-            f"{slowest[:1].upper()}{slowest[1:]} is the slowest; imbalance {percent(ranks.imbalance)} (its time over "
-            "the mean, less one)."
-        )
-    elif slowest is not None:
-        sentences.append("How uneven the ranks are is not known, for some time is missing.")
-    return " ".join(sentences)
+    if slowest is None:
+        return ""
+    if ranks.imbalance is None:
+        return "How uneven the ranks are is not known, for some time is missing."
+    name = slowest[:1].upper() + slowest[1:]
+    return f"{name} is the slowest; imbalance {percent(ranks.imbalance)} (its time over the mean, less one)."
 
 
 def _spread(spread: schema.Spread, unit: str, noun: str) -> str:

@@ -180,7 +180,7 @@ def test_what_if_asks_of_the_scaled_prices():
 
 
 def test_the_command_line_says_shape_factor_and_time_alone(eprof_command):
-    done = eprof_command("report", NCU, "--costs", "v100", "--energy", "20mJ")
+    done = eprof_command("report", NCU, "--costs", "v100", "--energy", "20mJ", "-v")
     said = " ".join(done.stdout.split())
     assert "20.0 mJ were metered (--energy)" in said
     energy = eprof.load(NCU).energy("v100", metered_j=0.02)
