@@ -2,14 +2,14 @@
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import fill
+from textwrap import fill, wrap
 
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from eprof.base.text import cut, printable
+from eprof.base.text import cut, printable, visible
 from eprof.terminal.screen import into, terminal
 from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Row, Sentence, Table, Tone, Verdict
 from eprof.words.cells import Bar, Cell, Change, Name, legend, plain_text
@@ -53,9 +53,9 @@ def _stands_apart(block: Block | RenderableType) -> bool:
 def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable[RenderableType]:
     match block:
         case Headline():
-            return _headline(block)
+            return _headline(block, width)
         case Sentence():
-            return [Text(printable(block.text), style="dim" if block.tone is Tone.QUIET else "")]
+            return [Text(_wrapped(block.text, width), style="dim" if block.tone is Tone.QUIET else "")]
         case Point():
             return [_point(block, width)]
         case Verdict():
@@ -69,17 +69,23 @@ def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable
     return [block]
 
 
+def _wrapped(text: str, width: int, indent: str = "") -> str:
+    """Lines of `width` columns. rich would break between a number and its unit, and at the hyphens of options."""
+    shown = visible(" ".join(text.splitlines()))
+    lines = wrap(shown, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    return "\n".join(map(printable, lines))
+
+
 def _point(point: Point, width: int) -> Text:
     """The sentences, wrapped beside their label."""
-    behind = " " * (len(point.label) + 2)
-    lines = fill(printable(point.text), width, initial_indent=behind, subsequent_indent=behind)
+    lines = _wrapped(point.text, width, " " * (len(point.label) + 2))
     return Text.assemble((point.label, "bold"), lines[len(point.label) :])
 
 
-def _headline(headline: Headline) -> Iterator[Text]:
-    yield Text(printable(headline.text), style="bold")
+def _headline(headline: Headline, width: int) -> Iterator[Text]:
+    yield Text(_wrapped(headline.text, width), style="bold")
     if headline.lead:
-        yield Text(printable(headline.lead))
+        yield Text(_wrapped(headline.lead, width))
 
 
 def _notes(notes: Notes, verbose: bool) -> Iterator[Text]:

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from eprof.base.text import cut
-from eprof.base.vocabulary import CONSTANT, COUNTS
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
 from eprof.base.vocabulary import GROUPS as LABELS
 from eprof.profile import schema
 from eprof.terminal import drawing
@@ -17,16 +17,17 @@ from eprof.terminal.screen import terminal
 from eprof.words import answer, metered
 from eprof.words import costs as costs_words
 from eprof.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
-from eprof.words.headline import constant_range, headline
+from eprof.words.headline import headline
 from eprof.words.lever import lever, reached
 from eprof.words.modelled import answer_words, clock_words
+from eprof.words.numbers import percent
 from eprof.words.ranks import rank_words, slowest_words
 from eprof.words.report import count_table, group_table, kernel_table, operator_table, split_table
 from eprof.words.view import View
 
 _LINES = 15
 _BAR = 64
-_SHORT_BAR = 46
+_SHORT_BAR = 30
 _SHORTEST_TITLE = 24
 _STYLES = {
     "constant": "bright_black",
@@ -43,6 +44,12 @@ _STYLES = {
     "dram": "color(18)",
     "system": "color(60)",
     "requested": "color(109)",
+}
+_SIGNS = {"constant": "░", "computing": "▓", "data": "█"}
+_FAMILIES = {
+    "constant": {CONSTANT},
+    "computing": {count.group for count in COUNTS.values() if count.family == COMPUTATION},
+    "data": {count.group for count in COUNTS.values() if count.family == DATA},
 }
 # How a group is filled, so that the three families can be told apart without colours.
 _FILLS = {count.group: {"computation": "▓", "data": "█"}[count.family] for count in COUNTS.values()}
@@ -83,7 +90,7 @@ def _number_of_lines(parts: list[Part], width: int) -> int:
 
 def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     yield Sentence(_short_subject(view.document, width), Tone.QUIET)
-    yield Headline(headline(view).text, f"{constant_range(view)} {metered.brief(view)}".strip())
+    yield Headline(headline(view).text, metered.brief(view))
     if view.has_energy:
         yield from _bar(view, _SHORT_BAR)
     yield answer.where(view, kernels)
@@ -100,7 +107,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
 
 def _notes_left(view: View) -> str:
     notes = len(view.document.warnings)
-    return f"{notes} note{'s' if notes > 1 else ''} in full: -v." if notes else ""
+    return f"-v: {notes} note{'s' if notes > 1 else ''}." if notes else "-v: every number."
 
 
 def _everything(view: View) -> Iterator[Part]:
@@ -166,15 +173,19 @@ def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableTyp
         drawn += length
         fill, style = _FILLS.get(group, "░"), _STYLES[group]
         bar.append(fill * length, style=style)
-        percent = f"{100 * joules / total:.0f}" if joules >= 0.005 * total else "<1"
+        share = f"{100 * joules / total:.0f}" if joules >= 0.005 * total else "<1"
         names.append(f"{fill * 2} ", style=style)
-        names.append(f"{LABELS[group]} {percent} %".replace(" ", "\u00a0") + "   ")
+        names.append(f"{LABELS[group]} {share} %".replace(" ", "\u00a0") + "   ")
     if legend:
         yield Padding(bar, (1, 0, 0, 0))
         yield names
         return
-    bar.append("" if is_left_out else "  ░ constant", style="dim")
-    bar.append("  ▓ computing  █ data", style="dim")
+    shares = {
+        family: sum(parts.get(group, 0.0) for group in dict.fromkeys(groups)) / total
+        for family, groups in _FAMILIES.items()
+    }
+    shown = [f"{_SIGNS[family]} {family} {percent(share)}" for family, share in shares.items() if share]
+    bar.append("  " + "  ".join(shown), style="dim")
     yield bar
 
 

@@ -14,6 +14,7 @@ from eprof.words.badges import MISSING, SIMULATED, Amount, ratio
 from eprof.words.blocks import Column, Point, Row, Table
 from eprof.words.cells import Cell, Name, Quantity, Share
 from eprof.words.headline import at_least
+from eprof.words.intervals import in_brackets
 from eprof.words.lever import reached
 from eprof.words.numbers import NARROW, percent, plain, quantity, whole
 from eprof.words.view import View, time_of
@@ -23,10 +24,12 @@ _ENOUGH = 0.9  # of the energy, that the kernels shown take
 _NAME = 32  # letters of a kernel
 _NAMED = 6  # things that are missing
 _STEP = 0.2  # what is tried: a fifth less of something
-_LITTLE = 0.01  # of the energy: what saves less is not worth trying
+_LITTLE = 0.03  # of the energy: what saves less is not worth trying
+_MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _WASTED = 1.2  # times the requested bytes, from which on they are the cause
 _SHORT_S = 10e-6  # launches that take less than this wait for their start
 _REQUESTED = ("global_read", "global_write")
+_CACHED = ("l1", "l2", "dram")  # the levels that serve them
 _FAMILIES = {count.group: count.family for count in COUNTS.values()}
 _INSTRUCTIONS = ("int", "sfu", "other")  # whose names say that they are instructions
 _PRICES = {
@@ -169,7 +172,7 @@ def _why_bytes(view: View, entry: schema.Kernel | schema.Group, group: str) -> s
     moved = view.summed(entry, _words_of(entry, group))
     if not moved.value:
         return ""
-    requested = view.summed(entry, _REQUESTED)
+    requested = view.summed(entry, _REQUESTED) if group in _CACHED else Amount(None)
     if requested.value and not requested.marks & MISSING and moved.value >= _WASTED * requested.value:
         return f"{plain(moved.value / requested.value)} times the bytes requested"
     size = at_least(moved, "B")
@@ -269,7 +272,8 @@ def _mostly_in(view: View, group: str) -> str:
     names = labels([kernel.name for kernel in view.kernels], _NAME)
     joules = [_part_of(view, kernel, group) for kernel in view.kernels]
     largest = max(range(len(joules)), key=joules.__getitem__)
-    return f" ({percent(joules[largest] / sum(joules))} of it in {names[largest]})"
+    share = joules[largest] / sum(joules)
+    return f" ({percent(share)} of it in {names[largest]})" if share >= _MOSTLY else ""
 
 
 def _part_of(view: View, kernel: schema.Kernel, group: str) -> float:
@@ -308,7 +312,8 @@ def trust(view: View) -> Point:
 def notes(view: View) -> list[str]:
     """The warnings that say more than the lines above: not those of the prices, or of what is missing."""
     said = view.costs.notes if view.costs else view.document.warnings[:1]
-    return [note for note in view.document.warnings if note not in said and not note.startswith("Not counted here")]
+    others = [note for note in view.document.warnings if note not in said]
+    return [note for note in others if not note.startswith("Not counted here") and "has no price for" not in note]
 
 
 def _prices(view: View) -> Iterator[str]:
@@ -323,16 +328,27 @@ def _prices(view: View) -> Iterator[str]:
         yield f"Prices are another GPU's ({costs_words.at_setting(costs)}): joules hold if the two are alike."
         return
     basis = _PRICES.get(costs.basis or "", "of a table that does not say what they rest on")
-    board = " on a similar board" if costs.gpu_match == "similar" else ""
-    whose = "" if costs.name == costs.basis else f" of {costs_words.at_setting(costs)}"
-    yield f"Prices{whose} are {basis}{board}{_kernels_off(costs)}."
+    similar = " (a similar GPU)" if costs.gpu_match == "similar" else ""
+    whose = "" if costs.name == costs.basis else f" of {costs_words.at_setting(costs)}{similar}"
+    yield f"Prices{whose} are {basis}{_kernels_off(costs)}."
+    yield from _range_of(view)
+
+
+def _range_of(view: View) -> Iterator[str]:
+    """What the range behind the total holds."""
+    interval = view.document.interval_j
+    if not interval or not in_brackets(interval.total, "J"):
+        return
+    spans = view.costs.interval_is if view.costs else None
+    holds = f"{percent(interval.share)} of the refits" if interval.share < 1 else spans or "the intervals of the prices"
+    yield f"In brackets: {holds}."
 
 
 def _left_open(view: View) -> Iterator[str]:
     """What "perhaps" means, where it stands beside a kernel."""
     causes = [cause(view, kernel) for kernel in view.kernels[:_MOST]]
     if any(found is not None and not found.is_told for found in causes):
-        yield "Perhaps: the prices leave it open."
+        yield "Where it says perhaps, the prices leave the cause open."
 
 
 def _kernels_off(costs: schema.Costs) -> str:
@@ -343,15 +359,26 @@ def _kernels_off(costs: schema.Costs) -> str:
 
 
 def _missing(view: View) -> Iterator[str]:
-    """What the total lacks, by groups of counts."""
+    """What the total lacks wholly, and of what it lacks a part, by groups of counts."""
+    if view.costs is None:
+        return
     lost = {word.count.group for word in view.words.values() if word.energy.marks & MISSING}
-    names = [GROUPS[group] for group in GROUPS if group in lost]
+    wholly = [GROUPS[group] for group in GROUPS if group in lost and not _known_joules(view, group)]
+    partly = [GROUPS[group] for group in GROUPS if group in lost and _known_joules(view, group)]
     constant = view.energy(CONSTANT)
-    if constant.value is None or constant.lower:
-        names.append("constant power (no time)" if constant.value is None else "constant power of some kernels")
-    if names and view.costs is not None:
-        what = "total" if view.to_meter is None else "split"
-        yield f"The {what} lacks some or all of: {few(names, _NAMED)}."
+    if constant.value is None:
+        wholly.append("constant power (no time)")
+    elif constant.lower:
+        partly.append("constant power")
+    lacks = [few(wholly, _NAMED)] if wholly else []
+    lacks += [f"a part of {few(partly, _NAMED)}"] if partly else []
+    if lacks:
+        yield f"The {'total' if view.to_meter is None else 'split'} lacks {', and '.join(lacks)}."
+
+
+def _known_joules(view: View, group: str) -> float:
+    amount = view.groups.get(group)
+    return (amount.value or 0.0) if amount else 0.0
 
 
 def _times(view: View) -> Iterator[str]:

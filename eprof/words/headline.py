@@ -8,7 +8,7 @@ from eprof.words import metered
 from eprof.words.badges import ASSUMED, MISSING, Amount
 from eprof.words.blocks import Headline
 from eprof.words.intervals import in_brackets
-from eprof.words.numbers import percent, quantity, whole
+from eprof.words.numbers import percent, quantity, span, whole
 from eprof.words.view import DRAM, View
 
 _PARTS = 3
@@ -58,27 +58,32 @@ def _total(view: View) -> Headline:
 def _above_constant(view: View) -> Headline:
     """A simulated device: the joules of what was counted; constant power as a range, because the time is a model."""
     above = view.above
-    start = _sentence_start(at_least(above, "J"))
-    text = f"{start} above constant power, {_parts(view, above)}."
-    return Headline(text, _joined(constant_range(view), _not_told(view)), above.marks)
+    counted = f"{quantity(above.value or 0, 'J')} for what was counted ({_parts(view, above)})"
+    constant = constant_range(view)
+    if not constant:
+        return Headline(_sentence_start(f"{at_least(above, 'J')} above constant power: {counted}."), "", above.marks)
+    low, high = _constant_ends(view)
+    total = span((above.value or 0) + low, (above.value or 0) + high, "J")
+    start = f"At least {total}" if above.lower else total
+    return Headline(f"{start}: {counted}, and {constant}.", _not_told(view), above.marks)
 
 
 def constant_range(view: View) -> str:
     """What constant power adds at the roofline's own speed, and at the efficiency in force."""
     modelled = view.document.modelled_time
-    constant = view.energy(CONSTANT)
-    if not modelled or not constant.value:
+    low, high = _constant_ends(view)
+    if not modelled or not high:
         return ""
-    fastest = constant.value * modelled.efficiency
-    if modelled.given:
-        return (
-            f"Constant power adds {quantity(constant.value, 'J')} at the efficiency given, {modelled.efficiency:g} of "
-            f"the roofline's speed, and {quantity(fastest, 'J')} at all of it."
-        )
-    return (
-        f"Constant power adds {quantity(fastest, 'J')} at the roofline's speed, {quantity(constant.value, 'J')} at "
-        f"{percent(modelled.efficiency)} of it: the time is a model (--efficiency)."
-    )
+    slower = f"{quantity(high, 'J')} at {percent(modelled.efficiency)} of it"
+    given = ", as --efficiency says" if modelled.given else ""
+    return f"constant power of {quantity(low, 'J')} at the roofline's speed to {slower}{given}, for time is a model"
+
+
+def _constant_ends(view: View) -> tuple[float, float]:
+    """Constant energy in J at the roofline's speed, and at the efficiency in force."""
+    modelled = view.document.modelled_time
+    joules = view.energy(CONSTANT).value or 0.0
+    return joules * (modelled.efficiency if modelled else 1.0), joules
 
 
 def _parts(view: View, whole_amount: Amount) -> str:

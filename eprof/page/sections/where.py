@@ -1,6 +1,6 @@
 """Where the energy goes: one bar of everything, and below it the part above constant power enlarged."""
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from msgspec.structs import replace
 
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
@@ -56,7 +56,9 @@ def _sentence(view: View) -> Markup:
             verb = " takes" if part == COMPUTATION else ""
             interval = in_brackets(view.interval(part), "J")
             pieces.append(Markup("{}{} {}{}").format(name, verb, quantity_of(amount, "J"), interval))
-    return Markup("{}. {}").format(Markup(", ").join(pieces), constant_range(view))
+    if constant := constant_range(view):
+        pieces.append(escape(constant))
+    return Markup("{}.").format(Markup(", ").join(pieces))
 
 
 def _all(total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
