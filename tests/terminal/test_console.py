@@ -32,7 +32,7 @@ def test_it_fits_the_terminal(profile, width):
 
 
 def test_the_bar_is_as_long_as_it_says_whatever_the_parts(profile):
-    for verbose, cells in ((False, 46), (True, 64)):
+    for verbose, cells in ((False, 30), (True, 64)):
         bars = [line.partition("  ")[0] for line in lines(profile, verbose=verbose)]
         assert cells in [len(bar) for bar in bars if bar and set(bar) <= set("░▓█")]
 
