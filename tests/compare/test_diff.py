@@ -508,14 +508,6 @@ def test_a_real_change_by_someone_else():
     assert {one["match"]["how"] for one in found["kernels"]} == {"name"} and not found["partial"]
 
 
-@pytest.mark.parametrize("logs", [GEMM, REDUCE])
-def test_the_documentation_shows_what_is_printed(logs):
-    shown = (ROOT / "docs" / "diff.md").read_text(encoding="utf-8")
-    found = eprof.diff(*logs, costs="jetson-tk1").typed
-    for line in console_diff.text(found, width=80).splitlines():
-        assert line.rstrip() in shown, line
-
-
 def test_nothing_to_read():
     with pytest.raises(LogError):
         eprof.diff("no-such-thing", GEMM[0])

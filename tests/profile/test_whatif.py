@@ -25,7 +25,7 @@ from eprof.tuning import build
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "logs" / "invented"
-SIMULATED = sorted((ROOT / "samples" / "logs" / "simulated").glob("*.txt*"))[0]
+SIMULATED = ROOT / "samples" / "logs" / "simulated" / "gemm-naive.txt"
 SHARED = ROOT.parent / "shared" / "data"
 K20C = SHARED / "nvprof" / "k20c-metrics-summary.csv"
 TITAN = SHARED / "nvprof" / "titan-wide-trace-events-and-metrics.csv"

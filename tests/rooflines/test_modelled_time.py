@@ -1,12 +1,14 @@
 """A kernel whose time was modelled stands on the roofline: nothing is said of how far from it the kernel is."""
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 import eprof
 from eprof.profile.document import document
 
-SIMULATED = "samples/logs/simulated/gemm-naive.txt"
+SIMULATED = Path(__file__).parents[2] / "samples" / "logs" / "simulated" / "gemm-naive.txt"
 
 
 def test_the_efficiency_of_the_model_changes_no_limit():
