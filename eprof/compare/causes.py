@@ -131,8 +131,11 @@ def _split(changes: Changes) -> tuple[Floats, Floats]:
 def _keys(changes: Changes) -> Ints:
     """The cause of each cell by counts or time, (n_matches, n_words)."""
     keys = np.tile(_KEY_OF_WORD, (len(changes.matches), 1))
-    keys[:, TIME] = _causes_of_time(changes)
-    keys[_is_by_launches(changes)] = _PLACES[LAUNCHES]
+    of_time = _causes_of_time(changes)
+    by_launches = _is_by_launches(changes)
+    keys[by_launches] = _PLACES[LAUNCHES]
+    # More launches explain more time only where each takes as long as before.
+    keys[:, TIME] = np.where(by_launches & _takes_the_same_each(changes), _PLACES[LAUNCHES], of_time)
     for row, match in enumerate(changes.matches):
         if match.old is None or match.new is None:
             keys[row] = _PLACES[changes.status(row)]
@@ -145,7 +148,7 @@ def _amounts(half: Half, launches: Floats, paid: Bools, keys: Ints) -> Floats:
     amounts[:, TIME] *= np.isin(keys[:, TIME], [_PLACES[TIMED], _PLACES[MODEL]])
     first = keys[:, 0]
     is_one_sided, is_by_launches = np.isin(first, _ONE_SIDED), first == _PLACES[LAUNCHES]
-    amounts[is_one_sided | is_by_launches] = 0.0
+    amounts[np.isin(keys, [*_ONE_SIDED, _PLACES[LAUNCHES]])] = 0.0
     amounts[is_one_sided, 0] = launches[is_one_sided] > 0
     amounts[is_by_launches, 0] = launches[is_by_launches]
     return amounts
@@ -161,6 +164,16 @@ def _is_by_launches(changes: Changes) -> Bools:
         )
         is_same = np.isclose(old_each, new_each, rtol=_PER_LAUNCH, atol=0).all(axis=1)
     return np.asarray((old != new) & is_same)
+
+
+def _takes_the_same_each(changes: Changes) -> Bools:
+    """The kernels of which a launch takes as long on both sides, as far as the time model could tell."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        old_s, new_s = (
+            half.number[:, TIME] / launches
+            for half, launches in zip((changes.old, changes.new), changes.launches, strict=True)
+        )
+    return np.isclose(old_s, new_s, rtol=_ERROR, atol=0)
 
 
 def _causes_of_time(changes: Changes) -> Ints:

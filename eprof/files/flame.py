@@ -64,7 +64,9 @@ def _by_operator(view: View, operators: Iterable[schema.Operator]) -> Iterator[t
 
 
 def _parts(view: View, frames: Stack, entry: Entry) -> Iterable[tuple[Stack, float]]:
-    return [((*frames, GROUPS[group]), amount.value) for group, amount in view.groups_of(entry).items() if amount.value]
+    return [
+        ((*frames, GROUPS[group]), amount.value) for group, amount in view.all_groups_of(entry).items() if amount.value
+    ]
 
 
 def to_folded(document: schema.Profile | Mapping[str, Any]) -> bytes:

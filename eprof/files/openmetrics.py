@@ -66,13 +66,13 @@ def _kernel(kernel: schema.Kernel) -> Labels:
 
 
 def _parts(view: View, kernel: schema.Kernel) -> Iterator[Sample]:
-    for group, amount in view.groups_of(kernel).items():
+    for group, amount in view.all_groups_of(kernel).items():
         labels = {**_kernel(kernel), "part": group, "family": _FAMILIES[group], **_pricing(view)}
         yield from _known(amount, labels)
 
 
 def _unknown_parts(view: View, kernel: schema.Kernel) -> int:
-    return sum(amount.value is None or amount.lower for amount in view.groups_of(kernel).values())
+    return sum(amount.value is None or amount.lower for amount in view.all_groups_of(kernel).values())
 
 
 def _known(amount: Amount, labels: Labels) -> Iterable[Sample]:

@@ -55,7 +55,7 @@ def figures(view: View) -> list[Figure]:
             _figure("To and from DRAM", view.summed(view.document, DRAM), "B"),
             _meter(view),
         ]
-    if view.is_modelled(view.document):
+    if view.is_modelled:
         return [*_modelled(view), _meter(view)]
     no_power = "no time passed" if view.time.value == 0 else "the time is not known"
     no_flops = "no flops" if view.flops(view.document).value is not None else "flops not known"
@@ -71,15 +71,17 @@ def figures(view: View) -> list[Figure]:
 
 
 def _modelled(view: View) -> list[Figure]:
-    """A simulated device: what was counted, and constant power and time at the roofline's speed and at the model's."""
-    modelled = view.document.modelled_time
-    share = modelled.efficiency if modelled else 1.0
-    slower = f"at the roofline's speed; {plain(1 / share)} times that at {percent(share)} of it"
+    """A simulated device: what was counted, and constant power and time at the roofline's speed."""
     constant, time = view.energy(CONSTANT), view.time
+    least_j = view.at_the_roofline(constant.value or 0.0, lambda kernel: kernel.energy_j.constant)
+    least_s = view.at_the_roofline(time.value or 0.0, lambda kernel: kernel.time_s)
+    modelled = view.document.modelled_time
+    slower = percent(modelled.efficiency) if modelled else ""
+    note = f"at the roofline's speed; {quantity(constant.value or 0.0, 'J')} at {slower} of it"
     return [
         _figure("Energy above constant power", view.above, "J", note="predicted"),
-        _figure("Constant power", Amount((constant.value or 0.0) * share, constant.marks), "J", note=slower),
-        _figure("Kernel time", Amount((time.value or 0.0) * share, time.marks), "s", note="at the roofline's speed"),
+        _figure("Constant power", Amount(least_j, constant.marks), "J", note=note),
+        _figure("Kernel time", Amount(least_s, time.marks), "s", note="at the roofline's speed"),
     ]
 
 

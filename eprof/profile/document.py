@@ -301,8 +301,11 @@ def _kernel_marks(energy: "Energy") -> list[schema.JouleMarks]:
     if energy.split is None:
         nothing = schema.JouleMarks(*[_WORDS[MISSING]] * len(ENERGIES))
         return [nothing] * len(energy.counts.rows)
-    rows = energy.split.family_marks.values.tolist()
-    return [schema.JouleMarks(*(_WORDS[mark] for mark in row)) for row in rows]
+    marks = energy.split.family_marks.values
+    if energy.metered is not None:
+        # What one kernel lacks, the factor has given to all: no kernel's share of a metered total is a lower bound.
+        marks = np.where(marks & MISSING, marks & ~MISSING | int(Mark.ESTIMATED), marks)
+    return [schema.JouleMarks(*(_WORDS[mark] for mark in row)) for row in marks.tolist()]
 
 
 # ------------------------------------------------------------------------------------------------ groups and models

@@ -123,7 +123,7 @@ def _notes(energy: "Energy", scaling: Metered) -> list[str]:
         )
     if energy.lacks_some:
         notes.append(
-            "Some work has no count or no price. The metered total is complete; what kernels with such work take is "
-            "at least what is shown, what the others take at most."
+            "Some work has no count or no price. The metered total is complete, but the factor shares what is missing "
+            "out over all kernels: what a kernel is shown to take can be too much or too little."
         )
     return notes

@@ -157,7 +157,7 @@ def _short_subject(document: schema.Profile, width: int) -> str:
 
 def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableType]:
     """The 100 % bar, and what stands for what: each group in a legend of its own, or the three families."""
-    is_left_out = {CONSTANT} if view.is_modelled(view.document) and not legend else set()
+    is_left_out = {CONSTANT} if view.is_modelled and not legend else set()
     parts = {group: amount.value for group, amount in view.groups.items() if amount.value and group not in is_left_out}
     total = sum(parts.values())
     if total <= 0:

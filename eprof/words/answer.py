@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from eprof.base.labels import labels
 from eprof.base.text import few
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, GROUPS
 from eprof.profile import schema
 from eprof.words import costs as costs_words
 from eprof.words import metered
-from eprof.words.badges import MISSING, SIMULATED, Amount, ratio
+from eprof.words.badges import ASSUMED, MISSING, SIMULATED, Amount, ratio
 from eprof.words.blocks import Column, Point, Row, Table
 from eprof.words.cells import Cell, Name, Quantity, Share
 from eprof.words.headline import at_least
@@ -21,7 +20,6 @@ from eprof.words.view import View, time_of
 
 _FEWEST, _MOST = 3, 5
 _ENOUGH = 0.9  # of the energy, that the kernels shown take
-_NAME = 32  # letters of a kernel
 _NAMED = 6  # things that are missing
 _STEP = 0.2  # what is tried: a fifth less of something
 _LITTLE = 0.03  # of the energy: what saves less is not worth trying
@@ -88,12 +86,13 @@ def where(view: View, most: int = _MOST) -> Table:
 
 
 def _names(view: View, shown: Sequence[schema.Kernel | schema.Group]) -> list[str]:
-    """Short names that tell the rows apart, with the device where there are several."""
-    names = labels([entry.name for entry in shown], _NAME)
-    if not view.several_devices:
-        return names
-    devices = [entry.device if isinstance(entry, schema.Kernel) else None for entry in shown]
-    return [f"{name}, {device}" if device else name for name, device in zip(names, devices, strict=True)]
+    """What the rows are called on the page, with the device where there are several."""
+    return [_name(view, entry) if isinstance(entry, schema.Kernel) else entry.name for entry in shown]
+
+
+def _name(view: View, kernel: schema.Kernel) -> str:
+    label = view.label(kernel)
+    return f"{label}, {kernel.device}" if view.several_devices and kernel.device else label
 
 
 def _number_shown(view: View, entries: Sequence[schema.Kernel | schema.Group], most: int) -> int:
@@ -225,7 +224,11 @@ def _changes(view: View) -> Iterator[Try]:
     everything = view.counted_energy(view.document).value
     if not everything:
         return
-    of = " of the energy above constant power" if view.is_modelled(view.document) else " energy"
+    of = " energy"
+    if view.is_modelled:
+        of = " of the energy above constant power"
+    elif view.energy("total").lower:
+        of = " of what is known"
     for group, amount in view.groups.items():
         if amount.value and view.is_told(group):
             yield from _fewer(view, group, amount.value / everything, of)
@@ -238,7 +241,7 @@ def _fewer(view: View, group: str, share: float, of: str) -> Iterator[Try]:
         yield Try(f"{percent(_STEP)} less time{_mostly_in(view, group)}: {_less(_STEP * share)}{of}", _STEP * share)
         return
     noun = _counted_things(view, group)
-    answer = _answer(view, f"{group}=-20%") if not view.is_modelled(view.document) else None
+    answer = _answer(view, f"{group}=-20%") if not view.is_modelled else None
     saves, time = _STEP * share, ""
     if answer is not None and answer.change_share is not None:
         saves = -answer.change_share
@@ -269,11 +272,10 @@ def _mostly_in(view: View, group: str) -> str:
     """The kernel that has most of a part, where there are several kernels: " (most of it in sgemm)"."""
     if len(view.kernels) < 2:
         return ""
-    names = labels([kernel.name for kernel in view.kernels], _NAME)
     joules = [_part_of(view, kernel, group) for kernel in view.kernels]
     largest = max(range(len(joules)), key=joules.__getitem__)
-    share = joules[largest] / sum(joules)
-    return f" ({percent(share)} of it in {names[largest]})" if share >= _MOSTLY else ""
+    share = joules[largest] / (sum(joules) or 1.0)
+    return f" ({percent(share)} of it in {view.label(view.kernels[largest])})" if share >= _MOSTLY else ""
 
 
 def _part_of(view: View, kernel: schema.Kernel, group: str) -> float:
@@ -288,7 +290,7 @@ def _answer(view: View, question: str) -> schema.Answer | None:
 def _other_clocks(view: View) -> Iterator[Try]:
     """The clocks with the lowest energy, where the times behind them were not themselves modelled."""
     clocks = view.document.clocks
-    if not clocks or view.is_modelled(view.document):
+    if not clocks or view.is_modelled:
         return
     lowest = clocks.lowest
     here = next((setting for setting in clocks.settings if setting.this), None)
@@ -367,9 +369,9 @@ def _missing(view: View) -> Iterator[str]:
     partly = [GROUPS[group] for group in GROUPS if group in lost and _known_joules(view, group)]
     constant = view.energy(CONSTANT)
     if constant.value is None:
-        wholly.append("constant power (no time)")
+        wholly.insert(0, "constant power (no time)")
     elif constant.lower:
-        partly.append("constant power")
+        partly.insert(0, "constant power")
     lacks = [few(wholly, _NAMED)] if wholly else []
     lacks += [f"a part of {few(partly, _NAMED)}"] if partly else []
     if lacks:
@@ -382,8 +384,15 @@ def _known_joules(view: View, group: str) -> float:
 
 
 def _times(view: View) -> Iterator[str]:
-    marks = view.time.marks
-    if marks & SIMULATED:
-        yield "Counts are exact for the simulator; time is a model."
+    if view.is_modelled:
+        exact = "Counts are simulated" if _is_doubtful(view) else "Counts are exact for the simulator"
+        yield f"{exact}; time is a model."
+    elif view.time.marks & SIMULATED:
+        yield "How the kernels share the time given is a model."
     elif view.document.time_from:
         yield f"Time is {view.document.time_from}."
+
+
+def _is_doubtful(view: View) -> bool:
+    """Whether some count is not whole, or rests on an assumption."""
+    return any(word.value.marks & (MISSING | ASSUMED) for word in view.words.values())

@@ -12,6 +12,7 @@ from eprof.words.numbers import percent, quantity, span, whole
 from eprof.words.view import DRAM, View
 
 _PARTS = 3
+_CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
 
 
@@ -30,7 +31,7 @@ def _chosen(view: View) -> Headline:
         return Headline("Nothing that was counted costs energy.", why, total.marks)
     if view.above.value is None:
         return _constant_alone(view)
-    if view.is_modelled(view.document):
+    if view.is_modelled:
         return _above_constant(view)
     return _total(view)
 
@@ -74,26 +75,33 @@ def constant_range(view: View) -> str:
     low, high = _constant_ends(view)
     if not modelled or not high:
         return ""
+    least = "at least " if view.energy(CONSTANT).lower else ""
     slower = f"{quantity(high, 'J')} at {percent(modelled.efficiency)} of it"
     given = ", as --efficiency says" if modelled.given else ""
-    return f"constant power of {quantity(low, 'J')} at the roofline's speed to {slower}{given}, for time is a model"
+    return (
+        f"constant power of {least}{quantity(low, 'J')} at the roofline's speed to {slower}{given}, because time is a "
+        "model"
+    )
 
 
 def _constant_ends(view: View) -> tuple[float, float]:
     """Constant energy in J at the roofline's speed, and at the efficiency in force."""
-    modelled = view.document.modelled_time
     joules = view.energy(CONSTANT).value or 0.0
-    return joules * (modelled.efficiency if modelled else 1.0), joules
+    return view.at_the_roofline(joules, lambda kernel: kernel.energy_j.constant), joules
 
 
 def _parts(view: View, whole_amount: Amount) -> str:
-    """The largest parts: "47 % DRAM, 18 % constant power, 11 % L2"; not where the prices leave the largest one open."""
+    """The largest parts: "47 % DRAM, perhaps 18 % FP64, 11 % L2"; not where the prices leave the largest one open."""
     shares = {group: amount.value / (whole_amount.value or 1) for group, amount in view.groups.items() if amount.value}
     largest = sorted(shares, key=lambda group: -shares[group])
     if not view.is_told(largest[0]):
         return "the prices do not tell what takes most of it"
-    told = [group for group in largest if view.is_told(group) and shares[group] >= _SMALL]
-    return ", ".join(f"{percent(shares[group])} {view.in_prose(group)}" for group in told[:_PARTS])
+    named = [group for group in largest[:_PARTS] if shares[group] >= _SMALL]
+    return ", ".join(f"{_perhaps(view, group)}{percent(shares[group])} {view.in_prose(group)}" for group in named)
+
+
+def _perhaps(view: View, group: str) -> str:
+    return "" if view.is_told(group) else "perhaps "
 
 
 def _not_told(view: View) -> str:
@@ -123,6 +131,8 @@ def _draws(view: View, constant: Amount) -> str:
     if not power:
         return ""
     verb = "is taken to draw" if constant.marks & ASSUMED else "draws"
+    if view.costs and view.costs.basis == "estimated":
+        verb = "is estimated to draw"
     return f": the board {verb} {quantity(power, 'W')} for {at_least(view.time, 's')}"
 
 
@@ -172,12 +182,22 @@ def _profiled(view: View, counted: list[str]) -> str:
     return f"{kernels} {'was' if is_one else 'were'} profiled, but nothing that eprof knows was counted."
 
 
+def _instructions(view: View, instructions: Amount) -> str:
+    """All instructions; at least so many where whole classes were not counted."""
+    names = view.instruction_words
+    if names == ["warp_issue"]:
+        return f"{at_least(instructions, '')} warp instructions"
+    if not _CLASSES.issubset(names):
+        instructions = Amount(instructions.value, instructions.marks | MISSING)
+    return f"{at_least(instructions, '')} instructions"
+
+
 def _counted(view: View) -> list[str]:
     """Instructions and DRAM bytes in words; of neither, the first bytes or flops that there are."""
     instructions, dram = view.instructions(view.document), view.summed(view.document, DRAM)
     phrases = []
-    if instructions.value is not None:
-        phrases.append(f"{at_least(instructions, '')} instructions")
+    if instructions.value:
+        phrases.append(_instructions(view, instructions))
     if dram.value is not None:
         phrases.append(f"{at_least(dram, 'B')} from and to DRAM")
     if phrases:

@@ -1,6 +1,6 @@
 """The document `eprof.profile/1` as the sections read it: amounts with their marks, groups, kernels."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -58,6 +58,11 @@ def above_of(entry: Entry) -> Amount:
     """All energy of an entry above constant power; a part without any priced count adds nothing."""
     parts = [energy_of(entry, part) for part in (COMPUTATION, DATA)]
     return total(part for part in parts if part.value is not None or part.marks & MISSING)
+
+
+def has_modelled_time(kernel: schema.Kernel) -> bool:
+    """Whether a kernel's time comes from a model of a simulated device."""
+    return bool(bits(kernel.time_marks) & SIMULATED)
 
 
 def time_of(entry: Priced) -> Amount:
@@ -122,9 +127,10 @@ class View:
         """All energy above constant power."""
         return above_of(self.document)
 
-    def is_modelled(self, entry: Entry) -> bool:
-        """Whether the time of an entry comes from a model of a simulated device: its constant energy was not found."""
-        return self.document.modelled_time is not UNSET and bool(bits(entry.time_marks) & SIMULATED)
+    @property
+    def is_modelled(self) -> bool:
+        """Whether the times of the document, or some of them, come from a model of a simulated device."""
+        return self.document.modelled_time is not UNSET
 
     @cached_property
     def time(self) -> Amount:
@@ -172,12 +178,23 @@ class View:
         """
         return self.groups_of(self.document)
 
+    def at_the_roofline(self, whole: float, of_kernel: Callable[[schema.Kernel], float | None]) -> float:
+        """What a sum over kernels is if modelled times are the roofline's own; given times stay as they are."""
+        modelled = self.document.modelled_time
+        efficiency = modelled.efficiency if modelled else 1.0
+        of_model = sum(of_kernel(kernel) or 0.0 for kernel in self.kernels if has_modelled_time(kernel))
+        return whole - of_model * (1 - efficiency)
+
     def groups_of(self, entry: Entry) -> dict[str, Amount]:
         """The same for one kernel."""
+        groups = self.all_groups_of(entry)
+        return {name: amount for name, amount in groups.items() if name != CONSTANT or not self.is_modelled}
+
+    def all_groups_of(self, entry: Entry) -> dict[str, Amount]:
+        """The same with modelled constant power, for files of numbers."""
         members: dict[str, list[Amount]] = {group: [] for group in GROUPS}
         if self.costs:
-            if not self.is_modelled(entry):
-                members["constant"].append(energy_of(entry, "constant"))
+            members["constant"].append(energy_of(entry, "constant"))
             for name, count in entry.counts.items():
                 members[COUNTS[name].group].append(energy_of_count(count))
         sums = {group: _more_than_nothing(total(amounts)) for group, amounts in members.items() if amounts}
@@ -341,7 +358,7 @@ class View:
 
     def counted_energy(self, entry: Entry) -> Amount:
         """All energy of an entry; where time is a model, what is above constant power."""
-        return above_of(entry) if self.is_modelled(entry) else energy_of(entry, "total")
+        return above_of(entry) if self.is_modelled else energy_of(entry, "total")
 
     def ranked(self, entry: Entry) -> Amount:
         """A kernel's (or the whole's) amount of what kernels are ranked by."""
@@ -353,7 +370,7 @@ class View:
     def order(self) -> list[int]:
         """Kernels, largest first: as the document has them, unless their times are models or not known."""
         places = list(range(len(self.kernels)))
-        if self.measure == "instructions" or self.is_modelled(self.document):
+        if self.measure == "instructions" or self.is_modelled:
             places.sort(key=lambda place: -(self.ranked(self.kernels[place]).value or 0.0))
         return places
 

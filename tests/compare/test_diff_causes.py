@@ -99,6 +99,16 @@ def test_fewer_launches_of_the_same_kernel():
     assert diff_answer.unlike(document) == "Not the same: launches 10 → 5."
 
 
+def test_launches_that_take_longer_each_do_not_explain_the_time():
+    """A tenth more launches, each ten times as long: the joules above constant power are theirs, the time is not."""
+    old = kernel()
+    new = {word: 1.1 * number for word, number in old.items()} | {"time": 11 * old["time"]}
+    document = compare([energy({"k": old}, launches={"k": 10})], [energy({"k": new}, launches={"k": 11})]).typed
+    by_name = {cause.what: cause for cause in document.causes}
+    assert document.causes[0].what == "time"
+    assert by_name["launches"].change_j < 0.1 * document.change_j
+
+
 def test_another_precision_is_one_cause():
     prices = {"fp64_fma": 200.0, "fp32_fma": 58.0}
     old = {"fp64_fma": 1e9, "fp32_fma": 0.0, "time": 1.0}

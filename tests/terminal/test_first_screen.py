@@ -97,3 +97,33 @@ def test_the_lower_end_of_modelled_joules_does_not_depend_on_the_efficiency():
         entry["time_s"] /= 2
     heads = [re.split(r" to | J", text(document, width=COLUMNS).splitlines()[1])[0] for document in (first, second)]
     assert heads[0] == heads[1]
+
+
+def test_given_times_stay_where_others_are_modelled():
+    """The constant energy of a kernel whose time is given does not shrink with the efficiency of the model."""
+    document = modelled(CASES["fmm"]())
+    first = document["kernels"][0]
+    first["time_marks"] = []
+    low = first["energy_j"]["constant"] + (document["energy_j"]["constant"] - first["energy_j"]["constant"]) / 4
+    screen = " ".join(text(document, width=COLUMNS).split())
+    assert f"{View(document).above.value + low:.3g} to " in screen
+    shares = [row.cells[2].value for row in where(View(document)).rows]
+    assert sum(shares) <= 1
+
+
+def test_a_large_part_that_the_prices_leave_open_is_not_skipped():
+    document = CASES["data_bound"]()
+    second = sorted(View(document).groups.items(), key=lambda item: -(item[1].value or 0))[1]
+    joules = second[1].value
+    document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {second[0]: [0.0, 3 * joules]}}
+    assert f"% {View(document).in_prose(second[0])}" in text(document, width=200).split("perhaps ")[1].replace(
+        "\u202f", " "
+    )
+
+
+def test_nothing_is_divided_where_only_the_whole_has_a_time():
+    document = CASES["fmm"]()
+    for kernel in document["kernels"]:
+        kernel["time_s"], kernel["energy_j"]["constant"] = None, None
+        kernel["energy_j"]["total"] = 0.0
+    assert len(text(document, width=COLUMNS).splitlines()) <= LINES

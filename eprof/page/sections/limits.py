@@ -84,7 +84,7 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[panels.Dot
     balance = machine.time_balance
     best = f"the best that {machine.name} can do at this setting in {machine.precision.upper()}"
     lines = f"The line is {best}; area is energy."
-    if any(map(view.is_modelled, view.kernels)):
+    if view.is_modelled:
         lines += " Dots stand on it: their time is a model, and only where they stand along it was counted."
     if not drawable:
         return f"{lines} No kernel is drawn: flops, DRAM bytes or time are not known."

@@ -127,7 +127,7 @@ def section(view: View) -> Section | None:
         "left_out": len(view.kernels) > FIRST_ROWS,
         "tools": not is_one,
         "constant": view.measure == "total",
-        "modelled": view.is_modelled(view.document),
+        "modelled": view.is_modelled,
     }
     heading = "The kernel in numbers" if is_one else f"All {count} kernels"
     link = "Numbers" if is_one else f"All {count}"

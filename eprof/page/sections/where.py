@@ -46,7 +46,7 @@ def _sentence(view: View) -> Markup:
     """What each part takes: "Computation takes 955 mJ, data movement 1.16 J, constant power 10.3 J."."""
     pieces = []
     parts = {COMPUTATION: "Computation", DATA: "data movement", CONSTANT: "constant power"}
-    if view.is_modelled(view.document):
+    if view.is_modelled:
         del parts[CONSTANT]
     for part, name in parts.items():
         amount = view.energy(part)
