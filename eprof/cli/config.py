@@ -107,5 +107,8 @@ def _single(option: argparse.Action, node: "Node", folder: Path) -> Any:
 def _beside(text: str, option: argparse.Action, folder: Path) -> str:
     """A file that lies beside the configuration file, and not in this folder, by a path that leads there from here."""
     path = folder / text
-    is_beside = "FILE" in str(option.metavar) and not Path(text).exists() and path.is_file()
+    try:
+        is_beside = "FILE" in str(option.metavar) and not Path(text).exists() and path.is_file()
+    except OSError:  # too long for a path
+        return text
     return str(path) if is_beside else text
