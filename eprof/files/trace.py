@@ -140,7 +140,7 @@ def _power(launches: Sequence[_Launch], process: int, first_ns: int) -> Iterator
     known = [launch for launch in launches if launch.kernel.power_w is not None]
     if not known:
         return
-    is_bound = any(bits(launch.kernel.marks) & int(Mark.MISSING) for launch in known)
+    is_bound = len(known) < len(launches) or any(bits(launch.kernel.marks) & int(Mark.MISSING) for launch in known)
     # Perfetto adds the unit, which is the name of the argument.
     name = "predicted power, at least," if is_bound else "predicted power"
     changes_w: dict[int, list[float]] = {}

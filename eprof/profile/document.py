@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from eprof import __version__
-from eprof.base.marks import Mark, names
+from eprof.base.marks import Mark, from_names, names
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
@@ -37,7 +37,7 @@ def document(energy: "Energy") -> schema.Profile:
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
     devices = [_device(counted.device) for counted in energy.profile.counted]
-    return schema.Profile(
+    made = schema.Profile(
         eprof=__version__,
         title=energy.profile.title,
         created_utc=now(),
@@ -59,6 +59,7 @@ def document(energy: "Energy") -> schema.Profile:
         **_groups(energy, place_of, replicas),
         **_modelled(whole, replicas),
     )
+    return made if energy.metered is None else _without_bounds(made)
 
 
 def now() -> str:
@@ -301,11 +302,23 @@ def _kernel_marks(energy: "Energy") -> list[schema.JouleMarks]:
     if energy.split is None:
         nothing = schema.JouleMarks(*[_WORDS[MISSING]] * len(ENERGIES))
         return [nothing] * len(energy.counts.rows)
-    marks = energy.split.family_marks.values
-    if energy.metered is not None:
-        # What one kernel lacks, the factor has given to all: no kernel's share of a metered total is a lower bound.
-        marks = np.where(marks & MISSING, marks & ~MISSING | int(Mark.ESTIMATED), marks)
-    return [schema.JouleMarks(*(_WORDS[mark] for mark in row)) for row in marks.tolist()]
+    rows = energy.split.family_marks.values.tolist()
+    return [schema.JouleMarks(*(_WORDS[mark] for mark in row)) for row in rows]
+
+
+def _without_bounds(made: schema.Profile) -> schema.Profile:
+    """A metered document: what one kernel lacks, the factor has given to all, so no part of the total is a bound."""
+    for entry in (made, *made.kernels, *(made.groups or ())):
+        marks = {family: _split_marks(words) for family, words in msgspec.structs.asdict(entry.energy_marks).items()}
+        entry.energy_marks = schema.JouleMarks(**marks)
+        entry.marks = entry.energy_marks.total
+    return made
+
+
+def _split_marks(words: list[str]) -> list[str]:
+    """Marks of a share in a metered total: missing counts make it an estimate."""
+    mark = from_names(words)
+    return _WORDS[mark & ~Mark.MISSING | Mark.ESTIMATED] if mark & Mark.MISSING else words
 
 
 # ------------------------------------------------------------------------------------------------ groups and models

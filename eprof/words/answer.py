@@ -296,11 +296,11 @@ def _other_clocks(view: View) -> Iterator[Try]:
     here = next((setting for setting in clocks.settings if setting.this), None)
     if here is None or not here.energy_j or lowest.energy_j is None:
         return
-    worst = max(filter(None, (lowest.energy_range_j or [lowest.energy_j])[-1:]), default=lowest.energy_j)
-    saves = 1 - worst / here.energy_j
-    time = (lowest.time_s or 0.0) / here.time_s - 1 if here.time_s else None
+    _, highest = lowest.energy_range_j or (None, None)
+    saves = 1 - (highest or lowest.energy_j) / here.energy_j
+    time = None if lowest.time_s is None or not here.time_s else lowest.time_s / here.time_s - 1
     setting = f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}{NARROW}MHz"
-    yield Try(f"{setting} (core/memory): {_less(saves)} energy{_time_of(time)}, modelled", saves)
+    yield Try(f"{setting} (core/memory): {_less(saves)} energy at least{_time_of(time)}, modelled", saves)
 
 
 # -------------------------------------------------------------------------------------------------------------- trust

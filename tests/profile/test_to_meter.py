@@ -216,3 +216,14 @@ def test_every_form_of_report_is_made(eprof_command, tmp_path):
     assert ">By time<" in page
     assert "The total is what the meter saw." in page
     assert json.loads((tmp_path / "report.json").read_text())["to_meter"]["shape"] == "v100"
+
+
+def test_no_share_of_a_metered_total_is_a_lower_bound(real_log):
+    """What one kernel lacks the factor gives to all: kernels, groups and parts are estimates."""
+    log = real_log("../ncu-modern/rtxa6000-sgemm-raw-wide.csv")
+    energy = eprof.load(log).energy("estimated", metered_j=48.0).grouped("naive=naive", ".=rest")
+    made = energy.document()
+    entries = [made, *made["kernels"], *made["groups"]]
+    marks = [mark for entry in entries for words in entry["energy_marks"].values() for mark in words]
+    assert "missing" not in marks and "estimated" in marks
+    assert any(count["value"] is None and "missing" in count["marks"] for count in made["counts"].values())
