@@ -83,6 +83,7 @@ _ALL = [
     *_bytes("shared", "shared", "Shared memory"),
     *_level("l1", "L1"),
     *_level("l2", "L2"),
+    *_level("l3", "L3"),
     *_level("dram", "DRAM"),
     *_bytes("system", "system", "Host memory"),
     *_bytes("global", "requested", "Global, requested"),
@@ -101,7 +102,9 @@ BOOKS = ("served", "accessed")
 FLOAT_PARTS: dict[str, tuple[str, ...]] = {
     total: tuple(f"{total}_{part}" for part in ("fma", "add", "mul", "other")) for total in ("fp64", "fp32", "fp16")
 }
-LEVEL_PARTS: dict[str, tuple[str, ...]] = {level: (f"{level}_read", f"{level}_write") for level in ("l1", "l2", "dram")}
+LEVEL_PARTS: dict[str, tuple[str, ...]] = {
+    level: (f"{level}_read", f"{level}_write") for level in ("l1", "l2", "l3", "dram")
+}
 # Instructions stand in for flops here: their sums and prices are of other units.
 TENSOR_PARTS: dict[str, tuple[str, ...]] = {"tensor": tuple(count.name for count in _TENSOR)}
 TENSOR_FLOPS = tuple(name for name in TENSOR_PARTS["tensor"] if name not in ("tensor_int8", "tensor_other"))
@@ -114,6 +117,14 @@ def stand_ins(word: str) -> tuple[str, ...]:
         return PARTS[word]
     return tuple(total for total, parts in PARTS.items() if word in parts)
 
+
+# What one kind of processor has and another has not: of a GPU nobody needs to say that it has no L3.
+OF_CPUS = ("l3", *LEVEL_PARTS["l3"])
+OF_GPUS = (
+    *("tensor", *TENSOR_PARTS["tensor"]),
+    *("communication", "warp_issue", "sm_active_cycle"),
+    *(f"{memory}_{way}" for memory in ("shared", "system", "local") for way in ("read", "write")),
+)
 
 # The groups of the report in stacking order, with their labels.
 GROUPS: dict[str, str] = {
@@ -128,6 +139,7 @@ GROUPS: dict[str, str] = {
     "shared": "Shared memory",
     "l1": "L1",
     "l2": "L2",
+    "l3": "L3",
     "dram": "DRAM",
     "system": "Host memory",
     "requested": "Requested bytes",

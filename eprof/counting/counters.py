@@ -85,7 +85,7 @@ def _places(profiler: str) -> dict[str, Traversable]:
     """The file for each capability. Loading and checking all of them takes a while."""
     places: dict[str, Traversable] = {}
     for place in definition_files(profiler):
-        _, capabilities = applies_to(read(place))
+        _, capabilities, _ = applies_to(read(place))
         places = dict.fromkeys(capabilities, place) | places
     return places
 

@@ -462,6 +462,8 @@ def _word(sheet: Sheet, word: str, books: str) -> Cells:
     reason = "" if entries else sheet.definition.uncountable.get(word, "")
     because = (Way("", reason, _MISSING),) if reason else ()
     unknown = np.full(sheet.length, np.nan)
+    if word in sheet.definition.not_here:
+        return Cells(unknown, zeros, zeros - 1, (), never, never)
     return Cells(unknown, zeros + _MISSING, zeros if reason else zeros - 1, because, never, never)
 
 

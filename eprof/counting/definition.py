@@ -17,6 +17,7 @@ from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS
 
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
+CPU, GPU = "cpu", "gpu"  # the processors that a profiler counts on
 ANY = "any"  # the capability in a definition of counters that mean the same on all devices
 _COMPUTATION = ("instruction", "flop", "cycle")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}
@@ -74,7 +75,10 @@ class TimePair(Struct, frozen=True):
 
 
 class Definition(Brief, Struct, frozen=True, eq=False):
-    """What the counters of one profiler mean on some compute capabilities."""
+    """What the counters of one profiler mean on some compute capabilities of GPUs, or microarchitectures of CPUs.
+
+    not_here: words for what such a processor does not have, of which the file says nothing.
+    """
 
     name: str
     profiler: str
@@ -89,6 +93,8 @@ class Definition(Brief, Struct, frozen=True, eq=False):
     checks: tuple[Check, ...] = ()
     time_pairs: tuple[TimePair, ...] = ()
     label: str = ""
+    processor: str = GPU
+    not_here: frozenset[str] = frozenset()
 
     @property
     def wanted(self) -> frozenset[str]:

@@ -12,8 +12,8 @@ from msgspec import Struct
 from eprof.base import resources
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Document, Formula, Node
-from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, INSTRUCTIONS, LEVEL_PARTS
-from eprof.counting.definition import ANY, SECTIONS, SIMULATED, WORDS_OF, Check, Counter, Definition, Entry, TimePair
+from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, INSTRUCTIONS, LEVEL_PARTS, OF_CPUS, OF_GPUS
+from eprof.counting.definition import CPU, GPU, SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -32,6 +32,7 @@ _MOST_ABOVE, _MOST_FILES = 16, 100  # files that a definition extends: one above
 _DEEPEST, _LONGEST = 50, 20_000  # quantities inside quantities; characters of a formula with all of them put in
 _MOST_NAMES = 2000
 _NEED_NOT_BE = {*LEVEL_PARTS, *SECTIONS["flop"], *SECTIONS["cycle"]}  # words that a definition may leave out
+_OF_OTHERS = {CPU: OF_GPUS, GPU: OF_CPUS}
 _LARGEST = 1e30  # of a number in a definition
 _NAME = r"[A-Za-z_]\w*"
 
@@ -56,21 +57,23 @@ def read(place: Traversable) -> Document:
     return _READ[str(place)]
 
 
-def applies_to(document: Document) -> tuple[str, tuple[str, ...]]:
-    """The profiler and the compute capabilities that a definition is for."""
+def applies_to(document: Document) -> tuple[str, tuple[str, ...], str]:
+    """The profiler, the capabilities and the kind of processor that a definition is for."""
     applies = document.root["applies"]
     if not isinstance(applies.value, dict):
         raise applies.error('`applies` is missing: say applies = { profiler = "nvprof", capability = ["3.5"] }.')
-    applies.table(("profiler", "capability"))
+    applies.table(("profiler", "capability", "processor"))
     capabilities = applies["capability"]
     listed = capabilities.entries()
     if not listed or not all(_is_capability(entry.value) for entry in listed):
         raise capabilities.error('`applies.capability` must be a list such as ["3.5", "3.7"].')
-    return applies["profiler"].text(), tuple(entry.value for entry in listed)
+    processor = applies["processor"].choice((CPU, GPU), GPU)
+    return applies["profiler"].text(), tuple(entry.value for entry in listed), processor
 
 
 def _is_capability(value: Any) -> bool:
-    return isinstance(value, str) and (value in (ANY, SIMULATED) or re.fullmatch(r"\d+\.\d+", value) is not None)
+    """Whether it is a compute capability ("8.0"), or a word: "simulated", the microarchitecture of a CPU."""
+    return isinstance(value, str) and re.fullmatch(r"\d+\.\d+|[a-z][a-z0-9]*(-[a-z0-9]+)*", value) is not None
 
 
 # ---- a document, and those that it extends
@@ -151,7 +154,7 @@ def define(document: Document, place: Traversable | None) -> Definition:
     stack = _Stack.of(document, place)
     if any(len(table) > _MOST_NAMES for table in stack.tables.values()):
         raise stack.top.error(f"there are more than {_MOST_NAMES} entries in one table.")
-    profiler, capabilities = applies_to(document)
+    profiler, capabilities, processor = applies_to(document)
     counters = {name: _counter(name, entry) for name, entry in stack.tables["counter"].items()}
     parameters = {name: _parameter(entry) for name, entry in stack.tables["parameter"].items()}
     _check_names(stack, counters)
@@ -171,6 +174,8 @@ def define(document: Document, place: Traversable | None) -> Definition:
         checks=tuple(formulas.check(entry) for entry in _listed(stack, "check")),
         time_pairs=tuple(formulas.time_pair(entry) for entry in _listed(stack, "time_pair")),
         label=document.label,
+        processor=processor,
+        not_here=_not_here(stack, processor),
     )
     _check_cycles(stack, definition)
     _check_size(stack, definition)
@@ -253,6 +258,12 @@ def _reasons(table: Mapping[str, Node]) -> dict[str, str]:
         for name in (word, *FLOAT_PARTS.get(word, ())):
             reasons.setdefault(name, entry.text())
     return reasons
+
+
+def _not_here(stack: _Stack, processor: str) -> frozenset[str]:
+    """The words for what such a processor does not have, as far as the definition says nothing of them."""
+    stated = {word for section in (*SECTIONS, *_REASONS) for word in stack.tables[section]}
+    return frozenset(_OF_OTHERS[processor]) - stated
 
 
 def _listed(stack: _Stack, section: str) -> Iterator[Node]:
@@ -402,7 +413,7 @@ def _check_complete(stack: _Stack, definition: Definition) -> None:
     for books in WORDS_OF:
         for word in stack.tables["bytes"].keys() & stack.tables[books].keys():
             raise stack.tables[books][word].error(f"`{word}` stands in [bytes] and in [{books}].")
-    for word in COUNTS:
+    for word in COUNTS.keys() - definition.not_here:
         has_reason = word in definition.absent or word in definition.uncountable or word in _NEED_NOT_BE
         for books in WORDS_OF:
             is_counted = bool(definition.entries(word, books))

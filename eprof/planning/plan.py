@@ -55,7 +55,7 @@ class _Planner(Struct, frozen=True):
         Where tensor work of some type pays, all types are counted: what has no price must not go unseen.
         """
         has_parts = {total for total, parts in PARTS.items() if any(self._entries(part) for part in parts)}
-        words = [word for word in COUNTS if word not in self.definition.absent]
+        words = [word for word in COUNTS if word not in {*self.definition.absent, *self.definition.not_here}]
         if costs is None:
             words = [word for word in words if self._entries(word) or word in self.definition.uncountable]
         else:

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from eprof import __version__
 from eprof.base.marks import Mark, from_names, names
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
+from eprof.counting.definition import GPU
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.grouping import Grouping, shown, spread_of_ranks
@@ -21,7 +22,7 @@ from eprof.rooflines import described, machines, main_precision, place
 if TYPE_CHECKING:
     from eprof.costs import Costs, CostTable
     from eprof.energy.intervals import Replicas
-    from eprof.profile.profile import Energy
+    from eprof.profile.profile import Counted, Energy
     from eprof.rows.log import Log
 
 MISSING = int(Mark.MISSING)
@@ -36,7 +37,7 @@ def document(energy: "Energy") -> schema.Profile:
     replicas = intervals.replicas(energy)
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
-    devices = [_device(counted.device) for counted in energy.profile.counted]
+    devices = [_device(counted) for counted in energy.profile.counted]
     made = schema.Profile(
         eprof=__version__,
         title=energy.profile.title,
@@ -87,8 +88,12 @@ def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------- provenance
 
 
-def _device(device: Any) -> schema.Device:
-    return schema.Device(device.name, device.index, device.capability, device.capability_from)
+def _device(counted: "Counted") -> schema.Device:
+    device = counted.device
+    made = schema.Device(device.name, device.index, device.capability, device.capability_from)
+    if counted.definition.processor != GPU:
+        made.processor = counted.definition.processor
+    return made
 
 
 def _input(log: "Log") -> schema.Input:

@@ -21,12 +21,13 @@ def typed(document: Mapping[str, Any] | Struct, kind: type[T]) -> T:
 
 
 class Device(Struct):
-    """A profiled GPU, and how its compute capability is known."""
+    """A profiled GPU or CPU, and how its compute capability, or microarchitecture, is known. processor: "cpu"."""
 
     name: str | None
     index: int | None
     capability: str | None
     capability_from: str
+    processor: str | UnsetType = UNSET
 
 
 class Input(Struct):
@@ -265,6 +266,7 @@ class Intensities(Struct):
     l1: float | None
     l2: float | None
     dram: float | None
+    l3: float | None | UnsetType = UNSET
 
 
 class Limit(Struct, kw_only=True):

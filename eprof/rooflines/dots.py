@@ -26,6 +26,7 @@ _AT_MOST = {
 }
 _NUMBERS = ("work_flop", "flop_per_s", "flop_per_j", "roofline_time_s", "speed_share", "energy_share")
 LEVELS = ("shared", "l1", "l2", "dram")
+_L3 = "l3"  # of CPUs, beside those
 _FLOPS = [name for name, count in COUNTS.items() if count.flops or name in FLOAT_PARTS or count.group == "tensor"]
 
 
@@ -48,6 +49,8 @@ class Dots(Struct, frozen=True, eq=False):
             number = dict(zip(self.values.names, map(finite, self.values.values[row].tolist()), strict=True))
             kernel: dict[str, Any] = {name: number[name] for name in _NUMBERS}
             kernel["intensity_flop_per_byte"] = {level: number[f"intensity_{level}"] for level in LEVELS}
+            if (at_l3 := number[f"intensity_{_L3}"]) is not None:
+                kernel["intensity_flop_per_byte"][_L3] = at_l3
             kernel["parts_j"] = {part: number[f"{part}_j"] for part in PARTS}
             kernel["lever"] = lever
             at_most = [name for name, bound in _AT_MOST.items() if number[bound] and number[name] is not None]
@@ -91,7 +94,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     with np.errstate(all="ignore"):
         columns = {
             "work_flop": work,
-            **{f"intensity_{level}": _over(work, traffic_of(table, level)) for level in LEVELS},
+            **{f"intensity_{level}": _over(work, traffic_of(table, level)) for level in (*LEVELS, _L3)},
             "flop_per_s": _over(work, time),
             "flop_per_j": _over(work, np.where(np.isnan(time), np.nan, energy)),
             "roofline_time_s": roof,

@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 # Width of arithmetic -> its peak in `Peaks`, and the name that tables give the price of one flop.
 PRECISIONS: dict[str, tuple[str, str]] = {"fp32": ("sp_gflops", "sp_flop"), "fp64": ("dp_gflops", "dp_flop")}
-_LEVELS = ("shared", "l1", "l2", "dram")
+_LEVELS = ("shared", "l1", "l2", "l3", "dram")
 _WARP = 32
 
 

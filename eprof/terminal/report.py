@@ -41,6 +41,7 @@ _STYLES = {
     "shared": "color(117)",
     "l1": "color(74)",
     "l2": "color(25)",
+    "l3": "color(19)",
     "dram": "color(18)",
     "system": "color(60)",
     "requested": "color(109)",

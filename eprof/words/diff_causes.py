@@ -8,7 +8,7 @@ from eprof.compare.schema import Cause, Document, Kernel
 from eprof.words.intervals import size
 from eprof.words.numbers import percent, plain, quantity
 
-_LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "dram": "DRAM", "system": "host memory"}
+_LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
 _PROSE = {"int": "integer instructions", "sfu": "special functions", "tensor": "tensor operations"}
 _PRICES = {
     "setting": "the other setting",

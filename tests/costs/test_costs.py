@@ -12,7 +12,7 @@ import pytest
 from eprof import costs
 from eprof.base.errors import CostError, DefinitionError
 from eprof.base.marks import NONE, Mark
-from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
+from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, LEVEL_PARTS, OF_CPUS, PARTS, TENSOR_PARTS
 from eprof.costs import file as costfile
 
 ROOT = Path(__file__).parents[2]
@@ -96,7 +96,7 @@ def test_a_table_is_right_and_says_something_of_every_word(name):
     table = costs.load(name)
     assert table.name == name
     at = table.at()
-    assert set(at.charges) | set(at.unpriced) >= set(COUNTS) - set(TENSOR_PARTS["tensor"])
+    assert set(at.charges) | set(at.unpriced) >= set(COUNTS) - {*TENSOR_PARTS["tensor"], *OF_CPUS}
     assert not set(at.charges) & set(at.unpriced)
     assert all(charge.why for charge in at.charges.values())
     assert at.books == "served" or name not in INCLUSIVE

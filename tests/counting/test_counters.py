@@ -6,7 +6,7 @@ import pytest
 
 from eprof.base import resources
 from eprof.base.errors import DefinitionError
-from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
+from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, OF_GPUS
 from eprof.counting import counters, loading, translation
 from eprof.counting.definition import SECTIONS
 
@@ -44,7 +44,7 @@ ALONE += "\n" + "\n".join(f'{word} = "none"' for word in REST) + "\n"
 def test_every_definition_file_loads(path):
     definition = counters.load(path)
     assert definition.source and definition.wanted and definition.explain()
-    for word in set(COUNTS) - set(LEVEL_PARTS) - set(SECTIONS["flop"]) - set(SECTIONS["cycle"]):
+    for word in set(COUNTS) - definition.not_here - set(LEVEL_PARTS) - set(SECTIONS["flop"]) - set(SECTIONS["cycle"]):
         for books in ("served", "accessed"):
             told = definition.entries(word, books) or word in definition.absent or word in definition.uncountable
             assert told, f"{word} in {books} books"
@@ -54,6 +54,17 @@ def test_every_definition_file_loads(path):
     ):
         for entry in entries:
             assert bool(entry.mark) <= bool(entry.note), f"{entry.formula.text}: a mark without a note"
+
+
+def test_a_definition_of_a_cpu_need_not_speak_of_what_only_gpus_have():
+    lines = [line for line in ALONE.splitlines() if line.partition(" = ")[0] not in OF_GPUS]
+    on_gpu = "\n".join(lines)
+    on_cpu = on_gpu.replace('["1.0"] }', '["zen4"], processor = "cpu" }')
+    with pytest.raises(DefinitionError, match="is neither counted|is not counted"):
+        counters.load(on_gpu)
+    definition = counters.load(on_cpu)
+    assert (definition.processor, definition.capabilities) == ("cpu", ("zen4",))
+    assert definition.not_here == set(OF_GPUS)
 
 
 def test_the_generations_of_nvprof_are_all_there():
@@ -128,7 +139,7 @@ BROKEN = [
     ("[counter]", "[counters]", "[counters]", "unknown key `counters`"),
     ('applies = { profiler = "toy", capability = ["1.0"] }', "", "", "`applies` is missing"),
     ('profiler = "toy", ', "", "applies", "`profiler` is missing; it must be a text"),
-    ('["1.0"]', '["one"]', "applies", "`applies.capability` must be a list"),
+    ('["1.0"]', '["1,0"]', "applies", "`applies.capability` must be a list"),
     ('["1.0"]', '["1.0"], chip = "a"', "applies", "unknown key `chip`"),
     ('source = "a test"', 'source = ""', "source", "`source` must be a text"),
     ('source = "a test"', 'source = "a"\nextends = "nvprof/nowhere.toml"', "extends", "neither beside this file"),
