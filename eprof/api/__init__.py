@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eprof import logs
 from eprof.base.errors import CollectError, LogError, UsageError
 from eprof.base.kernels import own_name, selector
-from eprof.base.text import did_you_mean, few
+from eprof.base.text import capital, did_you_mean, few
 from eprof.counting import counters
 from eprof.logs import runs
 from eprof.logs.cache import Stamp
@@ -145,7 +145,7 @@ def _cache_note(reading: Reading, paths: Sequence[Path]) -> list[str]:
     """Why the cache is not used, if a log is large enough for it."""
     if reading.refused is None or not any(map(Stamp.of, paths)):
         return []
-    return [f"{reading.refused[0].upper()}{reading.refused[1:]}."]
+    return [f"{capital(reading.refused)}."]
 
 
 def _split_by(parts: str | None, timeline: bool) -> str | None:

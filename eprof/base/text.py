@@ -51,6 +51,11 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda match: _escape(match[0]), shown)
 
 
+def capital(text: str) -> str:
+    """`text` as a sentence starts."""
+    return text[:1].upper() + text[1:]
+
+
 def in_code(text: str) -> str:
     """`text` as code in Markdown, also in a cell of a table: nothing in it is markup."""
     return "`" + (visible(text).replace("`", "").replace("|", "\\|").replace("\n", " ").strip() or " ") + "`"

@@ -7,13 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
+import numpy as np
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from eprof import __version__
+from eprof.base.arrays import known_or_zero
 from eprof.base.brief import Result, brief
 from eprof.base.errors import LogError
-from eprof.base.marks import names
+from eprof.base.marks import Mark, names
 from eprof.compare import gates as gating
 from eprof.compare import lost, parts, tables
 from eprof.compare.causes import causes
@@ -21,7 +23,7 @@ from eprof.compare.changes import LOWER, Changes, Half, changes
 from eprof.compare.intervals import Spread, refits
 from eprof.compare.matching import Match, Matching, match
 from eprof.compare.model import reading
-from eprof.compare.schema import Document, Part, Range, Tests
+from eprof.compare.schema import AboveConstant, Document, Part, Range, Tests
 from eprof.compare.side import TIME, Side, side
 from eprof.compare.tables import less, ratio, total_time
 from eprof.compare.unlike import unlike
@@ -163,6 +165,33 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             marks=names(self.changes.marks_of(slice(None))),
             warnings=self.warnings,
             kernels=tables.kernels(self.changes, spread, of_kernels),
+            above_constant=self._above_constant(),
+        )
+
+    def _above_constant(self) -> AboveConstant | UnsetType:
+        if not self.has_energy or not (self.old.is_modelled or self.new.is_modelled):
+            return UNSET
+        old, new = self.old.above_constant(), self.new.above_constant()
+        counted = replace(self, old=old, new=new, changes=changes(old, new, self.matches))
+        spread = counted.spread
+        whole, of_kernels = causes(counted.changes, spread.refits if spread else None)
+        return AboveConstant(
+            old_j=counted.compared_j(counted.changes.old) or 0.0,
+            new_j=counted.compared_j(counted.changes.new) or 0.0,
+            change_j=counted.change_j or 0.0,
+            interval_j=counted._interval_j,
+            change_share=counted.change_share,
+            interval_share=counted._interval_share,
+            greenup=counted.greenup,
+            steps=parts.steps(counted.parts, spread),
+            causes=whole,
+            test=tables.test_of(counted.test()),
+            marks=names(counted.changes.marks_of(slice(None))),
+            kernels=tables.kernels(counted.changes, spread, of_kernels),
+            constant_old_j=_constant_ends(self.old),
+            constant_new_j=_constant_ends(self.new),
+            efficiency_old=self.old.efficiency,
+            efficiency_new=self.new.efficiency,
         )
 
     @property
@@ -228,6 +257,14 @@ def compare(
     change = changes(before, after, matching.matches)
     outcomes = gating.judge(gates, change)
     return Difference(before, after, matching, change, tuple(outcomes), tuple(command_line))
+
+
+def _constant_ends(side: Side) -> Range:
+    """Constant energy in J at the roofline's own speed, and at the efficiency in force; given times stay."""
+    joules = known_or_zero(side.mean.joules[:, TIME])
+    is_model = (side.mean.counted[:, TIME] & int(Mark.SIMULATED)) != 0
+    fastest = np.where(is_model, joules * (side.efficiency or 1.0), joules)
+    return [math.fsum(fastest.tolist()), math.fsum(joules.tolist())]
 
 
 def _kept(old: Side, new: Side, matching: Matching, keep: Callable[[str], bool]) -> tuple[Side, Side, Matching]:

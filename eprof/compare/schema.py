@@ -319,8 +319,32 @@ class Kernel(Struct, frozen=True):
     causes: list[Cause] = []
 
 
+class AboveConstant(Struct, frozen=True):
+    """The difference above constant power, where time is a model: fields as in `Document`, of what was counted.
+
+    constant_old_j, constant_new_j: constant energy at the roofline's own speed, and at the efficiency in force.
+    """
+
+    old_j: float
+    new_j: float
+    change_j: float
+    interval_j: Range | None
+    change_share: float | None
+    interval_share: Range | None
+    greenup: float | None
+    steps: list[Step]
+    causes: list[Cause]
+    test: Test | None
+    marks: list[str]
+    kernels: list[Kernel]
+    constant_old_j: Range
+    constant_new_j: Range
+    efficiency_old: float | None
+    efficiency_new: float | None
+
+
 class Document(Struct, frozen=True, kw_only=True):
-    """The whole difference."""
+    """The whole difference. above_constant: only where the time of a side is a model."""
 
     schema: str = SCHEMA
     eprof: str
@@ -353,6 +377,7 @@ class Document(Struct, frozen=True, kw_only=True):
     gates: list[Gate]
     marks: list[str]
     warnings: list[str]
+    above_constant: AboveConstant | UnsetType = UNSET
     kernels: list[Kernel]
 
     @property

@@ -46,6 +46,11 @@ class Grid(Struct, frozen=True, eq=False):
         places = list(rows)
         return Grid(self.number[places], self.joules[places], self.marks[places], self.counted[places])
 
+    def above_constant(self) -> "Grid":
+        """The same with constant power for nothing."""
+        is_time = np.arange(len(WORDS)) == TIME
+        return replace(self, joules=np.where(is_time, 0.0, self.joules), marks=np.where(is_time, 0, self.marks))
+
 
 class Side(Brief, Struct, frozen=True, eq=False, dict=True):
     """OLD or NEW. named: the kernels as `matching` wants them; mean: over the repeats.
@@ -97,6 +102,22 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
             return prices
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(grid.number > 0, grid.joules / grid.number, prices)
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether the times of some kernels come from a model of a simulated device."""
+        return any(energy.modelled is not None and not energy.modelled.shares_only for energy in self.energies)
+
+    @property
+    def efficiency(self) -> float | None:
+        """The share of the roofline's speed that modelled times rest on."""
+        return self.first.modelled.efficiency if self.first.modelled is not None and self.is_modelled else None
+
+    def above_constant(self) -> "Side":
+        """The same side with constant power for nothing."""
+        grids = [grid.above_constant() for grid in (self.mean, *self.repeats)]
+        price = np.where(np.arange(len(WORDS)) == TIME, 0.0, self.price)
+        return replace(self, price=price, mean=grids[0], repeats=tuple(grids[1:]))
 
     def taken(self, places: Sequence[int]) -> "Side":
         """The same side with some of its kernels only."""

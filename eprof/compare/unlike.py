@@ -84,7 +84,7 @@ def _gpu(side: Side) -> str:
 
 def _efficiency(side: Side) -> str:
     """What the modelled time of a simulated device rests on."""
-    return (side.first.time_from or "").partition("an efficiency of ")[2].partition(" ")[0]
+    return "" if side.efficiency is None else f"{side.efficiency:g}"
 
 
 _FACTS: dict[str, Callable[[Side], str]] = {

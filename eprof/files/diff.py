@@ -28,7 +28,7 @@ def to_json(document: Document) -> bytes:
 def to_markdown(document: Document) -> bytes:
     """For a comment on a pull request, within its 65,536 characters: the answer, the gates, parts, kernels, notes."""
     heading = f"### Energy: {in_code(cut(document.old.name, _NAME))} → {in_code(cut(document.new.name, _NAME))}"
-    return markdown(heading, _blocks(document))
+    return markdown(heading, _blocks(diff_words.answered(document)))
 
 
 def _blocks(document: Document) -> Iterator[Block]:

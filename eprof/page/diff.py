@@ -26,6 +26,7 @@ _LOGS = 20
 
 def html(document: Document) -> str:
     """One self-contained HTML file from a document `eprof.diff/1`."""
+    document = diff_words.answered(document)
     page = filled(
         "diff.html",
         ["report.css", "diff.css"],
@@ -56,21 +57,27 @@ def _subtitle(document: Document) -> str:
 def _figures(document: Document) -> list[Figure]:
     """Change in energy and time, speedup, greenup, powerup."""
     times = bits(document.old.time_marks) | bits(document.new.time_marks)
-    energy, time = Figure("Energy", "not compared"), Figure("Time", "not known")
-    if document.change_j is not None:
-        share = "" if document.change_share is None else f"({signed_percent(document.change_share)})"
-        ends = cell(document.interval_j, "J", signed=True)
-        share += f" {ends}" if ends else ""
-        energy = Figure("Energy", signed_quantity(document.change_j, "J"), share, bits(document.marks))
+    time = Figure("Time", "not known")
     if document.change_time_s is not None:
         time = Figure("Time", signed_quantity(document.change_time_s, "s"), "", times & ~MISSING)
+    if document.above_constant:
+        above = "OLD / NEW, energy above constant power"
+        return [_energy(document, "Energy above constant power"), _factor("Greenup", document.greenup, above)]
     return [
-        energy,
+        _energy(document, "Energy"),
         time,
         _factor("Speedup", document.speedup, "OLD / NEW, time"),
         _factor("Greenup", document.greenup, "OLD / NEW, energy"),
         _factor("Powerup", document.powerup, "NEW / OLD, power"),
     ]
+
+
+def _energy(document: Document, name: str) -> Figure:
+    if document.change_j is None:
+        return Figure(name, "not compared")
+    share = "" if document.change_share is None else f"({signed_percent(document.change_share)})"
+    ends = cell(document.interval_j, "J", signed=True)
+    return Figure(name, signed_quantity(document.change_j, "J"), f"{share} {ends}".strip(), bits(document.marks))
 
 
 def _factor(label: str, value: float | None, note: str) -> Figure:

@@ -2,7 +2,7 @@
 
 from markupsafe import Markup, escape
 
-from eprof.base.text import cut
+from eprof.base.text import capital, cut
 from eprof.base.vocabulary import GROUPS
 from eprof.page import svg
 from eprof.words.badges import AT_LEAST, MISSING, letters, pills, written
@@ -109,7 +109,7 @@ def on_page(table: Table) -> Table:
 def heading(label: str) -> str:
     """The label of a column as a page writes it; units and names of machines stay as they are."""
     is_name = "/" in label or any(letter.isdigit() for letter in label)
-    return label if is_name else label[:1].upper() + label[1:]
+    return label if is_name else capital(label)
 
 
 def kind(block: Block | Cell | Markup) -> str:

@@ -47,6 +47,7 @@ def _report(energy: Energy) -> str:
 
 
 def _difference(document: Document) -> str:
+    document = diff_words.answered(document)
     steps = [diff_tables.steps(document)] if document.steps and not document.is_zero else []
     kernels = diff_tables.kernels(document, _KERNELS)
     notes = Notes(document.warnings)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
+from eprof.base.text import capital
 from eprof.page.figures import Figure
 from eprof.page.sections.method import utc
 from eprof.page.validation import card, method, page, quiet
@@ -142,7 +143,7 @@ def _method(document: Tune) -> Section:
     goal = document.objective_words
     return method(
         {
-            "Chosen for": [f"{goal[0].upper()}{goal[1:]}."],
+            "Chosen for": [f"{capital(goal)}."],
             "Power": [_power(document.model)],
             "Time": [words.time_words(document)],
             "Notes": document.notes,

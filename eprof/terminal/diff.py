@@ -28,12 +28,12 @@ _Text: TypeAlias = Headline | Sentence | Verdict
 
 def show(document: Document, verbose: bool = False) -> None:
     """Print a difference on standard output; every kernel, count and note if `verbose`."""
-    drawing.show(_blocks(document, verbose), verbose)
+    drawing.show(_blocks(diff_words.answered(document), verbose), verbose)
 
 
 def text(document: Document, verbose: bool = False, width: int = 110) -> str:
     """The same as plain text of `width` columns."""
-    return drawing.text(_blocks(document, verbose), verbose, width)
+    return drawing.text(_blocks(diff_words.answered(document), verbose), verbose, width)
 
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from eprof.base.marks import from_names
-from eprof.base.text import cut, listed
+from eprof.base.text import capital, cut, listed
 from eprof.base.vocabulary import COUNTS, GROUPS, INSTRUCTIONS
 from eprof.compare.schema import Document, Gate, Model, Step, Test
 from eprof.words import diff_causes
@@ -18,8 +20,29 @@ _CASES = {
 }
 
 
+def answered(document: Document) -> Document:
+    """The difference that the answer is about: above constant power where time is a model, else all of it."""
+    above = document.above_constant
+    if not above:
+        return document
+    return replace(
+        document,
+        old=replace(document.old, compared_j=above.old_j),
+        new=replace(document.new, compared_j=above.new_j),
+        tests=replace(document.tests, energy=above.test),
+        **{name: getattr(above, name) for name in _ANSWERED},
+    )
+
+
+_ANSWERED = (
+    *("change_j", "interval_j", "change_share", "interval_share", "greenup"),
+    *("steps", "causes", "marks", "kernels"),
+)
+
+
 def headline(document: Document) -> Headline:
     """Which variant uses less, by how much, and why."""
+    document = answered(document)
     lead = "" if document.is_zero else " ".join(_lead(document))
     has_number = document.change_j is not None and not document.is_zero
     return Headline(_headline(document), lead, bits(document.marks) if has_number else 0)
@@ -121,9 +144,10 @@ def _headline(document: Document) -> str:
             f"{quantity(change, 'J')}{_share(document)}, with a 95 % interval {_interval(test, 'J')}."
         )
     if change == 0:
-        return f"{_scope(document)}the {_basis(document)} energy is the same, though not every count is."
+        energy = f"energy{_above(document)}"
+        return capital(f"{_scope(document)}the {_basis(document)} {energy} is the same, though not every count is.")
     if document.interval_j is not None and document.interval_j[0] < 0 < document.interval_j[1]:
-        return _scope(document) + _undecided(document, change, *document.interval_j)
+        return capital(_scope(document) + _undecided(document, change, *document.interval_j))
     return f"{_scope(document)}NEW uses {_size(document, change)}, {_basis(document)}: {_from_to(document)}."
 
 
@@ -131,25 +155,25 @@ def _size(document: Document, change: float) -> str:
     """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
     share, ends = document.change_share, document.interval_share
     if share is None:
-        return f"{quantity(abs(change), 'J')} {_less_more(change)} energy"
+        return f"{quantity(abs(change), 'J')} {_less_more(change)} energy{_above(document)}"
     has_interval = ends is not None and not is_metered(document)
     interval = percent_span(*sorted(abs(end) for end in ends)) if ends and has_interval else ""
-    less = f"{percent(abs(share))} {_less_more(change)} energy"
+    less = f"{percent(abs(share))} {_less_more(change)} energy{_above(document)}"
     return f"{less} ({interval})" if " to " in interval else less
 
 
 def _from_to(document: Document) -> str:
     """The energy of both sides, as far as it is compared, and by how much the time changed."""
     old, new = (quantity(side.compared_j or 0.0, "J") for side in (document.old, document.new))
-    return ", ".join([f"{old} → {new}", *_time_change(document, "")])
+    times = () if document.above_constant else _time_change(document, "")
+    return ", ".join([f"{old} → {new}", *times])
 
 
 def _undecided(document: Document, change: float, low: float, high: float) -> str:
     """What is said where the interval of the change holds 0."""
-    less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}"
-    start = "the" if _scope(document) else "The"
+    less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}{_above(document)}"
     return (
-        f"{start} prices do not tell whether NEW uses less energy than OLD: {less} is predicted, "
+        f"the prices do not tell whether NEW uses less energy than OLD: {less} is predicted, "
         f"{span(low, high, 'J', signed=True)} is possible."
     )
 
@@ -168,6 +192,11 @@ def _scope(document: Document) -> str:
     if document.partial:
         return "Of what both sides know, "
     return "Of what is known, " if "missing" in document.marks else ""
+
+
+def _above(document: Document) -> str:
+    """Which energy it is, where time is a model."""
+    return " above constant power" if document.above_constant else ""
 
 
 def _share(document: Document) -> str:
@@ -234,15 +263,35 @@ def _by_how_much(ratio: float, less: str) -> str:
 def _lead(document: Document) -> Iterator[str]:
     if document.change_j and is_shown(document):
         yield from diff_causes.sentences(document)
+    yield from _constant(document)
     yield from _measured(document)
+
+
+def _constant(document: Document) -> Iterator[str]:
+    """Constant power of both sides from the roofline's speed to the efficiency in force, where time is a model."""
+    above = document.above_constant
+    if not above:
+        return
+    ends = zip(above.constant_old_j, above.constant_new_j, strict=True)
+    fastest, slowest = (_arrow(quantity(old, "J"), quantity(new, "J")) for old, new in ends)
+    efficiencies = filter(None, [above.efficiency_old, above.efficiency_new])
+    slower = f", {slowest} at {_arrow(*map(percent, efficiencies))} of it" if slowest != fastest else ""
+    yield f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
+
+
+def _arrow(*texts: str) -> str:
+    """What it was and what it is: "121 µJ → 60.4 µJ"; once where nothing changed."""
+    return " → ".join(dict.fromkeys(texts))
 
 
 def ratios(document: Document) -> str:
     """Speedup, greenup and powerup, as far as they are known; empty if none is."""
     known = {"speedup": document.speedup, "greenup": document.greenup, "powerup": document.powerup}
+    if document.above_constant:
+        known = {"greenup above constant power": document.greenup}
     text = ", ".join(f"{name} {plain(ratio)}" for name, ratio in known.items() if ratio is not None)
-    power = _power_and_time(document.powerup, document.speedup)
-    return f"{text[0].upper()}{text[1:]}{power}." if text else ""
+    power = _power_and_time(known.get("powerup"), known.get("speedup"))
+    return f"{capital(text)}{power}." if text else ""
 
 
 def _power_and_time(powerup: float | None, speedup: float | None) -> str:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from eprof.base.text import capital
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.compare.schema import Cause, Document, Kernel
 from eprof.words.intervals import size
@@ -44,7 +45,7 @@ def sentences(document: Document) -> Iterator[str]:
         yield "The prices do not tell which part is the largest." if along else "Its parts cancel."
         return
     chosen = _together(told)
-    yield f"{_capital(_all(chosen))}: {_shares(chosen, change)}{_against(document.causes, change)}."
+    yield f"{capital(_all(chosen))}: {_shares(chosen, change)}{_against(document.causes, change)}."
     if not along[0].is_told:
         yield from _untold(document, along[0].what)
 
@@ -172,7 +173,3 @@ def _name(what: str) -> str:
     if what in COUNTS and what not in GROUPS and what not in _NAMES:
         return COUNTS[what].label[0].lower() + COUNTS[what].label[1:]
     return _NAMES.get(what) or GROUPS[what]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -33,20 +33,17 @@ def _energies(document: Document) -> Iterator[Row]:
         before = Quantity(getattr(old.energy_j, family), "J", bits(old.energy_marks[family]))
         after = Quantity(getattr(new.energy_j, family), "J", bits(new.energy_marks[family]))
         parts = [part for part in document.parts if family in (part.kind, "total")]
-        change = document.change_j
-        if change is not None and family != "total":
-            change = float(sum(part.change_j for part in parts))
+        change = None if document.change_j is None else float(sum(part.change_j for part in parts))
         # What only one side knows is not in a change, so that it is no lower bound; the total says that it lacks it.
         marks = (before.marks | after.marks) & ~MISSING
         if family == "total":
             marks |= bits(document.marks) & MISSING
-        compared = document.old.compared_j if family == "total" else _compared_old(parts)
-        yield _beside(label, before, after, Change(change, "J", marks), compared)
+        yield _beside(label, before, after, Change(change, "J", marks), _compared_old(parts))
 
 
 def _intervals(document: Document) -> Iterator[Row]:
-    """The intervals of the energy of both sides, and of the change."""
-    if document.intervals is None:
+    """The intervals of the energy of both sides, and of the change; that of a modelled total says too little."""
+    if document.intervals is None or document.above_constant:
         return
     sides = [(side.interval_j or {}).get("total") for side in (document.old, document.new)]
     yield Row(

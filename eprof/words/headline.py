@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from eprof.base.text import listed
+from eprof.base.text import capital, listed
 from eprof.base.vocabulary import CONSTANT
 from eprof.words import metered
 from eprof.words.badges import ASSUMED, MISSING, Amount
@@ -48,7 +48,7 @@ def at_least(amount: Amount, unit: str) -> str:
 def _total(view: View) -> Headline:
     """As in "287 mJ predicted (184 to 418 mJ) in 1.31 ms: 47 % DRAM, 18 % constant power, 11 % L2."."""
     total = view.energy("total")
-    joules = _sentence_start(at_least(total, "J")) + in_brackets(view.interval("total"), "J")
+    joules = capital(at_least(total, "J")) + in_brackets(view.interval("total"), "J")
     time = f" in {at_least(view.time, 's')}" if view.time.value else ""
     of = "; of what is known, " if total.lower else ": "
     text = f"{joules} {view.total_is}{time}{of}{_parts(view, total)}."
@@ -62,7 +62,7 @@ def _above_constant(view: View) -> Headline:
     counted = f"{quantity(above.value or 0, 'J')} for what was counted ({_parts(view, above)})"
     constant = constant_range(view)
     if not constant:
-        return Headline(_sentence_start(f"{at_least(above, 'J')} above constant power: {counted}."), "", above.marks)
+        return Headline(capital(f"{at_least(above, 'J')} above constant power: {counted}."), "", above.marks)
     low, high = _constant_ends(view)
     total = span((above.value or 0) + low, (above.value or 0) + high, "J")
     start = f"At least {total}" if above.lower else total
@@ -145,10 +145,6 @@ def _constant_part(view: View) -> str:
 
 def _joined(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _sentence_start(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 # --------------------------------------------------------------------------------------------- without any energy

@@ -1,5 +1,6 @@
 """How ranks differ, in a sentence."""
 
+from eprof.base.text import capital
 from eprof.profile import schema
 from eprof.words.numbers import percent, quantity, whole
 
@@ -25,7 +26,7 @@ def slowest_words(ranks: schema.Ranks) -> str:
         return ""
     if ranks.imbalance is None:
         return "How uneven the ranks are is not known, for some time is missing."
-    name = slowest[:1].upper() + slowest[1:]
+    name = capital(slowest)
     return f"{name} is the slowest; imbalance {percent(ranks.imbalance)} (its time over the mean, less one)."
 
 

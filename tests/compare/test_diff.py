@@ -84,6 +84,18 @@ def test_the_two_gemm_variants(diff_command):
     assert set(found["marks"]) == {"estimated", "simulated", "assumed"}
 
 
+def test_the_answer_of_simulated_runs_does_not_depend_on_the_efficiency():
+    documents = [eprof.diff(*GEMM, costs="jetson-tk1", efficiency=share).typed for share in (0.1, 0.5, 1.0)]
+    answers = {diff_words.headline(document).text for document in documents}
+    assert len(answers) == 1
+    for document in documents:
+        above = document.above_constant
+        constant_j = above.constant_new_j[1] - above.constant_old_j[1]
+        assert above.change_j + constant_j == pytest.approx(document.change_j, rel=1e-12)
+        assert above.constant_old_j[0] == pytest.approx(documents[-1].above_constant.constant_old_j[1], rel=1e-12)
+        assert math.fsum(cause.change_j for cause in above.causes) == pytest.approx(above.change_j, rel=1e-12)
+
+
 def test_as_a_process(eprof_started):
     done = eprof_started("diff", *GEMM[::-1], *TK1, "--format", "json", "--fail-above", "2%")
     assert done.returncode == 3 and json.loads(done.stdout)["gates"][0]["failed"]
@@ -98,10 +110,10 @@ def test_every_format_says_the_same(diff_command, tmp_path):
     rows = list(csv.DictReader(io.StringIO((tmp_path / "d.csv").read_text())))
     assert math.fsum(float(row["change_j"] or 0) for row in rows) == found["change_j"]
     said = diff_words.headline(eprof.diff(*GEMM, costs="jetson-tk1").typed).text
-    assert said == ("NEW uses 89\u202f% less energy, predicted: 4.81\u202fmJ → 544\u202fµJ, 93\u202f% less time.")
+    assert said == "NEW uses 70\u202f% less energy above constant power, predicted: 926\u202fµJ → 273\u202fµJ."
     for kind in ("md", "html"):
         assert said in (tmp_path / f"d.{kind}").read_text(encoding="utf-8")
-    assert "NEW uses 89 % less energy" in (tmp_path / "d.txt").read_text()
+    assert "NEW uses 70 % less energy" in (tmp_path / "d.txt").read_text()
     assert (tmp_path / "d.parquet").stat().st_size > 1000
 
 
@@ -123,7 +135,7 @@ def test_the_terminal_names_every_part(diff_command):
         "fewer integer instructions: all of the saving",
         "Unchanged:",
         "was reduce_conflicts: similar name",
-        "greenup 1.05",
+        "Greenup above constant power 1.1",
     ):
         assert words in done.stdout, words
     narrow = console_diff.text(eprof.diff(*REDUCE, costs="jetson-tk1").typed, verbose=True, width=72)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from eprof.base.text import capital
 from eprof.base.vocabulary import CONSTANT
 from eprof.page import packed
 from eprof.page.section import Section
@@ -36,23 +37,19 @@ def _sentence(answers: list[schema.Answer]) -> str:
     modelled = "Every answer is modelled, none is measured."
     if not (best.change_j or 0.0) < 0 or best.change_share is None:
         return f"Nothing of this would take less energy. {modelled}"
-    return f"{_capital(best.says)}: {percent(-best.change_share)} less, the most of these. {modelled}"
+    return f"{capital(best.says)}: {percent(-best.change_share)} less, the most of these. {modelled}"
 
 
 def _row(answer: schema.Answer, scale: float) -> Mapping[str, Any]:
     joules = answer.energy_j.total
     return {
-        "says": _capital(answer.says),
+        "says": capital(answer.says),
         "assumes": answer.assumes,
         "bar": mini(laid([("plain", joules or 0.0)], scale)),
         "energy": quantity_of(Amount(joules, bits(answer.marks)), "J"),
         "change": _change(answer.change_share),
         "time": _change(answer.time_share),
     }
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _change(share: float | None) -> str:
