@@ -43,8 +43,10 @@ class Key(NamedTuple):
 class Measured(Struct, frozen=True):
     """Energy that a meter saw, in J for one run of the program: the median over repetitions.
 
+    runs: how many were metered; 0: those that the logs are of, all of them together.
+
     seconds: for how long it was metered in one run, from the program's start to its end, the median likewise.
-    boards: how many GPU boards the meter covers, 0 for one of the host's; None: not known.
+    boards: how many GPU boards the meter covers, 0 for one of the host's; None: not known. beside: what else it saw.
     """
 
     joules: float
@@ -57,12 +59,21 @@ class Measured(Struct, frozen=True):
     slowed_by: tuple[str, ...] = ()
     seconds: float | None = None
     boards: int | None = None
+    beside: str = "start-up, copies and idle time, the prediction only the kernels"
+
+    @property
+    def words(self) -> str:
+        """What was measured, and how."""
+        if self.runs:
+            around = "" if self.spread is None else f", spread {100 * self.spread:.2g} %"
+            return f"{self.joules:.4g} J a run ({self.method}, {self.runs} runs{around})"
+        power = f" in {self.seconds:.6g} s, {self.joules / self.seconds:.6g} W" if self.seconds else ""
+        return f"{self.joules:.6g} J of {self.covers}{power} ({self.method})"
 
     def reasons(self) -> str:
         """Why it may differ from what is predicted."""
         words = [
-            f"it covers {self.covers} during the whole program, with start-up, copies and idle time, the prediction "
-            "only the kernels",
+            f"it covers {self.covers} during the whole program, with {self.beside}",
             "the meter samples and averages",
         ]
         if self.slowed_by:
@@ -170,6 +181,25 @@ class Run(Brief, Struct, frozen=True):
             return 0
         devices = meter.get("devices")
         return len(devices) if devices else None
+
+
+def metered_in(several: Sequence[Launches]) -> Measured | None:
+    """The energy that logs hold beside their counters, in J for all that they are of; None where some lacks it."""
+    joules = [launches.energy_j() for launches in several]
+    covered = {covers for known in joules for covers in known}
+    if len(covered) != 1 or not all(joules):
+        return None
+    (covers,) = covered
+    time_s = sum(float(launches.rows.time_s.sum()) for launches in several)
+    profiler = next(iter(several[0].profilers.values()))
+    return Measured(
+        sum(known[covers] for known in joules),
+        f"the processor's energy counters, in the log of {profiler}",
+        covers,
+        runs=0,
+        seconds=None if math.isnan(time_s) else time_s,
+        beside="idle time and all else that ran there",
+    )
 
 
 def _warnings(manifest: Mapping[str, Any] | None) -> list[str]:

@@ -31,7 +31,7 @@ def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
             raise MeterError(f"{GIVEN} is of a whole run on one GPU, but {why}.")
         return Meter(metering.checked(metered_j), GIVEN)
 
-    measured = profile.run.measured() if profile.run is not None else None
+    measured = profile.measured
     if measured is None:
         raise MeterError(
             f"--to-meter: {why or 'no meter was read in this run'}; say what a meter saw of the whole run, such as "
@@ -76,6 +76,8 @@ def _ambiguous(profile: "Profile") -> str:
 
 
 def _source(measured: Measured) -> str:
+    if not measured.runs:
+        return measured.method
     runs = "1 run" if measured.runs == 1 else f"{measured.runs} runs"
     return f"the meter ({measured.method}, {runs})"
 

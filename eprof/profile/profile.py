@@ -27,7 +27,7 @@ from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME, Metered
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
-from eprof.logs.runs import Measured, Run
+from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.grouping import Grouping, merged, parse
 from eprof.profilers import advice, signs_of
 from eprof.profilers.ncu.signs import capability_of_label
@@ -129,7 +129,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def _to_meter_by_default(self, predicted: "Energy") -> "Energy":
         """Scaled where no table is made for this GPU and a meter was read; as it is where that cannot be."""
         has_own_table = predicted.table is not None and self.is_served_by(predicted.table)
-        if has_own_table or self.run is None or self.run.measured() is None:
+        if has_own_table or self.measured is None:
             return predicted
         try:
             return self._to_meter(predicted)
@@ -245,6 +245,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
             charges={name: _assumed(charge) for name, charge in priced.charges.items()},
             notes=(*priced.notes, note),
         )
+
+    @property
+    def measured(self) -> Measured | None:
+        """What a meter saw: beside the program in a run directory, or in the logs; None where none was read."""
+        seen = self.run.measured() if self.run is not None else None
+        return seen or metered_in([part.launches for part in self.counted])
 
     def is_named_otherwise(self, table: CostTable) -> bool:
         """Whether the logs name a GPU that the table does not serve. Logs of ncu in CSV name none."""
@@ -529,7 +535,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     @property
     def measured(self) -> Measured | None:
         """What a meter saw while the program ran; None where none was read."""
-        return self.profile.run.measured() if self.profile.run is not None else None
+        return self.profile.measured
 
     @property
     def measured_j(self) -> float | None:
@@ -564,11 +570,9 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return list(dict.fromkeys([*sentences, *self.notes, *self.counts.warnings, *self.profile.warnings]))
 
     def _against(self, measured: Measured) -> str:
-        around = "" if measured.spread is None else f", spread {100 * measured.spread:.2g} %"
-        return (
-            f"Measured: {measured.joules:.4g} J a run ({measured.method}, {measured.runs} runs{around}). It may differ "
-            f"from the prediction: {measured.reasons()}."
-        )
+        if self.costs is None:
+            return f"Measured: {measured.words}."
+        return f"Measured: {measured.words}. It may differ from the prediction: {measured.reasons()}."
 
     def _no_costs(self) -> str:
         known = {part.device.name for part in self.profile.counted if part.device.name}

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 # Units of a counter's values after reading. Only "count" is a count; the others are kept as what they are.
 COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "level", "other"
+# Of measured energy; its counter is named by what the meter covers: "processor packages and DRAM".
+JOULE = "joule"
+# What adds up over launches; the others are averages.
+TOTALS = frozenset({COUNT, JOULE})
 # Between the names in the path of an operator: "BertLayer_0 > Linear_3 > aten::addmm".
 BETWEEN = " > "
 
@@ -140,7 +144,7 @@ class Table(Brief, Struct, frozen=True, eq=False):
         Table(kind, rows, Columns(("inst_integer", "ipc"), values), {"inst_integer": COUNT, "ipc": OTHER})
 
     counters: float64, (n, n_counters), a column a counter as the log names it; *totals* over the row's launches where
-    the unit is COUNT, else averages; NaN = there, but without a value: overflowed, invalid. Arrays that were filled
+    the unit is one of TOTALS, else averages; NaN = there, but without a value: overflowed, invalid. Arrays that were filled
     counter by counter, (n_counters, n), are given as `values.T`. units: counter -> one of the units above. collected:
     the counters that its runs have in tables of this kind, where these are more than the columns; None: the columns.
     lacks_rows: the log is known to have lost rows, so all sums are lower bounds.
@@ -249,6 +253,11 @@ class Launches(Brief, Struct, frozen=True, eq=False):
     warnings: tuple[str, ...] = ()
     lacks_rows: bool = False
     timeline: TableRows | None = None
+
+    def energy_j(self) -> dict[str, float]:
+        """Measured energy of all rows together, by what it covers; without what a row lacks."""
+        sums = {name: float(self.counters[name].sum()) for name, unit in self.units.items() if unit == JOULE}
+        return {covers: joules for covers, joules in sums.items() if not np.isnan(joules)}
 
     def chosen(self, rows: Array) -> Launches:
         """The rows where `rows` is true."""

@@ -35,7 +35,7 @@ from eprof.profilers import advice
 from eprof.profilers.ncu.derived import TIMES
 from eprof.profilers.nvprof.messages import of_several_programs
 from eprof.rows.header import SUMMARY, TRACE
-from eprof.rows.log import COUNT, KernelRows, Launches, Log, Table
+from eprof.rows.log import COUNT, TOTALS, KernelRows, Launches, Log, Table
 
 Array = np.ndarray[Any, Any]
 # Of tables that time the same kernels, the best kinds first. Others come after them, and those of slowed launches last.
@@ -51,7 +51,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     """Join the tables of one or more logs: see the rules at the head of this module.
 
     capability_of: the compute capabilities that a GPU of some name may have, which keeps devices of one number
-    apart. Counters are totals over a row's launches where their unit is COUNT, else averages weighted by launches.
+    apart. Counters are totals over a row's launches where their unit is one of TOTALS, else averages weighted by launches.
     Raises nothing: `warnings` names what does not match.
     """
     warnings = list(_programs(logs))
@@ -180,7 +180,7 @@ def _added_up(
 
 
 def _empty(size: int, units: Mapping[str, str]) -> Sums:
-    return Sums(size, [unit == COUNT for unit in units.values()])
+    return Sums(size, [unit in TOTALS for unit in units.values()])
 
 
 def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[Sums, Times]:

@@ -14,7 +14,7 @@ import numpy as np
 from eprof.base.arrays import alike, numbered
 from eprof.logs.join.sums import blocks
 from eprof.profilers import signs_of
-from eprof.rows.log import COUNT, Log, Table
+from eprof.rows.log import TOTALS, Log, Table
 
 Array = np.ndarray[Any, Any]
 _ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -96,7 +96,7 @@ def _prints(table: Table) -> dict[int, int]:
     hashes += _of_counter("time_s", key, rows.time_s, launches)
     for part, values in blocks(table.counters):
         for label, cells in zip(table.counters.names[part], values, strict=True):
-            hashes += _of_counter(label, key, cells, None if table.units[label] == COUNT else launches)
+            hashes += _of_counter(label, key, cells, None if table.units[label] in TOTALS else launches)
     runs = rows.run[first_of_run]
     prints = np.zeros(len(runs), dtype=np.uint64)
     np.add.at(prints, run[first], _stirred(hashes))

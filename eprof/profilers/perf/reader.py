@@ -1,0 +1,220 @@
+"""Reader of what `perf stat` writes: text, CSV (`-x`) and JSON (`-j`); several runs may stand in one file.
+
+A run is a row, and so is each cgroup of a run. What perf splits (intervals, CPUs, sockets, the two kinds of cores of a
+hybrid processor, the channels of a memory controller) is added up; an event that was counted in several groups is taken
+from the one that was counted for the longest. Counters have perf's names in lower case, without modifiers; what perf
+prints in MiB is in bytes, as `EVENT bytes`. Joules are measured energy, and clocks give the time of the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct, field
+
+from eprof.base.arrays import Columns
+from eprof.base.errors import LogError
+from eprof.base.text import few
+from eprof.profilers.perf.events import BYTES, CLOCKS, DURATION, JOULES, SOFTWARE, covered, domain, is_user_only, plain
+from eprof.profilers.perf.lines import Lines, Row, Run, seconds
+from eprof.profilers.perf.signs import KIND, RUNNING
+from eprof.rows.log import COUNT, JOULE, PERCENT, Log, Names, Table, TableRows
+from eprof.rows.stream import Source
+
+_EXAMPLES = 3
+SYSTEM = "system wide"  # perf stat -a says so in place of a command
+_ALL = 100.0
+
+
+class _Sum(Struct):
+    """An event of one run, part by part (interval, place, unit of the processor): its value, and its running time in %.
+
+    A part that was never counted has no value, and 0 %.
+    """
+
+    parts: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
+
+    def take(self, part: tuple[str, str, str], value: float, running: float) -> None:
+        """Of an event that is counted in several groups, the one that ran longest."""
+        share = 0.0 if math.isnan(value) else running
+        if part not in self.parts or share > self.parts[part][1]:
+            self.parts[part] = (value, share)
+
+    @property
+    def value(self) -> float:
+        """The sum of what is known; NaN if nothing is."""
+        known = [value for value, _ in self.parts.values() if not math.isnan(value)]
+        return sum(known) if known else math.nan
+
+    @property
+    def running(self) -> float:
+        """The least share of time of all parts. A program that never ran on one kind of cores did nothing there."""
+        kinds = {pmu for *_, pmu in self.parts}
+        return min(share for value, share in self.parts.values() if len(kinds) < 2 or not math.isnan(value))
+
+
+class _Counted(Struct):
+    """What one row of the table will be: a run, or a cgroup of it."""
+
+    kernel: str
+    time_s: float
+    events: dict[str, _Sum] = field(default_factory=dict)
+    joules: dict[str, _Sum] = field(default_factory=dict)
+    packages: int | None = None
+
+    def amounts(self) -> dict[str, tuple[float, str]]:
+        """Each counter's value and unit; NaN where perf did not count it."""
+        amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
+        shares = {name: total.running for name, total in self.events.items() if not math.isnan(total.value)}
+        amounts |= {name + RUNNING: (share, PERCENT) for name, share in shares.items() if share < _ALL}
+        energy = {name: total.value for name, total in self.joules.items() if not math.isnan(total.value)}
+        domains, covers = covered(energy, self.packages)
+        return amounts | ({covers: (sum(energy[name] for name in domains), JOULE)} if domains else {})
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether perf counted neither an event of the processor nor energy."""
+        sums = [*self.joules.values(), *(total for name, total in self.events.items())]
+        return all(math.isnan(total.value) for total in sums)
+
+
+def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
+    """Read all runs in a log. `keep`: the names of counters that get a column. Raises LogError if nothing is counted."""
+    lines = Lines(source.path)
+    rest = ""
+    for piece in pieces:
+        *whole, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
+        for line in whole:
+            lines.feed(line)
+    lines.finish(rest)
+    runs = list(lines.whole_runs())
+    rows = [row for run in runs for row in _rows(run, lines, Path(source.path).name)]
+    if all(row.is_empty for row in rows):
+        raise LogError(f"{source.path}: {_nothing(rows)}")
+    commands = {run.command for run in runs} - {None, SYSTEM}
+    return source.log(
+        [_table(rows, keep, lines.is_cut or any(map(_is_cut, runs)))],
+        [*source.notes, *_notes(runs, rows)],
+        lines=lines.number,
+        skipped_lines=lines.others,
+        command=commands.pop() if len(commands) == 1 else None,
+    )
+
+
+def _rows(run: Run, lines: Lines, name: str) -> list[_Counted]:
+    """The rows of a run. Of cgroups inside of each other only the innermost, which no other counts again."""
+    cgroups = dict.fromkeys(row.cgroup for row in run.rows if plain(row.event)[0] not in SOFTWARE)
+    inner = [each for each in cgroups if not any(other != each and _holds(each, other) for other in cgroups)]
+    time_s = _time_s(run, lines)
+    counted = {
+        cgroup: _Counted(cgroup or run.command or name, time_s if len(inner) < 2 else math.nan)
+        for cgroup in inner or [""]
+    }
+    for row in run.rows:
+        if row.cgroup in counted:
+            _count(counted[row.cgroup], row, run, lines)
+    for each in counted.values():
+        each.packages = _packages(run, lines, time_s)
+    return list(counted.values())
+
+
+def _holds(cgroup: str, other: str) -> bool:
+    return other.startswith(cgroup.rstrip("/") + "/")
+
+
+def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
+    event, pmu = plain(row.event)
+    if event in SOFTWARE:
+        return
+    value = lines.number_of(row.value, run)
+    sums = counted.events
+    energy = domain(event)
+    if energy is not None:
+        event, sums = energy, counted.joules
+    elif row.unit in BYTES:
+        event, value = f"{event} bytes", value * BYTES[row.unit]
+    elif row.unit:
+        return
+    sums.setdefault(event, _Sum()).take((row.time, row.place, pmu), value, lines.number_of(row.running, run))
+
+
+def _time_s(run: Run, lines: Lines) -> float:
+    """How long a run took: as perf says, by its last interval, by its clock, or by the time of its CPUs in use."""
+    if run.elapsed:
+        return lines.number_of(run.elapsed, run)
+    last = run.rows[-1].time
+    if last:
+        return seconds(last)
+    durations = [lines.number_of(row.value, run) for row in run.rows if plain(row.event)[0] == DURATION]
+    if durations:
+        return max(durations) / 1e9
+    clocks = [row for row in run.rows if plain(row.event)[0] in CLOCKS and row.cpus]
+    used = [(lines.number_of(row.value, run), lines.number_of(row.cpus, run)) for row in clocks]
+    return max((msec / cpus / 1e3 for msec, cpus in used if cpus > 0), default=math.nan)
+
+
+def _packages(run: Run, lines: Lines, time_s: float) -> int | None:
+    """How many processor packages the energy is of: their counters ran for so many times the time of the run."""
+    rows = [row for row in run.rows if domain(plain(row.event)[0]) == "pkg" and row.runtime_ns]
+    ratio = sum(float(row.runtime_ns) for row in rows) / 1e9 / time_s if time_s > 0 else 0.0
+    return round(ratio) if ratio >= 1 and abs(ratio - round(ratio)) < 0.05 else None
+
+
+def _is_cut(run: Run) -> bool:
+    """Whether the last interval lacks rows that the first has."""
+    times = [row.time for row in run.rows]
+    return bool(times[0]) and times.count(times[-1]) < times.count(times[0])
+
+
+def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) -> Table:
+    amounts = [row.amounts() for row in rows]
+    units = {name: unit for each in amounts for name, (_, unit) in each.items()}
+    if keep is not None:
+        units = {name: unit for name, unit in units.items() if unit == JOULE or name.removesuffix(RUNNING) in keep}
+    values = [[each.get(name, (_absent(name), ""))[0] for name in units] for each in amounts]
+    table_rows = TableRows(
+        device=Names.of([None] * len(rows)),
+        kernel=Names.of(row.kernel for row in rows),
+        run=np.arange(len(rows), dtype=np.int64),
+        launches=np.ones(len(rows), dtype=np.int64),
+        time_s=np.array([row.time_s for row in rows]),
+    )
+    counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(rows), len(units)))
+    events = frozenset(name for name in units if not name.endswith(RUNNING))
+    return Table(KIND, table_rows, counters, units, events, lacks_rows=is_cut)
+
+
+def _absent(name: str) -> float:
+    """What a row without a counter has: an event that perf did not scale was counted all the time."""
+    return _ALL if name.endswith(RUNNING) else math.nan
+
+
+def _nothing(rows: Sequence[_Counted]) -> str:
+    """That perf counted nothing, and what can."""
+    names = [f"`{name}`" for row in rows for name in row.events]
+    what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted" if names else "no event is in it"
+    times = [row.time_s for row in rows if not math.isnan(row.time_s)]
+    only = f"; it tells only that the run took {sum(times):.6g} s" if times else ""
+    return (
+        f"perf counted nothing of the processor ({what}), as in virtual machines without counters{only}; count with "
+        "eprof run --profiler callgrind, or on a machine with counters"
+    )
+
+
+def _notes(runs: Sequence[Run], rows: Sequence[_Counted]) -> Iterator[str]:
+    cells = [row for run in runs for row in run.rows]
+    scaled = [name for row in rows for name, total in row.events.items() if 0 < total.running < _ALL]
+    if scaled:
+        names = few([f"`{name}`" for name in dict.fromkeys(scaled)], _EXAMPLES, "events")
+        yield f"{names}: counted in a part of the time and scaled up by perf, so these are estimated"
+    lost = [name for row in rows for name, total in row.events.items() if math.isnan(total.value)]
+    if lost:
+        names = few([f"`{name}`" for name in dict.fromkeys(lost)], _EXAMPLES, "events")
+        yield f"{names}: not counted or not supported on that machine, so missing"
+    if any(row.is_mean for row in cells):
+        yield "values are means over the runs of `perf stat -r`, so a row is one run"
+    if any(is_user_only(row.event) for row in cells):
+        yield "only user space was counted (`:u`); what the kernel did for the program is not in the counts"

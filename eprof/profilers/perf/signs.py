@@ -1,0 +1,57 @@
+"""How output of `perf stat` is recognised: text, CSV or JSON, also behind a program's output or inside a README."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eprof.base.text import pattern
+from eprof.rows.signs import Signs
+
+if TYPE_CHECKING:
+    from eprof.base.arrays import Columns
+    from eprof.rows.log import Launches
+
+KIND = "perf-stat"
+# Behind the name of an event: the share of the time in which it was counted, in %, where that is not all of it.
+RUNNING = " running"
+NOT_KNOWN = r"<not counted>|<not supported>"
+EVENT = r"[A-Za-z][\w-]*/[^/\n]*/\w*|[A-Za-z][\w.:@-]*"
+# A row of `perf stat -x SEP`, from the value on: before it stand a time, a CPU; after it a metric.
+ROW = pattern(
+    rf"(?<![\w.])(?P<value>[0-9]+(?:[.,][0-9]+)?|{NOT_KNOWN})(?P<sep>[^\w.<>\"'-]{{1,3}}?)(?P<unit>[A-Za-z%/]*)(?P=sep)"
+    rf"(?P<event>{EVENT})(?P=sep)(?P<more>.*?(?P=sep))??(?P<runtime>[0-9]+)(?P=sep)"
+    r"(?P<running>[0-9]{1,3}[.,][0-9][0-9])(?![0-9])"
+)
+HEADER = "Performance counter stats for "
+INTERVALS = " counts unit events"
+_MARKS = (HEADER.encode(), INTERVALS.encode(), b'"counter-value"')
+# perf writes at the start of a file, or behind all that the program wrote.
+_LOOK_BYTES = 1 << 16
+
+
+def _reader_of(block: bytes) -> str | None:
+    if any(mark in block for mark in _MARKS):
+        return "reader"
+    ends = block[:_LOOK_BYTES] + block[_LOOK_BYTES:][-_LOOK_BYTES:]
+    lines = ends.decode("utf-8", "replace").split("\n")
+    return "reader" if any(map(ROW.search, lines)) else None
+
+
+def _marks(launches: Launches) -> Columns:
+    """ESTIMATED where perf scaled a value up, because it counted the event only in a part of the time."""
+    import numpy as np  # late: `eprof run` needs this file before a program starts, and no numpy
+
+    from eprof.base.arrays import Columns
+    from eprof.base.marks import Mark
+
+    names = launches.counters.names
+    marks = launches.marks.values.copy()
+    for place, name in enumerate(names):
+        if name + RUNNING in names:
+            share = launches.counters[name + RUNNING]
+            marks[:, place] |= np.where(share < 100, int(Mark.ESTIMATED), 0).astype(np.int8)
+            marks[:, place] |= np.where(share == 0, int(Mark.MISSING), 0).astype(np.int8)
+    return Columns(launches.marks.names, marks)
+
+
+SIGNS = Signs(reader_of=_reader_of, lower_bounds=_marks)
