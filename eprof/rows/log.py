@@ -144,9 +144,9 @@ class Table(Brief, Struct, frozen=True, eq=False):
         Table(kind, rows, Columns(("inst_integer", "ipc"), values), {"inst_integer": COUNT, "ipc": OTHER})
 
     counters: float64, (n, n_counters), a column a counter as the log names it; *totals* over the row's launches where
-    the unit is one of TOTALS, else averages; NaN = there, but without a value: overflowed, invalid. Arrays that were filled
-    counter by counter, (n_counters, n), are given as `values.T`. units: counter -> one of the units above. collected:
-    the counters that its runs have in tables of this kind, where these are more than the columns; None: the columns.
+    the unit is one of TOTALS, else averages; NaN = there, but without a value: overflowed, invalid. Arrays that were
+    filled counter by counter, (n_counters, n), are given as `values.T`. units: counter -> one of the units above.
+    collected: the counters that its runs have in tables of this kind, where these are not the columns; None: they are.
     lacks_rows: the log is known to have lost rows, so all sums are lower bounds.
     """
 

@@ -51,8 +51,8 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     """Join the tables of one or more logs: see the rules at the head of this module.
 
     capability_of: the compute capabilities that a GPU of some name may have, which keeps devices of one number
-    apart. Counters are totals over a row's launches where their unit is one of TOTALS, else averages weighted by launches.
-    Raises nothing: `warnings` names what does not match.
+    apart. Counters are totals over a row's launches where their unit is one of TOTALS, else averages weighted by
+    launches. Raises nothing: `warnings` names what does not match.
     """
     warnings = list(_programs(logs))
     logs, spelling_notes = spelling.agree(logs)

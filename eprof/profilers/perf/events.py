@@ -19,7 +19,6 @@ SOFTWARE = frozenset(
     }
 )
 BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-JOULES = "Joules"
 _PMU = pattern(r"([\w-]+)/(.*)/\w*")
 _CORES = pattern(r"cpu|cpu_core|cpu_atom|armv[0-9]+\w*")
 _MODIFIERS = pattern(r":[ukhpPGHSDeIW]+$")

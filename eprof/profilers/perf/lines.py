@@ -127,7 +127,9 @@ class Lines:
             cells = {key: (quoted or plain).strip(",") for key, quoted, plain in _JSON.findall(text)}
             if not cells.get("counter-value") or not cells.get("event"):
                 continue
-            places = [f"{kind}{cells[kind]}" for kind in ("cpu", "core", "socket", "die", "node", "thread") if kind in cells]
+            places = [
+                f"{kind}{cells[kind]}" for kind in ("cpu", "core", "socket", "die", "node", "thread") if kind in cells
+            ]
             utilized = cells.get("metric-unit") == "CPUs utilized"
             self._add(
                 Row(
@@ -213,4 +215,3 @@ def _period(keys: list[tuple[str, str, str]]) -> int:
     """After how many keys they come again in the same order, to the end; all of them if they do not."""
     ends = (size for size in range(1, len(keys)) if len(keys) % size == 0 and keys[size:] == keys[:-size])
     return next(ends, len(keys))
-

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import few
-from eprof.profilers.perf.events import BYTES, CLOCKS, DURATION, JOULES, SOFTWARE, covered, domain, is_user_only, plain
+from eprof.profilers.perf.events import BYTES, CLOCKS, DURATION, SOFTWARE, covered, domain, is_user_only, plain
 from eprof.profilers.perf.lines import Lines, Row, Run, seconds
 from eprof.profilers.perf.signs import KIND, RUNNING
 from eprof.rows.log import COUNT, JOULE, PERCENT, Log, Names, Table, TableRows
@@ -77,12 +77,11 @@ class _Counted(Struct):
     @property
     def is_empty(self) -> bool:
         """Whether perf counted neither an event of the processor nor energy."""
-        sums = [*self.joules.values(), *(total for name, total in self.events.items())]
-        return all(math.isnan(total.value) for total in sums)
+        return all(math.isnan(total.value) for total in (*self.events.values(), *self.joules.values()))
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
-    """Read all runs in a log. `keep`: the names of counters that get a column. Raises LogError if nothing is counted."""
+    """Read all runs in a log. `keep`: the counters that get a column. Raises LogError if nothing is counted."""
     lines = Lines(source.path)
     rest = ""
     for piece in pieces:

@@ -1,0 +1,284 @@
+"""Output of `perf stat`: text, CSV and JSON of real machines, and what may go wrong with it."""
+
+import math
+
+import pytest
+from conftest import SHARED
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import eprof
+from eprof import logs
+from eprof.base.errors import LogError
+from eprof.base.marks import Mark
+from eprof.profilers.perf.signs import SIGNS
+from eprof.rows.log import JOULE
+
+CPU = SHARED / "cpu"
+REAL = sorted(CPU.glob("perf-*"))
+NO_COUNTERS = sorted(CPU.glob("perf-*-vm*"))
+needs_data = pytest.mark.skipif(not REAL, reason="needs ../shared/data")
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a text as a log."""
+
+    def reading(text, name="perf.log", **options):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return logs.read(path, **options)
+
+    return reading
+
+
+def rows_of(log):
+    """Each row's kernel, its time, and its counters that have a value."""
+    (table,) = log.tables
+    kernels, times, values = table.rows.kernel.texts(), table.rows.time_s, table.counters.values
+    return [
+        (
+            kernel,
+            time_s,
+            {name: value for name, value in zip(table.counters.names, cells, strict=True) if value == value},
+        )
+        for kernel, time_s, cells in zip(kernels, times, values, strict=True)
+    ]
+
+
+def only(log):
+    (row,) = rows_of(log)
+    return row
+
+
+def real(name):
+    return logs.read(CPU / f"perf-{name}")
+
+
+# ------------------------------------------------------------------------------------------------------- real machines
+
+
+@needs_data
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
+def test_every_real_log_is_read_or_refused_in_a_sentence(path):
+    if path in NO_COUNTERS:
+        with pytest.raises(LogError, match="perf counted nothing of the processor.*callgrind"):
+            logs.read(path)
+    else:
+        (table,) = logs.read(path).tables
+        assert len(table.rows) and len(table.counters.names)
+
+
+@needs_data
+def test_joules_beside_counters_are_measured_energy():
+    """Acceptance case B3: two Xeon E5-2630 v3."""
+    energy = eprof.load(CPU / "perf-csv-xeon-e5-2630v3-rapl.csv").energy()
+    assert energy.measured.joules == energy.document()["energy_j"]["measured"] == 3257.22
+    assert energy.measured.seconds == pytest.approx(45.1021, rel=1e-6)
+    assert energy.measured.covers == "2 processor packages"
+    assert energy.measured.words.startswith("3257.22 J of 2 processor packages in 45.1021 s, 72.2188 W")
+    assert not any(word.startswith("fp") for word in energy.listed)
+
+
+@needs_data
+def test_nodes_are_added_up_and_mebibytes_are_bytes():
+    """Acceptance case B4: 493.44 MiB read, 316.07 MiB written."""
+    _, time_s, counters = only(real("csv-per-node-imc-cas.csv"))
+    assert math.isnan(time_s)
+    assert counters == pytest.approx(
+        {"uncore_imc/cas_count_read/ bytes": 493.44 * 2**20, "uncore_imc/cas_count_write/ bytes": 316.07 * 2**20}
+    )
+
+
+@needs_data
+def test_cores_of_both_kinds_are_added_up_and_scaled_values_are_estimated():
+    log = real("csv-hybrid-alderlake-with-metricgroup-rows.csv")
+    _, time_s, counters = only(log)
+    assert counters["instructions"] == 4688595 + 37487490
+    assert counters["instructions running"] == 63
+    assert time_s == pytest.approx(32.13934 / 32.001)
+    assert SIGNS.lower_bounds(logs.combine([log]))["instructions"].tolist() == [Mark.ESTIMATED]
+
+
+@needs_data
+def test_an_event_of_several_groups_is_taken_from_the_one_that_ran_longest():
+    kernel, time_s, counters = only(real("text-altra-instruction-mix.txt"))
+    assert (kernel, time_s) == ("false_sharing 2", 0.471328246)
+    assert (counters["inst_spec"], counters["inst_spec running"]) == (803044283, 34.12)
+    assert counters["ase_spec"] == 257
+
+
+@needs_data
+def test_a_share_that_stands_behind_a_second_metric_is_its_events():
+    _, _, counters = only(real("text-neoverse-n1-multiplexed.txt"))
+    assert (counters["cycles running"], counters["instructions running"]) == (38.24, 39.99)
+
+
+@needs_data
+def test_each_run_of_a_file_is_a_row():
+    rows = rows_of(real("text-intel-topdown-two-runs.txt"))
+    assert [kernel for kernel, *_ in rows] == [f"./target/release/two_sum 300 {letter}" for letter in "lms"]
+    assert [time_s for _, time_s, _ in rows] == [60.248690210, 61.511974955, 8.557783540]
+    assert rows[1][2]["instructions"] == 157923601609
+
+
+@needs_data
+def test_runs_of_one_command_add_up():
+    profile = eprof.load(CPU / "perf-text-energy-pkg-appended.txt")
+    (part,) = profile.counted
+    assert part.launches.rows.launches.tolist() == [2]
+    assert profile.measured.joules == pytest.approx(1.78 + 1.90)
+    assert profile.measured.seconds == pytest.approx(0.224659433 + 0.240284540)
+
+
+@needs_data
+def test_intervals_inside_a_readme_add_up():
+    _, time_s, counters = only(real("csv-interval-rapl-in-readme.md"))
+    assert time_s == 30.001688646
+    assert counters == {"2 processor packages": pytest.approx(595.11)}
+
+
+# ---------------------------------------------------------------------------------------------------------- formats
+
+INTERVALS = """\
+     1.000100000;100;;cycles;1000;100.00;;
+     1.000100000;30,50;Joules;power/energy-pkg/;1000;100,00;;
+     1.000100000;9,25;Joules;power/energy-ram/;1000;100,00;;
+     2.000200000;200;;cycles;1000;100.00;;
+     2.000200000;31,50;Joules;power/energy-pkg/;1000;100,00;;
+     2.000200000;8,75;Joules;power/energy-ram/;1000;100,00;;
+"""
+
+
+def test_decimals_with_a_comma_are_read_where_cells_are_set_apart_otherwise(read):
+    _, time_s, counters = only(read(INTERVALS))
+    assert time_s == 2.0002
+    assert counters == {"cycles": 300, "processor packages and DRAM": 80}
+    with pytest.raises(LogError, match="line 1: decimals are written with a comma"):
+        read("15,03,msec,task-clock,15025108,100,00,0,224,CPUs utilized\n")
+
+
+def test_an_interval_that_is_cut_off_makes_lower_bounds(read):
+    whole, *_ = read(INTERVALS).tables
+    cut, *_ = read("".join(INTERVALS.splitlines(True)[:-1])).tables
+    assert (whole.lacks_rows, cut.lacks_rows) == (False, True)
+
+
+@pytest.mark.parametrize("sep", [",", ";", "\t", "|", "::"])
+def test_any_separator_will_do(sep, read):
+    lines = ["S0,2,12891,,INST_RETIRED.ANY,100,100.00,,", "S1,2,9,,inst_retired.any:u,100,50.00,,"]
+    lines += ["S0,2,140.44,msec,cpu-clock,140440140,100.00,2.000,CPUs utilized"]
+    _, time_s, counters = only(read("\n".join(lines).replace(",", sep) + "\n"))
+    assert counters == {"inst_retired.any": 12900, "inst_retired.any running": 50}
+    assert time_s == pytest.approx(0.07022)
+
+
+def test_cgroups_are_rows_without_those_that_hold_others(read):
+    log = read("9,,cycles,/,10,100.00,,\n5,,cycles,/a,10,100.00,,\n4,,cycles,/b,10,100.00,,\n")
+    assert [(kernel, counters) for kernel, _, counters in rows_of(log)] == [
+        ("/a", {"cycles": 5}),
+        ("/b", {"cycles": 4}),
+    ]
+
+
+def test_values_that_perf_lacks_are_missing_and_no_zeros(read, tmp_path):
+    log = read("7,,cycles,10,100.00,,\n<not counted>,,r01C7,0,0.00,,\n<not supported>,,instructions,0,100.00,,\n")
+    assert only(log)[2] == {"cycles": 7}
+    assert log.tables[0].counters.names == ("cycles", "r01c7", "instructions")
+    assert any("r01c7" in note and "missing" in note for note in log.notes)
+
+
+def test_events_given_by_numbers_keep_them(read):
+    log = read(
+        "7,,cpu/event=0xc7,umask=0x10/,10,100.00,,\n8,,uncore_imc_0/x/,1,100.00,,\n9,,uncore_imc_1/x/,1,100.00,,\n"
+    )
+    assert only(log)[2] == {"cpu/event=0xc7,umask=0x10/": 7, "uncore_imc/x/": 17}
+
+
+def test_rows_that_come_again_in_the_same_order_are_further_runs(read):
+    log = read("7,,cycles,10,100.00,,\n5,,branches,10,100.00,,\n" * 3, "loop.csv")
+    assert rows_of(log) == [("loop.csv", pytest.approx(math.nan, nan_ok=True), {"cycles": 7, "branches": 5})] * 3
+
+
+def test_json_is_read_with_a_comma_too_much_and_with_decimal_commas(read):
+    text = (
+        '{"counter-value" : "3257,220000", "unit" : "Joules", "event" : "power/energy-psys/", "pcnt-running" : 100,00, }\n'
+        '{"counter-value" : "12.000000", "unit" : "", "event" : "cycles", "event-runtime" : 10, "pcnt-running" : 40.00, }\n'
+        '{"counter-value" : "2000000000", "unit" : "ns", "event" : "duration_time", "pcnt-running" : 100.00}\n'
+    )
+    _, time_s, counters = only(read(text))
+    assert time_s == 2
+    assert counters == {"the whole platform": 3257.22, "cycles": 12, "cycles running": 40}
+
+
+TEXT = """\
+what the program wrote, 12 lines
+
+ Performance counter stats for './prog 3' (5 runs):
+
+     1{0}133{0}344      cycles:u                  #    3{1}114 GHz            ( +-  0{1}83% )  (66{1}67%)
+           140{1}44 msec task-clock                #    1{1}960 CPUs utilized
+             1{1}50 Joules power/energy-cores/
+
+           0{1}0716531 +- 0{1}0012 seconds time elapsed  ( +- 1{1}24% )
+
+       0{1}006648000 seconds user
+"""
+
+
+@pytest.mark.parametrize("signs", [",.", ".,", " ,", "\u202f,", "'."])
+def test_text_is_read_in_any_locale(signs, read):
+    log = read(TEXT.format(*signs))
+    assert only(log) == ("./prog 3", 0.0716531, {"cycles": 1133344, "cycles running": 66.67, "processor cores": 1.5})
+    assert len(log.notes) == 3
+
+
+def test_text_of_intervals_by_cpu_adds_up(read):
+    log = read(
+        "#           time CPU            counts unit events\n"
+        "     1.000064711 CPU0        1,123      cycles\n     1.000064711 CPU1          877      cycles\n"
+        "     2.000164711 CPU0        1,000      cycles\n     2.000164711 CPU1  <not counted>      cycles\n"
+    )
+    assert only(log)[1:] == (2.000164711, {"cycles": 3000, "cycles running": 0})
+
+
+# ---------------------------------------------------------------------------------------------------------- bad input
+
+
+@needs_data
+@given(st.data())
+def test_a_log_cut_or_spoilt_at_any_byte_is_read_or_refused(tmp_path_factory, data):
+    whole = data.draw(st.sampled_from(REAL)).read_bytes()
+    place = data.draw(st.integers(0, len(whole)))
+    noise = data.draw(st.binary(max_size=20))
+    behind = data.draw(st.sampled_from([b"", whole[place:]]))
+    path = tmp_path_factory.mktemp("cut") / "perf.log"
+    path.write_bytes(whole[:place] + noise + behind)
+    try:
+        log = logs.read(path)
+    except LogError as err:
+        assert len(str(err).splitlines()) == 1
+    else:
+        assert log.tables
+
+
+@given(st.text(alphabet="0123456789,.;<> CPUSnotcued/%()#'\"{}:-", max_size=200))
+@example("1,,a,2,3.00" * 50)
+def test_lines_like_those_of_perf_raise_no_other_error(text):
+    from eprof.profilers.perf.lines import Lines
+
+    lines = Lines("x")
+    lines.runs[0].is_text = True
+    try:
+        for line in text.split("\n"):
+            lines.feed(line)
+        lines.finish("")
+    except LogError:
+        return
+    assert sum(len(run.rows) for run in lines.whole_runs()) == sum(len(run.rows) for run in lines.runs)
+
+
+def test_joules_do_not_mix_with_counters_of_definitions(read):
+    log = read(INTERVALS, keep=frozenset({"cycles"}))
+    assert log.tables[0].units["processor packages and DRAM"] == JOULE
+    assert only(read(INTERVALS, keep=frozenset()))[2] == {"processor packages and DRAM": 80}
