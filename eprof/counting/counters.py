@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof.base import resources
+from eprof.base import cpus, resources
 from eprof.base.errors import DefinitionError
 from eprof.base.gpus import may_be_same, normal_name
 from eprof.base.text import did_you_mean, pattern
@@ -37,7 +37,7 @@ __all__ = [
     "names_in_use",
 ]
 _DATA = ("collect", "descriptions", "devices", "labels", "messages", "numbers")
-_NOT_DEFINITIONS = ("measurements", *(f"{name}.toml" for name in _DATA))
+_NOT_DEFINITIONS = ("cpu", "measurements", *(f"{name}.toml" for name in _DATA))
 _PROFILERS = ("nvprof", "ncu")
 # What is behind the name of a GPU in some logs: its memory, its form.
 _VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*|pcie|sxm\d?|nvl))$")
@@ -185,12 +185,16 @@ def named(name: str, extra: Path | None = None) -> Definition:
 
 
 def capability_of(device_name: str) -> tuple[str, ...]:
-    """The compute capabilities that a GPU of this name may have, as far as known; several where names were reused."""
+    """The compute capabilities that a GPU of this name may have, as far as known; several where names were reused.
+
+    Of a CPU, its microarchitecture.
+    """
     name = normal_name(device_name)
     while name not in _devices():
         shorter = _VARIANT.sub("", name)
         if shorter == name:
-            return ()
+            microarchitecture = cpus.microarchitecture(device_name)
+            return () if microarchitecture is None else (microarchitecture,)
         name = shorter
     return _devices()[name]
 

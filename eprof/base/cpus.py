@@ -1,0 +1,58 @@
+"""CPUs: which microarchitecture one has, by its name or by the numbers of /proc/cpuinfo (`counters/cpus.toml`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from eprof.base import resources
+from eprof.base.toml import Document, Node
+
+_FIELDS = (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part"))  # of x86 and Arm
+
+
+def microarchitecture(name: str) -> str | None:
+    """The microarchitecture ("skylake-sp") of a CPU by its name, or by what LIKWID calls its type; None: not known."""
+    return next((section for section, names in _names().items() if names.search(name)), None)
+
+
+def in_cpuinfo(text: str) -> str | None:
+    """The microarchitecture of the first CPU in the text of /proc/cpuinfo; None: not known."""
+    first = dict(re.findall(r"^([^:\n]*?)\s*: *(.*?) *$", text.partition("\n\n")[0], re.MULTILINE))
+    for fields in _FIELDS:
+        numbers = " ".join(first.get(field, "") for field in fields)
+        if numbers in _models():
+            return _models()[numbers]
+    return None
+
+
+@cache
+def _names() -> dict[str, re.Pattern[str]]:
+    """A pattern a microarchitecture: its own name, or one of the names of its CPUs."""
+    patterns = {}
+    for name, entry in _sections():
+        names = [rf"(?<![\w-]){re.escape(name)}(?![\w-])", *entry["names"].texts()]
+        patterns[name] = re.compile("|".join(names), re.IGNORECASE)
+    return patterns
+
+
+@cache
+def _models() -> dict[str, str]:
+    """The microarchitecture of each "VENDOR FAMILY MODEL"."""
+    return {model: name for name, entry in _sections() for text in entry["models"].texts() for model in _each(text)}
+
+
+def _each(models: str) -> Iterator[str]:
+    """Every model of a range: "GenuineIntel 6 30-31"."""
+    family, _, model = models.rpartition(" ")
+    first, dash, last = model.partition("-")
+    if not dash:
+        yield models
+        return
+    yield from (f"{family} {number}" for number in range(int(first), int(last) + 1))
+
+
+def _sections() -> Iterator[tuple[str, Node]]:
+    root = Document.read(resources.folder("counters") / "cpus.toml").root
+    return root.items()
