@@ -82,8 +82,8 @@ def test_find_names_the_known_ones():
 
 def test_named():
     assert counters.named("kepler-3.5").name == counters.named("nvprof/kepler-3.5").name == counters.named("3.5").name
-    with pytest.raises(DefinitionError, match=r"`zen`\. Known: nvprof/fermi"):
-        counters.named("zen")
+    with pytest.raises(DefinitionError, match=r"`voodoo`\. Known: nvprof/fermi"):
+        counters.named("voodoo")
 
 
 def test_a_file_can_extend_a_whole_definition():
