@@ -53,6 +53,5 @@ def _each(models: str) -> Iterator[str]:
     yield from (f"{family} {number}" for number in range(int(first), int(last) + 1))
 
 
-def _sections() -> Iterator[tuple[str, Node]]:
-    root = Document.read(resources.folder("counters") / "cpus.toml").root
-    return root.items()
+def _sections() -> list[tuple[str, Node]]:
+    return Document.read(resources.folder("counters") / "cpus.toml").root.items()
