@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
@@ -20,7 +21,7 @@ from eprof.compare.side import TIME, WORDS
 # The cells of a grid that a gate is about: rows and columns as `numpy.ix_` gives them.
 Cells = tuple[Any, ...]
 
-TOTAL, SECONDS, EACH = "total", "time", "*"
+TOTAL, ABOVE, SECONDS, EACH = "total", "above_constant", "time", "*"
 _FORM = pattern(r"(?:(?P<kernel>.+):)?(?:(?P<what>[a-z][a-z0-9_]*)=)?(?P<percent>\d+(?:\.\d*)?|\.\d+)\s*%?")
 _FAMILIES = ("computation", "data", CONSTANT)
 
@@ -35,8 +36,8 @@ class Gate(Struct, frozen=True):
 
     def columns(self) -> list[int]:
         """The columns of a grid that it is about."""
-        if self.what == TOTAL:
-            return list(range(len(WORDS)))
+        if self.what in (TOTAL, ABOVE):
+            return list(range(len(WORDS) if self.what == TOTAL else TIME))
         if self.what == SECONDS:
             return [TIME]
         return [column for column, word in enumerate(WORDS) if self.what in _names(word)]
@@ -107,8 +108,10 @@ def judge(gates: Sequence[Gate], changes: Changes) -> list[Outcome]:
     """Judge every gate, on every kernel that it names.
 
     A gate on what is known on one side only, or not at all, does not pass unseen: its outcome says why it cannot be
-    judged. Raises UsageError if a gate names no kernel.
+    judged. Where time is a model, the total is that above constant power. Raises UsageError if a gate names no kernel.
     """
+    if changes.old_side.is_modelled or changes.new_side.is_modelled:
+        gates = [replace(gate, what=ABOVE) if gate.what == TOTAL else gate for gate in gates]
     return [outcome for gate in gates for outcome in _outcomes(gate, changes)]
 
 

@@ -109,7 +109,7 @@ def _growth(gate: Gate) -> str:
     """How much the amount of a gate grew."""
     assert gate.old is not None
     assert gate.new is not None
-    name = {"total": "energy", "time": "time"}.get(gate.what, gate.what)
+    name = {"total": "energy", "above_constant": "energy above constant power"}.get(gate.what, gate.what)
     if gate.kernel:
         name += f" of {cut(gate.kernel, 60)}"
     unit = {"byte": "B", "instruction": "", "cycle": ""}.get(gate.unit, gate.unit)
