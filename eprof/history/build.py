@@ -1,15 +1,15 @@
 """A history from its results: series of energies, their noise, and their steps."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, pairwise
 
 from msgspec import UNSET
 
 from eprof import __version__
 from eprof.base.errors import LogError
-from eprof.base.text import listed
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
+from eprof.base.text import few, listed
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.history.results import REPORT, Result
 from eprof.history.schema import Change, History, Kernel, Noise, Run
 from eprof.history.steps import LEVEL, Step, steps
@@ -24,7 +24,7 @@ _MEANING = {
     "assumed": "resting on assumptions",
     "simulated": "of a simulated device",
 }
-_WHERE = {"device": "GPU", "costs": "prices", "eprof": "version of eprof"}
+_MOST_NAMED = 4
 
 
 def history(results: Sequence[Result], title: str, command_line: Sequence[str], level: float = LEVEL) -> History:
@@ -32,6 +32,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
     known = [result for result in results if result.report.energy_j.total is not None]
     if not known:
         raise LogError(f"None of the {len(results)} results has an energy: make their reports with --costs.")
+    known, unlike = _alike(known)
     runs = [_run(result) for result in known]
     kernels = _kernels(known)
     noise = _noise(runs)
@@ -45,8 +46,55 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
         noise=noise,
         changes=[*_changes(runs, level), *_changes_of(kernels, known, runs, level)],
         kernels=kernels,
-        warnings=list(_warnings(results, runs)),
+        warnings=[*_without_energy(results), *unlike, *_warnings(runs)],
     )
+
+
+def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
+    """The results that can be compared with the last one, and why the others cannot, in sentences."""
+    alike = list(results)
+    sentences = []
+    for difference, fact in _FACTS.items():
+        last = fact(alike[-1].report)
+        facts = [fact(result.report) for result in alike]
+        number = sum(own != last for own in facts)
+        if number:
+            apart = sorted(set().union(*(own ^ last for own in facts)))
+            noun = "result has" if number == 1 else "results have"
+            sentences.append(
+                f"{number} {noun} {difference} than the last and cannot be compared with it: {few(apart, _MOST_NAMED)}."
+            )
+        alike = [result for result, own in zip(alike, facts, strict=True) if own == last]
+    return alike, sentences
+
+
+def _devices(report: schema.Profile) -> set[str]:
+    return {device.name or "not named" for device in report.devices}
+
+
+def _efficiency(report: schema.Profile) -> set[str]:
+    """What modelled times rest on."""
+    modelled = report.modelled_time
+    return {f"{modelled.efficiency:g}"} if modelled else set()
+
+
+def _known(report: schema.Profile) -> set[str]:
+    """The counts of which all energy is known, and constant power."""
+    known = {
+        COUNTS[word].label
+        for word, count in report.counts.items()
+        if count.energy_j is not None and "missing" not in count.marks
+    }
+    has_constant = report.energy_j.constant is not None and "missing" not in report.energy_marks.constant
+    return known | {GROUPS[CONSTANT]} if has_constant else known
+
+
+_FACTS: dict[str, Callable[[schema.Profile], set[str]]] = {
+    "another GPU": _devices,
+    "other prices": lambda report: {_costs(report)},
+    "another efficiency": _efficiency,
+    "other known counts": _known,
+}
 
 
 def _run(result: Result) -> Run:
@@ -182,8 +230,7 @@ def _moved(before: Sequence[float | None], after: Sequence[float | None]) -> flo
 
 def _also(before: Run, after: Run) -> list[str]:
     """What else is different after a step, which may be the reason."""
-    differs = [word for key, word in _WHERE.items() if getattr(before, key) != getattr(after, key)]
-    return [*differs, *(["what is known"] if ("missing" in before.marks) != ("missing" in after.marks) else [])]
+    return ["version of eprof"] if before.eprof != after.eprof else []
 
 
 # ------------------------------------------------------------------------------------------------- noise, warnings
@@ -201,14 +248,17 @@ def _noise(runs: Sequence[Run]) -> Noise | None:
     return Noise(share=math.sqrt(math.fsum(squares) / freedom), commits=len(repeats), runs=number)
 
 
-def _warnings(results: Sequence[Result], runs: Sequence[Run]) -> Iterator[str]:
-    left_out = len(results) - len(runs)
-    if left_out:
-        yield f"{left_out} of {len(results)} results have no energy and are left out."
-    for key, word in _WHERE.items():
-        values = list(dict.fromkeys(getattr(run, key) for run in runs))
-        if len(values) > 1:
-            yield f"Not all runs have the same {word}: {'; '.join(values[:4])}{' ...' if len(values) > 4 else ''}."
+def _without_energy(results: Sequence[Result]) -> Iterator[str]:
+    without = sum(result.report.energy_j.total is None for result in results)
+    if without:
+        verb = "has" if without == 1 else "have"
+        yield f"{without} of {len(results)} results {verb} no energy and cannot be compared."
+
+
+def _warnings(runs: Sequence[Run]) -> Iterator[str]:
+    versions = list(dict.fromkeys(run.eprof for run in runs))
+    if len(versions) > 1:
+        yield f"The runs have several versions of eprof: {few(versions, _MOST_NAMED)}."
     marks = [mark for mark in _MEANING if any(mark in run.marks for run in runs)]
     if marks:
         yield f"Some energies are {listed([_MEANING[mark] for mark in marks])}."

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from eprof.base.kernels import short
+from eprof.base.text import listed
 from eprof.history.results import REPORT
 from eprof.history.schema import Change, History, Kernel, Run
 from eprof.history.steps import LEAST
@@ -24,8 +25,10 @@ def headline(document: History) -> Headline:
     steps = of_program(document)
     marks = bits(document.runs[-1].marks)
     if number < 2 * LEAST:
-        runs = "One run" if number == 1 else f"{number} runs"
-        return Headline(f"{runs}, the last with {quantity(last, 'J')}; changes are told from four runs on.", "", marks)
+        runs = f"One run, which takes {quantity(last, 'J')}"
+        if number > 1:
+            runs = f"{whole(number)} runs, of which the last takes {quantity(last, 'J')}"
+        return Headline(f"{runs}; a change is told from four runs on.", "", marks)
     if not steps:
         text = f"No change in {whole(number)} runs that is more than noise; the last takes {quantity(last, 'J')}."
         return Headline(text, _joined(_noise(document), _outlier(document)), marks)
@@ -70,7 +73,7 @@ def _reason(change: Change) -> str:
     if change.because is not None and change.because_j is not None:
         words.append(f"Most of it is {_PARTS[change.because]} ({_signed(change.because_j)}).")
     if change.also:
-        words.append(f"The {' and the '.join(change.also)} changed there, too, which may be the reason.")
+        words.append(f"The {listed(change.also)} changed there, too, which may be the reason.")
     return " ".join(words)
 
 
@@ -96,7 +99,8 @@ def _outlier(document: History) -> str:
     if not mean or min(before) <= energies[-1] <= max(before):
         return ""
     share = signed_percent(energies[-1] / mean - 1)
-    return f"The last run is {share} from the mean of the {len(before)} before it; one more run there may tell."
+    off = "the run before it" if len(before) == 1 else f"the mean of the {len(before)} runs before it"
+    return f"The last run is {share} off {off}; one more run may tell whether that is a change."
 
 
 def blocks(document: History, verbose: bool) -> Iterator[Block]:

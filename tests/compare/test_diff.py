@@ -99,7 +99,10 @@ def test_the_answer_of_simulated_runs_does_not_depend_on_the_efficiency():
 def test_as_a_process(eprof_started):
     done = eprof_started("diff", *GEMM[::-1], *TK1, "--format", "json", "--fail-above", "2%")
     assert done.returncode == 3 and json.loads(done.stdout)["gates"][0]["failed"]
-    assert done.stderr.startswith("eprof: --fail-above 2%: energy above constant power grew by 239 %") and done.stderr.count("\n") == 1
+    assert (
+        done.stderr.startswith("eprof: --fail-above 2%: energy above constant power grew by 239 %")
+        and done.stderr.count("\n") == 1
+    )
 
 
 def test_every_format_says_the_same(diff_command, tmp_path):
@@ -198,7 +201,8 @@ def test_exit_codes_of_gates(diff_command, tmp_path):
     assert failed.returncode == 3
     lines = failed.stderr.strip().splitlines()
     assert (
-        lines[-1].startswith("eprof: --fail-above 2%: energy above constant power grew by 239 %") and "above the limit of 2 %" in lines[-1]
+        lines[-1].startswith("eprof: --fail-above 2%: energy above constant power grew by 239 %")
+        and "above the limit of 2 %" in lines[-1]
     )
     assert "❌" in (tmp_path / "d.md").read_text(encoding="utf-8")
     unjudged = diff_command(

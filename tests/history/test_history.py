@@ -167,17 +167,43 @@ def test_identical_repeats_are_told_and_a_last_run_that_differs_is_not_yet_a_cha
     assert re.search(r"last run is \+\d", done.stdout)
 
 
-def test_other_prices_are_named_at_the_change(tmp_path, report):
-    night = folder(tmp_path / "night", report, [1, 1, 1, 1.5, 1.5, 1.5])
-    for number in (3, 4, 5):
+def other_prices(document):
+    document["costs"]["name"] = "another"
+
+
+def other_efficiency(document):
+    document["modelled_time"] = {"efficiency": 0.5, "given": True}
+
+
+def other_counts(document):
+    del document["counts"]["dram_read"]
+
+
+def other_gpu(document):
+    document["devices"][0]["name"] = "another"
+
+
+@pytest.mark.parametrize("change", [other_prices, other_efficiency, other_counts, other_gpu])
+def test_results_unlike_the_last_are_not_compared_with_it(tmp_path, report, change):
+    night = folder(tmp_path / "night", report, [1, 1, 1, 1.5, 1.5, 1.5, 1.5])
+    for number in (0, 1, 2):
         path = night / f"run-{number:02d}.json"
         document = json.loads(path.read_text())
-        document["costs"]["name"] = "another"
+        change(document)
         path.write_text(json.dumps(document))
-    done = history(night, "--format", "json")
-    document = json.loads(done.stdout)
-    assert document["changes"][0]["also"] == ["prices"]
-    assert any("not all runs have the same prices" in warning.lower() for warning in document["warnings"])
+    document = json.loads(history(night, "--format", "json").stdout)
+    assert len(document["runs"]) == 4 and not document["changes"]
+    what = change.__name__.split("_")[1].replace("gpu", "GPU").replace("counts", "known counts")
+    assert f"other {what} than the last" in document["warnings"][0]
+
+
+def test_the_version_of_eprof_is_named_at_the_change(tmp_path, report):
+    night = folder(tmp_path / "night", report, [1, 1, 1, 1.5, 1.5, 1.5])
+    for number in (0, 1, 2):
+        path = night / f"run-{number:02d}.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"eprof": "0.0.1"}))
+    done = history(night)
+    assert "The version of eprof changed there, too" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -196,7 +222,7 @@ def test_reports_without_energy_are_left_out(tmp_path, report):
     bare = eprof.load(LOGS / "ncu.csv").energy().document()
     (night / "bare.json").write_text(json.dumps(bare))
     done = history(night)
-    assert done.returncode == 0 and "1 of 3 results have no energy" in done.stdout
+    assert done.returncode == 0 and "1 of 3 results has no energy" in done.stdout
     (alone := tmp_path / "alone").mkdir()
     (alone / "bare.json").write_text(json.dumps(bare))
     done = history(alone)
