@@ -364,13 +364,18 @@ def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:
 
 
 def _device(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
-    """The device of a log's label, by a profiler whose counters may mean the same on all devices."""
+    """The device of a log's label, by a profiler whose counters may mean the same on all devices, or some of them."""
     everywhere = counters.everywhere(profiler)
     if everywhere == counters.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
-    if everywhere is not None:
-        return Device(label, *_split_label(label), everywhere, f"{profiler} counts alike on all devices")
-    return identify(label, capability, counter_names, profiler)
+    alike = Device(label, *_split_label(label), everywhere, f"{profiler} counts alike on all devices")
+    try:
+        device = identify(label, capability, counter_names, profiler)
+    except DefinitionError:
+        if everywhere is None:
+            raise
+        return alike
+    return alike if everywhere in (device.capability, device.capability or everywhere) else device
 
 
 def _marks(launches: Launches, profiler: str, device: Device) -> Columns:

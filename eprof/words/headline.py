@@ -159,11 +159,21 @@ def _counts(view: View) -> Headline:
     if view.time.value is not None:
         marks |= view.time.marks
 
+    measured = view.document.energy_j.measured
+    if measured is not None:
+        return _measured_alone(view, measured, counted, marks)
     if view.costs is None:
         consequence = "No energy is predicted, for want of a cost table; a warning below says how to get joules."
     else:
         consequence = f"No energy is predicted: the cost table {view.costs.name} has no price for what was counted."
     return Headline(_profiled(view, counted), consequence, marks)
+
+
+def _measured_alone(view: View, measured: float, counted: list[str], marks: int) -> Headline:
+    """A meter's joules, which nothing that was counted splits."""
+    time = f" in {at_least(view.time, 's')}" if view.time.value is not None else ""
+    why = "no count that has a price is in the logs" if counted else "no instruction and no byte was counted"
+    return Headline(f"{quantity(measured, 'J')} measured{time}.", f"What took them is not known: {why}.", marks)
 
 
 def _profiled(view: View, counted: list[str]) -> str:
