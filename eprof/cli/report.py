@@ -179,7 +179,7 @@ def _file(kind: str, energy: "Energy", document: "Profile") -> bytes:
             from eprof.files import trace
 
             assert energy.profile.timeline is not None, "the logs were loaded with it"
-            return trace.to_trace(document, energy.profile.timeline)
+            return trace.to_trace(document, energy.profile.timeline, say)
     return written(kind, document, "export", energy.to_frame)
 
 

@@ -1,6 +1,6 @@
 """A report as a trace for Perfetto, in Chrome's JSON: launches on their streams, predicted power (docs/traces.md)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -16,9 +16,11 @@ from eprof.files.export import dumped
 from eprof.profile import schema
 from eprof.rows.launches import UNKNOWN
 from eprof.rows.log import TableRows
+from eprof.words.numbers import quantity
 from eprof.words.view import bits
 
 _NAME = 80
+_ROUNDING = 1e-3  # of the energy: times in ns
 _GPU_NOT_NAMED = "GPU not named"
 
 
@@ -40,12 +42,12 @@ class _Launch(Struct):
         return f"{stream} (overlap {self.lane})" if self.lane else stream
 
 
-def to_trace(document: schema.Profile, timeline: TableRows) -> bytes:
+def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str], None] = lambda note: None) -> bytes:
     """The kernels of `document` as `timeline` has their launches; times in µs from the first start, to the ns.
 
     A launch takes the mean power of its kernel for as long as it ran, so the counter of a GPU's power, integrated over
     time, is the energy of its launches. Kernels that the document does not have (`-k`) and launches without a time are
-    left out.
+    left out. warn: takes the sentence that the trace does not hold all energy of the report, which stands in it too.
     """
     launches = _launches(document, timeline)
     first_ns = min((launch.start_ns for launch in launches), default=0)
@@ -55,9 +57,28 @@ def to_trace(document: schema.Profile, timeline: TableRows) -> bytes:
         "costs": document.costs.name if document.costs else None,
         "first_start_ns": first_ns,
     }
+    if note := _shortfall(document, launches):
+        head["note"] = note
+        warn(note)
     # The head comes first: it is how eprof recognises its own traces.
     rows = b",\n".join(map(dumped, _rows(launches, first_ns)))
     return b'{"otherData":' + dumped(head) + b',\n"displayTimeUnit":"ns",\n"traceEvents":[\n' + rows + b"\n]}\n"
+
+
+def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
+    """How much of the report's energy is not in the trace, and why; empty if all of it is."""
+    total_j = document.energy_j.total
+    if not total_j:
+        return ""
+    seconds = [(launch.end_ns - launch.start_ns) * 1e-9 for launch in launches]
+    traced_j = sum((launch.kernel.power_w or 0.0) * time_s for launch, time_s in zip(launches, seconds, strict=True))
+    if traced_j >= (1 - _ROUNDING) * total_j:
+        return ""
+    drawn = {id(launch.kernel) for launch in launches if launch.kernel.power_w is not None}
+    lacking = sum(id(kernel) not in drawn for kernel in document.kernels)
+    of = f"{lacking} of {len(document.kernels)} kernels have no launch whose time and energy are known"
+    why = of if lacking else "not every launch has a known time"
+    return f"The launches of this trace take {quantity(traced_j, 'J')} of the report's {quantity(total_j, 'J')}: {why}."
 
 
 def _launches(document: schema.Profile, timeline: TableRows) -> list[_Launch]:

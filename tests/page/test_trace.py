@@ -134,6 +134,40 @@ def test_the_trace_of_nvprof_tells_starts_and_streams(tmp_path):
     assert '"stream 7"' in text.decode()
 
 
+NSYS = {
+    "x.csv": f"""Start (ns),Duration (ns),CorrId,Device,Strm,Name
+1000,300,1,Tesla K20c (0),7,"{AXPY}"
+1500,200,2,Tesla K20c (0),13,"{AXPY}"
+1600,99,3,Tesla K20c (0),13,[CUDA memset]
+""",
+    "x.txt": f"""
+ Start (ns)  Duration (ns)  CorrId      Device      Strm        Name
+ ----------  -------------  ------  --------------  ----  -----------------
+       1000            300       1  Tesla K20c (0)    7  {AXPY}
+       1500            200       2  Tesla K20c (0)   13  {AXPY}
+""",
+}
+
+
+@pytest.mark.parametrize("name", NSYS)
+def test_the_trace_tables_of_nsys_tell_starts_and_streams(tmp_path, name):
+    _, text = traced(write(tmp_path, NSYS[name], name))
+    assert [(row["ts"], row["dur"]) for row in slices(text)] == [(0.0, 0.3), (0.5, 0.2)]
+    assert b'"stream 7"' in text and b'"stream 13"' in text
+
+
+def test_energy_that_is_not_in_the_trace_is_said_in_it_and_on_stderr(tmp_path, eprof_command):
+    counted = [metric("inst_integer", 10**9, kernel=name) for name in (AXPY, DOT)]
+    paths = [write(tmp_path, profiled(1, METRICS, *counted), "c.csv"), write(tmp_path, NSYS["x.csv"], "t.csv")]
+    done = eprof_command("report", *paths, "--costs", "jetson-tk1", "-q", "-o", tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    note = "1 of 2 kernels have no launch whose time and energy are known"
+    assert note in trace["otherData"]["note"] and note in done.stderr
+
+    eprof_command("report", paths[1], "--costs", "jetson-tk1", "-q", "-o", tmp_path / "whole.trace.json")
+    assert "note" not in json.loads((tmp_path / "whole.trace.json").read_text())["otherData"]
+
+
 def test_only_chosen_kernels_are_in_it(tmp_path):
     path = write(tmp_path, kineto((AXPY, 0, 7, 0, 10), (DOT, 0, 7, 20, 10)), "x.json")
     energy = eprof.load(path, timeline=True, kernels=["dot"]).energy("jetson-tk1")

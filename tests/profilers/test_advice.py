@@ -76,7 +76,7 @@ def test_pairs_of_counters_that_disagree_name_the_better_way_of_this_gpu(tmp_pat
 @pytest.mark.parametrize(
     ("text", "named", "not_named"),
     [
-        (NCU.format("8.0").replace('"Stream",', "").replace('"1","7","(1', '"1","(1'), "nsys export", "nvprof"),
+        (NCU.format("8.0").replace('"Stream",', "").replace('"1","7","(1', '"1","(1'), "nsys stats", "nvprof"),
         (profiled(1, METRICS, metric("inst_integer", 5)), "nvprof --print", "ncu"),
     ],
 )

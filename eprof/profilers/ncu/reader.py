@@ -45,7 +45,7 @@ def read(
     fold_rows: how many rows of a table are held before those of one kernel are added up.
     Raises LogError, one sentence, if there are no kernels in it.
     """
-    reader = _Reader(source, keep, parts, fold_rows)
+    reader = _Reader(source, keep, parts, fold_rows, nsys=Nsys(parts))
     # Starting threads takes longer than reading a short log.
     alone = os.fstat(source.handle.fileno()).st_size < _SHORT or is_memory_scarce()
     for block in blocks if alone else ahead(blocks):

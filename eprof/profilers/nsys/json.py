@@ -17,12 +17,12 @@ _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
 
 
-def read(source: Source, blocks: Iterator[bytes], *_: object) -> Log:
+def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str | None = None, *__: object) -> Log:
     """Read the tables of nsys, which hold no counters to choose among.
 
     Raises LogError, one sentence, if none tells the times of kernels, or if the last is cut off.
     """
-    nsys = Nsys()
+    nsys = Nsys(parts)
     shapes: dict[tuple[str, ...], Shape | None] = {}
     skipped = lines = 0
     example = text = ""

@@ -34,7 +34,7 @@ SIGNS = Signs(
     generations="from Pascal on",
     commands={
         "times": "nsys stats --report cuda_gpu_trace --format csv",
-        "streams": "nsys export --type sqlite",
-        "launches": "nsys export --type sqlite",
+        "streams": "nsys stats --report cuda_gpu_trace --format csv",
+        "launches": "nsys stats --report cuda_gpu_trace --format csv",
     },
 )

@@ -9,13 +9,12 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.profilers.nsys.signs import KIND
 from eprof.profilers.nsys.summary import DATABASE, Timed, table_of
-from eprof.rows.launches import LAUNCH, told_apart
-from eprof.rows.log import Log, Table
+from eprof.rows.launches import LAUNCH
+from eprof.rows.log import Log
 from eprof.rows.stream import Source
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -66,7 +65,7 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
         raise LogError(f"{source.path}: {_NO_KERNELS}")
     pids = _pids(database)
     return source.log(
-        [_table(kernels, parts)],
+        [table_of(kernels, DATABASE, parts)],
         [*source.notes, *_notes(database, kernels)],
         format_=KIND,
         command=_command(database, pids),
@@ -76,11 +75,6 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
 
 def _quoted(name: str) -> str:
     return name.replace('"', '""')
-
-
-def _table(kernels: Sequence[Timed], parts: str | None) -> Table:
-    table = table_of(kernels, DATABASE)
-    return table if parts != LAUNCH else replace(table, rows=told_apart(table.rows))
 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:

@@ -17,9 +17,11 @@ from eprof.base.text import pattern
 from eprof.profilers.nsys.numbers import Numbers
 from eprof.profilers.nsys.signs import KIND
 from eprof.rows.header import split
+from eprof.rows.launches import LAUNCH, part_of, told_apart
 from eprof.rows.log import Names, Table, TableRows
 
 OF_LAUNCHES = "nsys-trace"
+STREAM = "Strm"
 DATABASE = "nsys-sqlite"
 COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"
 # The tables that tell the times of kernels, the best first: a log may have several of the same run.
@@ -35,6 +37,7 @@ _UNIT = r" ?\((ns|nsec|us|usec|ms|msec|s|sec)\)"
 _TOTAL = pattern(f"Total Time{_UNIT}")
 _AVERAGE = pattern(f"KAvg{_UNIT}")
 _DURATION = pattern(f"Duration{_UNIT}")
+_START = pattern(f"Start{_UNIT}")
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _PERHAPS = pattern(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
 _TEXT = pattern(
@@ -55,7 +58,10 @@ _CUT = "…"
 
 
 class Shape(Struct, frozen=True):
-    """A table: which columns tell the kernel, its launches (None: one a row) and its time. spans: of the text form."""
+    """A table: which columns tell the kernel, its launches (None: one a row) and its time. spans: of the text form.
+
+    start: of a launch; None where there are no launches one by one.
+    """
 
     kind: str
     columns: tuple[str, ...]
@@ -63,11 +69,12 @@ class Shape(Struct, frozen=True):
     time: str
     launches: str | None
     spans: tuple[tuple[int, int], ...] | None = None
+    start: str | None = None
 
     @property
     def unit(self) -> str:
         """The unit of the time: "ns", "us", "ms" or "s"."""
-        return self.time.rpartition("(")[2].rstrip(")").removesuffix("ec")
+        return _unit_of(self.time)
 
     @property
     def scale(self) -> float:
@@ -75,9 +82,18 @@ class Shape(Struct, frozen=True):
         return _SCALE[self.unit]
 
     @property
+    def start_scale(self) -> float:
+        """Nanoseconds in the unit of the start."""
+        return round(1e9 * _SCALE[_unit_of(self.start or "")])
+
+    @property
     def is_whole(self) -> bool:
         """Whether the time can have no decimals: nanoseconds that are no average."""
         return self.unit == "ns" and self.kind != LAUNCHED
+
+
+def _unit_of(column: str) -> str:
+    return column.rpartition("(")[2].rstrip(")").removesuffix("ec")
 
 
 class Timed(Struct, frozen=True):
@@ -105,7 +121,7 @@ def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = Non
     if average and {"Count", "Kernel Name"} <= own:
         return Shape(LAUNCHED, columns, "Kernel Name", average, "Count", places)
     if duration and {"CorrId", "Name"} <= own:
-        return Shape(TRACE, columns, "Name", duration, None, places)
+        return Shape(TRACE, columns, "Name", duration, None, places, _first(names, _START) or None)
     return None
 
 
@@ -114,9 +130,13 @@ def _first(names: Sequence[str], form: re.Pattern[str]) -> str:
 
 
 class Nsys(Struct):
-    """The tables of `nsys stats` as lines come. sums: kind of table -> (kernel, device) -> launches, seconds."""
+    """The tables of `nsys stats` as lines come. sums: kind of table -> (kernel, device, part) -> launches, seconds.
 
-    sums: dict[str, dict[tuple[str, str | None], list[float]]] = field(default_factory=dict)
+    parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing.
+    """
+
+    parts: str | None = None
+    sums: dict[str, dict[tuple[str, str | None, str | None], list[float]]] = field(default_factory=dict)
     shape: Shape | None = None
     heading: str | None = None
     numbers: Numbers = field(default_factory=Numbers)
@@ -180,14 +200,25 @@ class Nsys(Struct):
             return False
         if _is_kernel(row, row[shape.name]):
             many = launches if shape.kind == LAUNCHED else 1.0
-            self.add(shape, row[shape.name], row.get("Device"), int(launches), time * shape.scale * many)
+            part = self._part(shape, row, numbers) if self.parts else None
+            self.add(shape, row[shape.name], row.get("Device"), int(launches), time * shape.scale * many, part)
         else:
             self.others += 1
         return True
 
-    def add(self, shape: Shape, name: str, device: str | None, launches: int, seconds: float) -> None:
+    def _part(self, shape: Shape, row: Mapping[str, str], numbers: Numbers) -> str | None:
+        """What a row of a trace is a part of: its stream, or itself."""
+        stream = row.get(STREAM) or None
+        start = numbers.value(row[shape.start], shape.spans is not None) if shape.start else None
+        if self.parts != LAUNCH or start is None:
+            return stream
+        return part_of(round(start * shape.start_scale), stream)
+
+    def add(
+        self, shape: Shape, name: str, device: str | None, launches: int, seconds: float, part: str | None = None
+    ) -> None:
         """Launches of a kernel and the time that they took together."""
-        own = self.sums.setdefault(shape.kind, {}).setdefault((name, device or None), [0, 0.0])
+        own = self.sums.setdefault(shape.kind, {}).setdefault((name, device or None, part), [0, 0.0])
         own[0] += launches
         own[1] += seconds
 
@@ -195,12 +226,12 @@ class Nsys(Struct):
     def kernels(self) -> list[Timed]:
         """The kernels, from the best table that there is."""
         best = next((self.sums[kind] for kind in _BEST if kind in self.sums), {})
-        return [Timed(name, device, int(many), time_s) for (name, device), (many, time_s) in best.items()]
+        return [Timed(name, device, int(many), time_s, part) for (name, device, part), (many, time_s) in best.items()]
 
     def table(self) -> Table:
         """The times; there must be some."""
         best = next((kind for kind in _BEST if kind in self.sums), "")
-        return table_of(self.kernels, OF_LAUNCHES if best == TRACE else KIND)
+        return table_of(self.kernels, OF_LAUNCHES if best == TRACE else KIND, self.parts)
 
     def notes(self) -> Iterable[str]:
         """Sentences for a log whose times were read."""
@@ -236,8 +267,11 @@ def _below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     return [line[start:end] for start, end in (*spans[:-1], (spans[-1][0], len(line)))]
 
 
-def table_of(kernels: Sequence[Timed], kind: str) -> Table:
-    """A table of times, a row for each of `kernels`, of which there must be some. kind: its source, best of one run."""
+def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -> Table:
+    """A table of times, a row for each of `kernels`, of which there must be some. kind: its source, best of one run.
+
+    parts_by: what their parts are; of LAUNCH become starts and streams.
+    """
     parts = [kernel.part for kernel in kernels]
     rows = TableRows(
         device=Names.of(kernel.device for kernel in kernels),
@@ -247,4 +281,4 @@ def table_of(kernels: Sequence[Timed], kind: str) -> Table:
         time_s=np.array([kernel.time_s for kernel in kernels], dtype=np.float64),
         part=Names.of(parts) if any(part is not None for part in parts) else None,
     )
-    return Table(kind, rows, Columns.of({}, len(kernels)), {})
+    return Table(kind, told_apart(rows) if parts_by == LAUNCH else rows, Columns.of({}, len(kernels)), {})

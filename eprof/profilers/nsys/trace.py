@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from eprof.base.arrays import Array, alike
-from eprof.profilers.nsys.summary import Nsys, Shape, shape_of
+from eprof.profilers.nsys.summary import STREAM, Nsys, Shape, shape_of
+from eprof.rows.launches import LAUNCH, part_of
 from eprof.rows.log import Names
 from eprof.rows.numbers import ENGLISH, values
-from eprof.rows.sections import Piece, Section, names_of, together
+from eprof.rows.sections import Piece, Section, names_of, size, together
 
 _COPY = "[CUDA mem"
 
@@ -18,7 +19,7 @@ _COPY = "[CUDA mem"
 def columns_of(section: Section) -> list[int]:
     """Places of the columns that are read."""
     shape = _shape(section)
-    places = [section.at(name) for name in (shape.name, "Device", shape.time)]
+    places = [section.at(name) for name in (shape.name, "Device", shape.time, STREAM, shape.start or "")]
     return [place for place in places if place is not None]
 
 
@@ -39,13 +40,26 @@ def add(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     nsys.others += int(is_copy.sum())
     names = names.chosen(is_kernel)
     devices = devices.chosen(is_kernel)
-    kernel, first = alike(names.codes, devices.codes)
+    parts = _parts(nsys.parts, section, shape, table).chosen(is_kernel)
+    kernel, first = alike(names.codes, devices.codes, parts.codes)
     sums = np.bincount(kernel, seconds[is_kernel], len(first)).tolist()
     launches = np.bincount(kernel, minlength=len(first)).tolist()
-    own = zip(names.chosen(first).texts(), devices.chosen(first).texts(), launches, sums, strict=True)
-    for name, device, many, time_s in own:
-        nsys.add(shape, name.strip(), device.strip(), many, time_s)
+    texts = (column.chosen(first).texts() for column in (names, devices, parts))
+    for name, device, part, many, time_s in zip(*texts, launches, sums, strict=True):
+        nsys.add(shape, name.strip(), device.strip(), many, time_s, part)
     return int(is_stray.sum())
+
+
+def _parts(parts: str | None, section: Section, shape: Shape, table: Piece) -> Names:
+    """The part that each row is: its stream, itself, or none."""
+    stream, start = section.at(STREAM), section.at(shape.start or "")
+    if parts is None or stream is None:
+        return Names((), np.full(size(table), -1, dtype=np.int32))
+    streams = names_of(table[stream])
+    if parts != LAUNCH or start is None:
+        return streams
+    start_ns = np.nan_to_num(values(table[start], ENGLISH) * shape.start_scale).round().astype(np.int64)
+    return Names.of(map(part_of, start_ns.tolist(), streams.texts()))
 
 
 def _where(column: Names, of_words: Sequence[bool]) -> Array:
