@@ -1,0 +1,1 @@
+"""LIKWID: how the tables of likwid-perfctr are recognised and read."""

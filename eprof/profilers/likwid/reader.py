@@ -1,0 +1,247 @@
+"""Reader of what likwid-perfctr writes: CSV (`-O`) or text; several runs may stand in one file.
+
+Marker regions are kernels, else the whole program is one. Counts are added up over threads: counters of a socket have
+their value on one thread of it, and no or 0 on the others. The channels of a memory controller count the same event and
+are added up too. Only tables of raw counts are read, and the run time from those of metrics; tables of statistics tell
+both again. The groups of events of several runs are passes over the same regions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct, field
+
+from eprof.base import cpus
+from eprof.base.arrays import Columns
+from eprof.base.errors import LogError
+from eprof.base.text import pattern
+from eprof.profilers.likwid.signs import KIND
+from eprof.rows.cells import LARGEST
+from eprof.rows.log import COUNT, JOULE, Log, Names, Table, TableRows
+from eprof.rows.stream import Source
+
+WHOLE_PROGRAM = "whole program"
+_ABOUT = pattern(r"CPU (name|type):[\s,]*(.*?)[\s,]*")
+_TITLES = (
+    pattern(
+        r"TABLE,(?:Region (?P<region>.*),)?Group (?P<number>[0-9]{1,9}) Raw,(?P<group>[^,]*)(?:,(?P<rows>[0-9]{1,9}))?.*"
+    ),
+    pattern(r"(?:Region (?P<region>.*), )?Group (?P<number>[0-9]{1,9}): (?P<group>\w+)(?P<rows>)"),
+)
+_THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
+_TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
+_NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
+_PACKAGES = ("PWR_PKG_ENERGY", "RAPL_PKG_ENERGY")
+_DRAM = ("PWR_DRAM_ENERGY", "RAPL_DRAM_ENERGY")
+# Tables with a column for each thread, and how many columns stand before those.
+_TABLES = {"Event": 2, "Region Info": 1, "Metric": 1}
+
+
+class _Block(Struct):
+    """What was counted of a region, or of the whole program, with one group of events.
+
+    number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
+    it announces none. times: the texts of its run time, of each thread and table. is_share: the group was counted in a
+    part of the run only.
+    """
+
+    device: str | None
+    region: str
+    group: str
+    number: int
+    missing: int = 0
+    counts: dict[str, float] = field(default_factory=dict)
+    times: list[str] = field(default_factory=list)
+    calls: int = 1
+    is_share: bool = False
+
+    @property
+    def time_s(self) -> float:
+        """Of the slowest thread, from the table that writes it with most digits; NaN: not known."""
+        digits = max(map(_digits, self.times), default=0)
+        return max((float(text) for text in self.times if _digits(text) == digits), default=math.nan)
+
+    @property
+    def collection(self) -> str:
+        """The group with its events, by which tables of further runs are told from those of other groups."""
+        return f"{self.group}: {' '.join(sorted(self.counts))}"
+
+    def amounts(self) -> dict[str, float]:
+        """The counts, and the joules by what they cover."""
+        packages = _known_sum(self.counts, _PACKAGES)
+        dram = _known_sum(self.counts, _DRAM)
+        if not packages:
+            return self.counts
+        covers = "processor packages and DRAM" if dram else "processor packages"
+        return self.counts | {covers: packages + dram}
+
+
+def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
+    return sum(counts[name] for name in names if not math.isnan(counts.get(name, math.nan)))
+
+
+def _digits(text: str) -> int:
+    """How many digits of a number tell something."""
+    return len(text.partition("e")[0].replace(".", "").lstrip("0"))
+
+
+class _Walk(Struct):
+    """The state of the reader between two lines. table: the one that rows are of now; threads: how many it has."""
+
+    blocks: list[_Block] = field(default_factory=list)
+    cpu: dict[str, str] = field(default_factory=dict)
+    table: str | None = None
+    threads: int = 0
+    lines: int = 0
+    others: int = 0
+
+    def feed(self, line: str) -> None:
+        """Take one line, without its end."""
+        self.lines += 1
+        if self._about(line) or self._title(line) or self._header(line) or self._row(_cells(line)):
+            return
+        self.others += 1
+        if line and not line.startswith("+-"):
+            self.table = None
+
+    def is_cut(self, rest: str) -> bool:
+        """Whether the file ends inside of a table, or its last line in the middle of what is read of it."""
+        lacks_rows = bool(self.blocks) and self.blocks[-1].missing > 0
+        is_read = self.table != "Metric" or "Runtime" in rest
+        return lacks_rows or (bool(rest.strip()) and is_read)
+
+    def _about(self, line: str) -> bool:
+        about = _ABOUT.fullmatch(line)
+        if about:
+            self.cpu[about[1]] = about[2]
+        return about is not None
+
+    def _title(self, line: str) -> bool:
+        title = next(filter(None, (each.fullmatch(line.rstrip()) for each in _TITLES)), None)
+        if title is None and not line.startswith(("TABLE,", "STRUCT,")):
+            return False
+        self.table = None
+        if title is not None:
+            region = title["region"] or WHOLE_PROGRAM
+            number, rows = int(title["number"]), int(title["rows"] or 0)
+            self.blocks.append(_Block(self._device(), region, title["group"], number, rows))
+        return True
+
+    def _device(self) -> str | None:
+        """The CPU's name; with LIKWID's type where the name does not tell the microarchitecture."""
+        name, kind = self.cpu.get("name"), self.cpu.get("type")
+        if name and kind and cpus.microarchitecture(name) is None:
+            return f"{name}, {kind}"
+        return name or kind
+
+    def _header(self, line: str) -> bool:
+        """Whether a table begins; tables of statistics, whose columns are no threads, are not read."""
+        table, *columns = _cells(line)
+        if table not in _TABLES:
+            return False
+        self.threads = sum(_THREAD.fullmatch(column) is not None for column in columns)
+        self.table = table if self.threads else None
+        return True
+
+    def _row(self, cells: Sequence[str]) -> bool:
+        if self.table is None or not self.blocks or len(cells) != _TABLES[self.table] + self.threads:
+            return False
+        block = self.blocks[-1]
+        known = [text for text in cells[-self.threads :] if _NUMBER.fullmatch(text) and float(text) < LARGEST]
+        if self.table == "Event":
+            count = sum(map(float, known)) if known else math.nan
+            block.counts[cells[0]] = block.counts.get(cells[0], 0.0) + count
+            block.missing -= 1
+        elif _TIME.fullmatch(cells[0]):
+            block.times += known
+        elif cells[0] == "call count" and known:
+            block.calls = max(1, int(max(map(float, known))))
+        return True
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a line of a table, without the commas that fill lines of CSV up."""
+    inside, separator = (line.strip().strip("|"), "|") if line.startswith("|") else (line.rstrip(", "), ",")
+    return [cell.strip() for cell in inside.split(separator)]
+
+
+def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
+    """Read all tables of counts in a log. `keep`: the counters that get a column. Raises LogError if there is none."""
+    walk = _Walk()
+    rest = ""
+    for piece in pieces:
+        *lines, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
+        for line in lines:
+            walk.feed(line)
+    blocks = [block for block in walk.blocks if block.counts]
+    if not blocks:
+        raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
+    is_cut = walk.is_cut(rest)
+    _share_time(blocks)
+    tables = [_table(of_collection, keep, is_cut) for of_collection in _alike(blocks)]
+    notes = [*source.notes, *_notes(blocks, is_cut)]
+    return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
+
+
+def _share_time(blocks: Sequence[_Block]) -> None:
+    """Give groups that were counted in turn in one run, without markers, the time of all of them."""
+    runs: list[list[_Block]] = []
+    for block in blocks:
+        if block.region != WHOLE_PROGRAM:
+            continue
+        if block.number == 1 or not runs:
+            runs.append([])
+        runs[-1].append(block)
+    for run in runs:
+        if len(run) > 1:
+            total_s = sum(block.time_s for block in run)
+            for block in run:
+                block.times, block.is_share = [f"{total_s:f}"], True
+
+
+def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
+    """The blocks of each group of events."""
+    groups: dict[str, list[_Block]] = {}
+    for block in blocks:
+        groups.setdefault(block.collection, []).append(block)
+    return groups.values()
+
+
+def _notes(blocks: Sequence[_Block], is_cut: bool) -> Iterator[str]:
+    if is_cut:
+        yield "the file ends in the middle of a table, so counts are lower bounds"
+    if any(block.is_share for block in blocks):
+        yield "groups of events were counted in turn, each in a part of the run, so their counts are lower bounds"
+    if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:
+        yield "LIKWID does not tell whether a region lies inside of another; where one does, totals count it twice"
+
+
+def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_cut: bool) -> Table:
+    """The table of blocks with the same events."""
+    amounts = [block.amounts() for block in blocks]
+    events = blocks[0].counts
+    units = {name: COUNT if name in events else JOULE for each in amounts for name in each}
+    units = {name: unit for name, unit in units.items() if keep is None or unit == JOULE or name in keep}
+    values = [[each.get(name, math.nan) for name in units] for each in amounts]
+    rows = TableRows(
+        device=Names.of(block.device for block in blocks),
+        kernel=Names.of(block.region for block in blocks),
+        run=np.array(list(_runs(blocks)), dtype=np.int64),
+        launches=np.array([block.calls for block in blocks], dtype=np.int64),
+        time_s=np.array([block.time_s for block in blocks]),
+    )
+    counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(blocks), len(units)))
+    lacks_rows = is_cut or any(block.is_share for block in blocks)
+    return Table(KIND, rows, counters, units, frozenset({blocks[0].collection}), lacks_rows)
+
+
+def _runs(blocks: Sequence[_Block]) -> Iterator[int]:
+    """The run of each block: a region that stands in a file again is of a further run."""
+    seen: Counter[str] = Counter()
+    for block in blocks:
+        yield seen[block.region]
+        seen[block.region] += 1

@@ -1,0 +1,303 @@
+"""Tables of likwid-perfctr: real ones, made ones in both forms, and what may go wrong with them."""
+
+import math
+
+import numpy as np
+import pytest
+from conftest import SHARED
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import eprof
+from eprof import logs
+from eprof.base.errors import EprofError, LogError
+from eprof.base.marks import Mark
+from eprof.counting.counters import find
+from eprof.rows.log import JOULE
+
+CPU = SHARED / "cpu"
+READABLE = sorted(CPU.glob("likwid-[ct]*"))
+needs_data = pytest.mark.skipif(not READABLE, reason="needs ../shared/data")
+FP64 = (
+    ("FP_ARITH_INST_RETIRED_128B_PACKED_DOUBLE", 2),
+    ("FP_ARITH_INST_RETIRED_SCALAR_DOUBLE", 1),
+    ("FP_ARITH_INST_RETIRED_256B_PACKED_DOUBLE", 4),
+    ("FP_ARITH_INST_RETIRED_512B_PACKED_DOUBLE", 8),
+)
+GOLD = "Intel(R) Xeon(R) Gold 6132 CPU @ 2.60GHz"
+
+
+def csv(group, events, region=None, threads=1, seconds=None, calls=1, number=1, cpu=GOLD):
+    """One group of one run in CSV. events: (event, counter, a value a thread)."""
+    title = "" if region is None else f"Region {region},"
+    names = ",".join(f"HWThread {thread}" for thread in range(threads))
+    pad = "," * 4
+    lines = [
+        "STRUCT,Info,3" + pad,
+        f"CPU name:,{cpu}{pad}",
+        f"CPU type:,Intel Skylake SP processor{pad}",
+        f"TABLE,{title}Group {number} Raw,{group},{len(events)}{pad}",
+    ]
+    if region is not None:
+        lines += [f"Region Info,{names}", f"RDTSC Runtime [s],{','.join([f'{seconds:.6f}'] * threads)}"]
+        lines += [f"call count,{','.join([str(calls)] * threads)}"]
+    lines += [f"Event,Counter,{names}"]
+    lines += [f"{event},{counter},{','.join(map(str, values))}{pad}" for event, counter, values in events]
+    if threads > 1:
+        lines += [f"TABLE,{title}Group {number} Raw STAT,{group},{len(events)}", "Event,Counter,Sum,Min,Max,Avg"]
+        lines += [f"{event} STAT,{counter},9,9,9,9" for event, counter, _ in events]
+    if seconds is not None:
+        lines += [f"TABLE,{title}Group {number} Metric,{group},1", f"Metric,{names}"]
+        lines += [f"Runtime (RDTSC) [s],{','.join([f'{seconds:.4f}'] * threads)}", "Clock [MHz]" + ",1895.5" * threads]
+    return "\n".join(lines) + "\n"
+
+
+def box(rows):
+    """Rows as a table of text, its header in the first."""
+    rule = "+" + "+".join("-" * 24 for _ in rows[0]) + "+"
+    drawn = ["|" + "|".join(f"{cell:^24}" for cell in row) + "|" for row in rows]
+    return [rule, drawn[0], rule, *drawn[1:], rule, ""]
+
+
+def text(group, events, region=None, threads=1, seconds=None, calls=1, number=1, cpu=GOLD):
+    """The same as text."""
+    title = "" if region is None else f"Region {region}, "
+    names = [f"HWThread {thread}" for thread in range(threads)]
+    lines = ["-" * 80, f"CPU name:\t{cpu}", "CPU type:\tIntel Skylake SP processor", "CPU clock:\t2.59 GHz", "-" * 80]
+    lines += ["the program's own output, 1,2,3", "-" * 80, f"{title}Group {number}: {group}"]
+    if region is not None:
+        times = ["RDTSC Runtime [s]", *[f"{seconds:.6f}"] * threads]
+        lines += box([["Region Info", *names], times, ["call count", *[str(calls)] * threads]])
+    lines += box([["Event", "Counter", *names], *([event, slot, *map(str, each)] for event, slot, each in events)])
+    if threads > 1:
+        statistics = [[f"{event} STAT", counter, "9", "9", "9", "9"] for event, counter, _ in events]
+        lines += box([["Event", "Counter", "Sum", "Min", "Max", "Avg"], *statistics])
+    if seconds is not None:
+        lines += box([["Metric", *names], ["Runtime (RDTSC) [s]", *[f"{seconds:.4f}"] * threads]])
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    """The profile of texts, a file each."""
+
+    def loading(*texts):
+        paths = [tmp_path / f"likwid-{number}.csv" for number in range(len(texts))]
+        for path, each in zip(paths, texts, strict=True):
+            path.write_text(each)
+        return eprof.load(*paths)
+
+    return loading
+
+
+def counted(profile, word, books="accessed"):
+    """Each kernel's count, and its mark."""
+    counts = profile.counts(books)
+    marks = [Mark(int(mark)) for mark in counts.marks[word]]
+    return dict(zip(counts.rows.kernel, zip(counts.table[word], marks, strict=True), strict=True))
+
+
+def raw(profile, counter):
+    """A counter of each region."""
+    launches = profile.counted[0].launches
+    return dict(zip(launches.rows.kernel, launches.counters[counter], strict=True))
+
+
+# ------------------------------------------------------------------------------------------------------- real machines
+
+
+@needs_data
+def test_a_program_on_sapphire_rapids_counts_to_six_digits_and_is_priced_as_an_i7_950():
+    profile = eprof.load(CPU / "likwid-csv-xeon-8468-avx512.csv")
+    (device,) = [part.device for part in profile.counted]
+    assert (device.name, device.capability) == ("Intel(R) Xeon(R) Platinum 8468", "sapphirerapids")
+    assert raw(profile, "INSTR_RETIRED_ANY") == {"whole program": 788523104678}
+    assert profile.counted[0].launches.rows.time_s == pytest.approx([100.103], rel=1e-5)
+    (number, mark) = counted(profile, "fp64")["whole program"]
+    assert (number, mark) == (5 * 2 + 1350006895 + 7 * 4 + 846056250137 * 8, Mark(0))
+    energy = profile.energy(costs="i7-950")
+    assert energy.split.total_j.sum() == pytest.approx(number * 670e-12 + 122 * 100.1028, rel=1e-9)
+    assert any("the counts are from Intel(R) Xeon(R) Platinum 8468" in each for each in energy.warnings)
+
+
+@needs_data
+def test_groups_of_three_runs_are_joined_by_region():
+    profile = eprof.load(*sorted(CPU.glob("likwid-csv-i5-7500-*")))
+    assert [part.device.capability for part in profile.counted] == ["skylake"]
+    fp64, l3_read, l3_write = (counted(profile, word) for word in ("fp64", "l3_read", "l3_write"))
+    assert fp64["multMatMat_NAO_OTIM"] == (4194314, Mark(0)), "256^2 x 64 additions and multiplications, and a few"
+    assert l3_read["multMatMat_NAO_OTIM"] == (64 * 760032, Mark(0))
+    assert l3_write["multMatVet_COM_OTIM"] == (64 * 233, Mark(0))
+    rows = profile.counted[0].launches.rows
+    times = dict(zip(rows.kernel, rows.time_s, strict=True))
+    assert times["multMatVet_NAO_OTIM"] == 1.546768e-05, "the table with most digits"
+
+
+@needs_data
+def test_152_regions_with_their_calls():
+    profile = eprof.load(CPU / "likwid-csv-i3-7100u-l3.csv")
+    rows = profile.counted[0].launches.rows
+    assert len(rows) == 152
+    assert dict(zip(rows.kernel, rows.launches, strict=True))["Tderi_grad_Padrao_NOpt_10"] == 50
+    assert any("inside of another" in note for log in profile.logs for note in log.notes)
+
+
+@needs_data
+def test_memory_of_zen_2_is_a_lower_bound():
+    profile = eprof.load(CPU / "likwid-text-epyc7702-mem.out")
+    assert counted(profile, "dram_read") == {"whole program": (64 * 918141, Mark.MISSING)}
+    number, mark = counted(profile, "fp64")["whole program"]
+    assert math.isnan(number) and mark == Mark.MISSING
+
+
+@needs_data
+def test_haswell_counts_lines_and_no_operations():
+    profile = eprof.load(CPU / "likwid-text-e5-2650v3-l3.out")
+    assert counted(profile, "l3_read") == {"whole program": (64 * 694247989, Mark(0))}
+    assert "Broadwell is the first" in find("likwid", "haswell").uncountable["fp64"]
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("likwid-err-paranoid.err", "messages of LIKWID and no counts"), ("amduprof-pcm-mi300a-zen4-fp.csv", "as a rate")],
+)
+def test_what_holds_no_counts_is_refused_in_a_sentence(name, sentence):
+    with pytest.raises(LogError, match=sentence):
+        logs.read(CPU / name)
+
+
+@needs_data
+@settings(deadline=None)
+@given(st.sampled_from(READABLE), st.integers(min_value=0), st.sampled_from([b"", b"\xff\0|", b",,,\n", b"|||\n"]))
+def test_a_log_cut_anywhere_is_read_or_refused_in_a_sentence(tmp_path_factory, path, place, rest):
+    data = path.read_bytes()[:6000]
+    cut = tmp_path_factory.getbasetemp() / "cut.csv"
+    cut.write_bytes(data[: place % len(data)] + rest)
+    try:
+        eprof.load(cut)
+    except EprofError as error:
+        assert "\n" not in str(error)
+
+
+# ------------------------------------------------------------------------------------------------------ made by the rules
+
+MEMORY = [
+    ("INSTR_RETIRED_ANY", "FIXC0", [1000, 3000]),
+    ("PWR_PKG_ENERGY", "PWR0", [99.4171, 0]),
+    ("PWR_DRAM_ENERGY", "PWR3", [12.8004, "-"]),
+    ("CAS_COUNT_RD", "MBOX0C0", [10, 0]),
+    ("CAS_COUNT_WR", "MBOX0C1", [3, 0]),
+    ("CAS_COUNT_RD", "MBOX1C0", [20, "-"]),
+    ("CAS_COUNT_WR", "MBOX1C1", [4, 0]),
+]
+
+
+@pytest.mark.parametrize("write", [csv, text])
+def test_threads_and_channels_are_added_up_and_energy_is_measured(load, write):
+    profile = load(write("MEM", MEMORY, "solve", threads=2, seconds=3.215063, calls=2))
+    assert raw(profile, "INSTR_RETIRED_ANY") == {"solve": 4000}
+    assert counted(profile, "dram_read") == {"solve": (64 * 30, Mark(0))}
+    assert counted(profile, "dram_write") == {"solve": (64 * 7, Mark(0))}
+    launches = profile.counted[0].launches
+    assert (launches.rows.launches[0], launches.rows.time_s[0]) == (2, 3.215063)
+    assert launches.units["processor packages and DRAM"] == JOULE
+    assert launches.energy_j() == {"processor packages and DRAM": pytest.approx(112.2175)}
+
+
+events = st.dictionaries(
+    st.sampled_from([name for name, _ in FP64]), st.lists(st.integers(0, 10**15), min_size=2, max_size=2)
+)
+
+
+@given(events.filter(bool), st.floats(1e-5, 1e5), st.sampled_from([None, "solve", "a, b: c"]))
+@example({"FP_ARITH_INST_RETIRED_SCALAR_DOUBLE": [0, 0]}, 1.0, None)
+def test_csv_and_text_tell_the_same(tmp_path_factory, counts, seconds, region):
+    table = [(event, f"PMC{number}", values) for number, (event, values) in enumerate(counts.items())]
+    path = tmp_path_factory.getbasetemp() / "both.csv"
+    tables = []
+    for write in (csv, text):
+        path.write_text(write("FLOPS_DP", table, region, threads=2, seconds=seconds))
+        tables += logs.read(path).tables
+    for read in tables:
+        assert read.rows.kernel.names == (region or "whole program",)
+        assert read.rows.time_s == pytest.approx([seconds], abs=1e-4, rel=1e-6)
+        assert dict(zip(read.counters.names, read.counters.values[0], strict=True)) == {
+            event: sum(values) for event, values in counts.items()
+        }
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=4, max_size=4))
+def test_operations_are_lanes_times_instructions(tmp_path_factory, numbers):
+    table = [
+        (event, f"PMC{place}", [number]) for place, ((event, _), number) in enumerate(zip(FP64, numbers, strict=True))
+    ]
+    path = tmp_path_factory.getbasetemp() / "flops.csv"
+    path.write_text(csv("FLOPS_DP", table, seconds=1.0))
+    operations = sum(lanes * number for (_, lanes), number in zip(FP64, numbers, strict=True))
+    assert counted(eprof.load(path), "fp64") == {"whole program": (operations, Mark(0))}
+
+
+def test_a_run_that_stands_below_another_adds_up(load):
+    first = csv("FLOPS_DP", [("FP_ARITH_INST_RETIRED_SCALAR_DOUBLE", "PMC1", [100])], "solve", seconds=1.0)
+    second = csv("FLOPS_DP", [("FP_ARITH_INST_RETIRED_SCALAR_DOUBLE", "PMC1", [11])], "solve", seconds=0.5)
+    profile = load(first + second)
+    assert raw(profile, "FP_ARITH_INST_RETIRED_SCALAR_DOUBLE") == {"solve": 111}
+    rows = profile.counted[0].launches.rows
+    assert (rows.launches[0], rows.time_s[0]) == (2, 1.5)
+
+
+def test_counters_of_every_group_do_not_add_up_over_groups(load):
+    instructions = ("INSTR_RETIRED_ANY", "FIXC0", [5000])
+    flops = csv(
+        "FLOPS_DP", [instructions, ("FP_ARITH_INST_RETIRED_SCALAR_DOUBLE", "PMC1", [100])], "solve", seconds=1.0
+    )
+    lines = csv("L3", [instructions, ("L2_LINES_IN_ALL", "PMC0", [7])], "solve", seconds=1.001)
+    for texts in ([flops, lines], [flops + lines]):
+        profile = load(*texts)
+        assert raw(profile, "INSTR_RETIRED_ANY") == {"solve": 5000}
+        assert counted(profile, "l3_read")["solve"] == (64 * 7, Mark(0))
+        assert profile.counted[0].launches.rows.time_s == [1.001]
+        assert not profile.warnings
+
+
+def test_groups_that_were_counted_in_turn_are_lower_bounds_over_the_time_of_all(load):
+    first = csv("L3", [("L2_LINES_IN_ALL", "PMC0", [7])], seconds=3.0)
+    second = csv("L2", [("L1D_REPLACEMENT", "PMC0", [9])], seconds=2.0, number=2)
+    profile = load(first + second)
+    assert profile.counted[0].launches.rows.time_s == [5.0]
+    assert counted(profile, "l3_read")["whole program"] == (64 * 7, Mark.MISSING)
+    assert any("in turn" in note for note in profile.logs[0].notes)
+
+
+def test_a_table_that_lacks_rows_is_a_lower_bound(load):
+    whole = csv("L3", [("L2_LINES_IN_ALL", "PMC0", [7]), ("L2_TRANS_L2_WB", "PMC1", [8])])
+    for cut in (whole[: whole.index("L2_TRANS")], whole[:-6]):
+        profile = load(cut)
+        assert counted(profile, "l3_read")["whole program"] == (64 * 7, Mark.MISSING)
+        assert np.isnan(counted(profile, "l3_write")["whole program"][0])
+
+
+def test_a_cpu_that_its_name_does_not_tell_goes_by_its_type(load):
+    profile = load(csv("L3", [("L2_LINES_IN_ALL", "PMC0", [7])], cpu="Genuine Intel(R) CPU 0000%@"))
+    (device,) = [part.device for part in profile.counted]
+    assert device.name == "Genuine Intel(R) CPU 0000%@, Intel Skylake SP processor"
+    assert device.capability == "skylake-sp"
+
+
+def test_operations_of_zen_4_are_of_the_type_that_the_user_says(tmp_path):
+    path = tmp_path / "zen4.csv"
+    events = [
+        ("RETIRED_SSE_AVX_FLOPS_ALL", "PMC2", [1000]),
+        ("CAS_CMD_RD", "UMC0C0", [5]),
+        ("CAS_CMD_RD", "UMC1C0", [6]),
+    ]
+    path.write_text(csv("MEM_DP", events, cpu="AMD EPYC 9654 96-Core Processor"))
+    told = eprof.load(path)
+    assert np.isnan(counted(told, "fp64")["whole program"][0])
+    assert "zen4-" in told.counted[0].definition.uncountable["fp64"]
+    assert counted(told, "dram_read")["whole program"] == (64 * 11, Mark(0))
+    for kind, other in (("fp64", "fp32"), ("fp32", "fp64")):
+        profile = eprof.load(path, capability=f"zen4-{kind}")
+        assert counted(profile, kind)["whole program"] == (1000, Mark.ASSUMED)
+        assert counted(profile, f"{other}_add")["whole program"] == (0, Mark(0))
