@@ -28,9 +28,9 @@ WHOLE_PROGRAM = "whole program"
 _ABOUT = pattern(r"CPU (name|type):[\s,]*(.*?)[\s,]*")
 _TITLES = (
     pattern(
-        r"TABLE,(?:Region (?P<region>.*),)?Group (?P<number>[0-9]{1,9}) Raw,(?P<group>[^,]*)(?:,(?P<rows>[0-9]{1,9}))?.*"
+        r"TABLE,(?:Region (?P<region>.*),)?Group (?P<number>\d{1,9}) Raw,(?P<group>[^,]*)(?:,(?P<rows>\d{1,9}))?.*"
     ),
-    pattern(r"(?:Region (?P<region>.*), )?Group (?P<number>[0-9]{1,9}): (?P<group>\w+)(?P<rows>)"),
+    pattern(r"(?:Region (?P<region>.*), )?Group (?P<number>\d{1,9}): (?P<group>\w+)(?P<rows>)"),
 )
 _THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
 _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
