@@ -13,13 +13,14 @@ from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS
 
 SCHEMA = 1
-REGIONS = ("none", "near", "l2", "dram")
-_KEYS = ("schema", "books", "quick", "constant", "rate", "benchmark")
+REGIONS = ("none", "near", "l2", "l3", "dram")
+GPU, CPU = "benchmarks.toml", "cpu.toml"
+_KEYS = ("schema", "books", "block", "quick", "constant", "rate", "benchmark")
 _LAUNCH = ("threads", "iterations")
 _GRID = ("sms", "resident")
 _BENCHMARK = (
     *("name", "source", "kernel", "title", "from", "but_not", "blocks", "block", "region", "spread", "least"),
-    *("needs_counters", "count", "overhead", "flop"),
+    *("needs_counters", "unfitted", "count", "overhead", "flop"),
 )
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ class Benchmark(Struct, frozen=True, eq=False):
 
     count, overhead: word of the vocabulary -> formula of `threads`, `iterations` and the manifest's constants, for one
     launch. least: the fraction of the hardware's rate that it must reach. needs_counters: why its counts are to be
-    trusted only where a profiler confirms them; "" if they need no confirmation. flop: words in flops, of what `count`
-    counts as instructions of tensor cores. scale: operands are times this.
+    trusted only where a profiler confirms them; "" if they need no confirmation. unfitted: why no fit takes it; "" if
+    one does. flop: words in flops, of what `count` counts as instructions of tensor cores. scale: operands are times
+    this.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Benchmark(Struct, frozen=True, eq=False):
     spread: int
     least: float
     needs_counters: str
+    unfitted: str
     count: Mapping[str, Formula]
     overhead: Mapping[str, Formula]
     flop: Mapping[str, Formula]
@@ -117,14 +120,16 @@ def home() -> Traversable:
     return folder("calibration")
 
 
-@lru_cache(maxsize=1)
-def load() -> Manifest:
-    """The manifest that comes with eprof."""
-    return parse(Document.read(home() / "benchmarks.toml"))
+@lru_cache
+def load(name: str = GPU) -> Manifest:
+    """A manifest that comes with eprof."""
+    return parse(Document.read(home() / name))
 
 
 def source_text(name: str, block: int = _BLOCK) -> str:
     """The whole text of a source file to compile: the block's size, what makes it portable, the kernels."""
+    if name.endswith(".c"):
+        return (home() / name).read_text(encoding="utf-8")
     parts = [(home() / file).read_text(encoding="utf-8") for file in ("portable.h", name)]
     return "\n".join([f"#define BLOCK {block}", *parts])
 
@@ -143,9 +148,10 @@ def parse(document: Document) -> Manifest:
     books = root["books"].choice(BOOKS)
     constants = {name: _levels(levels) for name, levels in root["constant"].items()}
     rates = {name: _rate(rate) for name, rate in root["rate"].items()}
+    block = int(_optional(root["block"], 1, _BLOCK, _BLOCK))
     benchmarks: dict[str, Benchmark] = {}
     for entry in root["benchmark"].entries():
-        benchmark = _benchmark(entry, {*_LAUNCH, *constants})
+        benchmark = _benchmark(entry, {*_LAUNCH, *constants}, block)
         if benchmark.name in benchmarks:
             raise entry["name"].error(f"there are two benchmarks `{benchmark.name}`.")
         benchmarks[benchmark.name] = benchmark
@@ -173,7 +179,7 @@ def _rate(node: Node) -> Rate:
     return Rate(node["ceiling"].truth(), _levels(node["at"]))
 
 
-def _benchmark(entry: Node, known: Collection[str]) -> Benchmark:
+def _benchmark(entry: Node, known: Collection[str], block: int) -> Benchmark:
     entry.table(_BENCHMARK)
     return Benchmark(
         name=entry["name"].text(),
@@ -183,11 +189,12 @@ def _benchmark(entry: Node, known: Collection[str]) -> Benchmark:
         first=_capability(entry["from"].text("2.0"), entry["from"]),
         but_not=tuple(_capability(each.text(), each) for each in entry["but_not"].entries()),
         blocks=entry["blocks"].formula(_GRID) if "blocks" in entry else Formula.parse("sms * resident"),
-        block=int(_optional(entry["block"], 32, _BLOCK, _BLOCK)),
+        block=int(_optional(entry["block"], 32, _BLOCK, block)),
         region=entry["region"].choice(REGIONS, "none"),
         spread=int(_optional(entry["spread"], 1, 8, 1)),
         least=_optional(entry["least"], 0, 1, _LEAST),
         needs_counters=entry["needs_counters"].text(""),
+        unfitted=entry["unfitted"].text(""),
         count=_counts(entry["count"], known),
         overhead=_counts(entry["overhead"], known),
         flop=_counts(entry["flop"], known),

@@ -1,6 +1,7 @@
 """What was measured: the worker's JSON lines, judged, as rows for a fit. A row that is not what it claims says why."""
 
 import json
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ _APART = 0.05
 _WORDS = (
     *(f"fp{bits}_{kind}" for bits in (64, 32, 16) for kind in ("fma", "add", "mul")),
     *("tensor_fp16", "integer", "special", "conversion"),
-    *(f"{level}_{way}" for level in ("shared", "l1", "l2", "dram") for way in ("read", "write")),
+    *(f"{level}_{way}" for level in ("shared", "l1", "l2", "l3", "dram") for way in ("read", "write")),
 )
 _DESCRIBED = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "temperature_c")
 _JUDGED = (
@@ -135,8 +136,11 @@ def _clocks(
 ) -> tuple[float, float]:
     """The setting: the clocks that were held, else those that most benchmarks ran at, else those of the driver.
 
-    Raises LogError where none of them is known: a table at 0 MHz would be wrong in silence.
+    NaN for a processor, whose clocks nobody holds. Raises LogError where none of a GPU's is known: a table at 0 MHz
+    would be wrong in silence.
     """
+    if device.get("processor") == "cpu":
+        return math.nan, math.nan
     held = wanted or (None, None)
     seen = [event["seen"] for events in measured.values() for event in events]
     core, memory = (
@@ -195,6 +199,8 @@ def _row(
         reasons.append("the meter told no power")
     if benchmark.needs_counters:
         reasons.append(f"its counts are not confirmed: {benchmark.needs_counters}")
+    if benchmark.unfitted:
+        reasons.append(benchmark.unfitted)
     return Row(
         benchmark.name,
         benchmark.kernel,
@@ -232,7 +238,7 @@ def _too_slow(manifest: Manifest, benchmark: Benchmark, reached: float | None, b
 
 
 def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if core is None or not wanted or _near(core, wanted):
+    if core is None or not wanted > 0 or _near(core, wanted):
         return
     why = sorted({reason for clocks in seen for reason in clocks.get("slowed_by", ())})
     because = f" ({', '.join(why)})" if why else ""
@@ -252,30 +258,38 @@ def _middle(values: Sequence[float | None]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def accessed(counts: Mapping[str, float], capability: Capability) -> dict[str, float]:
-    """Served counts in accessed books: a byte of memory passes L2, and what passes L2 passes L1.
+def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool = False) -> dict[str, float]:
+    """Served counts in accessed books: a byte of memory passes L3 (if there is one) and L2, what passes L2 passes L1.
 
     Not on Kepler (3.x), whose global loads leave L1 out; stores are counted in L1 from Volta (7.0) on, where it is one
     unit for both.
     """
     totals = dict(counts)
     for way in ("read", "write"):
-        totals[f"l2_{way}"] = counts.get(f"l2_{way}", 0.0) + counts.get(f"dram_{way}", 0.0)
+        beyond_l2 = counts.get(f"l3_{way}", 0.0) + counts.get(f"dram_{way}", 0.0)
+        if has_l3:
+            totals[f"l3_{way}"] = beyond_l2
+        totals[f"l2_{way}"] = counts.get(f"l2_{way}", 0.0) + beyond_l2
         through = capability[0] != 3 if way == "read" else capability[0] >= 7
         totals[f"l1_{way}"] = counts.get(f"l1_{way}", 0.0) + (totals[f"l2_{way}"] if through else 0.0)
     return totals
 
 
-def measurements(rows: Sequence[Row], capability: Capability) -> pd.DataFrame:
+def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame:
     """The rows that go into a fit, as `eprof fit` reads them (mapping `eprof`): counts of one launch by word, accessed.
 
-    A kind of which no row has anything is no column: it was not measured, which is not the same as 0.
+    A kind of which no row has anything is no column: it was not measured, which is not the same as 0. Rows of a
+    processor (mapping `eprof-cpu`) have its name instead of clocks.
     """
     used = [row for row in rows if row.used]
-    counts = [accessed(row.counts, capability) for row in used]
+    capability = capability_of(str(device["capability"]))
+    has_l3 = any("l3_read" in row.counts for row in used)
+    counts = [accessed(row.counts, capability, has_l3) for row in used]
     kinds = {resource(word) for of_row in counts for word, count in of_row.items() if count}
     words = [word for word in _WORDS if resource(word) in kinds]
     described = pd.DataFrame([{name: getattr(row, name) for name in _DESCRIBED} for row in used])
+    if device.get("processor") == "cpu" and used:
+        described = described.drop(columns=["core_mhz", "memory_mhz"]).assign(cpu=device["name"])
     counted = pd.DataFrame([{word: of_row.get(word, 0.0) for word in words} for of_row in counts])
     return pd.concat([described, counted], axis=1)
 

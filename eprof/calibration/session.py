@@ -19,15 +19,16 @@ from eprof import __version__
 from eprof.base.errors import CollectError, EprofError
 from eprof.base.progress import Progress
 from eprof.calibration import machine_code, results, schedule
-from eprof.calibration.manifest import Benchmark, Capability, Manifest, capability_of, load, source_text
+from eprof.calibration.manifest import CPU, Benchmark, Capability, Manifest, capability_of, load, source_text
 from eprof.calibration.results import Row
 from eprof.calibration.schedule import Timing
+from eprof.collect import cpu
 from eprof.collect.cuda import clocks as cuda_clocks
 from eprof.collect.cuda import compile as cuda_compile
 from eprof.collect.cuda import processes
 from eprof.collect.cuda.clocks import Setting
-from eprof.collect.cuda.compile import Compiled
 from eprof.collect.cuda.worker import FAILED, MEASURED
+from eprof.collect.tools import Compiled
 
 SCHEMA = "eprof.calibration/1"
 WARM_WITH = "fp32_fma"
@@ -46,6 +47,9 @@ class Hands(NamedTuple):
     clocks: Callable[[str], dict[int, list[int]]] = cuda_clocks.supported
     held: Callable[[str, Setting | None], AbstractContextManager[None]] = cuda_clocks.held
     run: Callable[..., str | None] = processes.run
+
+
+ON_CPU = Hands(probe=cpu.probe, compile=cpu.compile_source, disassemble=cpu.disassemble)
 
 
 class Request(Struct, frozen=True):
@@ -82,6 +86,16 @@ class Session(Struct):
     notes: list[str] = field(default_factory=list)
 
     @property
+    def is_cpu(self) -> bool:
+        """Whether it is this machine's processor that is measured."""
+        return self.device.get("processor") == "cpu"
+
+    @property
+    def mapping(self) -> str:
+        """The column mapping of measurements.csv."""
+        return "eprof-cpu" if self.is_cpu else "eprof"
+
+    @property
     def events_file(self) -> Path:
         """The file that the worker appends to."""
         return self.request.directory / "results.jsonl"
@@ -89,8 +103,7 @@ class Session(Struct):
     def prepare(self) -> None:
         """Look at the GPU and the wanted clocks, make the directory, compile, check. Raises EprofError."""
         self.device = self.hands.probe(self.request.device)
-        capability = capability_of(str(self.device["capability"]))
-        self.benchmarks = self._chosen(capability)
+        self.benchmarks = self._chosen(capability_of(str(self.device["capability"])))
         if self.request.settings:
             cuda_clocks.check(self.request.settings, self.hands.clocks(str(self.device["bus"])))
         self._open_directory()
@@ -100,7 +113,8 @@ class Session(Struct):
     def _chosen(self, capability: Capability) -> list[Benchmark]:
         if self.request.quick:
             return schedule.choose_quick(self.manifest, capability)
-        return schedule.choose(self.manifest, capability, self.request.only)
+        chosen = schedule.choose(self.manifest, capability, self.request.only)
+        return [benchmark for benchmark in chosen if benchmark.region != "l3" or self.device["l3_bytes"]]
 
     def _open_directory(self) -> None:
         """Make it, or take up the one there is. Raises EprofError where it holds a calibration of another GPU."""
@@ -227,6 +241,7 @@ class Session(Struct):
         plan = {
             "schema": SCHEMA,
             "device": self.request.device,
+            "processor": "cpu" if self.is_cpu else "gpu",
             "setting": label(setting),
             "images": [str(compiled.image) for compiled in self.images],
             "results": str(self.events_file),
@@ -259,7 +274,7 @@ class Session(Struct):
     def save(self, rows: Sequence[Row]) -> Path:
         """Write measurements.csv and rows.csv; returns the former. Raises EprofError if no row can be used."""
         results.everything(rows).to_csv(self.request.directory / "rows.csv", index=False)
-        frame = results.measurements(rows, capability_of(str(self.device["capability"])))
+        frame = results.measurements(rows, self.device)
         if frame.empty:
             raise EprofError(
                 f"No benchmark gave a row for a fit; {self.request.directory / 'rows.csv'} says why of each."
@@ -267,6 +282,18 @@ class Session(Struct):
         path = self.request.directory / "measurements.csv"
         frame.to_csv(path, index=False, float_format="%.9g")
         return path
+
+
+def kind_of(device: Mapping[str, Any]) -> str:
+    """What kind of GPU or processor it is, in words."""
+    if device.get("processor") == "cpu":
+        return f"{device['sms']} cores"
+    return f"compute capability {device['capability']}"
+
+
+def of_cpu(request: Request, say: Callable[[str], None], hands: Hands = ON_CPU, **more: Any) -> Session:
+    """A calibration of this machine's processor."""
+    return Session(request, say, hands, manifest=load(CPU), **more)
 
 
 def label(setting: Setting | None) -> str:

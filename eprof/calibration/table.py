@@ -9,7 +9,7 @@ from eprof import __version__, measurements
 from eprof.calibration import quick
 from eprof.calibration.manifest import at, capability_of
 from eprof.calibration.results import Row
-from eprof.calibration.session import Session
+from eprof.calibration.session import Session, kind_of
 from eprof.costs.estimate import Origin, scaled_text
 from eprof.fitting import Form, fit, quality, table_text
 
@@ -28,13 +28,13 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
 
     With one setting there are no voltages to estimate, and the clock tree is part of constant power.
     """
-    measured = measurements.read(path, mapping="eprof")
+    measured = measurements.read(path, mapping=session.mapping)
     alone = len(measured.settings) == 1
     form = Form(voltages="one", clock_tree=False, starts=1) if alone else Form()
     fitted = fit(measured, form)
     known = quality.examine(measured, fitted, _REPLICAS)
     text = table_text.text(measured, fitted, known, _head(session, rows, name))
-    return Made(text, tuple(_notes(known, alone)))
+    return Made(text, tuple(_notes(known, alone and not session.is_cpu)))
 
 
 def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
@@ -64,12 +64,12 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     heat = f", at {min(warm):.0f} to {max(warm):.0f} degrees C" if warm else ""
     return table_text.Head(
         name=_plain(name),
-        device=f"{gpu} (compute capability {device['capability']})",
+        device=f"{gpu} ({kind_of(device)})",
         devices=(gpu, gpu.removeprefix("NVIDIA ")) if gpu.startswith("NVIDIA ") else (gpu,),
-        source=f"measured by eprof {__version__} calibrate on this GPU{heat}; {sum(row.used for row in rows)} rows",
+        source=f"measured by eprof {__version__} calibrate on this machine{heat}; {sum(row.used for row in rows)} rows",
         year=time.gmtime().tm_year,
         notes=tuple(notes),
-        peaks=_peaks(session),
+        peaks={} if session.is_cpu else _peaks(session),
         command="eprof calibrate",
     )
 

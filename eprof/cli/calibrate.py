@@ -1,4 +1,4 @@
-"""`eprof calibrate`: microbenchmarks on this GPU, and a cost table fitted to them."""
+"""`eprof calibrate`: microbenchmarks on this GPU or processor, and a cost table fitted to them."""
 
 import argparse
 import sys
@@ -25,18 +25,20 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser = command(
         commands,
         "calibrate",
-        "a cost table for this GPU: microbenchmarks, then a fit",
+        "a cost table for this GPU or processor: microbenchmarks, then a fit",
         "Run microbenchmarks whose instructions and bytes are known on this GPU, measure their time and power, and fit "
-        "a cost table to them. Needs an NVIDIA GPU with its driver, nvcc or NVRTC, and a power meter (NVML). Clocks "
-        "are left alone unless --settings asks for some.",
+        "a cost table to them. Needs an NVIDIA GPU with its driver, nvcc or NVRTC, and a power meter (NVML); with "
+        "--cpu a C compiler and RAPL. Clocks are left alone unless --settings asks for some.",
         "eprof calibrate -o my-gpu.toml            at the clocks in force, 6 minutes",
         "eprof calibrate --settings 1200,1500,1800 -o my-gpu.toml    holds clocks (root), then gives them back",
         "eprof calibrate --resume -o my-gpu.toml   goes on with what was interrupted",
         "eprof calibrate --quick -o my-gpu.toml    a minute: scales the prices that other GPUs share",
+        "eprof calibrate --cpu -o my-cpu.toml      this machine's processor, 4 minutes",
         "eprof calibrate --dry-run                 the benchmarks, what each counts, and how long it takes",
     )
     parser.add_argument("-o", "--output", metavar="TABLE.toml", help="the cost table to write")
     parser.add_argument("-f", "--force", action="store_true", help="overwrite an existing table")
+    parser.add_argument("--cpu", action="store_true", help="calibrate the processor instead of a GPU")
     parser.add_argument("--directory", metavar="DIR", help="keep raw results there (default: TABLE.calibration)")
     parser.add_argument("--resume", action="store_true", help="go on with what is in the directory")
     parser.add_argument(
@@ -83,11 +85,12 @@ def calibrate(options: argparse.Namespace) -> int:
     """Exit code 0: a table was written (or, with --no-fit, all was measured)."""
     request = _request(options)
     if options.dry_run:
-        return _dry_run(request)
+        return _dry_run(request, options.cpu)
     _check_output(options)
-    from eprof.calibration.session import Session
+    from eprof.calibration.session import Session, of_cpu
 
-    session = Session(request, _say, progress=Progress(options.quiet))
+    make = of_cpu if options.cpu else Session
+    session = make(request, _say, progress=Progress(options.quiet))
     _prepare(session, options)
     _measure(session)
     rows = session.rows()
@@ -112,6 +115,10 @@ def _request(options: argparse.Namespace) -> "Request":
         raise UsageError("Say where the table goes (-o TABLE.toml), or measure only (--no-fit).")
     if options.device < 0:
         raise UsageError("--device: GPUs are numbered from 0.")
+    if options.cpu and (options.quick or options.settings or options.device):
+        raise UsageError(
+            "--cpu runs at the clocks that the processor chooses: leave out --quick, --settings, --device."
+        )
     if options.quick and (options.settings or options.only or options.no_fit):
         raise UsageError(
             "--quick runs its own benchmarks at the clocks in force and always makes a table: leave out "
@@ -148,8 +155,10 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
     timing, count = session.request.timing, len(session.benchmarks)
     if options.quiet:
         return
+    from eprof.calibration.session import kind_of
+
     device = session.device
-    _say(f"{device['name']} (capability {device['capability']}), {session.images[0].how}.")
+    _say(f"{device['name']} ({kind_of(device)}), {session.images[0].how}.")
     for note in session.notes:
         _say(note)
     each = timing.expected_s(count)
@@ -180,7 +189,7 @@ def _show(session: "Session", rows: Sequence["Row"]) -> None:
     for row in rows:
         power = f"{row.power_w:.1f} W" if row.power_w is not None else "-"
         peak = f"{row.fraction:.0%}" if row.fraction is not None else "-"
-        clocks = f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}"
+        clocks = f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}" if row.core_mhz > 0 else "-"
         why = "; ".join(row.reasons) or ("(" + "; ".join(row.notes) + ")" if row.notes else "")
         print(printable(f"{row.benchmark:<22} {clocks:>10} {power:>9} {peak:>8} {row.bound or '-':>8}  {why}".rstrip()))
     used = sum(row.used for row in rows)
@@ -200,27 +209,30 @@ def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argpars
     return 0
 
 
-def _dry_run(request: "Request") -> int:
-    """The benchmarks for this GPU, or for all where there is none, with what one launch counts."""
+def _dry_run(request: "Request", on_cpu: bool) -> int:
+    """The benchmarks for this device, or for all where there is none, with what one launch counts."""
     from eprof.calibration import schedule
-    from eprof.calibration.manifest import capability_of, load
+    from eprof.calibration.manifest import CPU, GPU, capability_of, load
+    from eprof.calibration.session import kind_of
+    from eprof.collect import cpu
     from eprof.collect.cuda import processes
 
-    manifest, timing = load(), request.timing
+    manifest, timing = load(CPU if on_cpu else GPU), request.timing
+    probe = cpu.probe if on_cpu else processes.probe
     try:
-        device = processes.probe(request.device)
+        device = probe(request.device)
         capability = capability_of(str(device["capability"]))
-        print(printable(f"# {device['name']}, compute capability {device['capability']}"))
+        print(printable(f"# {device['name']}, {kind_of(device)}"))
     except EprofError as err:
-        _say(f"{err} These are the benchmarks for a GPU of capability 9.0.")
-        capability = (9, 0)
+        capability = (32, 1) if on_cpu else (9, 0)
+        like = "processor with AVX2" if on_cpu else "GPU of capability 9.0"
+        _say(f"{err} These are the benchmarks for a {like}.")
     chosen = schedule.choose(manifest, capability, request.only)
     if request.quick:
         chosen = schedule.choose_quick(manifest, capability)
     for benchmark in chosen:
         print(printable(f"{benchmark.name:<22} {benchmark.title}"))
-        threads = f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
-        print(printable(f"{'':<22}   {threads}; {_counts(manifest, benchmark)}"))
+        print(printable(f"{'':<22}   {_threads(benchmark)}; {_counts(manifest, benchmark)}"))
     number = max(len(request.settings), 1)
     print(
         f"# {len(chosen)} benchmarks of {timing.benchmark_s:.1f} s, {number} setting{'s' if number > 1 else ''}: about "
@@ -228,6 +240,12 @@ def _dry_run(request: "Request") -> int:
         "measurements a setting"
     )
     return 0
+
+
+def _threads(benchmark: "Benchmark") -> str:
+    if benchmark.block > 1:
+        return f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
+    return "on one core" if benchmark.blocks.text == "1" else "on every core"
 
 
 def _counts(manifest: "Manifest", benchmark: "Benchmark") -> str:

@@ -219,14 +219,15 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     voltages = options.voltages
     if voltages is None:
         known = measurements.rows[["core_v", "memory_v"]].notna().all(axis=None)
-        voltages = "given" if known else "estimated"
+        voltages = "given" if known else default.voltages
     return Form(
         voltages=voltages,
-        clock_tree=not options.no_clock_tree,
+        clock_tree=default.clock_tree and not options.no_clock_tree,
         weights=options.weights,
         loss=options.loss or default.loss,
         ridge=ridge,
         prior=prior,
+        starts=default.starts,
     )
 
 

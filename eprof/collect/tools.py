@@ -6,12 +6,20 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from eprof.collect.machine import has_nvidia_device
 
 NO_GPU = "this machine has no NVIDIA GPU"
 GIVE_GPU = "on a cluster run it in a job with a GPU, start a container with --gpus all, or use --profiler oclgrind"
 _PATIENCE_S = 60.0
+
+
+class Compiled(NamedTuple):
+    """A compiled source: the file to load, and with what it was made."""
+
+    image: Path
+    how: str
 
 
 def executable(names: Sequence[str], places: Sequence[str]) -> str | None:

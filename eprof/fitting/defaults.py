@@ -15,6 +15,7 @@ from eprof.base.resources import folder
 from eprof.base.toml import Document
 from eprof.costs.estimate import shape
 from eprof.counting.counters import capabilities_like
+from eprof.counting.definition import CPU
 from eprof.fitting.form import Form
 from eprof.fitting.moments import Floats
 from eprof.fitting.solve import fit
@@ -33,6 +34,8 @@ def form_for(measurements: Measurements, device: str | None = None) -> Form:
     """The default form for these measurements. `device`: their GPU, whose own data the prior then leaves out."""
     if measurements.own:
         return Form(ridge=ridge_for(measurements, None))
+    if measurements.processor == CPU:
+        return Form(voltages="one", clock_tree=False, loss=_loss(measurements), starts=1)
     prior = pooled(measurements, device)
     return Form(loss=_loss(measurements), ridge=ridge_for(measurements, prior), prior=prior)
 
@@ -85,7 +88,7 @@ def prior_may_have_seen(form: Form, device: str | None) -> str | None:
 
 def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str, float] | None:
     """Energies of the terms, pJ: the mean over the GPUs that are like `device`; None if they know too few of them."""
-    if measurements.kind != COUNTED or measurements.own:
+    if measurements.kind != COUNTED or measurements.own or measurements.processor == CPU:
         return None
     energies = mean([known()[name] for name in alike(known(), device)])
     of_terms = {term: energies[term] for term in measurements.terms if term in energies}

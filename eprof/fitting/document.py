@@ -3,6 +3,7 @@
 from typing import Any
 
 from eprof.base.arrays import finite
+from eprof.counting.definition import CPU
 from eprof.fitting import means
 from eprof.fitting.moments import CONSTANTS
 from eprof.fitting.quality import Quality
@@ -31,7 +32,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
         "rows": len(measurements),
         "benchmarks": int(measurements.rows["benchmark"].nunique()),
         "settings": len(measurements.settings),
-        "reference": {"core_mhz": fitted.reference[0], "memory_mhz": fitted.reference[1]},
+        "reference": _reference(measurements, fitted),
         "mean_absolute_error_percent": {name: finite(value) for name, value in quality.errors.items()},
         "left_out_within_factor": finite(quality.within),
         "plain_error_percent": {
@@ -61,6 +62,13 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
         "replicas": len(quality.replicas),
         "notes": _notes(measurements, quality),
     }
+
+
+def _reference(measurements: Measurements, fitted: Fit) -> dict[str, float] | None:
+    """The clocks that prices hold at; None for a processor, whose clocks are its own affair."""
+    if measurements.processor == CPU:
+        return None
+    return {"core_mhz": fitted.reference[0], "memory_mhz": fitted.reference[1]}
 
 
 def _notes(measurements: Measurements, quality: Quality) -> list[str]:

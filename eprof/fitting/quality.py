@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.text import brief
+from eprof.counting.definition import CPU
 from eprof.fitting import means
 from eprof.fitting.defaults import far_off, pooled
 from eprof.fitting.form import Form
@@ -291,7 +292,8 @@ def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[
 
 def ranges(measurements: Measurements) -> pd.DataFrame:
     """What was seen, least and most: clocks, power, rates (1e9 a second), instructions a DRAM byte."""
-    seen = measurements.rows[["core_mhz", "memory_mhz", "power_w"]]
+    clocks = [] if measurements.processor == CPU else ["core_mhz", "memory_mhz"]
+    seen = measurements.rows[[*clocks, "power_w"]]
     if not measurements.own:
         seen = seen.join(measurements.rates)
     return pd.DataFrame({"low": seen.min(), "high": seen.max()}, dtype=np.float64)

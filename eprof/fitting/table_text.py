@@ -11,7 +11,8 @@ import pandas as pd
 from msgspec import Struct, field
 
 from eprof.base.text import printable
-from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, FLOAT_PARTS
+from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, FLOAT_PARTS, OF_GPUS
+from eprof.counting.definition import CPU
 from eprof.fitting.moments import CONSTANTS
 from eprof.fitting.quality import LOOSE, TOLD, Quality
 from eprof.fitting.solve import Fit
@@ -93,6 +94,11 @@ class _Text(Struct, frozen=True, eq=False):
         return len(self.measurements.settings) == 1
 
     @property
+    def is_cpu(self) -> bool:
+        """Whether the processor is a CPU, whose clocks are its own affair."""
+        return self.measurements.processor == CPU
+
+    @property
     def relative(self) -> bool:
         """Whether voltages are relative to the reference, and not in volts."""
         return self.fitted.form.voltages != "given"
@@ -134,12 +140,16 @@ class _Text(Struct, frozen=True, eq=False):
                 f"average, nine of ten within a factor of {self.quality.within:.2f}, and single prices less certain "
                 "than their sum."
             )
-        if self.one_setting:
+        if self.is_cpu:
+            notes.append(f"{self.head.name} holds at the clocks that the processor chose while it was measured.")
+        elif self.one_setting:
             notes.append(f"{self.head.name} holds at the one setting that was measured.")
         return notes
 
     def settings(self) -> str:
         """The measured pairs of clocks with their voltages; the reference, or the nearest, is the default."""
+        if self.is_cpu:
+            return ""
         pairs = self.measurements.settings
         if self.one_setting:
             core, memory = pairs.iloc[0]
@@ -203,9 +213,10 @@ class _Text(Struct, frozen=True, eq=False):
         lines += [f"{name} = {number(value)}" for name, value in values.items()]
         watts, low, high = self.quality.constant_w
         interval = "" if np.isnan(low) else f" ({number(low, 2)} to {number(high, 2)} W)"
+        place = "" if self.is_cpu else " at the reference setting"
         lines.append(
-            f'why = "fitted with the prices; {number(watts, 3)} W at the reference setting{interval}; how it splits '
-            'into parts cannot be told"'
+            f'why = "fitted with the prices; {number(watts, 3)} W{place}{interval}; how it splits into parts cannot be '
+            'told"'
         )
         return "\n".join(lines) + "\n"
 
@@ -237,9 +248,11 @@ class _Text(Struct, frozen=True, eq=False):
         lines = ["[charge]"]
         for word in COUNTS:
             price = self._price_of(word)
-            if price is None and COUNTS[word].unit in ("flop", "cycle"):
+            if price is None and (COUNTS[word].unit in ("flop", "cycle") or (self.is_cpu and word in OF_GPUS)):
                 continue
-            if price is None:
+            if price is None and (mean := self._mean_of_kinds(word)):
+                lines.append(f"{word} = {mean}")
+            elif price is None:
                 kind, why = self._unpaid(word)
                 lines.append(f"{word} = {{ {kind} = {quoted(why)} }}")
             else:
@@ -250,10 +263,21 @@ class _Text(Struct, frozen=True, eq=False):
     def _price_of(self, word: str) -> str | None:
         """The price that a word pays, if there is one among the fitted terms."""
         level, _, kind = word.rpartition("_")
-        price = f"{self._class(word)}_{COUNTS[word].unit}"
+        unit = COUNTS[word].unit
+        price = f"{word}_{unit}"
+        if price not in self.fitted.prices_pj.index:
+            price = f"{self._class(word)}_{unit}"
         if kind in ("read", "write") and level in _LEVELS:
             price = f"{level}_byte"
         return price if price in self.fitted.prices_pj.index else None
+
+    def _mean_of_kinds(self, word: str) -> str | None:
+        """What operations pay whose kinds are not told apart, where only kinds have prices."""
+        kinds = [f"{word}_{kind}_instruction" for kind in ("add", "mul")]
+        if not set(kinds) <= set(self.fitted.prices_pj.index):
+            return None
+        why = "kinds not told apart: each taken for the mean of an add and a multiply"
+        return f'{{ formula = "({" + ".join(kinds)}) / 2", why = "{why}", mark = "assumed" }}'
 
     @staticmethod
     def _class(word: str) -> str:
@@ -265,7 +289,7 @@ class _Text(Struct, frozen=True, eq=False):
             low, high = self._interval(price)
             between = "" if np.isnan(low) else f": {number(low, 2)} to {number(high, 2)} pJ"
             why = f"fitted, but the data cannot tell{between}"
-        if self._class(word) in _TOTALS and word not in _TOTALS:
+        if self._class(word) in _TOTALS and word not in _TOTALS and not price.startswith(word):
             return f"{why}; all kinds as one"
         if word.endswith(("_read", "_write")):
             return f"{why}; reads and writes as one"
@@ -305,7 +329,7 @@ class _Text(Struct, frozen=True, eq=False):
             f"rows = {len(measurements)}",
             f"benchmarks = {measurements.rows['benchmark'].nunique()}",
             f"settings = {len(measurements.settings)}",
-            f"reference = [{self.fitted.reference[0]:g}, {self.fitted.reference[1]:g}]",
+            *self._reference(),
             f"error_percent = {{ {', '.join(f'{name} = {value:.2f}' for name, value in quality.errors.items())} }}",
         ]
         if not np.isnan(quality.within):
@@ -320,9 +344,14 @@ class _Text(Struct, frozen=True, eq=False):
                 f"interval_constant_w = [{number(quality.constant_w[1], 3)}, {number(quality.constant_w[2], 3)}]"
             )
             lines.append(f"told = {{ {', '.join(f'{term} = {quoted(str(quality.status[term]))}' for term in terms)} }}")
-        lines.append(f"range = {{ {_pairs(quality.ranges)} }}        # clocks in MHz, W, 1e9 events a second")
+        clocks = "" if self.is_cpu else "clocks in MHz, "
+        lines.append(f"range = {{ {_pairs(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
         lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
         return "\n".join([*lines, "", *self._replicas()]) + "\n"
+
+    def _reference(self) -> list[str]:
+        core_mhz, memory_mhz = self.fitted.reference
+        return [] if self.is_cpu else [f"reference = [{core_mhz:g}, {memory_mhz:g}]"]
 
     def _replicas(self) -> list[str]:
         replicas = self.quality.replicas.head(_REPLICAS)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from eprof.base.text import brief, few, pattern
+from eprof.counting.definition import CPU
 from eprof.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, lines
 
 PLAUSIBLE_W = (1.0, 3000.0)
@@ -169,6 +170,8 @@ def _repeated(measurements: Measurements) -> list[str]:
 
 def _settings(measurements: Measurements) -> list[str]:
     sentences = []
+    if measurements.processor == CPU:
+        return []
     if len(measurements.settings) == 1:
         sentences.append(
             "All rows are at one setting: voltages and how energies change with clocks cannot be told, and the table "

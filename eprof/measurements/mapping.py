@@ -16,6 +16,7 @@ from eprof.base.resources import folder
 from eprof.base.text import brief
 from eprof.base.toml import Document, Formula, Node
 from eprof.counting.counters import capabilities_like
+from eprof.counting.definition import CPU, GPU
 from eprof.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
 from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
 
@@ -25,7 +26,20 @@ _LARGEST = 1e100
 ENERGIES_ONLY = "energies"
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
 _NAMES = ("benchmark", "benchmark_id", "kernel", "device")
-_HEAD = ("schema", "name", "title", "kind", "capability", "needs", "tell", "columns", "reference", "notes", "terms")
+_HEAD = (
+    "schema",
+    "name",
+    "title",
+    "kind",
+    "processor",
+    "capability",
+    "needs",
+    "tell",
+    "columns",
+    "reference",
+    "notes",
+    "terms",
+)
 
 
 class Cells(Struct, frozen=True):
@@ -80,7 +94,8 @@ class Columns(Struct, frozen=True, eq=False):
     """A checked mapping. columns: what eprof needs -> a column of the file, a formula, or a number for all rows.
 
     capability: the compute capabilities of the GPUs that it is for, where that matters. tell: a formula of columns that
-    is not negative in three of four rows of such a file, for a GPU that nobody named.
+    is not negative in three of four rows of such a file, for a GPU that nobody named. processor: "gpu", or "cpu", which
+    has no columns of clocks.
     """
 
     name: str
@@ -94,6 +109,7 @@ class Columns(Struct, frozen=True, eq=False):
     label: str
     capability: tuple[str, ...] = ()
     tell: Cells | None = None
+    processor: str = GPU
 
     def suits(self, frame: pd.DataFrame, capabilities: Collection[str] = ()) -> bool:
         """Whether a table is of this family. capabilities: those that its GPU may have; none: not known."""
@@ -169,22 +185,24 @@ def parse(document: Document) -> Columns:
     root = document.root
     root.schema(SCHEMA)
     root.table(_HEAD)
+    processor = root["processor"].choice((CPU, GPU), GPU)
     return Columns(
         name=root["name"].text(),
         title=root["title"].text(),
         kind=root["kind"].choice(KINDS),
         needs=root["needs"].texts(),
-        columns=_columns(root["columns"]),
+        columns=_columns(root["columns"], processor),
         terms=_terms(root["terms"]),
         reference=_reference(root["reference"]),
         notes=root["notes"].texts(),
         label=document.label,
         capability=root["capability"].texts(),
         tell=_formula(root["tell"]) if "tell" in root else None,
+        processor=processor,
     )
 
 
-def _columns(node: Node) -> dict[str, Any]:
+def _columns(node: Node, processor: str) -> dict[str, Any]:
     if node.value is None:
         raise node.error("[columns] is missing: which column is the benchmark, the clocks, the power.")
     node.table((*_NAMES, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
@@ -195,7 +213,7 @@ def _columns(node: Node) -> dict[str, Any]:
             raise column.error(f"`{key}` must name a column, or be a number for all rows.")
     if "benchmark" not in node:
         raise node.error("[columns] must say what `benchmark` is.")
-    for domain in DOMAINS:
+    for domain in DOMAINS if processor == GPU else ():
         if not any(key in node for key in CLOCKS if key.startswith(domain)):
             raise node.error(f"[columns] must say what `{domain}_mhz` is (or {domain}_ghz, _khz, _hz).")
     if not any(key in node for key in (*POWERS, *ENERGIES)):

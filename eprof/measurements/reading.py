@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.vocabulary import COUNTS
+from eprof.counting.definition import GPU
 from eprof.measurements import diagnostics, units
 from eprof.measurements import mapping as mappings
 from eprof.measurements.files import table
@@ -31,6 +32,7 @@ from eprof.measurements.values import (
 )
 
 _MANY = 0.2  # of all rows
+_NO_CLOCK_MHZ = 1000.0  # stands for the clock of a processor, whatever it was
 _AN_EPROF_REPORT = {"power_w", "computation_j", "constant_j"}
 Bools = npt.NDArray[np.bool_]
 
@@ -84,6 +86,7 @@ def from_frame(
         sources=(label,),
         mapping=columns.name,
         own=columns.kind == ENERGIES_ONLY,
+        processor=columns.processor,
         untaken=tuple(term.name for term in columns.present(set(frame.columns)) if term.name in without),
     )
     return replace(measurements, notes=(*measurements.notes, *diagnostics.notes(measurements)))
@@ -158,7 +161,7 @@ class _Sheet(Struct, eq=False):
         kernel = self.columns.columns.get("kernel")
         rows["kernel"] = _words(self.frame[kernel]) if kernel in self.frame else rows["benchmark"]
         for domain in DOMAINS:
-            rows[f"{domain}_mhz"] = self._needed(domain)
+            rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.processor == GPU else _NO_CLOCK_MHZ
         time = self._scaled(TIMES)
         rows["time_s"] = np.nan if time is None else time
         if time is None and self.columns.kind != USED:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import EprofError
 from eprof.base.text import few
+from eprof.counting.definition import GPU
 
 Floats = npt.NDArray[np.float64]
 CORE, MEMORY = "core", "memory"
@@ -34,7 +35,8 @@ class Measurements(Struct, frozen=True, eq=False):
     energy goes with. kind: "counts", or "utilisation" (use of a unit times its clock in GHz: 1e9 cycles of full use a
     second). reference: core and memory MHz at which relative voltages are 1. own: whether the terms belong to single
     benchmarks (no counts: an unknown core and memory energy each), so that other benchmarks cannot be predicted.
-    untaken: terms that the file has and the reader was told to leave out.
+    untaken: terms that the file has and the reader was told to leave out. processor: "gpu", or "cpu", whose clocks are
+    its own affair: all rows are then at one setting, and the clocks of rows and reference mean nothing.
     """
 
     rows: pd.DataFrame
@@ -47,6 +49,7 @@ class Measurements(Struct, frozen=True, eq=False):
     mapping: str = ""
     own: bool = False
     untaken: tuple[str, ...] = ()
+    processor: str = GPU
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -85,13 +85,13 @@ def _errors(document: Mapping[str, Any]) -> Table:
 
 
 def _prices(document: Mapping[str, Any]) -> Table:
-    place = document["reference"]
+    place = _place(document)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    unit = f"pJ at {place['core_mhz']:g}/{place['memory_mhz']:g} MHz"
+    unit = f"pJ{place}"
     if not document["relative_voltages"]:
         unit = "pJ/V^2"
     if document["kind"] != "counts":
-        unit = f"pJ a cycle of full use, at {place['core_mhz']:g}/{place['memory_mhz']:g} MHz"
+        unit = f"pJ a cycle of full use,{place}"
     table.add_column(unit)
     table.add_column("", justify="right")
     table.add_column("90 % of resampled fits", justify="right")
@@ -100,6 +100,12 @@ def _prices(document: Mapping[str, Any]) -> Table:
         between = "" if price["low"] is None else f"{price['low']:.2g} to {price['high']:.2g}"
         table.add_row(printable(price["name"]), _value(price), between, _TRUST[price["told"]])
     return table
+
+
+def _place(document: Mapping[str, Any]) -> str:
+    """At which clocks; "" for a processor."""
+    reference = document["reference"]
+    return f" at {reference['core_mhz']:g}/{reference['memory_mhz']:g} MHz" if reference else ""
 
 
 def _value(price: Mapping[str, Any]) -> str:
@@ -111,10 +117,9 @@ def _value(price: Mapping[str, Any]) -> str:
 
 def _constant(document: Mapping[str, Any]) -> str:
     constant = document["constant"]
-    place = document["reference"]
     between = "" if constant["low_w"] is None else f" ({constant['low_w']:.3g} to {constant['high_w']:.3g} W)"
     return (
-        f"Constant power {constant['power_w']:.3g} W{between} at {place['core_mhz']:g}/{place['memory_mhz']:g} MHz. "
+        f"Constant power {constant['power_w']:.3g} W{between}{_place(document)}. "
         "How it splits into parts of core, memory and rest cannot be told; a nearly idle kernel would pin it."
     )
 

@@ -18,7 +18,7 @@ from eprof.calibration import results, schedule, table
 from eprof.calibration.peaks import fraction, peaks, resource
 from eprof.calibration.session import Request, Session, label
 from eprof.collect.cuda import clocks as cuda_clocks
-from eprof.collect.cuda.compile import Compiled
+from eprof.collect.tools import Compiled
 from eprof.costs import estimate
 
 MANIFEST = manifests.load()

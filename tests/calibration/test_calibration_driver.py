@@ -59,7 +59,7 @@ QUICK = ("--window", "0.25", "--repeat", "1", "--budget", "60", "--no-fit", "--d
 def test_probe_to_measurements(calibrate, tmp_path):
     done = calibrate(*QUICK, "--only", "fp32_fma", "--only", "read", "--only", "copy", "--only", "l2_read")
     assert done.returncode == 0, done.stderr
-    assert "Stub GPU 7 (capability 9.0), nvcc" in done.stderr
+    assert "Stub GPU 7 (compute capability 9.0), nvcc" in done.stderr
     rows = pd.read_csv(tmp_path / "dir" / "rows.csv").set_index("benchmark")
     assert list(rows.index) == ["fp32_fma", "read", "l2_read", "copy"]
     assert rows["power_w"].to_numpy() == pytest.approx(150.0, rel=0.1)

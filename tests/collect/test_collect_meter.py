@@ -107,7 +107,25 @@ def test_rapl_counters_wrap(tmp_path):
     (tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj").write_text("10000\n")
     (tmp_path / "sys/class/powercap/intel-rapl:1/energy_uj").write_text("500000\n")
     assert source.read(0.0).energy_j == pytest.approx(0.02 + 0.5)
-    assert rapl.find(tmp_path / "none") == (None, "RAPL: none here")
+    found, why = rapl.find(tmp_path / "none")
+    assert found is None
+    assert why.startswith("RAPL: none here (virtual machines")
+
+
+def test_rapl_adds_the_memory_to_its_packages_but_not_the_platform_or_the_cores(tmp_path):
+    """`psys` and `core` hold joules that are in a package already, or that are of the board."""
+    zones = {"intel-rapl:0": "package-0", "intel-rapl:1": "psys", "intel-rapl:0:0": "core", "intel-rapl:0:1": "dram"}
+    for zone, name in zones.items():
+        folder = tmp_path / "sys/class/powercap" / zone
+        folder.mkdir(parents=True)
+        (folder / "name").write_text(f"{name}\n")
+        (folder / "energy_uj").write_text("0\n")
+        (folder / "max_energy_range_uj").write_text("262143328850\n")
+    source, _ = rapl.find(tmp_path)
+    for number, zone in enumerate(zones):
+        (tmp_path / "sys/class/powercap" / zone / "energy_uj").write_text(f"{10**number * 1_000_000}\n")
+    assert source.read(0.0).energy_j == pytest.approx(1 + 1000)
+    assert source.describe()["covers"] == "processor packages with their memory, and no GPU"
 
 
 @pytest.fixture

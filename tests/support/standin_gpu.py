@@ -11,9 +11,9 @@ from eprof.calibration import manifest as manifests
 from eprof.calibration.peaks import peaks, resource
 from eprof.calibration.results import accessed
 from eprof.calibration.session import Hands
-from eprof.collect.cuda.compile import Compiled
 from eprof.collect.cuda.driver import DriverError
 from eprof.collect.cuda.worker import CHUNK, Place, dram_bytes, work
+from eprof.collect.tools import Compiled
 
 DEVICE = {
     "name": "Stand-in",

@@ -9,20 +9,14 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eprof.base.errors import CollectError
+from eprof.collect.tools import Compiled
 
 _PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/lib/nvidia-cuda-toolkit/bin")
 _PATIENCE_S = 120.0
 _LONGEST_QUOTE = 600
-
-
-class Compiled(NamedTuple):
-    """A compiled source: the file to load, and with what it was made."""
-
-    image: Path
-    how: str
 
 
 def find(name: str) -> str | None:

@@ -1,7 +1,8 @@
-"""The process that runs microbenchmarks on a GPU: `python -m eprof.collect.cuda.worker`, started by `processes`.
+"""The process that runs microbenchmarks on a GPU or the processor: `python -m eprof.collect.cuda.worker`.
 
-It is a process of its own, so that a crash of the driver takes nothing else with it. What it measures is appended to a
-file of JSON lines as it goes; before each benchmark it says that it begins, so that the one that crashed is known.
+`processes` starts it. It is a process of its own, so that a crash of the driver takes nothing else with it. What it
+measures is appended to a file of JSON lines as it goes; before each benchmark it says that it begins, so that the one
+that crashed is known.
 
     probe            say what the GPU is (one JSON line)
     PLAN             a JSON file: run its jobs
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof.base.errors import CollectError, EprofError
 from eprof.base.toml import Formula
+from eprof.collect.cpu import Cpu
 from eprof.collect.cuda.driver import CudaGpu, DriverError
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ class Place(NamedTuple):
 
 
 def work(
-    plan: Mapping[str, Any], gpu: CudaGpu, meter: "Meter", place: Place, now: Callable[[], float] = time.monotonic
+    plan: Mapping[str, Any], gpu: CudaGpu | Cpu, meter: "Meter", place: Place, now: Callable[[], float] = time.monotonic
 ) -> None:
     """Run the plan's jobs, round after round, until all rounds are done or the time is up.
 
@@ -65,7 +67,7 @@ class _Worker(NamedTuple):
     """One run of a plan, which ends at the deadline. turns: of the loop in a launch, by benchmark."""
 
     plan: Mapping[str, Any]
-    gpu: CudaGpu
+    gpu: CudaGpu | Cpu
     meter: "Meter"
     place: Place
     now: Callable[[], float]
@@ -141,6 +143,8 @@ class _Worker(NamedTuple):
 
     def region(self, job: Mapping[str, Any], blocks: int) -> tuple[int, int]:
         """Vectors that are touched, and how far a block goes on in a turn; makes room for them."""
+        if isinstance(self.gpu, Cpu):
+            return self.gpu.region(job["region"])
         spread = int(job["spread"])
         if job["region"] in ("none", "near"):
             self.gpu.reserve(2 * _NEAR * _VECTOR)
@@ -197,7 +201,7 @@ def main(words: list[str]) -> int:
             gpu.close()
             return 0
         plan = json.loads(Path(words[0]).read_text(encoding="utf-8"))
-        live = CudaGpu(int(plan["device"]))
+        live = Cpu() if plan["processor"] == "cpu" else CudaGpu(int(plan["device"]))
         work(plan, live, open_meter(live.describe()), Place(Path(plan["results"]), Path(plan["samples"])))
         live.close()
     except EprofError as err:
@@ -207,11 +211,16 @@ def main(words: list[str]) -> int:
 
 
 def open_meter(device: Mapping[str, Any]) -> "Meter":
-    """NVML's meter of this very GPU, found by its place on the bus. Raises CollectError."""
+    """NVML's meter of this very GPU, found by its place on the bus; RAPL of a processor. Raises CollectError."""
     from eprof.collect.cuda.clocks import handle
-    from eprof.collect.meters import jetson, nvml
+    from eprof.collect.meters import jetson, nvml, rapl
     from eprof.collect.meters.meter import Meter as Sampler
 
+    if device.get("processor") == "cpu":
+        packages, why = rapl.find()
+        if packages is None:
+            raise CollectError(f"There is no power meter for this processor: {why}.")
+        return Sampler(packages)
     library, board, why = handle(str(device["bus"]))
     if board is not None:
         try:

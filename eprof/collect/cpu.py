@@ -1,0 +1,185 @@
+"""The processor of this machine as `eprof calibrate` drives it: what it is, and work that every core does at once."""
+
+import ctypes
+import mmap
+import os
+import platform
+import re
+import time
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from eprof.base.errors import CollectError
+from eprof.collect.meters import rapl
+from eprof.collect.tools import Compiled, ask, executable
+
+_CORES = "sys/devices/system/cpu"
+_PAGE = 4096
+_LEAST_BYTES = 2**28  # of memory, so that no cache holds much of it
+_FLAGS = {"16.0": (), "16.1": (), "32.0": ("-mavx",), "32.1": ("-mavx", "-mfma")}
+
+
+def probe(_: int = 0, root: Path = Path("/")) -> dict[str, Any]:
+    """What the processor is: name, cores, a core's share of each cache. Raises CollectError where RAPL is not readable.
+
+    root: where /sys and /proc stand.
+    """
+    source, why = rapl.find(root)
+    if source is None:
+        raise CollectError(f"There is no power meter for this processor: {why}.")
+    cpu = Cpu(root)
+    return {**cpu.describe(), "meter": source.describe()}
+
+
+def compile_source(source: Path, capability: str, target: Path) -> Compiled:
+    """Compile C for this processor into a shared library. Raises CollectError."""
+    compiler = executable(("cc", "gcc", "clang"), ())
+    if compiler is None:
+        raise CollectError("The microbenchmarks need a C compiler, such as gcc, and there is none in PATH.")
+    image = target.with_suffix(".so")
+    image.unlink(missing_ok=True)
+    options = ("-O2", *_FLAGS[capability], "-shared", "-fPIC", "-pthread")
+    answer = ask([compiler, *options, "-o", str(image), str(source)])
+    if not image.exists():
+        lines = [line for line in answer.splitlines() if "error" in line] or ["it left no library"]
+        raise CollectError(f"The microbenchmarks cannot be compiled; {compiler} says: {lines[0].strip()}.")
+    return Compiled(image, f"{compiler} {' '.join(options[:-3])}")
+
+
+def disassemble(image: Path) -> tuple[str | None, str]:
+    """None, and why machine code is not checked where it runs."""
+    return None, "what is counted is inline assembly, which a compiler leaves alone"
+
+
+class Cpu:
+    """One thread on each core, as `eprof.collect.cuda.driver.CudaGpu` for the worker: a "block" is a core.
+
+    root: where /sys and /proc stand.
+    """
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+        self._cores = _first_threads(root, sorted(os.sched_getaffinity(0)))
+        self._library: Any = None
+        self._region = mmap.mmap(-1, _PAGE)
+        self._share = 0
+
+    def describe(self) -> dict[str, Any]:
+        """Name, capability (cpu.toml explains it), cores, bytes of memory and of a core's share of each cache."""
+        memory = re.search(r"MemAvailable:\s+(\d+) kB", _text(self._root / "proc/meminfo"))
+        caches = {level: self._cache(level) for level in (1, 2, 3)}
+        return {
+            "processor": "cpu",
+            "name": name(self._root),
+            "capability": _capability(self._root),
+            "bus": platform.node(),
+            "sms": len(self._cores),
+            "memory_bytes": int(memory[1]) * 1024 if memory else _LEAST_BYTES,
+            **{f"l{level}_bytes": size for level, size in caches.items()},
+        }
+
+    def _cache(self, level: int) -> int:
+        """The least share of a data cache that a core has, in bytes; 0 where there is none."""
+        shares = []
+        for core in self._cores:
+            for index in (self._root / _CORES / f"cpu{core}/cache").glob("index*"):
+                if _text(index / "level").strip() == str(level) and _text(index / "type").strip() != "Instruction":
+                    sharing = _listed(_text(index / "shared_cpu_list")) & set(self._cores)
+                    shares.append(_bytes(_text(index / "size")) // max(len(sharing), 1))
+        return min(shares, default=0)
+
+    def load(self, image: Path) -> None:
+        """Load the library that `compile_source` made."""
+        self._library = ctypes.CDLL(str(image))
+
+    def resident(self, kernel: str, block: int) -> int:
+        """One thread runs on a core at a time."""
+        return 1
+
+    def use_operands(self, scale: float) -> None:
+        """Operands are random ones."""
+
+    def region(self, kind: str) -> tuple[int, int]:
+        """The bytes that a core works on, which the cache of that name holds and the one before it does not; and 0."""
+        device = self.describe()
+        l1, l2, l3 = (int(device[f"l{level}_bytes"]) for level in (1, 2, 3))
+        sizes = {"none": _PAGE, "near": l1 // 2, "l2": l2 // 2, "l3": max(l3 * 3 // 4, l2 + l3 // 2)}
+        most = int(device["memory_bytes"]) // 2
+        cores = len(self._cores)
+        sizes["dram"] = min(max(8 * max(l3, l2) * cores, _LEAST_BYTES), most) // cores
+        share = max(sizes[kind] // _PAGE, 1) * _PAGE
+        if share != self._share:
+            self._region = mmap.mmap(-1, share * cores)
+            self._share = share
+            self.repeat("fill", cores, 1, share, 0, 1, lambda: True)
+        return share, 0
+
+    def repeat(
+        self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
+    ) -> tuple[int, float]:
+        """Launch a kernel on `blocks` cores, `vectors` bytes each, until `until()`: launches and seconds.
+
+        Raises CollectError where a core cannot be had.
+        """
+        cores = (ctypes.c_int * blocks)(*self._cores[:blocks])
+        place = ctypes.addressof(ctypes.c_char.from_buffer(self._region))
+        arguments = (ctypes.c_void_p(place), ctypes.c_long(vectors), ctypes.c_long(iterations))
+        launches = 0
+        began = time.perf_counter()
+        while True:
+            if self._library.launch(self._library[kernel], cores, blocks, *arguments):
+                raise CollectError(f"{kernel} could not be started on each of {blocks} cores.")
+            launches += 1
+            if until():
+                return launches, time.perf_counter() - began
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def name(root: Path = Path("/")) -> str:
+    """The processor's name as the kernel prints it."""
+    found = re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", _text(root / "proc/cpuinfo"), re.MULTILINE)
+    return " ".join(found[1].split()) if found else platform.machine()
+
+
+def _capability(root: Path) -> str:
+    """Bytes of a vector, and whether there are multiply-adds: "32.1"."""
+    if platform.machine() == "aarch64":
+        return "16.1"
+    if platform.machine() != "x86_64":
+        raise CollectError(f"eprof calibrates x86-64 and 64-bit ARM processors, and this is {platform.machine()}.")
+    flags = re.search(r"^flags\s*:(.*)$", _text(root / "proc/cpuinfo"), re.MULTILINE)
+    known = set(flags[1].split()) if flags else set()
+    if "avx" not in known:
+        return "16.0"
+    return "32.1" if "fma" in known else "32.0"
+
+
+def _first_threads(root: Path, threads: Sequence[int]) -> list[int]:
+    """One hardware thread of each core."""
+    cores: dict[Collection[int], int] = {}
+    for thread in threads:
+        siblings = _listed(_text(root / _CORES / f"cpu{thread}/topology/thread_siblings_list"))
+        cores.setdefault(frozenset(siblings) or frozenset((thread,)), thread)
+    return list(cores.values())
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _listed(text: str) -> set[int]:
+    """The numbers of "0-3,8"."""
+    pairs = re.findall(r"(\d+)(?:-(\d+))?", text)
+    return {number for first, last in pairs for number in range(int(first), int(last or first) + 1)}
+
+
+def _bytes(text: str) -> int:
+    """The bytes of "32K"."""
+    size = re.match(r"(\d+)([KMG]?)", text)
+    return int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]] if size else 0
