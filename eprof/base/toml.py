@@ -1,7 +1,7 @@
 """Definition files: TOML that people write, checked closely, with a small formula language.
 
-Formulas know `+ - * /`, parentheses, numbers and names. They are parsed with `ast` into a tree that is walked here; no
-text from a file is ever run as Python.
+Formulas know `+ - * /`, parentheses, numbers and names; those of growing programs `^`, `log2()` and `sqrt()` too. They
+are parsed with `ast` into a tree that is walked here; no text from a file is ever run as Python.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
+# Of formulas that grow with a program's size. The power is a whole number.
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {"log2": math.log2, "sqrt": math.sqrt}
+_HIGHEST_POWER = 64
 _LONGEST_FORMULA = 2000
 _DEEPEST_FORMULA = 200  # a sum of so many terms; walked by recursion
 _LARGEST_NUMBER = 1e100
@@ -57,14 +60,17 @@ class Formula(Struct, frozen=True, dict=True):
     names: frozenset[str]
 
     @classmethod
-    def parse(cls, text: str) -> Formula:
-        """Parse `text`. Raises ValueError with the reason if it is not a formula of this language."""
+    def parse(cls, text: str, growing: bool = False) -> Formula:
+        """Parse `text`. Raises ValueError with the reason if it is not a formula of this language.
+
+        growing: `^`, `log2()` and `sqrt()` are allowed; such formulas take numbers and no arrays.
+        """
         if len(text) > _LONGEST_FORMULA:
             raise ValueError(f"the formula is longer than {_LONGEST_FORMULA} characters")
         if not text.isascii():  # Python would take some letters for others that look alike
             raise ValueError(f"`{text}` has letters other than a to z; use + - * / ( ), numbers and names")
         try:
-            return cls(text, frozenset(_names(ast.parse(text, mode="eval").body)))
+            return cls(text, frozenset(_names(_parsed(text), growing)))
         except _NotAllowed:
             raise
         except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
@@ -72,7 +78,7 @@ class Formula(Struct, frozen=True, dict=True):
 
     @cached_property
     def _tree(self) -> ast.expr:
-        return ast.parse(self.text, mode="eval").body
+        return _parsed(self.text)
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
         """The value, with `values` for the names; works element by element on arrays. A missing name: KeyError."""
@@ -83,12 +89,20 @@ class _NotAllowed(ValueError):
     """A formula that Python could read, and this language cannot."""
 
 
-def _names(tree: ast.expr, depth: int = 0) -> set[str]:
+def _parsed(text: str) -> ast.expr:
+    """The tree of a formula. Python's own `**` is none of the language, and stays as it is not allowed: `|`."""
+    return ast.parse(text.replace("**", "|").replace("^", "**"), mode="eval").body
+
+
+def _names(tree: ast.expr, growing: bool, depth: int = 0) -> set[str]:
     if depth > _DEEPEST_FORMULA:
         raise _NotAllowed(f"the formula has more than {_DEEPEST_FORMULA} terms or parentheses; make steps of it")
+    inner = _growing(tree) if growing else None
+    if inner is not None:
+        return _names(inner, growing, depth + 1)
     match tree:
         case ast.BinOp(left=left, right=right, op=op) if type(op) in _OPERATORS:
-            before, behind = _names(left, depth + 1), _names(right, depth + 1)
+            before, behind = _names(left, growing, depth + 1), _names(right, growing, depth + 1)
             if isinstance(op, ast.Div) and not behind and _value(right, {}) == 0:
                 raise _NotAllowed("the formula divides by zero")
             return before | behind
@@ -99,11 +113,34 @@ def _names(tree: ast.expr, depth: int = 0) -> set[str]:
                 raise _NotAllowed(f"a number of the formula is larger than {_LARGEST_NUMBER:g}")
             return set()
         case _:
-            raise _NotAllowed(f"`{ast.unparse(tree)}` is not allowed in a formula; use + - * / ( ), numbers and names")
+            shown = ast.unparse(tree).replace("**", "^").replace("|", "**")
+            more = "^ log2() sqrt() " if growing else ""
+            raise _NotAllowed(f"`{shown}` is not allowed in a formula; use + - * / {more}( ), numbers and names")
+
+
+def _growing(tree: ast.expr) -> ast.expr | None:
+    """What a power, a function or a sign is of, in formulas that grow; None for anything else."""
+    match tree:
+        case ast.BinOp(left=left, right=ast.Constant(value=int() as power), op=ast.Pow()):
+            if not 0 < power <= _HIGHEST_POWER:
+                raise _NotAllowed(f"a power of the formula is no whole number from 1 to {_HIGHEST_POWER}")
+            return left
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return operand
+        case ast.Call(func=ast.Name(id=function), args=[argument], keywords=[]) if function in _FUNCTIONS:
+            return argument
+    return None
 
 
 def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
     match tree:
+        case ast.BinOp(left=left, right=ast.Constant(value=int() as power), op=ast.Pow()):
+            # A float overflows where an integer would grow without end.
+            return float(_value(left, values)) ** power
+        case ast.UnaryOp(operand=operand):
+            return -_value(operand, values)
+        case ast.Call(func=ast.Name(id=function), args=[argument]):
+            return _FUNCTIONS[function](_value(argument, values))
         case ast.BinOp(left=left, right=right, op=op):
             return _OPERATORS[type(op)](_value(left, values), _value(right, values))
         case ast.Name(id=name):
@@ -280,12 +317,12 @@ class Node(Struct, frozen=True, eq=False):
             raise self.wrong(f"a number from {least:g} to {most:g}")
         return number
 
-    def formula(self, known: Collection[str]) -> Formula:
-        """A formula whose names are all `known`."""
+    def formula(self, known: Collection[str], growing: bool = False) -> Formula:
+        """A formula whose names are all `known`. growing: as `Formula.parse`."""
         if not isinstance(self.value, str):
             raise self.wrong("a formula, written as a text")
         try:
-            formula = Formula.parse(self.value)
+            formula = Formula.parse(self.value, growing)
         except ValueError as err:
             raise self.error(f"{err}.") from err
         for name in sorted(formula.names):

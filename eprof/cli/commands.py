@@ -29,6 +29,7 @@ from eprof.cli import (
     report,
     roofline,
     run,
+    scale,
     tune,
     validate,
 )
@@ -55,6 +56,7 @@ _COMMANDS = {
     "validate": _Command(validate.add, validate.validate),
     "tune": _Command(tune.add, tune.tune),
     "history": _Command(history.add, history.history),
+    "scale": _Command(scale.add, scale.scale),
     "calibrate": _Command(calibrate.add, calibrate.calibrate),
     "costs": _Command(listing.add_costs, listing.costs),
     "counters": _Command(listing.add_counters, listing.counters),

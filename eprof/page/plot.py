@@ -70,7 +70,10 @@ class Dot(Struct, frozen=True):
 
 
 class Panel(Struct, frozen=True):
-    """One plot. `balances`: flop/B of the dashed lines, one a line. key: what the script reads for further dots."""
+    """One plot. `balances`: flop/B of the dashed lines, one a line. key: what the script reads for further dots.
+
+    below: what stands across.
+    """
 
     title: str
     unit: str
@@ -80,6 +83,7 @@ class Panel(Struct, frozen=True):
     lines: Sequence[Line]
     dots: Sequence[Dot]
     balances: Sequence[float] = ()
+    below: str = "flop per DRAM byte"
 
 
 def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
@@ -89,7 +93,7 @@ def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
         '<svg class="ticks" width="46" height="{}" aria-hidden="true">{}</svg>'
         '<svg class="area" width="100%" height="{}" overflow="visible" data-plot="{}" data-x="{} {}" data-y="{} {}">'
         "{}</svg>"
-        '<span class="axis">flop per DRAM byte</span></figure>'
+        '<span class="axis">{}</span></figure>'
     ).format(
         spoken,
         panel.title,
@@ -103,6 +107,7 @@ def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
         f"{panel.y.low:.6g}",
         f"{panel.y.high:.6g}",
         Markup("").join([_grid(panel), _curves(panel), _balances(panel), _dots(panel, named)]),
+        panel.below,
     )
 
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
 
-_EXPONENTS = {"energy": 0.0, "edp": 1.0}
+# E^2 D has its least where E D^0.5 has.
+_EXPONENTS = {"energy": 0.0, "edp": 1.0, "e2d": 0.5}
 # Times and limits come from different sums: so much is rounding.
 _ROUNDING = 1 + 1e-12
 
@@ -92,7 +93,7 @@ def _exponent(name: str) -> float:
         return _EXPONENTS[name]
     written = re.fullmatch(r"ed(\d+(?:\.\d+)?)p", name)
     if written is None:
-        raise UsageError(f"--objective {name}: is none of energy, edp, ed2p, ed3p, time (ed0.5p and so on too).")
+        raise UsageError(f"--objective {name}: is none of energy, edp, e2d, ed2p, ed3p, time (ed0.5p and so on too).")
     return float(written[1])
 
 

@@ -1,0 +1,171 @@
+"""`eprof scale`: on how many nodes, and at which clock, a parallel program takes least energy, and why."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from eprof.base.errors import UsageError
+from eprof.base.text import pattern
+from eprof.cli.options import Commands, add_output, command, matching
+from eprof.cli.output import deliver, of_document, planned
+
+if TYPE_CHECKING:
+    from eprof.scaling.build import Asked
+    from eprof.scaling.schema import Scale
+
+_OBJECTIVES = ("energy", "edp", "e2d", "ed2p")
+_RANGE = pattern(r"(\d{1,9})\.\.(\d{1,9})")
+_MOST = 10_000_000
+_MOST_POINTS = 1000
+DEFAULT_CLUSTER = "gigabit-demo"
+
+
+def add(commands: Commands) -> argparse.ArgumentParser:
+    """The options of `eprof scale`."""
+    parser = command(
+        commands,
+        "scale",
+        "how many nodes and which clock; why efficiency falls",
+        "Tell at which node count and clock a parallel program takes least energy, how its problem must grow to keep "
+        "its energy efficiency, and why that falls: from measured runs, or from what the program counts and a table of the "
+        "cluster. Needs no GPU.",
+        "eprof scale runs.csv -o scale.html",
+        "eprof scale --program ft --size 2^25 -p 1..128 --clock 2400,2800",
+        "eprof scale --program romm --size 1000 -p 2..64 --keep 0.9",
+        "eprof scale runs.csv --program ft --cluster gigabit-demo --predict 32,64",
+    )
+    parser.add_argument(
+        "inputs",
+        nargs="*",
+        metavar="RUNS",
+        help="tables of runs: program,size,processes,core_mhz,time_s,energy_j; or sacct -P",
+    )
+    model = parser.add_argument_group("model")
+    model.add_argument(
+        "--program",
+        dest="counted",
+        metavar="NAME",
+        help="what the program counts, one of `counters/programs` or a file.toml",
+    )
+    model.add_argument(
+        "--cluster", metavar="NAME", help=f"a table of powers and times, or a file.toml ({DEFAULT_CLUSTER})"
+    )
+    model.add_argument("--size", metavar="N", help="the size of the problem, such as 2^25")
+    model.add_argument("-p", "--processors", metavar="LIST", help="node counts: 1,2,4 or 1..128, which doubles")
+    model.add_argument("--clock", metavar="MHZ", help="core clocks: 2400,2800 (all of the cluster's)")
+    model.add_argument("--waiting", choices=("interrupt", "poll"), help="what processors do while messages travel")
+    model.add_argument(
+        "--keep", type=float, metavar="EE", help="the size that keeps this energy efficiency on each node count"
+    )
+    model.add_argument("--by", choices=("size", "clock"), default="size", help="what may change to keep it (size)")
+    model.add_argument(
+        "--memory", metavar="PERCENT", default="80%", help="of the nodes' memory that may be filled (80%%)"
+    )
+    model.add_argument(
+        "--predict", metavar="LIST", help="node counts to predict by a fit of the program to the other RUNS"
+    )
+    best = parser.add_argument_group("what is best")
+    best.add_argument("--objective", metavar="NAME", help="energy, edp, e2d, ed2p, time, ed0.5p... (the first four)")
+    best.add_argument("--deadline", type=float, metavar="S", help="the longest time that is allowed")
+    best.add_argument("--power-limit", type=float, metavar="W", help="the highest mean power that is allowed")
+    add_output(parser, names=False)
+    return parser
+
+
+def scale(options: argparse.Namespace) -> int:
+    """Run `eprof scale`."""
+    from eprof.scaling import build
+    from eprof.tuning.objective import parse, percentage
+
+    names = [options.objective] if options.objective else _OBJECTIVES
+    if options.keep is not None and not 0 < options.keep < 1:
+        raise UsageError(f"--keep {options.keep:g}: an energy efficiency is between 0 and 1.")
+    if options.deadline is not None and not 0 < options.deadline < float("inf"):
+        raise UsageError(f"--deadline {options.deadline:g}: must be a time in s above 0.")
+    share = percentage(options.memory, "--memory") / 100
+    if not 0 < share <= 1:
+        raise UsageError(f"--memory {options.memory}: must be above 0 % and at most 100 %.")
+    asked = build.Asked(
+        objectives=[parse(name, None, options.power_limit) for name in names],
+        keep=options.keep,
+        keep_by=options.by,
+        memory_share=share,
+        deadline_s=options.deadline,
+        predict=_counts(options.predict, "--predict") if options.predict else (),
+        command_line=options.command_line,
+    )
+    outputs = planned(options)
+    document = _measured(options, asked) if options.inputs else _modelled(options, asked)
+    deliver(of_document(document, "scaling", options.verbose, terminal="words"), outputs, options)
+    return 0
+
+
+def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
+    """Runs as they were measured, with a fit if a program is named."""
+    from eprof.scaling import build, cluster, measured, program
+
+    if options.predict and not options.counted:
+        raise UsageError("--predict needs --program, which is fitted to the runs.")
+    if options.keep is not None:
+        raise UsageError("--keep is asked of a model; leave the RUNS out and say --program and --size.")
+    paths = matching(options.inputs)
+    runs, notes = measured.read(paths)
+    model = None
+    if options.counted:
+        model = cluster.load(options.cluster or DEFAULT_CLUSTER), program.load(options.counted)
+    return build.measured(runs, notes, ", ".join(paths[:3]), asked, model)
+
+
+def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
+    """The closed form of a program on a cluster."""
+    from eprof.scaling import build, cluster, program
+
+    if not options.counted:
+        raise UsageError("Give tables of RUNS, or a program to model: --program ft --size 2^25 -p 1..128.")
+    if options.size is None or options.processors is None:
+        raise UsageError("A model needs --size and -p, such as --size 2^25 -p 1..128.")
+    machine = cluster.load(options.cluster or DEFAULT_CLUSTER)
+    clocks = _numbers(options.clock, "--clock") if options.clock else []
+    chosen, waiting = cluster.chosen(machine, clocks, options.waiting)
+    counts = _counts(options.processors, "-p")
+    case = build.Case(machine, program.load(options.counted), _size(options.size), counts, chosen, waiting)
+    return build.modelled(case, asked)
+
+
+def _size(text: str) -> float:
+    """A size: a number, or a formula of numbers such as 2^25."""
+    from eprof.base.toml import Formula
+
+    try:
+        size = float(Formula.parse(text, growing=True)({}))
+    except (ValueError, KeyError, ZeroDivisionError, OverflowError):
+        size = 0.0
+    if not 0 < size < 1e18:
+        raise UsageError(f"--size {text}: is no size above 0; write 33554432, 3e7 or 2^25.")
+    return size
+
+
+def _counts(text: str, option: str) -> list[int]:
+    """Node counts: "1,2,4"; "1..128" doubles from 1 on to 128."""
+    counts: list[int] = []
+    for part in text.split(","):
+        span = _RANGE.fullmatch(part.strip())
+        if span:
+            first, last = int(span[1]), int(span[2])
+            counts += [first << step for step in range(last.bit_length()) if 0 < first << step <= last]
+        elif part.strip().isdecimal() and len(part.strip()) < 10:
+            counts.append(int(part))
+        else:
+            raise UsageError(
+                f"{option} {text}: `{part}` is no whole number of nodes; write 1,2,4 or 1..128, which doubles."
+            )
+    if not counts or not all(0 < count <= _MOST for count in counts):
+        raise UsageError(f"{option} {text}: node counts go from 1 to {_MOST}.")
+    return sorted(set(counts))
+
+
+def _numbers(text: str, option: str) -> Sequence[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as err:
+        raise UsageError(f"{option} {text}: is no list of clocks in MHz, such as 2400,2800.") from err

@@ -1,0 +1,149 @@
+"""The page of `eprof scale`, one file that fetches nothing (docs/scale.md)."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from eprof.page.figures import Figure
+from eprof.page.plot import Dot, Line, Panel, axis, drawn
+from eprof.page.sections.method import utc
+from eprof.page.validation import card, method, page, quiet
+from eprof.scaling.schema import MODELLED, Row, Scale
+from eprof.words import scaling as words
+from eprof.words.blocks import Section
+from eprof.words.numbers import quantity
+
+_KINDS = 6  # of lines that a page can tell apart
+_DOTS = 400
+_LARGE, _SMALL = 1.0, 0.2  # areas of dots
+
+
+def html(document: Scale) -> str:
+    """One self-contained HTML file from a document `eprof.scale/1`."""
+    return page(
+        title=document.title,
+        kind="scale",
+        subtitle=[words.subject(document), utc(document.created_utc)],
+        headline=words.headline(document),
+        verdicts=[],
+        figures=list(_figures(document)),
+        sections=list(_sections(document)),
+    )
+
+
+def _figures(document: Scale) -> Iterator[Figure]:
+    """The best places of the program, one a figure; of several programs there is a table."""
+    if len({(best.program, best.size) for best in document.best}) != 1:
+        return
+    for best in document.best:
+        label = words.OBJECTIVES.get(best.objective, best.objective).capitalize()
+        if best.processors is None or best.energy_j is None:
+            yield Figure(label, "none")
+            continue
+        unit = document.unit if best.processors == 1 else f"{document.unit}s"
+        clock = "" if best.core_mhz is None else f"{best.core_mhz:g} MHz, "
+        yield Figure(label, f"{best.processors} {unit}", f"{clock}{quantity(best.energy_j, 'J')}")
+
+
+def _sections(document: Scale) -> Iterator[Section]:
+    yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))
+    if charts := _charts(document):
+        legend = "A line a program, size and clock; logarithmic axes. Large dots: nothing takes less energy and time."
+        yield card("curves", "Curves", "Efficiency, energy and time", charts, _names(document), quiet(legend))
+    if document.keep:
+        yield card("keep", "Keep", "How to keep the efficiency", words.kept(document.keep))
+    if document.fit is not None:
+        yield card("fit", "Predicted", "Predicted from small runs", words.predictions(document.fit))
+    if document.kind == MODELLED:
+        yield card("why", "Why", "Why the efficiency falls", words.causes(document))
+    yield card("rows", "All", "All rows", words.rows(document, None))
+    yield method(_method(document))
+
+
+def _series(document: Scale) -> dict[str, list[Row]]:
+    """The rows with an energy, by what a line is of."""
+    series: dict[str, list[Row]] = {}
+    for row in document.rows:
+        if row.energy_j is not None:
+            clock = "" if row.core_mhz is None else f" at {row.core_mhz:g} MHz"
+            series.setdefault(f"{row.program}{words.of_size(row.size)}{clock}", []).append(row)
+    return series
+
+
+def _names(document: Scale) -> Markup:
+    """Which line is which."""
+    items = [
+        Markup(
+            '<span class="key"><svg width="26" height="10"><path class="line l{}" d="M0 5H26"/></svg> {}</span> '
+        ).format(place % _KINDS, name)
+        for place, name in enumerate(_series(document))
+    ]
+    return Markup('<p class="keys">{}</p>').format(Markup("").join(items))
+
+
+def _charts(document: Scale) -> Markup:
+    """Efficiency over processors, and energy over time; empty where there is too little to draw."""
+    series = _series(document)
+    charts = [
+        _Chart("Energy efficiency", "E1/Ep", f"{document.unit}s", lambda row: (row.processors, row.efficiency or 0.0)),
+        _Chart("Energy", "J", "time, s", lambda row: (row.time_s, row.energy_j or 0.0)),
+    ]
+    shown = [panel for chart in charts if (panel := _panel(chart, series)) is not None]
+    if not shown:
+        return Markup("")
+    return Markup('<div class="plots">{}</div>').format(
+        Markup("").join(drawn(panel, f"{panel.title} over {panel.below}", named=False) for panel in shown)
+    )
+
+
+class _Chart(NamedTuple):
+    """What a chart shows: where a row is across and up; 0 where it has no place."""
+
+    title: str
+    unit: str
+    below: str
+    place: Callable[[Row], tuple[float, float]]
+
+
+def _panel(chart: _Chart, series: Mapping[str, Sequence[Row]]) -> Panel | None:
+    """The panel of a chart; None where fewer than two rows have a place in it."""
+    lines = []
+    dots = []
+    for kind, (name, rows) in enumerate(series.items()):
+        placed = [(row, chart.place(row)) for row in rows if all(chart.place(row))]
+        lines.append(Line([point for _, point in placed], kind % _KINDS))
+        dots += [_dot(name, row, point) for row, point in placed]
+    if len(dots) < 2:
+        return None
+    across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
+    return Panel(chart.title, chart.unit, chart.title, across, up, lines, dots[:_DOTS], below=chart.below)
+
+
+def _dot(name: str, row: Row, point: tuple[float, float]) -> Dot:
+    title = f"{name}, {row.processors}: {quantity(row.energy_j or 0.0, 'J')} in {quantity(row.time_s, 's')}"
+    return Dot(*point, _LARGE if row.pareto else _SMALL, "", title)
+
+
+def _method(document: Scale) -> dict[str, list[str]]:
+    """How the numbers came to be."""
+    parts = {
+        "Efficiency": [
+            "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's "
+            "iso-energy-efficiency). It is above 1 where processors save work together.",
+        ],
+        "Notes": document.warnings,
+    }
+    cluster, program = document.cluster, document.program
+    if cluster:
+        parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
+    if program:
+        counts = "; ".join(f"{word} = {formula}" for word, formula in program["counts"].items())
+        parts["Program"] = [
+            f"{program['name']}: {program['about']}. {counts}; alpha = {program['alpha']:g}. {program['source']}."
+        ]
+    return {
+        **parts,
+        "Command": [" ".join(document.command_line)] if document.command_line else [],
+        "Made by": [f"eprof {document.eprof}, {document.schema}"],
+    }

@@ -1,0 +1,1 @@
+"""Programs on clusters: which node count and clock, how a problem must grow, why efficiency falls (docs/scale.md)."""

@@ -1,0 +1,212 @@
+"""A cluster: a cost table with times. Reads and checks files of `costs/clusters/` (docs/scale.md has their form)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+
+from eprof.base.errors import CostError, UsageError
+from eprof.base.resources import folder, tree
+from eprof.base.text import did_you_mean, listed
+from eprof.base.toml import Document, Node
+
+SCHEMA = 1
+INTERRUPT, POLL = "interrupt", "poll"
+WAITING = (INTERRUPT, POLL)
+BASES = ("assumed", "measured", "published", "fitted")
+_KEYS = (
+    *("schema", "name", "about", "unit", "nodes", "source", "basis", "waiting", "memory_bytes", "gamma"),
+    *("setting", "time", "message", "network"),
+)
+_SETTING = ("core_mhz", "idle_w", "on_chip_w", "off_chip_w", "default")
+_HZ = 1e6
+_MOST = 1e15
+
+
+class Clock(Struct, frozen=True):
+    """Powers of one unit at a core clock, W: idle, and above idle while it computes and while it waits for memory."""
+
+    core_mhz: float
+    idle_w: float
+    on_chip_w: float
+    off_chip_w: float
+
+
+class Messages(Struct, frozen=True):
+    """How long messages take: at these sizes in bytes these times in s, and between them on a line.
+
+    Two points are a start-up time and a time for each byte, t_s + m t_w.
+    """
+
+    sizes: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+    def start_s(self) -> float:
+        """The time of the smallest message."""
+        return self.seconds[0]
+
+    def of_size(self, size: float) -> float:
+        """The time of a message in s; beyond the largest size as between the last two."""
+        if size <= self.sizes[-1]:
+            return float(np.interp(size, self.sizes, self.seconds))
+        slope = (self.seconds[-1] - self.seconds[-2]) / (self.sizes[-1] - self.sizes[-2])
+        return self.seconds[-1] + slope * (size - self.sizes[-1])
+
+
+class Link(Struct, frozen=True):
+    """What joins the nodes, for a simulation."""
+
+    bandwidth_byte_per_s: float
+    latency_s: float
+
+
+class Cluster(Struct, frozen=True, dict=True):
+    """A cluster's powers and times ([S] 4.4, the machine's vector). gamma: on-chip power grows with f^gamma."""
+
+    name: str
+    about: str
+    unit: str
+    source: str
+    basis: str
+    waiting: str
+    clocks: tuple[Clock, ...]
+    default: Clock
+    on_chip_cycles: float
+    off_chip_s: float
+    messages: Messages
+    gamma: float | None = None
+    nodes: int | None = None
+    memory_bytes: float | None = None
+    link: Link | None = None
+
+    @cached_property
+    def slowest(self) -> Clock:
+        """The lowest clock of the table."""
+        return min(self.clocks, key=lambda clock: clock.core_mhz)
+
+    def at(self, core_mhz: float | None) -> Clock:
+        """The powers at a clock; without one, at the default. Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20).
+
+        Raises CostError: a clock that the table does not list, and no gamma.
+        """
+        if core_mhz is None:
+            return self.default
+        for clock in self.clocks:
+            if abs(clock.core_mhz - core_mhz) < 1e-6 * core_mhz:
+                return clock
+        if self.gamma is None:
+            known = listed([f"{clock.core_mhz:g}" for clock in self.clocks])
+            raise CostError(f"{self.name} has no powers at {core_mhz:g} MHz; it lists {known} MHz.")
+        on_chip_w = self.default.on_chip_w * (core_mhz / self.default.core_mhz) ** self.gamma
+        return Clock(core_mhz, self.default.idle_w, on_chip_w, self.default.off_chip_w)
+
+    def on_chip_s(self, clock: Clock) -> float:
+        """t_c = CPI / f, s a count."""
+        return self.on_chip_cycles / (clock.core_mhz * _HZ)
+
+
+def clusters() -> list[str]:
+    """The names of the clusters that come with eprof, sorted."""
+    return [file.name.removesuffix(".toml") for file in tree(folder("costs") / "clusters", ".toml")]
+
+
+def load(name_or_path: str) -> Cluster:
+    """A cluster by its name, or a file of yours (`.toml`). Raises CostError, DefinitionError with file and line."""
+    if name_or_path.endswith(".toml"):
+        return read(Document.read(Path(name_or_path)))
+    if name_or_path not in clusters():
+        meant = did_you_mean(name_or_path, clusters())
+        raise CostError(f"There is no cluster `{name_or_path[:100]}`.{meant} There are {', '.join(clusters())}.")
+    return read(Document.read(folder("costs") / "clusters" / f"{name_or_path}.toml"))
+
+
+def read(document: Document) -> Cluster:
+    """The cluster in a document. Raises DefinitionError."""
+    root = document.root.table(_KEYS)
+    root.schema(SCHEMA)
+    clocks, default = _clocks(root["setting"])
+    time = root["time"].table(("on_chip_cycles", "off_chip_s"))
+    return Cluster(
+        name=root["name"].text(),
+        about=root["about"].text(""),
+        unit=root["unit"].text("node"),
+        source=root["source"].text(),
+        basis=root["basis"].choice(BASES),
+        waiting=root["waiting"].choice(WAITING, INTERRUPT),
+        clocks=clocks,
+        default=default,
+        on_chip_cycles=time["on_chip_cycles"].number(0, _MOST),
+        off_chip_s=time["off_chip_s"].number(0, _MOST),
+        messages=_messages(root["message"]),
+        gamma=_optional(root["gamma"]),
+        nodes=None if root["nodes"].value is None else int(root["nodes"].number(1, _MOST)),
+        memory_bytes=_optional(root["memory_bytes"]),
+        link=_link(root["network"]),
+    )
+
+
+def _optional(node: Node) -> float | None:
+    return None if node.value is None else node.number(0, _MOST)
+
+
+def _clocks(node: Node) -> tuple[tuple[Clock, ...], Clock]:
+    """The settings, and the default: the one that says so, else the only one."""
+    entries = node.entries("a list of settings")
+    if not entries:
+        raise node.wrong("a list of settings")
+    clocks: list[Clock] = []
+    defaults: list[Clock] = []
+    for entry in entries:
+        clock = _clock(entry.table(_SETTING))
+        if any(clock.core_mhz == other.core_mhz for other in clocks):
+            raise entry.error(f"{clock.core_mhz:g} MHz is listed twice.")
+        clocks.append(clock)
+        if entry["default"].truth(False):
+            defaults.append(clock)
+    if len(defaults) != 1 and len(clocks) > 1:
+        raise node.error("one setting, and no other, is the default; write `default = true` in it.")
+    return tuple(clocks), (defaults or clocks)[0]
+
+
+def _clock(entry: Node) -> Clock:
+    core_mhz = entry["core_mhz"].number(1, 1e5)
+    off_chip_w = _optional(entry["off_chip_w"]) or 0.0
+    return Clock(core_mhz, entry["idle_w"].number(0, _MOST), entry["on_chip_w"].number(0, _MOST), off_chip_w)
+
+
+def _messages(node: Node) -> Messages:
+    """A table of sizes and times, or a start-up time and a time for each byte."""
+    node.table(("bytes", "seconds", "start_s", "byte_s"))
+    if "bytes" not in node:
+        start_s, byte_s = node["start_s"].number(0, _MOST), node["byte_s"].number(0, _MOST)
+        return Messages((0.0, 1.0), (start_s, start_s + byte_s))
+    sizes, seconds = (_rising(node[key]) for key in ("bytes", "seconds"))
+    if len(sizes) != len(seconds) or len(sizes) < 2:
+        raise node["seconds"].error("`bytes` and `seconds` are lists of equal length, of two numbers or more.")
+    return Messages(sizes, seconds)
+
+
+def _rising(node: Node) -> tuple[float, ...]:
+    numbers = tuple(entry.number(0, _MOST) for entry in node.entries("a list of numbers"))
+    if any(after <= before for before, after in zip(numbers, numbers[1:], strict=False)):
+        raise node.error(f"`{node.name}` must rise from number to number.")
+    return numbers
+
+
+def _link(node: Node) -> Link | None:
+    if node.value is None:
+        return None
+    node.table(("bandwidth_byte_per_s", "latency_s"))
+    return Link(node["bandwidth_byte_per_s"].number(1, _MOST), node["latency_s"].number(0, _MOST))
+
+
+def chosen(cluster: Cluster, clocks_mhz: Sequence[float], waiting: str | None) -> tuple[list[Clock], str]:
+    """The clocks that a user wants (none: all of the table), and how processors wait. Raises UsageError."""
+    if waiting not in (None, *WAITING):
+        raise UsageError(f"--waiting {waiting}: is {INTERRUPT} or {POLL}.")
+    clocks = [cluster.at(core_mhz) for core_mhz in clocks_mhz] or list(cluster.clocks)
+    return clocks, waiting or cluster.waiting

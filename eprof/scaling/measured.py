@@ -1,0 +1,198 @@
+"""Measured runs at several node counts and clocks: tables of one's own, and what Slurm's `sacct` prints."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from eprof.base.errors import LogError
+from eprof.base.resources import opened
+from eprof.base.text import listed, pattern
+
+# What columns are called, the first that a table has; `sacct`'s names are among them.
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "program": ("program", "application", "benchmark", "jobname"),
+    "size": ("size", "n", "problem_size"),
+    "processes": ("processes", "processors", "nodes", "p", "nnodes", "ntasks", "ranks"),
+    "core_mhz": ("core_mhz", "clock_mhz", "mhz"),
+    "time_s": ("time_s", "elapsed_s", "seconds", "elapsedraw"),
+    "energy_j": ("energy_j", "joules", "consumedenergyraw"),
+}
+_NEEDED = ("processes", "time_s")
+_FREQUENCY = "reqcpufreq"
+_JOB = "jobid"
+_STEP = pattern(r"(\d+(?:[_+]\d+)?)(?:\.(\w+))?")
+_SEPARATORS = "|,;\t"
+_MOST_BYTES = 64 << 20
+_ASK = "sacct -P -o JobID,JobName,NNodes,ElapsedRaw,ConsumedEnergyRaw,ReqCPUFreq,State"
+_KHZ_SUFFIX = {"k": 1e-3, "m": 1.0, "g": 1e3}
+
+
+class Run(Struct, frozen=True):
+    """One program of one size on so many processors at a clock: medians over repeats. None: not known."""
+
+    program: str
+    size: float | None
+    processors: int
+    core_mhz: float | None
+    time_s: float
+    energy_j: float | None
+    repeats: int = 1
+
+
+def read(paths: Sequence[str]) -> tuple[list[Run], list[str]]:
+    """The runs of several tables, and notes. Raises LogError with file and line."""
+    notes: list[str] = []
+    runs = [run for path in paths for run in _table(path, notes)]
+    return _medians(runs, notes), notes
+
+
+def _table(path: str, notes: list[str]) -> Iterator[Run]:
+    lines = _lines(path)
+    header = next((line for line in lines if line.strip()), None)
+    if header is None:
+        raise LogError(
+            f"{path}: is empty; runs are a table with a header: program,size,processes,core_mhz,time_s,energy_j."
+        )
+    separator = max(_SEPARATORS, key=header.count)
+    first = lines.index(header)
+    rows = csv.reader(lines[first:], delimiter=separator)
+    names = [name.strip().lower() for name in next(rows)]
+    places = {key: names.index(name) for key, known in _COLUMNS.items() for name in known if name in names}
+    # The first name of each key is the one that counts.
+    places |= {key: next(names.index(name) for name in _COLUMNS[key] if name in names) for key in places}
+    lacks = [key for key in _NEEDED if key not in places]
+    if lacks:
+        raise LogError(
+            f"{path}:{first + 1}: no column {listed(lacks, 'or')} in the header; name the columns program, size, "
+            f"processes, core_mhz, time_s, energy_j, or give what `{_ASK}` prints."
+        )
+    cells = ((number, [cell.strip() for cell in row]) for number, row in enumerate(rows, first + 2) if any(row))
+    if _JOB in names:
+        yield from _jobs(path, cells, names, places, notes)
+        return
+    for number, row in cells:
+        if len(row) != len(names):
+            raise LogError(f"{path}:{number}: {len(row)} cells, but the header has {len(names)}.")
+        yield _run(f"{path}:{number}", {key: row[place] for key, place in places.items()})
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with opened(Path(path)) as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as err:
+        raise LogError(f"{path}: cannot be read ({err.strerror or err}).") from err
+    if len(content) > _MOST_BYTES:
+        raise LogError(f"{path}: is larger than {_MOST_BYTES >> 20} MB, which no table of runs is.")
+    return content.decode("utf-8-sig", "replace").replace("\0", "").splitlines()
+
+
+def _run(where: str, cells: Mapping[str, str], energy_j: float | None = None) -> Run:
+    """A row as a run. Energy of 0 or blank is not known: a meter that saw nothing saw no program either."""
+    processors = _number(where, "processes", cells["processes"])
+    time_s = _number(where, "time_s", cells["time_s"])
+    if processors is None or processors < 1 or processors != int(processors):
+        raise LogError(f"{where}: processes is `{cells['processes']}`, and must be a whole number from 1 on.")
+    if not time_s:
+        raise LogError(f"{where}: time_s is `{cells['time_s']}`, and must be more than 0.")
+    return Run(
+        program=cells.get("program", "") or "program",
+        size=_number(where, "size", cells.get("size", "")) or None,
+        processors=int(processors),
+        core_mhz=_number(where, "core_mhz", cells.get("core_mhz", "")) or None,
+        time_s=time_s,
+        energy_j=energy_j or _number(where, "energy_j", cells.get("energy_j", "")) or None,
+    )
+
+
+def _number(where: str, key: str, text: str) -> float | None:
+    """A number that is not negative; None where nothing is written."""
+    if not text or text.lower() in ("unknown", "n/a", "nan", "-"):
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise LogError(f"{where}: {key} is `{text[:40]}`, which is no number from 0 on.")
+    return number
+
+
+# ---- sacct
+
+
+def _jobs(
+    path: str, cells: Iterable[tuple[int, list[str]]], names: list[str], places: Mapping[str, int], notes: list[str]
+) -> Iterator[Run]:
+    """The jobs in what `sacct` prints. Rows do not add up: a job's energy is its own row's, else its largest step's."""
+    jobs: dict[str, list[tuple[str, list[str]]]] = {}
+    left_out: list[str] = []
+    for number, row in cells:
+        step = _STEP.fullmatch(row[names.index(_JOB)]) if len(row) == len(names) else None
+        if step is None:
+            if any(cell.strip("-") for cell in row):
+                left_out.append(str(number))
+            continue
+        jobs.setdefault(step[1], []).append((f"{path}:{number}", row))
+    if left_out:
+        notes.append(
+            f"{path}: {len(left_out)} lines are no rows of jobs and were left out (the first is {left_out[0]})"
+        )
+    from_steps = []
+    for job, rows in jobs.items():
+        (where, first), *steps = rows
+        if not first[places["time_s"]] or first[places["time_s"]] == "0":
+            notes.append(f"{path}: job {job} took no time and was left out")
+            continue
+        energy_j = _number(where, "energy_j", _cell(first, places, "energy_j"))
+        if not energy_j:
+            energy_j = max(
+                (_number(at, "energy_j", _cell(row, places, "energy_j")) or 0.0 for at, row in steps), default=0.0
+            )
+            if energy_j:
+                from_steps.append(job)
+        mhz = _mhz(first[names.index(_FREQUENCY)]) if _FREQUENCY in names else None
+        clock = {"core_mhz": f"{mhz:g}"} if mhz else {}
+        yield _run(where, {key: first[place] for key, place in places.items()} | {"energy_j": ""} | clock, energy_j)
+    if from_steps:
+        notes.append(f"{path}: the energy of jobs {listed(from_steps[:3])} is that of their largest step")
+
+
+def _cell(row: Sequence[str], places: Mapping[str, int], key: str) -> str:
+    return row[places[key]] if key in places else ""
+
+
+def _mhz(text: str) -> float | None:
+    """A clock as Slurm writes it: kHz, or with K, M or G behind it; None for "Unknown", "Performance", 0."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgG]?)", text)
+    if match is None:
+        return None
+    return float(match[1]) * _KHZ_SUFFIX[match[2].lower() or "k"] or None
+
+
+# ---- repeats
+
+
+def _medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
+    """One row for repeats of the same: the medians of their times, and of the energies that are known."""
+    groups: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.program, run.size, run.processors, run.core_mhz), []).append(run)
+    if len(groups) < len(runs):
+        notes.append(f"{len(runs)} rows are {len(groups)} different runs: repeats are shown as their medians")
+    return [_median(same) for same in groups.values()]
+
+
+def _median(same: Sequence[Run]) -> Run:
+    first = same[0]
+    joules = [run.energy_j for run in same if run.energy_j is not None]
+    energy_j = statistics.median(joules) if joules else None
+    time_s = statistics.median(run.time_s for run in same)
+    return Run(first.program, first.size, first.processors, first.core_mhz, time_s, energy_j, len(same))

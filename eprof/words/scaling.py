@@ -1,0 +1,279 @@
+"""A document `eprof.scale/1` in words: the answer, what keeps the efficiency, every row, a fit."""
+
+from collections.abc import Iterator, Sequence
+
+from eprof.base.marks import Mark
+from eprof.scaling.schema import MODELLED, Best, Fit, Keep, Row, Scale
+from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone
+from eprof.words.blocks import Row as Cells
+from eprof.words.cells import Cell, Factor, Quantity, Share, Written
+from eprof.words.numbers import percent, plain, quantity, signed_percent, whole
+
+TITLE = "Scaling"
+OBJECTIVES = {
+    "energy": "least energy",
+    "edp": "least energy x time",
+    "e2d": "least energy^2 x time",
+    "ed2p": "least energy x time^2",
+    "time": "least time",
+}
+CAUSES = {
+    "compute": "computing more",
+    "memory": "more memory accesses",
+    "messages": "starting messages",
+    "bytes": "moving bytes",
+    "waiting": "polling",
+}
+SHAPES = {
+    1: "its efficiency stays near 1",
+    2: "its efficiency falls with the processors, mostly by work; a larger problem helps",
+    3: "its efficiency falls with the processors, mostly by the network; a larger problem helps",
+    4: "its efficiency falls with the processors, and a larger problem does not help",
+}
+_ROWS = 8
+
+
+def subject(document: Scale) -> str:
+    """Whose numbers these are."""
+    if document.kind == MODELLED:
+        cluster = document.cluster or {}
+        prices = f"powers and times: {cluster['name']} ({cluster['basis']})"
+        return f"modelled in closed form · {prices} · waiting: {document.waiting}"
+    return f"{whole(len(document.rows))} measured runs"
+
+
+def headline(document: Scale) -> Headline:
+    """The best node count for energy x time of the largest problem, and how efficient it is."""
+    row = _leading(document)
+    if row is None:
+        return Headline(document.title, "No run has an energy, so nothing can be said of efficiency.")
+    problems = len({(other.program, other.size) for other in document.rows})
+    if problems > 1:
+        least = min(
+            (other for other in document.rows if other.efficiency),
+            key=lambda other: other.efficiency or 1.0,
+            default=row,
+        )
+        worst = f"{least.program}{of_size(least.size)} on {place(document, least)}"
+        lead = f"The energy efficiency falls to {plain(least.efficiency)} ({worst})." if least.efficiency else ""
+        return Headline(
+            f"{problems} problems on up to {max(other.processors for other in document.rows)} {document.unit}s.", lead
+        )
+    text = f"{row.program}{of_size(row.size)}: {_objective(row_for(document, row))} on {place(document, row)}."
+    return Headline(text, " ".join(filter(None, [_how_efficient(row), _largest_cause(row)])))
+
+
+def row_for(document: Scale, row: Row) -> str:
+    """The objective that a row is best for, energy x time before others."""
+    names = [best.objective for best in document.best if _is(best, row)]
+    return "edp" if "edp" in names else names[0]
+
+
+def _leading(document: Scale) -> Row | None:
+    """The row that is best for energy x time, of the largest problem; else the most efficient one."""
+    for best in sorted(document.best, key=lambda best: (best.objective != "edp", -(best.size or 0.0))):
+        for row in document.rows:
+            if _is(best, row):
+                return row
+    return None
+
+
+def _is(best: Best, row: Row) -> bool:
+    same = (row.program, row.size, row.processors, row.core_mhz)
+    return (best.program, best.size, best.processors, best.core_mhz) == same
+
+
+def place(document: Scale, row: Row | Best) -> str:
+    """Where a row ran: "16 nodes at 2400 MHz"."""
+    if row.processors is None:
+        return "none within the limits"
+    unit = document.unit if row.processors == 1 else f"{document.unit}s"
+    clock = "" if row.core_mhz is None else f" at {row.core_mhz:g} MHz"
+    return f"{row.processors} {unit}{clock}"
+
+
+def of_size(size: float | None) -> str:
+    """The size behind the name of a problem, where it is known."""
+    return "" if size is None else f" of {size:g}"
+
+
+def _how_efficient(row: Row) -> str:
+    took = f"It takes {quantity(row.energy_j, 'J')} and {quantity(row.time_s, 's')}" if row.energy_j else ""
+    if row.efficiency is None or row.processors == 1:
+        return f"{took}." if took else ""
+    more = 1 / row.efficiency - 1
+    speedup = f" at {plain(row.speedup)} times the speed" if row.speedup else ""
+    against_one = f"{signed_percent(more)} energy against one alone{speedup}"
+    return f"{took}: {against_one}, an energy efficiency of {plain(row.efficiency)}."
+
+
+def _largest_cause(row: Row) -> str:
+    overhead = {cause: joules for cause, joules in (row.overhead_j or {}).items() if joules > 0}
+    total = sum(overhead.values())
+    if not total:
+        return ""
+    cause = max(overhead, key=lambda cause: overhead[cause])
+    return f"{percent(overhead[cause] / total)} of what is more goes into {CAUSES[cause]}."
+
+
+def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
+    """The summary for a terminal and for Markdown; every row and the other waiting if `verbose`."""
+    yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
+    yield headline(document)
+    yield best(document)
+    if document.keep:
+        yield kept(document.keep)
+    yield from points(document)
+    if verbose:
+        yield rows(document, None)
+        if document.kind == MODELLED:
+            yield causes(document)
+    if document.fit:
+        yield predictions(document.fit)
+    yield Notes(document.warnings)
+
+
+def points(document: Scale) -> Iterator[Block]:
+    """What kind of program it is, what polling costs, where the clock is best, how well a fit holds."""
+    if document.shape is not None:
+        yield Point("Shape", f"{SHAPES[document.shape]} (class {document.shape} of 4).")
+    leading = _leading(document)
+    if leading and leading.polling_j and leading.energy_j and document.waiting == "interrupt":
+        more = leading.polling_j / leading.energy_j - 1
+        if more > 0.0005:
+            yield Point(
+                "Waiting",
+                f"{signed_percent(more)} energy if processors poll while they wait, as most MPI libraries do.",
+            )
+    if document.f_star_mhz is not None:
+        yield Point("Clock", f"one processor takes least energy at {document.f_star_mhz:.4g} MHz.")
+    if document.fit is not None:
+        yield Point("Trust", _trust(document.fit))
+
+
+def _trust(fitted: Fit) -> str:
+    on = ", ".join(map(str, fitted.fitted_on))
+    if fitted.left_out_energy is None or fitted.left_out_time is None:
+        return f"fitted on {on} processors: too few to leave one out."
+    errors = f"{percent(fitted.left_out_energy)} of energy and {percent(fitted.left_out_time)} of time"
+    return f"fitted on {on} processors; a fit without one of them is off by {errors} there at most."
+
+
+def best(document: Scale) -> Table:
+    """The best processors and clock for each objective: a row each, or, of several problems, a column each."""
+    if len({(entry.program, entry.size) for entry in document.best}) > 1:
+        return _best_of_each(document)
+    columns = [Column("for", "left"), Column("on", "left"), Column("energy"), Column("time")]
+    lines = []
+    for entry in document.best:
+        cells = [Quantity(entry.energy_j, "J"), Quantity(entry.time_s, "s")]
+        lines.append(Cells([_objective(entry.objective), place(document, entry), *cells]))
+    return Table(columns, lines, title="Best")
+
+
+def _best_of_each(document: Scale) -> Table:
+    problems: dict[tuple[str, float | None], list[Best]] = {}
+    for entry in document.best:
+        problems.setdefault((entry.program, entry.size), []).append(entry)
+    names = dict.fromkeys(entry.objective for entry in document.best)
+    columns = [Column("problem", "left"), *(Column(_objective(name), "left") for name in names)]
+    lines = []
+    for (program, size), entries in problems.items():
+        where = [place(document, entry).replace(" at ", ", ") for entry in entries]
+        lines.append(Cells([f"{program}{of_size(size)}", *where]))
+    return Table(columns, lines, title="Best")
+
+
+def _objective(name: str) -> str:
+    return OBJECTIVES.get(name, name)
+
+
+def kept(entries: Sequence[Keep]) -> Table:
+    """The sizes or clocks that keep an efficiency."""
+    columns = [Column("processors"), Column("size"), Column("clocks, MHz", "left"), Column("", "left")]
+    lines = []
+    for entry in entries:
+        size = "none" if entry.size is None else f"{entry.size:.6g}"
+        clocks = ", ".join(f"{mhz:g}" for mhz in entry.clocks_mhz)
+        lines.append(Cells([str(entry.processors), Written(size, entry.size), clocks, entry.because or ""]))
+    return Table(columns, lines, title=f"What keeps an energy efficiency of {entries[0].target:g}")
+
+
+def rows(document: Scale, limit: int | None = _ROWS) -> Table:
+    """Every row: energy, time, efficiency."""
+    shown = document.rows[:limit]
+    rest = len(document.rows) - len(shown)
+    columns = [
+        Column("program", "left"),
+        Column("size"),
+        Column("processors"),
+        Column("MHz"),
+        Column("energy"),
+        Column("time"),
+        Column("power", from_width=100),
+        Column("efficiency"),
+        Column("to slowest clock", media=~Medium.TERMINAL),
+        Column("speedup", from_width=100),
+    ]
+    lines = [Cells(_cells(row), total=row.pareto) for row in shown]
+    note = "Bold: no other row takes less energy and less time." if any(row.pareto for row in shown) else ""
+    return Table(columns, lines, title="All", note=note, left_out=f"and {whole(rest)} more rows" if rest else "")
+
+
+def _cells(row: Row) -> list[str | Quantity | Factor | Written]:
+    return [
+        row.program,
+        Written("" if row.size is None else f"{row.size:g}", row.size),
+        str(row.processors),
+        Written("" if row.core_mhz is None else f"{row.core_mhz:g}", row.core_mhz),
+        Quantity(row.energy_j, "J"),
+        Quantity(row.time_s, "s"),
+        Quantity(row.power_w, "W"),
+        Factor(row.efficiency),
+        Factor(row.efficiency_to_slowest_clock),
+        Factor(row.speedup),
+    ]
+
+
+def causes(document: Scale) -> Table:
+    """What the processors take more than one, by cause; and the energy with the other way to wait."""
+    causes = [cause for cause in CAUSES if any((row.overhead_j or {}).get(cause) for row in document.rows)]
+    columns = [
+        Column("processors"),
+        Column("MHz"),
+        *(Column(CAUSES[cause]) for cause in causes),
+        Column("energy, polling"),
+    ]
+    lines = []
+    for row in document.rows:
+        overhead = [Quantity((row.overhead_j or {}).get(cause), "J") for cause in causes]
+        lines.append(Cells([str(row.processors), f"{row.core_mhz:g}", *overhead, Quantity(row.polling_j, "J")]))
+    return Table(columns, lines, title="Why: energy beyond that of one processor")
+
+
+def predictions(fitted: Fit) -> Table:
+    """What a fit says of larger runs, and its errors where they were measured."""
+    columns = [
+        Column("size", from_width=100),
+        Column("processors"),
+        Column("MHz"),
+        Column("energy"),
+        Column("off by"),
+        Column("time"),
+        Column("off by"),
+        Column("efficiency", from_width=100),
+    ]
+    lines = []
+    for entry in fitted.predictions:
+        cells: list[Cell] = [
+            f"{entry.size:g}",
+            str(entry.processors),
+            f"{entry.core_mhz:g}",
+            Quantity(entry.energy_j, "J", int(Mark.ESTIMATED)),
+            Share(entry.energy_error, signed=True),
+            Quantity(entry.time_s, "s", int(Mark.ESTIMATED)),
+            Share(entry.time_error, signed=True),
+            Factor(entry.efficiency),
+        ]
+        lines.append(Cells(cells))
+    return Table(columns, lines, title="Predicted")
