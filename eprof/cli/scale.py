@@ -27,8 +27,8 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "scale",
         "how many nodes and which clock; why efficiency falls",
         "Tell at which node count and clock a parallel program takes least energy, how its problem must grow to keep "
-        "its energy efficiency, and why that falls: from measured runs, or from what the program counts and a table of the "
-        "cluster. Needs no GPU.",
+        "its energy efficiency, and why that falls: from measured runs, or from what the program counts and a table of "
+        "the cluster. Needs no GPU.",
         "eprof scale runs.csv -o scale.html",
         "eprof scale --program ft --size 2^25 -p 1..128 --clock 2400,2800",
         "eprof scale --program romm --size 1000 -p 2..64 --keep 0.9",

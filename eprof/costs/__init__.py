@@ -117,7 +117,10 @@ def examine(path: str) -> tuple[CostTable | None, list[str]]:
 
 @lru_cache(maxsize=1)
 def _shipped() -> Mapping[str, Traversable]:
-    return {file.name.removesuffix(".toml"): file for file in tree(folder("costs"), ".toml")}
+    """The files of tables, by name; those of clusters in the folder below are others."""
+    home = folder("costs")
+    files = (file for file in tree(home, ".toml") if home.joinpath(file.name).is_file())
+    return {file.name.removesuffix(".toml"): file for file in files}
 
 
 @lru_cache(maxsize=64)

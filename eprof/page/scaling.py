@@ -112,7 +112,7 @@ def _panel(chart: _Chart, series: Mapping[str, Sequence[Row]]) -> Panel | None:
     dots = []
     for kind, (name, rows) in enumerate(series.items()):
         placed = [(row, chart.place(row)) for row in rows if all(chart.place(row))]
-        lines.append(Line([point for _, point in placed], kind % _KINDS))
+        lines.append(Line(sorted(point for _, point in placed), kind % _KINDS))
         dots += [_dot(name, row, point) for row, point in placed]
     if len(dots) < 2:
         return None

@@ -55,7 +55,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
     rows = _with_pareto(rows)
     return Scale(
         eprof=__version__,
-        title=f"{program.name} of {case.size:g} {program.size} on {cluster.name}",
+        title=f"{program.name} of {case.size:.10g} {program.size} on {cluster.name}",
         created_utc=now(),
         command_line=list(asked.command_line),
         kind=MODELLED,

@@ -10,6 +10,7 @@ A, N: seconds of the work and of the messages that the definition counts; C: jou
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 from msgspec import Struct
@@ -100,8 +101,6 @@ def _known(cluster: Cluster, program: Program, runs: Sequence[Run], waiting: str
 
 def _solved(known: Sequence[_Known]) -> _Fitted:
     """Least squares of relative errors, no factor below 0; unknowns w, alpha w and alpha m."""
-    from scipy.optimize import nnls
-
     equations = []
     for each in known:
         total_s = each.run.processors * each.run.time_s
@@ -112,11 +111,27 @@ def _solved(known: Sequence[_Known]) -> _Fitted:
         row = [above_idle_j / (each.run.energy_j or np.nan), constant_w * work_s, constant_w * each.point.network_s]
         equations.append(np.array(row))
     matrix: Floats = np.stack(equations)
-    (work, alpha_work, alpha_network), _ = nnls(matrix, np.ones(len(matrix)))
+    work, alpha_work, alpha_network = _non_negative(matrix, np.ones(len(matrix)))
     if not work or not alpha_work:
         raise UsageError("The runs do not show how much work the program does; give runs on one processor too.")
     alpha = alpha_work / work
     return _Fitted(float(work), float(alpha_network / alpha), float(alpha))
+
+
+def _non_negative(matrix: Floats, target: Floats) -> Floats:
+    """Least squares with no unknown below 0; of so few, every choice of those that are not 0 can be tried."""
+    best: Floats = np.zeros(matrix.shape[1])
+    for chosen in product((False, True), repeat=matrix.shape[1]):
+        solution = np.zeros(matrix.shape[1])
+        if any(chosen):
+            solution[list(chosen)] = np.linalg.lstsq(matrix[:, list(chosen)], target)[0]
+        if solution.min() >= 0 and _residual(matrix, solution, target) < _residual(matrix, best, target):
+            best = solution
+    return best
+
+
+def _residual(matrix: Floats, solution: Floats, target: Floats) -> float:
+    return float(np.square(matrix @ solution - target).sum())
 
 
 def _alphas(known: Sequence[_Known], fitted: _Fitted) -> dict[str, float]:

@@ -94,7 +94,7 @@ def place(document: Scale, row: Row | Best) -> str:
 
 def of_size(size: float | None) -> str:
     """The size behind the name of a problem, where it is known."""
-    return "" if size is None else f" of {size:g}"
+    return "" if size is None else f" of {size:.10g}"
 
 
 def _how_efficient(row: Row) -> str:
@@ -190,7 +190,7 @@ def _objective(name: str) -> str:
 
 def kept(entries: Sequence[Keep]) -> Table:
     """The sizes or clocks that keep an efficiency."""
-    columns = [Column("processors"), Column("size"), Column("clocks, MHz", "left"), Column("", "left")]
+    columns = [Column("processors", "left"), Column("size"), Column("clocks, MHz", "left"), Column("", "left")]
     lines = []
     for entry in entries:
         size = "none" if entry.size is None else f"{entry.size:.6g}"
@@ -223,7 +223,7 @@ def rows(document: Scale, limit: int | None = _ROWS) -> Table:
 def _cells(row: Row) -> list[str | Quantity | Factor | Written]:
     return [
         row.program,
-        Written("" if row.size is None else f"{row.size:g}", row.size),
+        Written("" if row.size is None else f"{row.size:.10g}", row.size),
         str(row.processors),
         Written("" if row.core_mhz is None else f"{row.core_mhz:g}", row.core_mhz),
         Quantity(row.energy_j, "J"),
@@ -239,7 +239,7 @@ def causes(document: Scale) -> Table:
     """What the processors take more than one, by cause; and the energy with the other way to wait."""
     causes = [cause for cause in CAUSES if any((row.overhead_j or {}).get(cause) for row in document.rows)]
     columns = [
-        Column("processors"),
+        Column("processors", "left"),
         Column("MHz"),
         *(Column(CAUSES[cause]) for cause in causes),
         Column("energy, polling"),
@@ -254,7 +254,7 @@ def causes(document: Scale) -> Table:
 def predictions(fitted: Fit) -> Table:
     """What a fit says of larger runs, and its errors where they were measured."""
     columns = [
-        Column("size", from_width=100),
+        Column("size", "left", from_width=100),
         Column("processors"),
         Column("MHz"),
         Column("energy"),
@@ -266,7 +266,7 @@ def predictions(fitted: Fit) -> Table:
     lines = []
     for entry in fitted.predictions:
         cells: list[Cell] = [
-            f"{entry.size:g}",
+            f"{entry.size:.10g}",
             str(entry.processors),
             f"{entry.core_mhz:g}",
             Quantity(entry.energy_j, "J", int(Mark.ESTIMATED)),

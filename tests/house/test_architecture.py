@@ -35,6 +35,7 @@ ROOMS = [
     "validation",
     "tuning",
     "calibration",
+    "scaling",
     "history",
     "words",
     "files",

@@ -102,6 +102,8 @@ def logs(tmp_path_factory):
     for name in ("measured", "apps", "microbenchmarks"):
         few = made(benchmarks=4, cores=(500.0, 700.0, 1000.0), memories=(500.0, 1000.0), noise=0.02, seed=len(name))
         as_csv(few, folder / f"{name}.csv")
+    rows = [f"ft,1e6,{p},2800,{8 / p + 0.1},{800 + 60 * p}" for p in (1, 2, 4, 8, 16, 32, 64)]
+    (folder / "runs.csv").write_text("\n".join(["program,size,processes,core_mhz,time_s,energy_j", *rows, ""]))
     for name in ("gtx980", "my-gpu"):
         (folder / f"{name}.toml").write_text(table())
     (folder / "samples").symlink_to(ROOT / "samples")
