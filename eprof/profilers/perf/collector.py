@@ -1,0 +1,140 @@
+"""perf, which reads the processor's counters on Linux: `perf stat` around the program, which it does not slow down.
+
+Events of cores are counted for the program alone. Memory controllers and energy belong to all that runs on a socket: a
+second `perf stat -a` around the first one counts them, where the machine lets it.
+"""
+
+import os
+import re
+from collections.abc import Collection, Sequence
+from functools import cache
+from pathlib import Path
+
+from eprof.base.cpus import in_cpuinfo
+from eprof.collect.collector import COUNTERS, CPU, ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
+from eprof.collect.messages import beginnings, shortened
+from eprof.collect.process import Ended
+from eprof.collect.tools import ask, executable
+from eprof.profilers.perf.events import BYTES_OF, DURATION, plain
+from eprof.profilers.perf.signs import ROW
+
+_INSTALL = "sudo apt install linux-perf (Debian), linux-tools-$(uname -r) (Ubuntu) or perf (Fedora, Arch)"
+_ALLOW = "sudo sysctl kernel.perf_event_paranoid={level}; in a container, --cap-add PERFMON too"
+_ENERGY = ("power/energy-pkg/", "power/energy-ram/")
+_CPUINFO = Path("/proc/cpuinfo")
+_REFUSED = r"(?i)paranoid|permission|not permitted|no access"
+
+
+class Perf(Collector):
+    """Linux's own profiler."""
+
+    name = "perf"
+    rank = 35
+    kinds = (TIME, ENERGY, COUNTERS)
+    processor = CPU
+    processes = "/perf$"
+
+    def find(self, program: str = "") -> Tool:
+        """Look for the command, and count something with it."""
+        path = executable(("perf",), ("/usr/bin", "/usr/local/bin"))
+        if path is None:
+            return Tool(self.name, False, "perf is not installed", remedy=_INSTALL)
+        version = re.search(r"perf version (\S+)", ask([path, "--version"]))
+        answer = _trial(path, "-e", "instructions:u")
+        device = re.search(r"(?m)^model name\s*: (.*)", _cpuinfo())
+        tool = Tool(self.name, False, "", path, version and version[1], device=device and device[1])
+        if re.search(r"(?m)^\d+;;instructions", answer):
+            return tool._replace(usable=True, why=_good_for(path), capability=in_cpuinfo(_cpuinfo()))
+        return tool._replace(**_trouble(answer))
+
+    def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
+        """The wanted events that perf lists, without those of sockets where they may not be counted."""
+        listed = _listed(str(tool.path))
+        return Offer(tool.device, frozenset(name for name in wanted if name.removesuffix(BYTES_OF) in listed))
+
+    def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
+        """The program alone, for its output, its exit code and its energy; then the same below perf."""
+        if what == TIME:
+            return Step(what, request.program, "the program alone: its output and its exit code")
+        if what == ENERGY:
+            return Step(what, request.program, "the program alone, while the processor's energy counters are read")
+        events = [name.removesuffix(BYTES_OF) for name in counters]
+        cores = [event for event in events if not _is_of_socket(event)]
+        sockets = [event for event in (*events, *_ENERGY) if _is_of_socket(event) and event in _listed(str(tool.path))]
+        command = (*_stat(tool, place.log(what, ".csv"), cores), "--", *request.program)
+        if sockets:
+            command = (*_stat(tool, place.log(what, "-sockets.csv"), sockets, "-a"), "--", *command)
+        return Step(
+            what,
+            command,
+            f"{len(cores)} events of the program, {len(sockets)} of the sockets that it runs on",
+            logs=(f"{what}-{place.number}*.csv",),
+        )
+
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
+        """Whether anything was counted. The exit code is the program's, where perf came to run it."""
+        if step.what != COUNTERS:
+            return Verdict()
+        lines = [line for text in beginnings(logs) for line in text.splitlines()]
+        counted = sum(row is not None and row["value"][0] != "<" for row in map(ROW.search, lines))
+        if counted:
+            return Verdict(kernels=1)
+        last = next((line.strip() for line in errors.splitlines() if line.strip()), f"it ended with {ended.status}")
+        return Verdict((f"perf counted nothing: {shortened(last)}.",), failed=True, kernels=0, tells_status=False)
+
+
+def _stat(tool: Tool, log: Path, events: Sequence[str], *options: str) -> tuple[str, ...]:
+    """`perf stat` with a sign between cells that no locale has in its numbers."""
+    return (str(tool.path), "stat", *options, "-x;", "-o", str(log), "-e", ",".join([*events, DURATION]))
+
+
+def _is_of_socket(event: str) -> bool:
+    """Whether an event is counted by a part that the cores share: a memory controller, the fabric, a power meter."""
+    return event.startswith(("unc_", "uncore_", "amd_df/", "amd_umc/", "power/"))
+
+
+def _trial(path: str, *options: str) -> str:
+    return ask([path, "stat", *options, "-x;", "true"])
+
+
+@cache
+def _listed(path: str) -> frozenset[str]:
+    """The events that may be counted here, by their plain names."""
+    events = frozenset(plain(event)[0] for event in ask([path, "list", "--raw-dump"]).split())
+    return events if _may_count_sockets(path) else frozenset(event for event in events if not _is_of_socket(event))
+
+
+@cache
+def _may_count_sockets(path: str) -> bool:
+    """Whether all that runs on the machine may be counted, and not this user's programs only."""
+    return bool(re.search(r"(?m)^\d+.*;cpu-clock;", _trial(path, "-a", "-e", "cpu-clock")))
+
+
+def _good_for(path: str) -> str:
+    if _may_count_sockets(path):
+        return "the processor's own counters, with memory controllers and energy where it has them"
+    return "the processor's own counters, without memory controllers and energy, which only root may read here"
+
+
+def _trouble(answer: str) -> dict[str, str]:
+    """Why perf cannot count, and what mends it."""
+    if re.search(_REFUSED, answer):
+        level = Path("/proc/sys/kernel/perf_event_paranoid")
+        now = f" (perf_event_paranoid is {level.read_text().strip()})" if level.exists() else ""
+        return {"why": f"perf may not count here{now}", "remedy": _ALLOW.format(level=1)}
+    if "perf not found for kernel" in answer:
+        return {"why": "perf is not installed for this kernel", "remedy": _INSTALL}
+    if "<not supported>" in answer or "<not counted>" in answer:
+        return {"why": "perf finds no counters in this processor, as in most virtual machines"}
+    first = next((line.strip() for line in answer.splitlines() if line.strip()), "no answer")
+    return {"why": f"perf cannot count instructions ({shortened(first)})"}
+
+
+def _cpuinfo() -> str:
+    try:
+        return _CPUINFO.read_text()
+    except OSError:
+        return ""
+
+
+COLLECTOR = Perf()
