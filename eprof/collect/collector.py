@@ -10,6 +10,7 @@ from typing import NamedTuple
 from eprof.collect.process import Ended
 from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, executable, gpu, has_gpu
 
+CPU, GPU = "cpu", "gpu"  # what a profiler profiles
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 # The program alone, before everything else, where all of the others come with some profiler's own output.
 PLAIN = "plain"
@@ -130,6 +131,7 @@ class Collector(ABC):
     rank: int
     kinds: tuple[str, ...] = (TIME, ENERGY, COUNTERS)
     simulated = False
+    processor = GPU
     capabilities: tuple[float, float] = (0.0, float("inf"))
     chooses_launches = False
     locks_clocks = False

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from eprof.collect import machine
-from eprof.collect.collector import Collector, Tool
+from eprof.collect.collector import CPU, GPU, Collector, Tool
 from eprof.collect.messages import permission_remedy
 from eprof.collect.meters import jetson, meter
 from eprof.collect.tools import clocks, gpu
@@ -62,15 +62,15 @@ def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
     kind = "simulated device ({})" if collector.simulated else "profiler {}"
     name = kind.format(tool.name)
     device, capability = gpu()
-    needed = collector.simulated or (has_gpu and collector.fits(capability))
+    needed = collector.simulated or (has_gpu and collector.processor == GPU and collector.fits(capability))
     detail = _described(tool)
     if tool.usable:
         return Check(name, True, detail)
     if needed:
         return Check(name, False, detail, tool.remedy)
-    if has_gpu and tool.path is None:
+    if has_gpu and tool.path is None and collector.processor == GPU:
         detail += f", and not needed: it does not count on {device} (capability {capability})"
-    return Check(name, None, detail)
+    return Check(name, None, detail, tool.remedy if collector.processor == CPU else None)
 
 
 def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:

@@ -293,9 +293,19 @@ def titled(run: Run, log: Log) -> Log:
 
 
 def _named(run: Run, log: Log) -> Log:
-    """A log of ncu has at most the number of a GPU; the run directory has the first GPU's name."""
+    """The log with what only the run directory knows: the program, and the first GPU where ncu has but its number."""
     name = run.section("device").get("name")
-    return replace(log, tables=tuple(_with_device(table, name) for table in log.tables)) if name else log
+    tables = [_of_program(table, run, name) for table in log.tables]
+    return replace(log, tables=tuple(_with_device(table, name) if name else table for table in tables))
+
+
+def _of_program(table: Table, run: Run, device: str | None) -> Table:
+    """The table with the program and its device as names, if its rows are whole programs."""
+    if not profilers.signs_of(table.profiler).of_programs or run.command is None:
+        return table
+    size = len(table.rows)
+    names = {"kernel": Names.of([run.command] * size), "device": Names.of([device] * size)}
+    return replace(table, rows=replace(table.rows, **names))
 
 
 def _with_device(table: Table, name: str) -> Table:

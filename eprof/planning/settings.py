@@ -8,7 +8,7 @@ from eprof import profilers
 from eprof.base.errors import UsageError
 from eprof.base.progress import Progress
 from eprof.collect import process
-from eprof.collect.collector import COUNTERS, ENERGY, PLAIN, TIME, Collector, Place, Request, Step, Tool
+from eprof.collect.collector import COUNTERS, CPU, ENERGY, PLAIN, TIME, Collector, Place, Request, Step, Tool
 from eprof.collect.session import Session
 from eprof.rundir import directory
 
@@ -199,7 +199,7 @@ def _meter(setup: Setup) -> "Meter | None":
         return None
     from eprof.collect.meters import meter
 
-    return meter.find(host=setup.settings.host_energy)[0]
+    return meter.find(host=setup.settings.host_energy or setup.collector.processor == CPU)[0]
 
 
 __all__ = ["COUNTERS", "SIMULATED_COSTS", "Settings", "Setup", "prepare", "session"]

@@ -27,6 +27,7 @@ class Signs(NamedTuple):
     slowed: the kinds of tables whose times are of launches that the profiler slowed down. slowed_note: the log's note
     on that. counts_repeat: runs count the same each time, so equal tables are no sign of a copy.
     first_device: how its tables name the first GPU where they give its number only.
+    of_programs: its rows are whole programs, on a device that no log names.
     lower_bounds: the marks of launches of which some counters are known to lack something.
 
     capabilities: the first and the last GPU that it profiles. generations: the same in words, "up to Volta".
@@ -40,6 +41,7 @@ class Signs(NamedTuple):
     slowed_note: str | None = None
     counts_repeat: bool = False
     first_device: re.Pattern[str] | None = None
+    of_programs: bool = False
     lower_bounds: Callable[[Launches], Columns] | None = None
     capabilities: tuple[float, float] = (0.0, float("inf"))
     generations: str = "any GPU"

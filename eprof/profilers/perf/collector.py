@@ -4,7 +4,6 @@ Events of cores are counted for the program alone. Memory controllers and energy
 second `perf stat -a` around the first one counts them, where the machine lets it.
 """
 
-import os
 import re
 from collections.abc import Collection, Sequence
 from functools import cache
@@ -19,7 +18,7 @@ from eprof.profilers.perf.events import BYTES_OF, DURATION, plain
 from eprof.profilers.perf.signs import ROW
 
 _INSTALL = "sudo apt install linux-perf (Debian), linux-tools-$(uname -r) (Ubuntu) or perf (Fedora, Arch)"
-_ALLOW = "sudo sysctl kernel.perf_event_paranoid={level}; in a container, --cap-add PERFMON too"
+_ALLOW = "sudo sysctl kernel.perf_event_paranoid=1; in a container, --cap-add PERFMON too"
 _ENERGY = ("power/energy-pkg/", "power/energy-ram/")
 _CPUINFO = Path("/proc/cpuinfo")
 _REFUSED = r"(?i)paranoid|permission|not permitted|no access"
@@ -45,7 +44,8 @@ class Perf(Collector):
         tool = Tool(self.name, False, "", path, version and version[1], device=device and device[1])
         if re.search(r"(?m)^\d+;;instructions", answer):
             return tool._replace(usable=True, why=_good_for(path), capability=in_cpuinfo(_cpuinfo()))
-        return tool._replace(**_trouble(answer))
+        why, remedy = _trouble(answer)
+        return tool._replace(why=why, remedy=remedy)
 
     def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
         """The wanted events that perf lists, without those of sockets where they may not be counted."""
@@ -116,18 +116,18 @@ def _good_for(path: str) -> str:
     return "the processor's own counters, without memory controllers and energy, which only root may read here"
 
 
-def _trouble(answer: str) -> dict[str, str]:
+def _trouble(answer: str) -> tuple[str, str | None]:
     """Why perf cannot count, and what mends it."""
     if re.search(_REFUSED, answer):
         level = Path("/proc/sys/kernel/perf_event_paranoid")
         now = f" (perf_event_paranoid is {level.read_text().strip()})" if level.exists() else ""
-        return {"why": f"perf may not count here{now}", "remedy": _ALLOW.format(level=1)}
+        return f"perf may not count here{now}", _ALLOW
     if "perf not found for kernel" in answer:
-        return {"why": "perf is not installed for this kernel", "remedy": _INSTALL}
+        return "perf is not installed for this kernel", _INSTALL
     if "<not supported>" in answer or "<not counted>" in answer:
-        return {"why": "perf finds no counters in this processor, as in most virtual machines"}
+        return "perf finds no counters in this processor, as in most virtual machines", None
     first = next((line.strip() for line in answer.splitlines() if line.strip()), "no answer")
-    return {"why": f"perf cannot count instructions ({shortened(first)})"}
+    return f"perf cannot count instructions ({shortened(first)})", None
 
 
 def _cpuinfo() -> str:

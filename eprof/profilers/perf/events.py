@@ -18,6 +18,7 @@ SOFTWARE = frozenset(
         *("cgroup-switches", "bpf-output", "dummy"),
     }
 )
+BYTES_OF = " bytes"  # behind the name of an event that perf prints in such units
 BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _PMU = pattern(r"([\w-]+)/(.*)/\w*")
 _CORES = pattern(r"cpu|cpu_core|cpu_atom|armv[0-9]+\w*")

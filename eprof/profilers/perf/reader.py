@@ -18,7 +18,17 @@ from msgspec import Struct, field
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import few
-from eprof.profilers.perf.events import BYTES, CLOCKS, DURATION, SOFTWARE, covered, domain, is_user_only, plain
+from eprof.profilers.perf.events import (
+    BYTES,
+    BYTES_OF,
+    CLOCKS,
+    DURATION,
+    SOFTWARE,
+    covered,
+    domain,
+    is_user_only,
+    plain,
+)
 from eprof.profilers.perf.lines import Lines, Row, Run, seconds
 from eprof.profilers.perf.signs import KIND, RUNNING
 from eprof.rows.log import COUNT, JOULE, PERCENT, Log, Names, Table, TableRows
@@ -134,7 +144,7 @@ def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
     if energy is not None:
         event, sums = energy, counted.joules
     elif row.unit in BYTES:
-        event, value = f"{event} bytes", value * BYTES[row.unit]
+        event, value = event + BYTES_OF, value * BYTES[row.unit]
     elif row.unit:
         return
     sums.setdefault(event, _Sum()).take((row.time, row.place, pmu), value, lines.number_of(row.running, run))

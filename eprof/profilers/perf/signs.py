@@ -54,4 +54,4 @@ def _marks(launches: Launches) -> Columns:
     return Columns(launches.marks.names, marks)
 
 
-SIGNS = Signs(reader_of=_reader_of, lower_bounds=_marks)
+SIGNS = Signs(reader_of=_reader_of, lower_bounds=_marks, of_programs=True)
