@@ -77,7 +77,8 @@ class TimePair(Struct, frozen=True):
 class Definition(Brief, Struct, frozen=True, eq=False):
     """What the counters of one profiler mean on some compute capabilities of GPUs, or microarchitectures of CPUs.
 
-    not_here: words for what such a processor does not have, of which the file says nothing.
+    time_share: what a kernel's part of the time of the whole program goes by, where its own is not known. not_here:
+    words for what such a processor does not have, of which the file says nothing.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
     checks: tuple[Check, ...] = ()
     time_pairs: tuple[TimePair, ...] = ()
     label: str = ""
+    time_share: tuple[Entry, ...] = ()
     processor: str = GPU
     not_here: frozenset[str] = frozenset()
 
@@ -149,6 +151,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         for section in self.words.values():
             for entries in section.values():
                 yield from (entry.formula for entry in entries)
+        yield from (entry.formula for entry in self.time_share)
         for check in self.checks:
             yield from (check.left, check.right)
         for pair in self.time_pairs:

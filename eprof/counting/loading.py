@@ -25,9 +25,9 @@ _DECLARED = ("counter", "parameter", "quantity")
 _REASONS = ("absent", "uncountable")
 _TABLES = (*_DECLARED, *SECTIONS, *_REASONS)
 _LISTS = ("check", "time_pair")
-_TOP = ("schema", "name", "applies", "source", "extends", *_TABLES, *_LISTS)
+_TOP = ("schema", "name", "applies", "source", "extends", "time_share", *_TABLES, *_LISTS)
 _FORMULAS = ("formula", "mark_if", "left", "right", "bytes", "rate")
-_MARKS = ("estimated", "assumed", "missing")
+_MARKS = ("estimated", "assumed", "missing", "simulated")
 _MOST_ABOVE, _MOST_FILES = 16, 100  # files that a definition extends: one above the other, and in all
 _DEEPEST, _LONGEST = 50, 20_000  # quantities inside quantities; characters of a formula with all of them put in
 _MOST_NAMES = 2000
@@ -174,6 +174,7 @@ def define(document: Document, place: Traversable | None) -> Definition:
         checks=tuple(formulas.check(entry) for entry in _listed(stack, "check")),
         time_pairs=tuple(formulas.time_pair(entry) for entry in _listed(stack, "time_pair")),
         label=document.label,
+        time_share=formulas.ways(stack.top["time_share"]) if "time_share" in stack.top else (),
         processor=processor,
         not_here=_not_here(stack, processor),
     )
@@ -283,9 +284,9 @@ class _Formulas:
         self.partial = frozenset(partial)
 
     def all_ways(self, table: Mapping[str, Node]) -> dict[str, tuple[Entry, ...]]:
-        return {key: self._ways(entry) for key, entry in table.items()}
+        return {key: self.ways(entry) for key, entry in table.items()}
 
-    def _ways(self, entry: Node) -> tuple[Entry, ...]:
+    def ways(self, entry: Node) -> tuple[Entry, ...]:
         kind = "a list of { formula = ..., mark = ..., note = ... }"
         ways = tuple(self._way(way) for way in entry.entries(kind))
         if not ways:
@@ -383,7 +384,7 @@ def _check_unused(stack: _Stack) -> None:
     """Every declared name must stand in a formula of its own file or of one that is laid over it or under it."""
     used: set[str] = set()
     for document in stack.documents:
-        for key in ("quantity", *SECTIONS, *_LISTS):
+        for key in ("quantity", "time_share", *SECTIONS, *_LISTS):
             for text in _formula_texts(document.data.get(key)):
                 used.update(re.findall(_NAME, text))
     for section in _DECLARED:

@@ -1,0 +1,1 @@
+"""Callgrind and cachegrind: how a CPU program is run under them, and how their profiles are decoded and read."""

@@ -1,0 +1,225 @@
+"""The format of callgrind and cachegrind: costs of functions, of their instructions, and of their calls.
+
+https://valgrind.org/docs/manual/cl-format.html has the grammar. A decoded profile is in the same format: its costs are
+those of whole functions, and its events have the classes of instructions too.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import Struct, field
+
+from eprof.base.arrays import Columns, Ints
+from eprof.base.errors import LogError
+from eprof.base.text import pattern
+
+_NAME = pattern(r"c?(ob|fn|fl|fi|fe)=(?:\((\d+)\) ?)?(.*)")
+_RECURSION = pattern(r"'\d+$")
+_COST_STARTS = frozenset("0123456789+-*")
+_JUMP = -1  # in the place of a number of calls: the next line is the place of a jump, without costs
+_MOST_EVENTS = 1000
+_HIGHEST = (1 << 63) - 1
+
+
+class Function(NamedTuple):
+    """A function and the object that it is in; cachegrind, which does not tell objects, has its source file."""
+
+    object: str
+    name: str
+
+
+class Call(NamedTuple):
+    """Calls of one function by another: how many, and what they took with all that they called, an event each."""
+
+    caller: int
+    callee: int
+    number: int
+    costs: list[int]
+
+
+class Costs(Struct, frozen=True, eq=False):
+    """A profile. header: the first value of each key ("cmd"). descriptions: the lines of `desc`, by what they are of.
+
+    own: a row a line, a column an event. places: of each row's function in `functions`. addresses: of the instruction
+    where has_addresses, else a line. is_whole: whether the file has its end.
+    """
+
+    header: dict[str, str]
+    descriptions: dict[str, str]
+    functions: tuple[Function, ...]
+    places: Ints
+    addresses: Ints
+    own: Columns
+    calls: tuple[Call, ...]
+    has_addresses: bool
+    is_whole: bool
+    lines: int
+    skipped: int
+
+    def text(self) -> Iterator[str]:
+        """The lines of a file with these costs."""
+        yield "# callgrind format\nversion: 1\ncreator: callgrind, decoded by eprof"
+        yield from (f"{key}: {value}" for key, value in self.header.items() if key in ("pid", "cmd"))
+        yield from (f"desc: {key}: {value}" for key, value in self.descriptions.items())
+        yield f"positions: line\nevents: {' '.join(self.own.names)}"
+        calls: dict[int, list[Call]] = {}
+        for call in self.calls:
+            calls.setdefault(call.caller, []).append(call)
+        names = _Names()
+        for place, own in zip(self.places.tolist(), self.own.values.tolist(), strict=True):
+            object_name, name = self.functions[place]
+            yield f"\n{names.line('ob', object_name)}\n{names.line('fn', name)}\n{_cost(own)}"
+            for call in calls.get(place, ()):
+                object_name, name = self.functions[call.callee]
+                yield f"c{names.line('ob', object_name)}\nc{names.line('fn', name)}"
+                yield f"calls={call.number} 0\n{_cost(call.costs)}"
+        yield f"\ntotals:{_cost(self.own.values.sum(axis=0).tolist())[1:]}"
+
+
+class _Names(dict[tuple[str, str], int]):
+    """Names are written once, and then go by their numbers."""
+
+    def line(self, kind: str, name: str) -> str:
+        if (kind, name) in self:
+            return f"{kind}=({self[kind, name]})"
+        self[kind, name] = len(self) + 1
+        return f"{kind}=({self[kind, name]}) {name}"
+
+
+def _cost(costs: Sequence[float]) -> str:
+    """A line of costs, without the zeros at its end."""
+    words = [str(int(cost)) for cost in costs]
+    while words and words[-1] == "0":
+        words.pop()
+    return " ".join(["0", *words])
+
+
+class _Walk(Struct):
+    """The state of the parser between two lines. own: the costs of all rows, `sizes` of them each."""
+
+    header: dict[str, str] = field(default_factory=dict)
+    descriptions: dict[str, str] = field(default_factory=dict)
+    events: tuple[str, ...] = ()
+    functions: dict[Function, int] = field(default_factory=dict)
+    places: list[int] = field(default_factory=list)
+    addresses: list[int] = field(default_factory=list)
+    own: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    names: dict[tuple[str, str], str] = field(default_factory=dict)
+    now: dict[str, str] = field(default_factory=dict)
+    positions: int = 1
+    address: int = 0
+    place: int = -1
+    called: int | None = None
+    is_whole: bool = False
+    lines: int = 0
+    skipped: int = 0
+
+    def feed(self, line: str) -> None:
+        """Take one line."""
+        self.lines += 1
+        if line[:1] in _COST_STARTS:
+            try:
+                self._cost(line.split())
+            except (ValueError, IndexError):
+                self.skipped += 1
+        elif line.startswith("calls="):
+            self.called = int(line[6:].split()[0])
+        elif line.startswith(("jump=", "jcnd=")):
+            self.called = _JUMP
+        elif name := _NAME.fullmatch(line):
+            self._name(line.partition("=")[0], *name.groups())
+        elif not line.startswith("#"):
+            self._header(*line.partition(":"))
+
+    def _cost(self, words: Sequence[str]) -> None:
+        """A function's own costs, or, after a line of calls, those of what was called."""
+        self.address = _moved(self.address, words[0])
+        called, self.called = self.called, None
+        if called == _JUMP:
+            return
+        costs = list(map(int, words[self.positions :]))
+        if self.place < 0 or len(costs) > len(self.events):
+            raise ValueError(words)
+        if called is not None:
+            callee = self._function(self.now.pop("cob", None), self.now.get("cfn", ""))
+            self.calls.append(Call(self.place, callee, called, costs))
+            return
+        self.places.append(self.place)
+        self.addresses.append(self.address)
+        self.own += costs
+        self.sizes.append(len(costs))
+
+    def _name(self, key: str, kind: str, number: str | None, text: str) -> None:
+        if number is not None:
+            of_kind = kind if kind in ("ob", "fn") else "file"
+            text = self.names.setdefault((of_kind, number), text or f"({number})")
+        self.now[key] = text
+        if key == "fn":
+            self.place = self._function(None, text)
+
+    def _function(self, object_name: str | None, name: str) -> int:
+        """The place of a function; of one that calls itself, callgrind may number the depths."""
+        home = object_name or self.now.get("ob") or self.now.get("fl", "")
+        return self.functions.setdefault(Function(home, _RECURSION.sub("", name)), len(self.functions))
+
+    def _header(self, key: str, colon: str, value: str) -> None:
+        value = value.strip()
+        if key == "desc":
+            about, _, text = value.partition(":")
+            self.descriptions[about.strip()] = text.strip()
+        elif key == "events":
+            self._events(tuple(value.split()))
+        elif key == "totals" or (key == "summary" and self.places):
+            self.is_whole = True
+        elif colon and key.isalpha():
+            self.header.setdefault(key, value)
+            self.positions = len(value.split()) if key == "positions" else self.positions
+        elif key:
+            self.skipped += 1
+
+    def _events(self, events: tuple[str, ...]) -> None:
+        """The parts of one profile count the same events."""
+        if self.events not in ((), events) or len(events) > _MOST_EVENTS:
+            raise LogError("its parts count different events; give each as a profile of its own")
+        self.events = events
+
+    def costs(self) -> Costs:
+        """All lines together."""
+        own = np.zeros((len(self.sizes), len(self.events)))
+        own[np.arange(len(self.events)) < np.array(self.sizes)[:, None]] = self.own
+        return Costs(
+            header=self.header,
+            descriptions=self.descriptions,
+            functions=tuple(self.functions),
+            places=np.array(self.places, dtype=np.int64),
+            addresses=np.array(self.addresses, dtype=np.int64),
+            own=Columns(self.events, own),
+            calls=tuple(self.calls),
+            has_addresses=self.header.get("positions", "").startswith("instr"),
+            is_whole=self.is_whole,
+            lines=self.lines,
+            skipped=self.skipped,
+        )
+
+
+def parse(lines: Iterable[str]) -> Costs:
+    """The profile in some lines. Raises LogError, without the path, if there is no cost in it."""
+    walk = _Walk()
+    for line in lines:
+        walk.feed(line)
+    if not walk.places:
+        raise LogError("this profile holds no costs: the program was killed before valgrind wrote them")
+    return walk.costs()
+
+
+def _moved(address: int, text: str) -> int:
+    """An address that is given, or told from the last one."""
+    if text == "*":
+        return address
+    if text[0] in "+-":
+        return (address + int(text, 0)) & _HIGHEST
+    return int(text, 16 if text.startswith("0x") else 10) & _HIGHEST

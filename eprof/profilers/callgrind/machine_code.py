@@ -1,0 +1,138 @@
+"""The machine code behind the addresses of a profile: what each instruction does, and how many bytes it moves.
+
+Instructions are decoded by capstone, each address once; `counters/callgrind/mnemonics.toml` says what they count as.
+"""
+
+import functools
+import mmap
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eprof.base.errors import LogError
+from eprof.base.resources import folder
+from eprof.base.toml import Document
+
+MISC = "misc"
+EXTRA = "pip install 'eprof[cpu]'"
+_LONGEST = 15  # bytes of an instruction
+_GAP = 64  # bytes of code that did not run: from so many on, they are not decoded either
+_IMPLICIT = ("push", "pop", "call", "ret", "leave", "enter", "xlat", "maskmov", "vmaskmov")
+_SIZE = re.compile(r"\b(byte|[a-z]*word|tbyte) ptr")
+_SIZES = {"byte": 1, "word": 2, "dword": 4, "fword": 6, "qword": 8, "tbyte": 10, "xword": 10, "xmmword": 16,
+          "ymmword": 32, "zmmword": 64}  # fmt: skip
+_VECTOR = re.compile(r"\b([xyz]?)mm")
+_WIDTHS = {"": 8, "x": 16, "y": 32, "z": 64}
+_STACK = 8  # bytes that a push, a pop, a call or a return moves
+
+
+class Instruction(NamedTuple):
+    """What one execution counts: `lanes` of a class, and how many bytes an access to memory moves (0: none).
+
+    each: every lane has an access of its own (gathers); else a vector is one access, however often it was counted.
+    """
+
+    count: str
+    lanes: int
+    access_bytes: int
+    each: bool = False
+
+
+class Code:
+    """The machine code of an object file, by the addresses at which it is linked."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises LogError, without the path, if it is no program or library for x86-64; OSError."""
+        with path.open("rb") as file:
+            self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._segments = list(_segments(self._bytes))
+        self._disassembler = _disassembler()
+
+    def instructions(self, addresses: Sequence[int]) -> dict[int, Instruction]:
+        """The instructions at some addresses, in order; without those that are no code."""
+        known: dict[int, Instruction] = {}
+        wanted = set(addresses)
+        for first, last in _runs(addresses):
+            self._decode(first, last, wanted, known)
+        for address in wanted - known.keys():
+            # What lies between the instructions that ran may be data, after which the decoder is out of step.
+            self._decode(address, address, wanted, known)
+        return known
+
+    def _decode(self, first: int, last: int, wanted: set[int], known: dict[int, Instruction]) -> None:
+        code = self._between(first, last + _LONGEST)
+        for address, _, mnemonic, operands in self._disassembler.disasm_lite(code, first):
+            if address in wanted:
+                known[address] = _instruction(mnemonic, operands)
+
+    def _between(self, first: int, last: int) -> bytes:
+        for address, offset, size in self._segments:
+            if address <= first < address + size:
+                start = offset + first - address
+                return self._bytes[start : min(start + last - first, offset + size)]
+        return b""
+
+
+def _segments(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
+    """Address, place in the file, and size of the parts of an ELF file that are loaded as code."""
+    if data[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<H", data, 18)[0] != 62:
+        raise LogError("is no program for x86-64")
+    (table,) = struct.unpack_from("<Q", data, 32)
+    size, number = struct.unpack_from("<HH", data, 54)
+    for place in range(table, min(table + size * number, len(data) - 55), size or 1):
+        kind, flags, offset, address, _, in_file = struct.unpack_from("<IIQQQQ", data, place)
+        if kind == 1 and flags & 1:
+            yield address, offset, in_file
+
+
+def _disassembler() -> Any:
+    try:
+        import capstone
+    except ImportError as err:
+        raise LogError(f"its instructions cannot be decoded without capstone: {EXTRA}") from err
+    return capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+
+
+def _runs(addresses: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last of addresses that lie close to each other."""
+    first = last = addresses[0]
+    for address in addresses:
+        if address - last > _GAP:
+            yield first, last
+            first = address
+        last = address
+    yield first, last
+
+
+def _instruction(mnemonic: str, operands: str) -> Instruction:
+    size = _SIZE.search(operands) if "[" in operands else None
+    width = max(_WIDTHS[kind] for kind in _VECTOR.findall(operands)) if "mm" in operands else 0
+    return _known(mnemonic, width, size[1] if size else "", "[" in operands)
+
+
+@functools.cache
+def _known(mnemonic: str, width: int, size: str, has_operand: bool) -> Instruction:
+    """An instruction by its mnemonic, the bytes of its widest vector register, and the size of its operand."""
+    plain = mnemonic.rpartition(" ")[2]  # without rep, lock, notrack
+    access_bytes = _SIZES.get(size, _STACK) if has_operand or plain.startswith(_IMPLICIT) else 0
+    each = "gather" in plain
+    for expression, count, lane_bytes in _rules():
+        if expression.fullmatch(plain):
+            lanes = width // lane_bytes if lane_bytes else 1
+            return Instruction(count, max(lanes, 1), access_bytes, each)
+    return Instruction(MISC, 1, access_bytes, each)
+
+
+@functools.cache
+def _rules() -> list[tuple[re.Pattern[str], str, int]]:
+    """What mnemonics count as, the first that fits: a pattern, a class, and the bytes of a lane (0: one lane)."""
+    document = Document.read(folder("counters") / "callgrind" / "mnemonics.toml")
+    rules = document.data["x86-64"]
+    return [(re.compile(rule["match"]), rule["count"], rule.get("lane", 0)) for rule in rules]
+
+
+def classes() -> tuple[str, ...]:
+    """All classes of instructions."""
+    return tuple(dict.fromkeys([*(count for _, count, _ in _rules()), MISC]))

@@ -1,0 +1,71 @@
+"""Reader of profiles of callgrind and cachegrind, decoded or as valgrind wrote them. A function is a row."""
+
+from collections import Counter
+from collections.abc import Container, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from eprof.base.arrays import Columns
+from eprof.base.errors import LogError
+from eprof.profilers.callgrind.costs import Costs, Function, parse
+from eprof.profilers.callgrind.decode import decoded
+from eprof.profilers.callgrind.signs import KIND, MACHINE, UNDECODED
+from eprof.rows.log import COUNT, Log, Names, Table, TableRows
+from eprof.rows.stream import Source
+
+_FEW = 3
+
+
+def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
+    """Read a profile. keep: the counters to hold. Raises LogError if it holds no costs."""
+    text = b"".join(pieces).decode("utf-8", "replace")
+    try:
+        costs = parse(text.split("\n"))
+    except LogError as err:
+        raise LogError(f"{source.path}: {err}") from err
+    functions, notes = (costs, []) if UNDECODED in costs.own else decoded(costs, Path(source.path).parent)
+    table = _table(functions, keep)
+    if not costs.is_whole:
+        notes.append("the profile has no end: functions may be missing, and counts are lower bounds")
+    return source.log(
+        [table], _shortened(notes), lines=costs.lines, skipped_lines=costs.skipped, command=costs.header.get("cmd")
+    )
+
+
+def _shortened(notes: list[str]) -> list[str]:
+    """The first few notes: a Python program has a hundred libraries."""
+    rest = len(notes) - _FEW
+    return notes if rest <= 0 else [*notes[:_FEW], f"{rest} more objects likewise"]
+
+
+def _table(costs: Costs, keep: Container[str] | None) -> Table:
+    names = _names([costs.functions[place] for place in costs.places.tolist()])
+    device = costs.descriptions.get(MACHINE)
+    called = Counter[int]()
+    for call in costs.calls:
+        called[call.callee] += call.number
+    rows = TableRows(
+        device=Names.of([device] * len(names)),
+        kernel=Names.of(names),
+        run=np.zeros(len(names), dtype=np.int64),
+        launches=np.array([max(called[place], 1) for place in costs.places.tolist()], dtype=np.int64),
+        time_s=np.full(len(names), np.nan),
+    )
+    kept = [name for name in costs.own.names if keep is None or name in keep or name == UNDECODED]
+    counters = Columns(tuple(kept), costs.own.only(kept))
+    return Table(KIND, rows, counters, dict.fromkeys(kept, COUNT), lacks_rows=not costs.is_whole)
+
+
+def _names(functions: list[Function]) -> list[str]:
+    """What functions are called: with their object where several have the name, or it is no more than an address."""
+    times = Counter(function.name for function in functions)
+    return [_name(function, times[function.name] > 1) for function in functions]
+
+
+def _name(function: Function, is_shared: bool) -> str:
+    is_address = function.name.startswith("0x")
+    name = hex(int(function.name, 16)) if is_address else function.name
+    if not (is_shared or is_address) or not function.object:
+        return name
+    return f"{name} ({Path(function.object).name})"

@@ -1,0 +1,42 @@
+"""How profiles of callgrind and cachegrind are recognised."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from eprof.rows.signs import Signs
+
+if TYPE_CHECKING:
+    from eprof.base.arrays import Columns
+    from eprof.rows.log import Launches
+
+KIND = "callgrind-functions"
+# Executions of instructions whose machine code is not at hand.
+UNDECODED = "undecoded"
+# What a profile says of the machine that it was made on.
+MACHINE = "Machine"
+_SIMULATED = ("Dr", "Dw", "D1mr", "D1mw", "DLmr", "DLmw", "Ir", "I1mr", "ILmr")
+_HEAD = re.compile(rb"^(creator: callgrind|# callgrind format|events: Ir\b|desc: I1 cache: )", re.MULTILINE)
+
+
+def _reader_of(block: bytes) -> str | None:
+    return "reader" if _HEAD.search(block[:4096]) else None
+
+
+def _lower_bounds(launches: Launches) -> Columns:
+    """What is counted by class lacks a function's undecoded instructions: MISSING."""
+    import numpy as np  # late: `eprof run` needs this file before a program starts, and no numpy
+
+    from eprof.base.arrays import Columns
+    from eprof.base.marks import Mark
+
+    counters, marks = launches.counters, launches.marks
+    if UNDECODED not in counters:
+        return marks
+    by_class = np.array([name not in _SIMULATED for name in counters.names], dtype=bool)
+    lost = np.outer(counters[UNDECODED] > 0, by_class)
+    return Columns(marks.names, marks.values | np.where(lost, int(Mark.MISSING), 0).astype(np.int8))
+
+
+SIGNS = Signs(reader_of=_reader_of, counts_repeat=True, lower_bounds=_lower_bounds)
