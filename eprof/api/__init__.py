@@ -81,6 +81,7 @@ def load(
     directories = sources.directories
     launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
     _check(launches, parts, timeline)
+    everything = launches
     launches, notes = _select(launches, kernels)
     of_logs = [f"{Path(log.path).name}: {note}" for log in read for note in log.notes]
     from eprof.profile.profile import build
@@ -96,6 +97,17 @@ def load(
         whole=not kernels,
         parts=parts,
         priced_as=_common_pricing(directories),
+        program_s=_program_s(directories, sources),
+        everything=everything,
+    )
+
+
+def _program_s(directories: Sequence[Run], sources: _Sources) -> float | None:
+    """How long the programs ran alone, all together; None where a log is of no run directory, or of one without it."""
+    times_s = [run.program_s for run in directories]
+    known_s = [time_s for time_s in times_s if time_s is not None]
+    return (
+        sum(known_s) if known_s and len(known_s) == len(times_s) and len(sources.owner) == len(sources.paths) else None
     )
 
 

@@ -46,15 +46,16 @@ def doctor(options: argparse.Namespace) -> int:
 
 def _cost_table() -> "Check":
     """Whether a cost table was made for this GPU."""
-    from eprof import costs
+    from eprof import costs, profilers
+    from eprof.base.text import listed
     from eprof.collect.doctor import Check
     from eprof.collect.tools import gpu
-    from eprof.planning.settings import SIMULATED_COSTS
 
     device, _ = gpu()
     tables = ", ".join(costs.tables())
     if device is None:
-        detail = f"no GPU to price; the simulated device takes {SIMULATED_COSTS}; there are {tables}"
+        defaults = listed([f"{known.name} takes {known.costs}" for known in profilers.collectors() if known.costs])
+        detail = f"no GPU to price; {defaults}; there are {tables}"
         return Check("cost table", None, detail)
     table = costs.for_device(device)
     if table is not None:

@@ -24,6 +24,7 @@ from eprof.cli.options import (
 from eprof.cli.output import Output, ended_by, planned, say
 from eprof.cli.progress import Progress
 from eprof.cli.report import deliver_energy
+from eprof.collect.collector import EACH
 
 if TYPE_CHECKING:
     from eprof.collect.session import Session
@@ -216,7 +217,8 @@ def _dry_run(setup: "Setup") -> int:
         words = [f"{key}={shlex.quote(value)}" for key, value in step.environment.items()]
         lines.append(" ".join([*words, shlex.join(step.command)]))
         if step.then is not None:
-            lines.append(f"{shlex.join(step.then.command)} > {shlex.quote(str(step.then.log))}")
+            each = f"# for each {step.then.source}: " if EACH in step.then.command else ""
+            lines.append(f"{each}{shlex.join(step.then.command)} > {shlex.quote(str(step.then.log))}")
     lines += [f"# {counter}: {why}" for counter, why in plan.counters.items()]
     lines += [f"# {sentence}" for sentence in plan.missing]
     for line in lines:

@@ -14,6 +14,8 @@ CPU, GPU = "cpu", "gpu"  # what a profiler profiles
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 # The program alone, before everything else, where all of the others come with some profiler's own output.
 PLAIN = "plain"
+# In commands that are run for each of several files.
+EACH = "{}"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -31,7 +33,7 @@ class Tool(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What to measure: the program, and which of its launches."""
+    """What to measure: the program, and which of its launches. caches: those to simulate (`CostTable.caches`)."""
 
     program: tuple[str, ...]
     kernels: tuple[str, ...] = ()
@@ -39,6 +41,7 @@ class Request(NamedTuple):
     launch_count: int | None = None
     nvtx: str | None = None
     lock_clocks: bool = False
+    caches: Mapping[str, str] = _NOTHING
     time_only: bool = False
 
 
@@ -63,7 +66,8 @@ class Place(NamedTuple):
 class Then(NamedTuple):
     """What makes a log of what a measurement left: a command whose standard output becomes `log`.
 
-    It is run if there is a `source`, which is kept; the files `beside` are by-products, and are not.
+    It is run if there is a `source`, which is kept; the files `beside` are by-products, and are not. A source with a *
+    is several files: the word {} of the command is each of them, and {} in the name of the log its name.
     lost: what follows if no log comes of it, as half a sentence.
     """
 
@@ -72,6 +76,17 @@ class Then(NamedTuple):
     log: Path
     beside: tuple[Path, ...] = ()
     lost: str = ""
+
+    def each(self) -> "list[Then]":
+        """One for each source that there is."""
+        return [
+            self._replace(
+                command=tuple(str(source) if word == EACH else word for word in self.command),
+                source=source,
+                log=self.log.with_name(self.log.name.replace(EACH, source.stem)),
+            )
+            for source in sorted(self.source.parent.glob(self.source.name))
+        ]
 
 
 class Step(NamedTuple):
@@ -124,13 +139,17 @@ class Collector(ABC):
 
     rank: the lower, the more it is preferred. capabilities: the first compute capability that it counts on, and the
     first that it does not. processes: a pattern for the paths of its own programs, which a time limit spares so that
-    they can write their logs. quicker: what shortens a long run, in words.
+    they can write their logs. quicker: what shortens a long run, in words. counts_all: it takes no list of counters.
+    costs: the table to price with where no other is named; None: the one made for the device. processor: what it
+    profiles.
     """
 
     name: str
     rank: int
     kinds: tuple[str, ...] = (TIME, ENERGY, COUNTERS)
     simulated = False
+    counts_all = False
+    costs: str | None = None
     processor = GPU
     capabilities: tuple[float, float] = (0.0, float("inf"))
     chooses_launches = False

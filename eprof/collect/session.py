@@ -199,7 +199,8 @@ class Session:
         else:
             ended = self._once(step, signals, source, outputs)
         if step.then is not None:
-            self._convert(step.then, signals)
+            for then in step.then.each():
+                self._convert(then, signals)
         logs = self._logs(step)
         errors = _read(self._kept(step.what, number, "err"), start) if is_kept else ""
         verdict = self.collector.judge(step, ended, logs, errors)
@@ -213,8 +214,6 @@ class Session:
 
     def _convert(self, then: Then, signals: Signals) -> None:
         """Make the log of what the measurement left. It has its name only when it is whole."""
-        if not then.source.is_file():
-            return
         part = then.log.with_name(f"{then.log.name}.part")
         errors = then.log.with_name(f"{then.log.name}.err")
         with part.open("wb") as out, errors.open("wb") as err, Path(os.devnull).open("rb") as nothing:

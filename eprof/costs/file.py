@@ -38,7 +38,7 @@ _SMALLEST, _LARGEST = 1e-30, 1e15  # of any clock, voltage, price, power or rate
 _PRICES = ("pj", "pj_per_v2", "pj_at_reference")
 _KEYS = (
     *("schema", "name", "device", "devices", "source", "basis", "year", "books", "notes", "board"),
-    *("setting", *_PRICES, "constant_power", "peak", "charge", "fit"),
+    *("setting", *_PRICES, "constant_power", "peak", "cache", "charge", "fit"),
     *("interval_pj", "interval_constant_w", "interval_is", "sources"),
 )
 _CONSTANT_TERMS: Mapping[str, str | None] = {
@@ -154,6 +154,7 @@ def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
         "rates": ("", _rates),
         "constant": ("constant_power", _constant),
         "peak": ("peak", _peak),
+        "caches": ("cache", _caches),
         "fit": ("fit", _fit),
         "intervals": ("", _intervals),
         "sources": ("sources", _sources),
@@ -365,6 +366,20 @@ def _peak(node: Node) -> Peak:
             raise node[name].error(f"`{name}` says again what `{quantity}` says; keep one.")
         terms[quantity] = Term(_positive(node[name]), domain)
     return Peak(terms, _why(node), _mark(node))
+
+
+def _caches(node: Node) -> dict[str, str]:
+    """The caches of a CPU, as they are given to a simulator: bytes, ways and bytes of a line each."""
+    if node.value is None:
+        return {}
+    node.table(("d1", "ll", "why"))
+    node["why"].text()
+    for key in ("d1", "ll"):
+        numbers = re.fullmatch(r"(\d{1,12}),(\d{1,4}),64", node[key].text())
+        sets, rest = divmod(int(numbers[1]), 64 * int(numbers[2]) or 1) if numbers else (0, 1)
+        if rest or sets < 1 or sets & (sets - 1):
+            raise node[key].error(f"`{key}` must be bytes, ways and a line of 64 bytes, with 2^n sets: 32768,8,64.")
+    return {"D1": node["d1"].text(), "LL": node["ll"].text()}
 
 
 def _fit(node: Node) -> FitRecord | None:

@@ -311,7 +311,8 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
 
     relative: voltages are relative to those of a reference setting, and prices hold there. basis: one of `BASES`, or
     None where the file does not say. sources: price, or "constant_power" -> where it is from. assumption: why the table
-    stands in for a GPU that it was not made for, where it is on such a board.
+    stands in for a GPU that it was not made for, where it is on such a board. caches: of a CPU, "D1" and "LL" ->
+    "bytes,ways,line", for simulations.
     """
 
     name: str
@@ -336,6 +337,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     boards: tuple[Board, ...] = ()
     scale: "Scale | None" = None
     assumption: str = ""
+    caches: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, setting: str | None = None) -> Costs:
         """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.

@@ -119,6 +119,26 @@ def _warnings(rows: KernelRows, medians: Floats, spread: Floats, better: str) ->
     )
 
 
+def by_share(
+    launches: Launches, definition: Definition, total_s: float, everything: Launches
+) -> tuple[Launches, str | None]:
+    """Share the time of a program over its kernels that have none, by the weights w of the definition's `time_share`.
+
+    T_k = T w_k / sum w, where the sum is over everything that the program did: ESTIMATED, but for a single kernel.
+    Returns the launches and what their times go by, in words; None where nothing tells, and they are as they were.
+    """
+    rows = launches.rows
+    need = np.isnan(rows.time_s)
+    weights, whole = (
+        Sheet(some, definition).first_known("time_share", definition.time_share) for some in (launches, everything)
+    )
+    if not need.any() or weights is None or whole is None or np.isnan(whole.values).any() or not whole.values.any():
+        return launches, None
+    marks = np.int64(_ESTIMATED if len(everything.rows) > 1 else 0)
+    seconds = total_s * weights.values / whole.values.sum()
+    return replace(launches, rows=_with_times(rows, need, seconds[need], marks)), weights.ways[0].note
+
+
 # ---------------------------------------------------------------------------------------------- given by the user
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, Columns, Floats, known_or_zero
 from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS
 from eprof.costs import Costs
 from eprof.counting.counts import Counts
 
@@ -80,8 +80,8 @@ def model_time(
 
 
 def _need(counts: Counts) -> Bools:
-    """The kernels that ran on a simulated device and have no time."""
-    is_simulated = np.asarray((counts.amount_marks.values & _SIMULATED).any(axis=1))
+    """The kernels that ran on a simulated device and have no time. Where only caches were simulated, a CPU ran them."""
+    is_simulated = np.asarray((counts.amount_marks.only(COMPUTATION_WORDS) & _SIMULATED).any(axis=1))
     return is_simulated & np.isnan(counts.rows.time_s)
 
 

@@ -109,6 +109,17 @@ class Run(Brief, Struct, frozen=True):
         return (self.manifest or {}).get("started_utc")
 
     @property
+    def program_s(self) -> float | None:
+        """The time of the program without a profiler, the median over repetitions; None where it did not run alone."""
+        manifest = self.manifest or {}
+        alone = [
+            float(measurement["seconds"])
+            for measurement in manifest.get("measurements", [])
+            if measurement.get("what") == TIME and measurement.get("command") == manifest.get("program")
+        ]
+        return median(alone) if alone else None
+
+    @property
     def is_partial(self) -> bool:
         """Whether the run did not come to its end."""
         return self.manifest is None or self.manifest.get("status") != directory.COMPLETE

@@ -27,8 +27,8 @@ class CounterPlan(Struct, frozen=True):
 
 def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capability: str | None) -> CounterPlan:
     """What to collect with `collector`. Raises DefinitionError if the GPU's capability is not known."""
-    if collector.simulated:
-        return CounterPlan(definition=f"{collector.name}/{counters.SIMULATED}")
+    if collector.counts_all:
+        return CounterPlan()
     offer = collector.offered(tool, counters.names_in_use(collector.name))
     offered = offer.names if offer else None
     device = (offer.device if offer else None) or tool.device

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from eprof.costs import CostTable
     from eprof.planning.choice import CounterPlan
 
-# A simulated device has no costs of its own; without --costs it is priced as the board that [FMM] measured.
-SIMULATED_COSTS = "jetson-tk1"
-
 
 class Settings(NamedTuple):
     """What the user wants. costs, setting, efficiency, capability: how to price; the rest: how to measure."""
@@ -71,12 +68,18 @@ class Setup(NamedTuple):
     @property
     def costs(self) -> str | None:
         """The cost table to price with; None: the one made for the GPU."""
-        return self.settings.costs or (SIMULATED_COSTS if self.collector.simulated else None)
+        return self.settings.costs or self.collector.costs
+
+    @property
+    def request(self) -> Request:
+        """What to measure, with the caches of the processor that it is priced as."""
+        request = self.settings.request
+        return request if self.table is None else request._replace(caches=self.table.caches)
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The measurements, in order, where there is a meter."""
-        kinds = self.collector.order(self.settings.request)
+        kinds = self.collector.order(self.request)
         if self.settings.time_only:
             return tuple(kind for kind in kinds if kind in (PLAIN, TIME))
         return tuple(kind for kind in kinds if kind != ENERGY or not self.settings.no_energy)
@@ -91,7 +94,7 @@ class Setup(NamedTuple):
     def steps(self, plan: "CounterPlan", place: Path) -> list[Step]:
         """The measurements as they would be run in the run directory `place`."""
         kinds = [kind for kind in self.kinds if kind != ENERGY or _meter(self) is not None]
-        request = self.settings.request
+        request = self.request
         counters = list(plan.counters)
         return [self.collector.step(kind, self.tool, request, Place(place), counters) for kind in kinds]
 
@@ -103,8 +106,10 @@ def prepare(settings: Settings) -> Setup:
     """
     table = _table(settings)
     path = process.resolve(settings.program[0])
-    collector, tool, looked = profilers.choose(settings.profiler, path)
+    collector, tool, looked = profilers.choose(settings.profiler, path, settings.program[1:])
     _check_pricing(settings, collector, tool)
+    if table is None and collector.processor == CPU:
+        table = _table(settings._replace(costs=collector.costs))
     if settings.time_only and TIME not in collector.kinds:
         raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
     if settings.lock_clocks and not collector.locks_clocks:
@@ -143,11 +148,11 @@ def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None
         if not collector.simulated:
             raise UsageError(f"--efficiency is for simulated devices, whose time is modelled; {collector.name} times.")
         checked_efficiency(settings.efficiency)
-    if settings.setting is None or settings.costs is not None or not (collector.simulated or tool.device):
+    if settings.setting is None or settings.costs is not None or not (collector.costs or tool.device):
         return
     from eprof import costs
 
-    table = costs.load(SIMULATED_COSTS) if collector.simulated else costs.for_device(tool.device or "")
+    table = costs.load(collector.costs) if collector.costs else costs.for_device(tool.device or "")
     if table is None:
         raise UsageError(
             f"--setting {settings.setting} is one of a cost table, and there is none for {tool.device}: name it with "
@@ -165,7 +170,7 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
     planned: dict[str, Any] = {}
 
     def plan(_: Path) -> list[str]:
-        if setup.collector.simulated:
+        if setup.collector.counts_all:
             return []
         counters = setup.plan()
         planned.update(counters.as_data())
@@ -175,7 +180,7 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
     planned_session = Session(
         collector=setup.collector,
         tool=setup.tool,
-        request=settings.request,
+        request=setup.request,
         directory=home,
         plan=plan,
         progress=progress,
@@ -202,4 +207,4 @@ def _meter(setup: Setup) -> "Meter | None":
     return meter.find(host=setup.settings.host_energy or setup.collector.processor == CPU)[0]
 
 
-__all__ = ["COUNTERS", "SIMULATED_COSTS", "Settings", "Setup", "prepare", "session"]
+__all__ = ["COUNTERS", "Settings", "Setup", "prepare", "session"]

@@ -20,7 +20,7 @@ from eprof.costs import ESTIMATED, Charge, Costs, CostTable, estimate, for_devic
 from eprof.costs import load as load_costs
 from eprof.counting import checks, counters, counts, times
 from eprof.counting.counts import Counts
-from eprof.counting.definition import Definition, without_counters
+from eprof.counting.definition import CPU, Definition, without_counters
 from eprof.energy.attribution import FAMILIES, Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of
 from eprof.energy.clocks import priced as priced_at
@@ -238,6 +238,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
             f"The costs are those of {table.device}, the counts are from {listed(others)}: "
             f"every energy rests on the assumption that {SAME}."
         )
+        if any(part.definition.processor == CPU for part in self.counted):
+            note += f" Constant energy is the {priced.constant_power_w:g} W of the one times the time of the other."
         return replace(
             priced,
             marks=priced.marks | Mark.ASSUMED,
@@ -288,11 +290,14 @@ def build(
     priced_as: Run | None = None,
     whole: bool = True,
     parts: str | None = None,
+    program_s: float | None = None,
+    everything: Launches | None = None,
 ) -> Profile:
     """Count what the launches did, device by device.
 
     capability: overrides what the device names say ("3.5"). profiler: whose counters they are; None: as their names
     tell, device by device. time: `--time` values, "SECONDS" or "KERNEL=SECONDS". whole: whether these are all kernels.
+    program_s: the time of the program without a profiler, which did `everything`: of these launches, if it is None.
     Raises DefinitionError if a device's capability is not known or has no definition, LogError if there is no kernel.
     """
     if not len(launches.rows):
@@ -302,6 +307,8 @@ def build(
     counted = [
         _counted(launches.chosen(launches.rows.device == label), label, capability, profiler) for label in labels
     ]
+    if len(counted) == 1 and (whole_s := times.total(time) or program_s):
+        counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
     return Profile(
         title=_title(logs),
@@ -317,6 +324,15 @@ def build(
         timeline=launches.timeline,
         parts=parts,
     )
+
+
+def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted:
+    """With times that are parts of the program's, where the definition tells how to share that out."""
+    launches, share = times.by_share(counted.launches, counted.definition, whole_s, everything)
+    if share is None:
+        return counted
+    how = f"{whole_s:.4g} s of the whole program, run without a profiler, shared out by {share}"
+    return replace(counted, launches=launches, time_from=how)
 
 
 def _share(

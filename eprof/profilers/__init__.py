@@ -4,11 +4,16 @@ They are found by their folders: a new profiler is a new folder here, and its fi
 """
 
 import importlib
+import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import CollectError
+
+_GPU_LIBRARY = re.compile(rb"(?i)opencl|libcuda|cudart|nvrtc|cupy|pycuda|numba\.cuda|torch|tensorflow|jax|libamdhip")
+_MOST_BYTES = 64 << 20  # of a program
 
 if TYPE_CHECKING:
     from eprof.collect.collector import Collector, Tool
@@ -40,19 +45,38 @@ def collectors() -> "list[Collector]":
     return sorted(known, key=lambda collector: collector.rank)
 
 
-def choose(wanted: str, program: str = "") -> "tuple[Collector, Tool, list[Tool]]":
+def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> "tuple[Collector, Tool, list[Tool]]":
     """The collector to use, what was found of it, and all that was looked at. `auto`: the first that is usable here.
 
+    Without a GPU, a program that names a library of GPUs goes to the simulated one, any other to profilers of CPUs.
     Raises CollectError, saying why each one cannot be used and what mends it.
     """
     tools: list[Tool] = []
-    for collector in collectors():
+    known = collectors()
+    if wanted == "auto":
+        uses_gpu = _names_gpu_library([program, *arguments])
+        known.sort(key=lambda collector: collector.processor == "cpu" if uses_gpu else collector.simulated)
+    for collector in known:
         if wanted in ("auto", collector.name):
             tools.append(collector.find(program))
             if tools[-1].usable:
                 return collector, tools[-1], tools
     refusal = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
     raise CollectError(f"{refusal} {_reasons(tools)}")
+
+
+def _names_gpu_library(words: Sequence[str]) -> bool:
+    """Whether the program, or a script among its arguments, names a library of GPUs: one that it links or loads."""
+    return any(_GPU_LIBRARY.search(_start(Path(word))) for word in words if word)
+
+
+def _start(path: Path) -> bytes:
+    """A file's first bytes, which are all of most programs; none if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES) if path.is_file() else b""
+    except (OSError, ValueError):
+        return b""
 
 
 def _reasons(tools: "list[Tool]") -> str:

@@ -28,7 +28,7 @@ FORM: Mapping[str, Any] = {
     "device": {"name": str, "capability": str},
     "meter": {"name": str, "covers": str, "devices": list},
     "pricing": {"costs": str, "setting": str, "efficiency": float},
-    "measurements": [{"what": str, "number": int, "command": [str], "energy": _ENERGY}],
+    "measurements": [{"what": str, "number": int, "command": [str], "seconds": float, "energy": _ENERGY}],
 }
 
 

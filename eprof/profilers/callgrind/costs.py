@@ -4,12 +4,12 @@ https://valgrind.org/docs/manual/cl-format.html has the grammar. A decoded profi
 those of whole functions, and its events have the classes of instructions too.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Ints
 from eprof.base.errors import LogError
@@ -20,6 +20,7 @@ _RECURSION = pattern(r"'\d+$")
 _COST_STARTS = frozenset("0123456789+-*")
 _JUMP = -1  # in the place of a number of calls: the next line is the place of a jump, without costs
 _MOST_EVENTS = 1000
+_NOTE = "Note"
 _HIGHEST = (1 << 63) - 1
 
 
@@ -57,6 +58,16 @@ class Costs(Struct, frozen=True, eq=False):
     is_whole: bool
     lines: int
     skipped: int
+
+    @property
+    def notes(self) -> list[str]:
+        """What was said about the profile when it was decoded."""
+        return [text for about, text in self.descriptions.items() if about.startswith(_NOTE)]
+
+    def with_notes(self, notes: Iterable[str]) -> Self:
+        """The same with some notes in its descriptions."""
+        described = {f"{_NOTE} {number}": note for number, note in enumerate(notes, 1)}
+        return replace(self, descriptions={**self.descriptions, **described})
 
     def text(self) -> Iterator[str]:
         """The lines of a file with these costs."""

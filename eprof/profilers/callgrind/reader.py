@@ -24,13 +24,12 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         costs = parse(text.split("\n"))
     except LogError as err:
         raise LogError(f"{source.path}: {err}") from err
-    functions, notes = (costs, []) if UNDECODED in costs.own else decoded(costs, Path(source.path).parent)
+    functions = costs if UNDECODED in costs.own else decoded(costs, Path(source.path).parent)
+    notes = _shortened(functions.notes)
     table = _table(functions, keep)
     if not costs.is_whole:
         notes.append("the profile has no end: functions may be missing, and counts are lower bounds")
-    return source.log(
-        [table], _shortened(notes), lines=costs.lines, skipped_lines=costs.skipped, command=costs.header.get("cmd")
-    )
+    return source.log([table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=costs.header.get("cmd"))
 
 
 def _shortened(notes: list[str]) -> list[str]:

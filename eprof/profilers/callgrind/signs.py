@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 KIND = "callgrind-functions"
 # Executions of instructions whose machine code is not at hand.
 UNDECODED = "undecoded"
+# Those of the linker's stubs, which are in no file.
+STUBS = "stubs"
 # What a profile says of the machine that it was made on.
 MACHINE = "Machine"
 _SIMULATED = ("Dr", "Dw", "D1mr", "D1mw", "DLmr", "DLmw", "Ir", "I1mr", "ILmr")

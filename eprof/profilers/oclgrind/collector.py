@@ -38,6 +38,8 @@ class Oclgrind(Collector):
     rank = 30
     kinds = (COUNTERS,)
     simulated = True
+    counts_all = True
+    costs = "jetson-tk1"  # a simulated device has no prices of its own; this is the board that [FMM] measured
     quicker = "a smaller problem: the simulated device is some thousand times slower than a GPU"
 
     def find(self, program: str = "") -> Tool:

@@ -1,0 +1,134 @@
+"""Callgrind: any CPU program on a simulated core, instruction by instruction; its time is that of a run without it."""
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from eprof.collect.collector import (
+    COUNTERS,
+    CPU,
+    EACH,
+    TIME,
+    Collector,
+    Place,
+    Request,
+    Step,
+    Then,
+    Tool,
+    Verdict,
+)
+from eprof.collect.process import Ended
+from eprof.collect.tools import ask, executable
+
+_INSTALL = "apt install valgrind, or the package of that name"
+_EXTRA = "pip install 'eprof[cpu]'"
+_ARCHITECTURE = "x86_64"
+# The size of many last-level caches; that of the machine at hand may hold all that a program touches.
+_LAST_LEVEL = "8388608,16,64"
+_MESSAGES = "messages"
+_SHOWN = 3
+_UNKNOWN = re.compile(r"unhandled instruction bytes|Unrecognised instruction|unrecognised instruction at address")
+
+
+class Callgrind(Collector):
+    """Valgrind's tool that counts by instruction address, and what decodes that."""
+
+    name = "callgrind"
+    rank = 40
+    kinds = (TIME, COUNTERS)
+    counts_all = True
+    costs = "i7-950"
+    processor = CPU
+    quicker = "a smaller problem: valgrind takes 30 to 100 times as long as the program"
+
+    def find(self, program: str = "") -> Tool:
+        """Look for valgrind and for what decodes its profiles."""
+        path = executable(("valgrind",), ("/usr/bin", "/usr/local/bin"))
+        if os.uname().machine != _ARCHITECTURE:
+            return Tool(self.name, False, f"its profiles are decoded on {_ARCHITECTURE} only")
+        if path is None:
+            return Tool(self.name, False, "valgrind is not installed", remedy=_INSTALL)
+        if find_spec("capstone") is None:
+            return Tool(self.name, False, "capstone, which decodes instructions, is not installed", path, remedy=_EXTRA)
+        version = re.search(r"valgrind-(\S+)", ask([path, "--version"]))
+        return Tool(
+            self.name,
+            True,
+            "every instruction of a CPU program, exact, and simulated caches; time from a run without it",
+            path,
+            version and version[1],
+            device=_processor(),
+        )
+
+    def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
+        """The bare program for its time; then a profile for each process, decoded while its files are as they ran."""
+        if what == TIME:
+            return Step(what, request.program, "the program alone: its output, and the time of the whole program")
+        raw, log = place.log(what, "-*.out"), place.log(what, "")
+        caches = {"LL": _LAST_LEVEL, **request.caches}
+        sizes = ", ".join(f"{name} {numbers}" for name, numbers in sorted(caches.items()))
+        command = (
+            str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--dump-line=no", "--cache-sim=yes",
+            *(f"--{name}={numbers}" for name, numbers in caches.items()), "--trace-children=yes",
+            f"--callgrind-out-file={_for_each_process(log, 'out')}",
+            f"--log-file={_for_each_process(place.log(_MESSAGES, ''), 'txt')}",
+        )  # fmt: skip
+        decoder = (sys.executable, "-P", "-m", "eprof.profilers.callgrind.decode", EACH, tool.device or "")
+        return Step(
+            what,
+            (*command, *request.program),
+            f"every instruction by address, and simulated caches ({sizes}: bytes, ways, line)",
+            logs=(f"{log.name}-*.callgrind",),
+            then=Then(decoder, raw, log.with_name(f"{EACH}.callgrind")),
+        )
+
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
+        """Whether there is a profile, and what valgrind could not run."""
+        if step.then is None:
+            return Verdict()
+        folder = step.then.source.parent
+        said = "".join(path.read_text(errors="replace") for path in folder.glob(f"{_MESSAGES}-*.txt"))
+        messages = [_unknown_instruction()] if _UNKNOWN.search(said) else []
+        failures = [path for path in sorted(folder.glob("*.callgrind.err")) if path.stat().st_size]
+        messages += [_last_line(path) for path in failures[:_SHOWN]]
+        if not logs and not messages:
+            reason = _last(said) or _last(errors) or f"it ended with {ended.status}"
+            messages.append(f"Callgrind left no profile: {reason}")
+        return Verdict(tuple(messages), failed=not logs, kernels=len(logs))
+
+
+def _for_each_process(stem: Path, suffix: str) -> str:
+    """A file name with valgrind's pattern for the process id."""
+    return f"{str(stem).replace('%', '%%')}-%p.{suffix}"
+
+
+def _unknown_instruction() -> str:
+    return (
+        "Valgrind met an instruction that it cannot run, AVX-512 for example, and the program ended there: build it "
+        "without (-march=haswell, or -mno-avx512f)."
+    )
+
+
+def _last_line(path: Path) -> str:
+    return f"Not decoded: {_last(path.read_text(errors='replace'))}"
+
+
+def _last(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return re.sub(r"^==\d+== ", "", lines[-1]) if lines else ""
+
+
+def _processor() -> str | None:
+    """The name of this machine's processor."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return None
+    name = re.search(r"model name\s*: (.*)", text)
+    return name and name[1].strip()
+
+
+COLLECTOR = Callgrind()
