@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -21,14 +22,17 @@ from eprof.collect.collector import (
     Verdict,
 )
 from eprof.collect.process import Ended
-from eprof.collect.tools import ask, executable
+from eprof.collect.tools import ask
 
+_COMMAND = "valgrind"
 _INSTALL = "apt install valgrind, or the package of that name"
 _EXTRA = "pip install 'eprof[cpu]'"
 _ARCHITECTURE = "x86_64"
 # The size of many last-level caches; that of the machine at hand may hold all that a program touches.
 _LAST_LEVEL = "8388608,16,64"
 _MESSAGES = "messages"
+# A child begins with the costs of its parent; written down before the fork, they are the parent's alone.
+_FORKS = ("fork", "__libc_fork", "_Fork")
 _SHOWN = 3
 _UNKNOWN = re.compile(r"unhandled instruction bytes|Unrecognised instruction|unrecognised instruction at address")
 
@@ -46,20 +50,22 @@ class Callgrind(Collector):
 
     def find(self, program: str = "") -> Tool:
         """Look for valgrind and for what decodes its profiles."""
-        path = executable(("valgrind",), ("/usr/bin", "/usr/local/bin"))
+        path = shutil.which(_COMMAND)
         if os.uname().machine != _ARCHITECTURE:
             return Tool(self.name, False, f"its profiles are decoded on {_ARCHITECTURE} only")
         if path is None:
             return Tool(self.name, False, "valgrind is not installed", remedy=_INSTALL)
+        version = re.search(r"valgrind-(\S+)", ask([path, "--version"]))
+        if version is None:
+            return Tool(self.name, False, "valgrind does not start", path, remedy=_INSTALL)
         if find_spec("capstone") is None:
             return Tool(self.name, False, "capstone, which decodes instructions, is not installed", path, remedy=_EXTRA)
-        version = re.search(r"valgrind-(\S+)", ask([path, "--version"]))
         return Tool(
             self.name,
             True,
             "every instruction of a CPU program, exact, and simulated caches; time from a run without it",
             path,
-            version and version[1],
+            version[1],
             device=_processor(),
         )
 
@@ -73,6 +79,7 @@ class Callgrind(Collector):
         command = (
             str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--dump-line=no", "--cache-sim=yes",
             *(f"--{name}={numbers}" for name, numbers in caches.items()), "--trace-children=yes",
+            *(f"--dump-before={function}" for function in _FORKS), "--combine-dumps=yes",
             f"--callgrind-out-file={_for_each_process(log, 'out')}",
             f"--log-file={_for_each_process(place.log(_MESSAGES, ''), 'txt')}",
         )  # fmt: skip

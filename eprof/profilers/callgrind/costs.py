@@ -184,6 +184,8 @@ class _Walk(Struct):
             self.descriptions[about.strip()] = text.strip()
         elif key == "events":
             self._events(tuple(value.split()))
+        elif key == "part":
+            self.is_whole = False
         elif key == "totals" or (key == "summary" and self.places):
             self.is_whole = True
         elif colon and key.isalpha():

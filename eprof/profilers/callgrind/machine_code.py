@@ -29,7 +29,7 @@ _STACK = 8  # bytes that a push, a pop, a call or a return moves
 
 
 class Instruction(NamedTuple):
-    """What one execution counts: `lanes` of a class, `counted_as`, and how many bytes an access to memory moves (0: none).
+    """What one execution counts: `lanes` of the class `counted_as`, and the bytes of an access to memory (0: none).
 
     each: every lane has an access of its own (gathers); else a vector is one access, however often it was counted.
     """

@@ -1,16 +1,16 @@
 """Reader of profiles of callgrind and cachegrind, decoded or as valgrind wrote them. A function is a row."""
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from eprof.base.arrays import Columns
+from eprof.base.arrays import Bools, Columns
 from eprof.base.errors import LogError
 from eprof.profilers.callgrind.costs import Costs, Function, parse
 from eprof.profilers.callgrind.decode import decoded
-from eprof.profilers.callgrind.signs import KIND, MACHINE, UNDECODED
+from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
 from eprof.rows.log import COUNT, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
@@ -52,8 +52,16 @@ def _table(costs: Costs, keep: Container[str] | None) -> Table:
         time_s=np.full(len(names), np.nan),
     )
     kept = [name for name in costs.own.names if keep is None or name in keep or name == UNDECODED]
-    counters = Columns(tuple(kept), costs.own.only(kept))
+    counters = Columns(tuple(kept), np.where(_unknown(costs.own, kept), np.nan, costs.own.only(kept)))
     return Table(KIND, rows, counters, dict.fromkeys(kept, COUNT), lacks_rows=not costs.is_whole)
+
+
+def _unknown(own: Columns, names: Sequence[str]) -> Bools:
+    """The counts by class of functions of which no instruction was decoded, (n_rows, n)."""
+    by_class = np.array([name not in SIMULATED for name in names], dtype=bool)
+    is_dark = own[UNDECODED] >= own["Ir"] if UNDECODED in own else np.zeros(len(own), dtype=bool)
+    unknown: Bools = np.outer(is_dark, by_class)
+    return unknown
 
 
 def _names(functions: list[Function]) -> list[str]:

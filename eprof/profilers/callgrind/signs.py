@@ -18,7 +18,8 @@ UNDECODED = "undecoded"
 STUBS = "stubs"
 # What a profile says of the machine that it was made on.
 MACHINE = "Machine"
-_SIMULATED = ("Dr", "Dw", "D1mr", "D1mw", "DLmr", "DLmw", "Ir", "I1mr", "ILmr")
+# Events that callgrind counts itself, decoded or not.
+SIMULATED = ("Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", UNDECODED)
 _HEAD = re.compile(rb"^(creator: callgrind|# callgrind format|events: Ir\b|desc: I1 cache: )", re.MULTILINE)
 
 
@@ -36,7 +37,7 @@ def _lower_bounds(launches: Launches) -> Columns:
     counters, marks = launches.counters, launches.marks
     if UNDECODED not in counters:
         return marks
-    by_class = np.array([name not in _SIMULATED for name in counters.names], dtype=bool)
+    by_class = np.array([name not in SIMULATED for name in counters.names], dtype=bool)
     lost = np.outer(counters[UNDECODED] > 0, by_class)
     return Columns(marks.names, marks.values | np.where(lost, int(Mark.MISSING), 0).astype(np.int8))
 

@@ -1,0 +1,375 @@
+"""Callgrind: its format, the decoder, exact counts of programs that are compiled here, time, and processes."""
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from run_support import ROOT
+
+from eprof import api, profilers
+from eprof.base.errors import LogError
+from eprof.base.marks import Mark
+from eprof.collect.collector import COUNTERS, TIME, Place, Request, Tool
+from eprof.collect.process import Ended
+from eprof.profilers.callgrind import machine_code
+from eprof.profilers.callgrind.collector import COLLECTOR
+from eprof.profilers.callgrind.costs import Function, parse
+from eprof.profilers.callgrind.decode import decoded
+from eprof.profilers.callgrind.decode import main as decode
+
+DATA = ROOT.parent / "shared" / "data" / "cpu" / "simulated"
+KERNELS = Path(__file__).parents[1] / "support" / "cpu_kernels.c"
+N = 1024  # of the triad and the stencil; the matrices are 32 wide, the transform has 64 points
+BUTTERFLIES = 64 * 6 // 2
+
+PLAIN = """# callgrind format
+version: 1
+creator: callgrind-3.19.0
+cmd: ./a
+positions: instr
+events: Ir Dr Dw
+ob=/a
+fn=main
+0x10 1 0 1
+0x12 2
+cob=/b.so
+cfn=work
+calls=3 0x40
+0x14 30 5
+0x16 1
+ob=/b.so
+fn=work
+0x40 30 5
+totals: 34 5 1
+"""
+COMPRESSED = """version: 1
+creator: callgrind-3.19.0
+cmd: ./a
+positions: instr line
+events: Ir Dr Dw
+ob=(1) /a
+fl=(1) a.c
+fn=(1) main
+0x10 7 1 0 1
++2 * 2
+fi=(2) inlined.h
+cob=(2) /b.so
+cfi=(3) b.c
+cfn=(2) work'2
+calls=3 +44 9
++2 +1 30 5
+jcnd=1/2 +8 +2
+*
+fe=(1)
++2 -1 1
+ob=(2)
+fl=(3)
+fn=(2)
+0x40 9 30 5
+totals: 34 5 1
+"""
+
+
+def parsed(text):
+    return parse(text.split("\n"))
+
+
+def sums(costs):
+    """The events of each function, whichever lines they stand in."""
+    total = {}
+    for place, own in zip(costs.places.tolist(), costs.own.values, strict=True):
+        total[costs.functions[place]] = total.get(costs.functions[place], 0) + own
+    return {function: own.tolist() for function, own in total.items()}
+
+
+# ------------------------------------------------------------------------------------------------------ the format
+
+
+def test_names_and_addresses_may_be_written_short():
+    plain, short = parsed(PLAIN), parsed(COMPRESSED)
+    assert sums(plain) == sums(short) == {Function("/a", "main"): [4, 0, 1], Function("/b.so", "work"): [30, 5, 0]}
+    assert plain.addresses.tolist() == short.addresses.tolist() == [0x10, 0x12, 0x16, 0x40]
+    assert [call.number for call in short.calls] == [3]
+    assert plain.is_whole and not plain.skipped and not short.skipped
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1 << 40), st.integers(0, 1 << 40)), min_size=1))
+def test_a_profile_that_is_written_reads_the_same(rows):
+    lines = ["creator: callgrind-3", "positions: line", "events: Ir Dr"]
+    for function, executed, loads in rows:
+        lines += [f"ob=/lib{function % 2}.so", f"fn=f{function}", f"0 {executed} {loads}"]
+    costs = decoded(parse([*lines, "totals: 0"]), Path())
+    again = parse("\n".join(costs.text()).split("\n"))
+    assert sums(again) == sums(costs)
+    assert again.notes == costs.notes
+
+
+def test_parts_of_a_profile_add_up_and_one_that_is_cut_off_has_no_end():
+    twice = PLAIN + "part: 2\n" + PLAIN.partition("creator")[2].partition("\n")[2]
+    assert sums(parsed(twice))[Function("/a", "main")] == [8, 0, 2]
+    assert not parsed(twice.rpartition("ob=")[0]).is_whole
+
+
+def test_a_line_that_is_no_cost_is_counted_and_left_out():
+    costs = parsed(PLAIN.replace("0x16 1", "0x16 1 2 3 4 5\n+7 x\nnonsense"))
+    assert costs.skipped == 3
+    assert sums(costs)[Function("/a", "main")] == [3, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("creator: callgrind-3.19.0\nevents: Ir\n", "killed"), (PLAIN + "events: Ir\n", "different events")],
+)
+def test_a_profile_without_costs_is_one_sentence(tmp_path, text, reason):
+    path = tmp_path / "callgrind.out.1"
+    path.write_text(text)
+    with pytest.raises(LogError, match=reason):
+        api.load(path)
+
+
+# ------------------------------------------------------------------------------------------------ instructions
+
+
+@pytest.mark.parametrize(
+    ("code", "counted", "lanes", "access_bytes"),
+    [
+        ("c5fd58c1", "fp64_add", 4, 0),  # vaddpd ymm0, ymm0, ymm1
+        ("f20f58c1", "fp64_add", 1, 0),  # addsd xmm0, xmm1
+        ("0f5901", "fp32_mul", 4, 16),  # mulps xmm0, [rcx]
+        ("c4e2f5b80407", "fp64_fma", 4, 32),  # vfmadd231pd ymm0, ymm1, [rdi + rax]
+        ("c4e271b9c2", "fp32_fma", 1, 0),  # vfmadd231ss xmm0, xmm1, xmm2
+        ("f20f51c1", "special", 1, 0),  # sqrtsd
+        ("660f5ec1", "special", 2, 0),  # divpd
+        ("f20f2ac0", "conversion", 1, 0),  # cvtsi2sd xmm0, eax
+        ("c5fe5bc1", "conversion", 8, 0),  # vcvttps2dq ymm0, ymm1
+        ("660ffec1", "integer", 4, 0),  # paddd xmm0, xmm1
+        ("660fefc1", "integer", 2, 0),  # pxor: 64 bits at a time
+        ("480307", "integer", 1, 8),  # add rax, [rdi]
+        ("8b07", "misc", 1, 4),  # mov eax, [rdi]
+        ("50", "misc", 1, 8),  # push rax
+        ("c3", "control", 1, 8),  # ret
+        ("7502", "control", 1, 0),  # jne
+        ("d8c1", "x87", 1, 0),  # fadd st, st(1)
+        ("d9ff", "special", 1, 0),  # fcos
+        ("f3a4", "misc", 1, 1),  # rep movsb
+    ],
+)
+def test_an_instruction_counts_its_lanes_and_its_operand(code, counted, lanes, access_bytes):
+    pytest.importorskip("capstone")
+    (_, _, mnemonic, operands), *_ = machine_code._disassembler().disasm_lite(bytes.fromhex(code), 0)
+    instruction = machine_code._instruction(mnemonic, operands)
+    assert instruction[:3] == (counted, lanes, access_bytes)
+
+
+# ---------------------------------------------------------------------------------------------- real programs
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """Builds of the known program; skips without a compiler, valgrind or capstone."""
+    pytest.importorskip("capstone")
+    if not shutil.which("gcc") or not shutil.which("valgrind"):
+        pytest.skip("no gcc or no valgrind")
+    folder = tmp_path_factory.mktemp("kernels")
+
+    def build(name, *flags, source=KERNELS):
+        subprocess.run(["gcc", *flags, str(source), "-o", str(folder / name)], check=True)
+        return folder / name
+
+    return build
+
+
+def counted(program, folder, *arguments):
+    """A profile of a program, made as `eprof run` does but for the time: function -> event -> number."""
+    tool = Tool("callgrind", True, "", shutil.which("valgrind"))
+    (folder / "logs").mkdir()
+    step = COLLECTOR.step(COUNTERS, tool, Request((str(program), *arguments)), Place(folder))
+    subprocess.run(step.command, check=True, capture_output=True)
+    (source,) = (then.source for then in step.then.each())
+    costs = decoded(parse(source.read_text().split("\n")), folder)
+    own = dict(zip(costs.own.names, costs.own.values.T.tolist(), strict=True))
+    return {
+        costs.functions[place].name: {event: numbers[row] for event, numbers in own.items()}
+        for row, place in enumerate(costs.places.tolist())
+    }
+
+
+BUILDS = {
+    "scalar": ("-O2", "-fno-tree-vectorize"),
+    "sse2": ("-O3",),
+    "avx2": ("-O3", "-march=haswell", "-ffp-contract=fast"),
+}
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_known_programs_are_counted_exactly(compiled, tmp_path, build):
+    is_fused = build == "avx2"
+    if is_fused and " avx2 " not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("a processor without AVX2")
+    of = counted(compiled(build, *BUILDS[build]), tmp_path, str(N))
+
+    def operations(function):
+        return [of[function][f"fp64_{kind}"] for kind in ("fma", "add", "mul")]
+
+    assert operations("triad") == ([N, 0, 0] if is_fused else [0, N, N])
+    assert operations("gemm") == ([32**3, 0, 0] if is_fused else [0, 32**3, 32**3])
+    assert [of["stencil"][f"fp32_{kind}"] for kind in ("fma", "add", "mul")] == [0, N, N]
+    # A butterfly has 4 products and 6 sums; fused, 2 of each become 2 multiply-adds.
+    whole = [2 * BUTTERFLIES, 4 * BUTTERFLIES, 2 * BUTTERFLIES]
+    assert operations("fft") == (whole if is_fused else [0, 6 * BUTTERFLIES, 4 * BUTTERFLIES])
+    # Two arrays in and one out; and the return address.
+    assert of["triad"]["load_bytes"] == 16 * N + 8
+    assert of["triad"]["store_bytes"] == 8 * N
+    assert all(own["undecoded"] == 0 for own in of.values())
+
+
+FORKS = """
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) double work(int n) { double s = 0; for (int i = 0; i < n; i++) s += 0.5 * i; return s; }
+int main(void) {
+    double s = work(1000);
+    if (fork() == 0) { s += work(20000); _exit(s < 0 ? 9 : 0); }
+    wait(0);
+    return s + work(300) < 0 ? 9 : 7;
+}
+"""
+
+
+def test_eprof_run_counts_children_once_and_shares_the_time_of_the_bare_run(compiled, tmp_path):
+    source = tmp_path / "forks.c"
+    source.write_text(FORKS)
+    program = compiled("forks", "-O2", source=source)
+    words = [sys.executable, "-m", "eprof", "run", "--no-report", "--profiler", "callgrind", "-o", "run.eprof"]
+    done = subprocess.run([*words, str(program)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 7, done.stderr
+
+    manifest = json.loads((tmp_path / "run.eprof" / "run.json").read_text())
+    assert [entry["what"] for entry in manifest["measurements"]] == [TIME, COUNTERS]
+    bare_s = manifest["measurements"][0]["seconds"]
+    energy = api.load(tmp_path / "run.eprof").energy()
+    assert energy.costs.name == "i7-950"
+    rows = energy.to_frame().set_index("kernel")
+    assert rows.loc["work", "fp64_add"] == 1000 + 20000 + 300
+    assert rows.loc["work", "launches"] == 3
+    assert np.isclose(rows.time_s.sum(), bare_s)
+    assert "estimated" in rows.loc["work", "marks"]
+
+    some = api.load(tmp_path / "run.eprof", kernels=["work"]).energy().to_frame()
+    assert np.isclose(some.time_s.item(), rows.loc["work", "time_s"])
+
+
+# ----------------------------------------------------------------------------------------------- recorded profiles
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Unpacks a recorded profile into a folder of its own; skips where the shared data is not there."""
+
+    def unpack(name, to):
+        if not (DATA / name).is_file():
+            pytest.skip("no shared data")
+        (tmp_path / to).write_bytes(gzip.decompress((DATA / name).read_bytes()))
+        return tmp_path / to
+
+    return unpack
+
+
+def test_a_recorded_gemm_is_decoded_beside_its_program_and_priced_as_an_i7_950(recorded):
+    pytest.importorskip("capstone")
+    recorded("gemm256-nehalem.elf.gz", "g_nehalem")
+    profile = api.load(recorded("callgrind-gemm256-nehalem-i7-950-caches.out.gz", "callgrind.out"), cache=False)
+    amounts = profile.counts().table.sum()
+    assert (amounts.fp64_add, amounts.fp64_mul, amounts.special) == (16_908_288, 16_777_216, 131_072)
+    assert (amounts.dram_read, amounts.dram_write) == (64 * 26_108, 64 * 17_007)
+    energy = profile.energy("i7-950")
+    joules = energy.split.table.sum()
+    assert f"{joules.fp64_add + joules.fp64_mul:.6g}" == "0.0225693"
+    assert f"{joules.dram_read + joules.dram_write:.6g}" == "0.00219369"
+    # Nobody timed this run, and a simulation of caches is no reason to make a time up.
+    assert np.isnan(energy.counts.rows.time_s).all()
+
+    by_name = {kernel: row for row, kernel in enumerate(energy.counts.rows.kernel)}
+    marks = energy.counts.amount_marks.only(["fp64_add", "integer", "dram_read"])[by_name["gemm"]]
+    assert marks.tolist() == [0, 0, int(Mark.SIMULATED)]
+    study = json.loads((DATA / "callgrind-gemm256-classes.json").read_text())["g_nehalem:gemm"]
+    own = energy.counts.table.iloc[by_name["gemm"]]
+    assert (own.global_read, own.global_write) == (study["load_bytes"], study["store_bytes"])
+
+
+def test_a_profile_without_its_program_has_bytes_and_says_why_it_has_no_classes(recorded):
+    path = recorded("callgrind-gemm256-nehalem-i7-950-caches.out.gz", "callgrind.out")
+    energy = api.load(path, cache=False).energy("i7-950")
+    own = energy.to_frame().set_index("kernel").loc["gemm"]
+    assert np.isnan(own.fp64_add)
+    assert own.dram_read == 64 * 8192
+    assert any("g_nehalem: is not here" in warning for warning in energy.warnings)
+
+
+def test_another_file_of_the_same_name_is_not_decoded(recorded):
+    pytest.importorskip("capstone")
+    path = recorded("callgrind-gemm256-nehalem-i7-950-caches.out.gz", "callgrind.out")
+    shutil.copy("/bin/true", path.parent / "g_nehalem")
+    own = api.load(path, cache=False).energy("i7-950").to_frame().set_index("kernel").loc["gemm"]
+    assert np.isnan(own.fp64_add)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in DATA.glob("*.out.gz")) or ["none.out.gz"])
+def test_every_recorded_profile_gives_a_report(name):
+    if not (DATA / name).is_file():
+        pytest.skip("no shared data")
+    energy = api.load(DATA / name, cache=False).energy("i7-950")
+    assert energy.document()["devices"][0]["processor"] == "cpu"
+    assert energy.counts.table.dram_read.sum() > 0
+
+
+# ------------------------------------------------------------------------------------------------ the profiler
+
+
+def test_what_valgrind_cannot_run_is_one_sentence_with_the_remedy(tmp_path):
+    (tmp_path / "logs").mkdir()
+    step = COLLECTOR.step(COUNTERS, Tool("callgrind", True, "", "/bin/valgrind"), Request(("./a",)), Place(tmp_path))
+    (tmp_path / "logs" / "messages-1-7.txt").write_text(
+        "==7== vex amd64->IR: unhandled instruction bytes: 0x62 0xF1 0xFD 0x48 0x6F 0x7\n==7== ...\n"
+    )
+    verdict = COLLECTOR.judge(step, Ended(None, 4, 0.1), [])
+    assert verdict.failed
+    assert len(verdict.messages) == 1 and "-mno-avx512f" in verdict.messages[0]
+
+
+def test_the_caches_are_those_of_the_table_in_force(tmp_path):
+    tool = Tool("callgrind", True, "", "/bin/valgrind")
+    own = COLLECTOR.step(
+        COUNTERS, tool, Request(("./a",), caches={"D1": "1024,2,64", "LL": "4096,4,64"}), Place(tmp_path)
+    )
+    assert {"--D1=1024,2,64", "--LL=4096,4,64"} < set(own.command)
+    assert not any(
+        word.startswith("--D1") for word in COLLECTOR.step(COUNTERS, tool, Request(("./a",)), Place(tmp_path)).command
+    )
+
+
+def test_a_profile_that_cannot_be_decoded_is_one_sentence(tmp_path, capsys):
+    path = tmp_path / "counters-1-7.out"
+    path.write_text("creator: callgrind-3.19.0\n")
+    assert decode([str(path)]) == 1
+    assert capsys.readouterr().err.startswith("counters-1-7.out: this profile holds no costs")
+
+
+def test_auto_takes_the_simulated_gpu_for_a_program_that_names_opencl_only(tmp_path, monkeypatch):
+    named = [Tool("oclgrind", True, ""), Tool("callgrind", True, "")]
+    for tool in named:
+        (collector,) = (one for one in profilers.collectors() if one.name == tool.name)
+        monkeypatch.setattr(type(collector), "find", lambda self, program="", tool=tool: tool)
+    monkeypatch.setattr(profilers, "names", lambda: ["oclgrind", "callgrind"])
+    for text, expected in (("import pyopencl", "oclgrind"), ("import numpy", "callgrind")):
+        script = tmp_path / "script.py"
+        script.write_text(text)
+        assert profilers.choose("auto", "/bin/sh", [str(script)])[1].name == expected
