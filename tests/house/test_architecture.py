@@ -184,6 +184,8 @@ EXCEPTIONS = {
     ("prints", "collect/streams.py"): "hands on what the profiled program prints",
     ("prints", "collect/splitting.py"): "writes into pipes of its own",
     ("prints", "collect/cuda/worker.py"): "is a program of its own, which collect starts and reads",
+    ("prints", "profilers/callgrind/decode.py"): "is a program of its own, which collect starts to make a log",
+    ("exits", "profilers/callgrind/decode.py"): "is a program of its own, which collect starts",
     ("exits", "collect/cuda/worker.py"): "is a program of its own, which collect starts",
     ("exits", "collect/splitting.py"): "the end of a process that collect forked",
     ("starts processes", "logs/workers.py"): "reads many logs at once, on all cores",
