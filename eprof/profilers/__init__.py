@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import CollectError
 
-_GPU_LIBRARY = re.compile(rb"(?i)opencl|libcuda|cudart|nvrtc|cupy|pycuda|numba\.cuda|torch|tensorflow|jax|libamdhip")
+_GPU_LIBRARY = re.compile(
+    rb"[oO]pen(CL|cl)|clGetPlatformIDs|libcuda|cudart|nvrtc|libamdhip|cupy|pycuda|numba\.cuda|"
+    rb"(import|from) (torch|tensorflow|jax)\b"
+)
 _MOST_BYTES = 64 << 20  # of a program
 
 if TYPE_CHECKING:
@@ -48,13 +51,14 @@ def collectors() -> "list[Collector]":
 def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> "tuple[Collector, Tool, list[Tool]]":
     """The collector to use, what was found of it, and all that was looked at. `auto`: the first that is usable here.
 
-    Without a GPU, a program that names a library of GPUs goes to the simulated one, any other to profilers of CPUs.
+    Where no GPU can be profiled, a program that names a library of GPUs, or whose first argument is a script that does,
+    goes to the simulated one, and any other to profilers of CPUs.
     Raises CollectError, saying why each one cannot be used and what mends it.
     """
     tools: list[Tool] = []
     known = collectors()
     if wanted == "auto":
-        uses_gpu = _names_gpu_library([program, *arguments])
+        uses_gpu = _names_gpu_library(Path(program)) or any(_names_gpu_library(Path(word)) for word in arguments[:1])
         known.sort(key=lambda collector: collector.processor == "cpu" if uses_gpu else collector.simulated)
     for collector in known:
         if wanted in ("auto", collector.name):
@@ -65,18 +69,15 @@ def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> "tu
     raise CollectError(f"{refusal} {_reasons(tools)}")
 
 
-def _names_gpu_library(words: Sequence[str]) -> bool:
-    """Whether the program, or a script among its arguments, names a library of GPUs: one that it links or loads."""
-    return any(_GPU_LIBRARY.search(_start(Path(word))) for word in words if word)
-
-
-def _start(path: Path) -> bytes:
-    """A file's first bytes, which are all of most programs; none if it cannot be read."""
+def _names_gpu_library(path: Path) -> bool:
+    """Whether a program, or the script that it is to run, names a library of GPUs: one that it links or loads."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
-            return file.read(_MOST_BYTES) if path.is_file() else b""
+            return _GPU_LIBRARY.search(file.read(_MOST_BYTES)) is not None
     except (OSError, ValueError):
-        return b""
+        return False
 
 
 def _reasons(tools: "list[Tool]") -> str:
