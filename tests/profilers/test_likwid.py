@@ -278,6 +278,18 @@ def test_a_table_that_lacks_rows_is_a_lower_bound(load):
         assert np.isnan(counted(profile, "l3_write")["whole program"][0])
 
 
+def test_counts_that_perf_event_scaled_are_estimated(load):
+    warning = "WARN: Perf_event uses multiplexing. Raw event results are scaled to an estimated value.\n"
+    profile = load(warning + text("L3", [("L2_LINES_IN_ALL", "PMC0", [7])]))
+    assert counted(profile, "l3_read")["whole program"] == (64 * 7, Mark.ESTIMATED)
+
+
+def test_tables_of_statistics_and_of_gpus_are_not_read(load):
+    threads = text("L3", [("L2_LINES_IN_ALL", "PMC0", [7, 8])], "solve", threads=2, seconds=1.0)
+    profile = load(threads + text("L3", [("L2_LINES_IN_ALL", "GPU0", [9])], "on the GPU", seconds=1.0).replace("HWThread", "GPU"))
+    assert raw(profile, "L2_LINES_IN_ALL") == {"solve": 15}
+
+
 def test_a_cpu_that_its_name_does_not_tell_goes_by_its_type(load):
     profile = load(csv("L3", [("L2_LINES_IN_ALL", "PMC0", [7])], cpu="Genuine Intel(R) CPU 0000%@"))
     (device,) = [part.device for part in profile.counted]

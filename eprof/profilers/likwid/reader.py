@@ -19,9 +19,9 @@ from eprof.base import cpus
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
-from eprof.profilers.likwid.signs import KIND
+from eprof.profilers.likwid.signs import KIND, SCALED
 from eprof.rows.cells import LARGEST
-from eprof.rows.log import COUNT, JOULE, Log, Names, Table, TableRows
+from eprof.rows.log import COUNT, JOULE, OTHER, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
 WHOLE_PROGRAM = "whole program"
@@ -30,11 +30,12 @@ _TITLES = (
     pattern(
         r"TABLE,(?:Region (?P<region>.*),)?Group (?P<number>\d{1,9}) Raw,(?P<group>[^,]*)(?:,(?P<rows>\d{1,9}))?.*"
     ),
-    pattern(r"(?:Region (?P<region>.*), )?Group (?P<number>\d{1,9}): (?P<group>\w+)(?P<rows>)"),
+    pattern(r"(?:Region (?P<region>.*), )?Group (?P<number>\d{1,9}): (?P<group>\S+)(?P<rows>)"),
 )
 _THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
 _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
 _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
+_MULTIPLEXING = "Perf_event uses multiplexing"
 _PACKAGES = ("PWR_PKG_ENERGY", "RAPL_PKG_ENERGY")
 _DRAM = ("PWR_DRAM_ENERGY", "RAPL_DRAM_ENERGY")
 # Tables with a column for each thread, and how many columns stand before those.
@@ -90,12 +91,16 @@ def _digits(text: str) -> int:
 
 
 class _Walk(Struct):
-    """The state of the reader between two lines. table: the one that rows are of now; threads: how many it has."""
+    """The state of the reader between two lines. table: the one that rows are of now; threads: how many it has.
+
+    is_scaled: LIKWID says that the kernel counted events in turn, so that all counts are estimates.
+    """
 
     blocks: list[_Block] = field(default_factory=list)
     cpu: dict[str, str] = field(default_factory=dict)
     table: str | None = None
     threads: int = 0
+    is_scaled: bool = False
     lines: int = 0
     others: int = 0
 
@@ -105,6 +110,7 @@ class _Walk(Struct):
         if self._about(line) or self._title(line) or self._header(line) or self._row(_cells(line)):
             return
         self.others += 1
+        self.is_scaled |= _MULTIPLEXING in line
         if line and not line.startswith("+-"):
             self.table = None
 
@@ -182,8 +188,8 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
     is_cut = walk.is_cut(rest)
     _share_time(blocks)
-    tables = [_table(of_collection, keep, is_cut) for of_collection in _alike(blocks)]
-    notes = [*source.notes, *_notes(blocks, is_cut)]
+    tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in _alike(blocks)]
+    notes = [*source.notes, *_notes(blocks, walk.is_scaled, is_cut)]
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
 
 
@@ -211,21 +217,26 @@ def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
     return groups.values()
 
 
-def _notes(blocks: Sequence[_Block], is_cut: bool) -> Iterator[str]:
+def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:
     if is_cut:
         yield "the file ends in the middle of a table, so counts are lower bounds"
+    if is_scaled:
+        yield "the kernel counted events in turn and LIKWID scaled them up, so all counts are estimated"
     if any(block.is_share for block in blocks):
         yield "groups of events were counted in turn, each in a part of the run, so their counts are lower bounds"
     if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:
         yield "LIKWID does not tell whether a region lies inside of another; where one does, totals count it twice"
 
 
-def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_cut: bool) -> Table:
+def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: bool, is_cut: bool) -> Table:
     """The table of blocks with the same events."""
     amounts = [block.amounts() for block in blocks]
     events = blocks[0].counts
     units = {name: COUNT if name in events else JOULE for each in amounts for name in each}
     units = {name: unit for name, unit in units.items() if keep is None or unit == JOULE or name in keep}
+    if is_scaled:
+        units[SCALED] = OTHER
+        amounts = [each | {SCALED: 1.0} for each in amounts]
     values = [[each.get(name, math.nan) for name in units] for each in amounts]
     rows = TableRows(
         device=Names.of(block.device for block in blocks),

@@ -1,9 +1,18 @@
 """How tables of likwid-perfctr are recognised, in CSV (`-O`) and as text, also behind a program's own output."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from eprof.base.text import pattern
 from eprof.rows.signs import Signs
 
+if TYPE_CHECKING:
+    from eprof.base.arrays import Columns
+    from eprof.rows.log import Launches
+
 KIND = "likwid-perfctr"
+SCALED = "scaled by perf_event"  # a counter that is 1 where counts of a part of the time were scaled up
 _SIGN = pattern(
     rb"(?:^|\n)(?:TABLE,(?:Region [^\n]*,)?Group \d+ (?:Raw|Metric)|\| +Event +\| +Counter +\|"
     rb"|Event,Counter,(?:HWThread|Core) \d)"
@@ -31,4 +40,18 @@ def _refusal(path: str, head: bytes) -> str | None:
     )
 
 
-SIGNS = Signs(reader_of=_reader_of, refusal=_refusal)
+def _marks(launches: Launches) -> Columns:
+    """ESTIMATED where counts of a part of the time were scaled up."""
+    import numpy as np  # late: `eprof run` needs this file before a program starts, and no numpy
+
+    from eprof.base.arrays import Columns
+    from eprof.base.marks import Mark
+
+    marks = launches.marks
+    if SCALED not in launches.counters.names:
+        return marks
+    estimated = np.where(launches.counters[SCALED] > 0, int(Mark.ESTIMATED), 0).astype(np.int8)
+    return Columns(marks.names, marks.values | estimated[:, None])
+
+
+SIGNS = Signs(reader_of=_reader_of, refusal=_refusal, lower_bounds=_marks)
