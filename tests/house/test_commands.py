@@ -38,6 +38,7 @@ KINETO = {
     ],
 }
 PRINTED = re.compile(r"^    \$ (eprof [^#\n]*?)(?: +#.*)?\n((?:    .+\n)+)", re.MULTILINE)
+LIKWID = "CPU name:,Intel(R) Xeon(R) Gold 6132 CPU @ 2.60GHz\nTABLE,Group 1 Raw,{0},1\nEvent,Counter,HWThread 0\n{1},PMC0,9\n"
 RANGE = '"1  ""<default domain>:step:none:none:none:none:none:none""  ",'
 
 
@@ -74,6 +75,8 @@ def logs(tmp_path_factory):
         **dict.fromkeys(["log", "old", "new"], COUNTERS + TIMES),
         "kernels": COUNTERS.replace("GK20A", "Tesla K20c"),
         "columns": "Input Size,Device,Context,Stream,Kernel,inst_integer\n",
+        "flops": LIKWID.format("FLOPS_DP", "FP_ARITH_INST_RETIRED_SCALAR_DOUBLE"),
+        "mem": LIKWID.format("MEM", "CAS_COUNT_RD"),
         "rows": '4096,"GK20A (0)",1,7,"axpy(int)",1000\n',
         "ncu": re.sub(r'("host",|"Host Name",)', rf"\1{RANGE}", (ROOT / "tests/golden/logs/ncu.csv").read_text()),
     }

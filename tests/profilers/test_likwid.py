@@ -286,7 +286,9 @@ def test_counts_that_perf_event_scaled_are_estimated(load):
 
 def test_tables_of_statistics_and_of_gpus_are_not_read(load):
     threads = text("L3", [("L2_LINES_IN_ALL", "PMC0", [7, 8])], "solve", threads=2, seconds=1.0)
-    profile = load(threads + text("L3", [("L2_LINES_IN_ALL", "GPU0", [9])], "on the GPU", seconds=1.0).replace("HWThread", "GPU"))
+    profile = load(
+        threads + text("L3", [("L2_LINES_IN_ALL", "GPU0", [9])], "on the GPU", seconds=1.0).replace("HWThread", "GPU")
+    )
     assert raw(profile, "L2_LINES_IN_ALL") == {"solve": 15}
 
 
