@@ -78,8 +78,9 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
 
 
 def _gpu(side: Side) -> str:
-    names = {part.device.name for part in side.first.profile.counted}
-    return listed(sorted(name for name in names if name))
+    """The devices; nothing where no log names one."""
+    names = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
+    return listed(names) if names else ""
 
 
 def _efficiency(side: Side) -> str:

@@ -134,6 +134,15 @@ def test_each_run_of_a_file_is_a_row():
 
 
 @needs_data
+def test_logs_that_name_no_cpu_are_compared():
+    new, old = (CPU / f"perf-csv-xeon-e5-2630v3-rapl{which}.csv" for which in ("-idle", ""))
+    energies = eprof.diff(old, new).document()
+    assert energies["new"]["energy_j"]["measured"] - energies["old"]["energy_j"]["measured"] == pytest.approx(
+        464.30 - 3257.22
+    )
+
+
+@needs_data
 def test_runs_of_one_command_add_up():
     profile = eprof.load(CPU / "perf-text-energy-pkg-appended.txt")
     (part,) = profile.counted
@@ -251,6 +260,30 @@ def test_text_of_intervals_by_cpu_adds_up(read):
         "     2.000164711 CPU0        1,000      cycles\n     2.000164711 CPU1  <not counted>      cycles\n"
     )
     assert only(log)[1:] == (2.000164711, {"cycles": 3000, "cycles running": 0})
+
+
+def test_sums_of_intervals_do_not_count_twice(read):
+    lines = [
+        "     1.000100000,7,,cycles,10,100.00,,",
+        "     2.000100000,8,,cycles,10,100.00,,",
+        "summary,15,,cycles,20,100.00,,",
+    ]
+    assert only(read("\n".join(lines) + "\n"))[1:] == (2.0001, {"cycles": 15})
+    text = "#           time             counts unit events\n     1.000064711            1,123      cycles\n"
+    summary = "\n Performance counter stats for 'x':\n\n   1,123      cycles   [49.9%]\n\n  1.01 seconds time elapsed\n"
+    assert only(read(text + summary)) == ("x", 1.01, {"cycles": 1123, "cycles running": 49.9})
+
+
+def test_channels_that_are_not_merged_are_added_up(read):
+    log = read("7,,UNC_M_CAS_COUNT.RD [uncore_imc_0],10,100.00,,\n8,,unc_m_cas_count.rd [uncore_imc_1],10,100.00,,\n")
+    assert only(log)[2] == {"unc_m_cas_count.rd": 15}
+
+
+def test_a_share_behind_a_group_of_metrics_is_no_events(read):
+    text = TEXT.format(",", ".").replace(
+        "\n           140", "\n    TopdownL1   # 29.4 %  tma_x\n       # 2.0 % tma_y (63.00%)\n           140"
+    )
+    assert only(read(text))[2]["cycles running"] == 66.67
 
 
 # ---------------------------------------------------------------------------------------------------------- bad input

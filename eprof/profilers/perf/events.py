@@ -20,8 +20,8 @@ SOFTWARE = frozenset(
 )
 BYTES_OF = " bytes"  # behind the name of an event that perf prints in such units
 BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_PMU = pattern(r"([\w-]+)/(.*)/\w*")
-_CORES = pattern(r"cpu|cpu_core|cpu_atom|armv[0-9]+\w*")
+_PMU = pattern(r"([\w-]+)/(.*)/\w*|(?P<event>\S+) \[(?P<unit>\w+)\]")
+_CORES = pattern(r"cpu|cpu_core|cpu_atom|armv[0-9]+\w*|apple_\w+")
 _MODIFIERS = pattern(r":[ukhpPGHSDeIW]+$")
 # Domains of RAPL: cores and graphics are inside of packages, and everything is inside of psys.
 _DOMAINS = {"pkg": "package", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
@@ -37,7 +37,9 @@ def plain(event: str) -> tuple[str, str]:
     inside = _PMU.fullmatch(name)
     if inside is None:
         return _MODIFIERS.sub("", name), ""
-    pmu, inner = inside.groups()
+    if inside["unit"]:
+        return inside["event"], inside["unit"]
+    pmu, inner = inside[1], inside[2]
     if "=" not in inner and _CORES.fullmatch(pmu):
         return inner, pmu
     return f"{re.sub('_[0-9]+$', '', pmu)}/{inner}/", pmu

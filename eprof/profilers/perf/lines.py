@@ -21,11 +21,11 @@ _UNITS = r"msec|nsec|ns|Joules|[KMGT]?i?B|Bytes|Watts|[%C]"
 _TEXT = pattern(
     rf"[>\s]*(?:(?P<time>[0-9]+[.,][0-9]{{9}})\s+)?(?:(?P<id>(?:CPU|[SNDC])[0-9][\w-]*|\S+-[0-9]+)\s+(?:[0-9]+\s+)?)?"
     rf"(?P<value>{_NUMBER}|{NOT_KNOWN})\s+(?:(?P<unit>{_UNITS})\s+)?(?P<event>{EVENT})(?:[ \t]+(?P<cgroup>[\w/.:-]+))?"
-    r"(?P<rest>\s*(?:[#(].*)?)"
+    r"(?P<rest>\s*(?:[#(\[].*)?)"
 )
 _HEADER = pattern(r"Performance counter stats for (?:'(.*)'|(.*?))(?: \([0-9]+ runs\))?:\s*$")
 _ELAPSED = pattern(r"[>\s]*([0-9]+[.,][0-9]+)\s+(?:\+-\s+\S+\s+)?seconds time elapsed\b")
-_RUNNING = pattern(r"\(([0-9]+[.,][0-9]+)%\)\s*$")
+_RUNNING = pattern(r"[(\[] *([0-9]+[.,][0-9]+)%[)\]]\s*$")  # in brackets until Linux 4.0
 _UTILIZED = pattern(r"#\s+([0-9.,]+)\s+CPUs utilized")
 _JSON = pattern(r'"([\w-]+)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|([0-9.,eE+-]+))')
 _CLOCK = pattern(r"\s*[0-9]+[.,][0-9]{6,9}")
@@ -69,6 +69,7 @@ class Lines:
         self.is_cut = False
         self._locale = Locale()
         self._style = ENGLISH
+        self._may_go_on = False
 
     def feed(self, line: str) -> None:
         """Take one line, without its end."""
@@ -97,6 +98,8 @@ class Lines:
     def _take(self, line: str) -> bool:
         header = _HEADER.search(line)
         if header:
+            if self.runs[-1].is_text and self.runs[-1].rows and self.runs[-1].rows[-1].time:
+                self.runs[-1].rows.clear()  # --summary: the sums of all intervals follow
             self._begin(Run(header[1] or header[2], is_text=True))
             return True
         if line.lstrip("> ").startswith("# started on") or line.rstrip().endswith(INTERVALS):
@@ -159,6 +162,8 @@ class Lines:
         metric = line[row.end() :].split(sep)
         utilized = metric[2:3] == ["CPUs utilized"]
         place = sep.join(before[1:] if time else before)
+        if before[0] == "summary":  # of all intervals
+            return True
         return self._add(
             Row(
                 time, place, text, row["unit"], row["event"], sep.join(cgroup), row["running"], row["runtime"],
@@ -177,11 +182,12 @@ class Lines:
         if not run.is_text or not run.is_open:
             return False
         share = _RUNNING.search(line)
-        if line.lstrip("> ").startswith("#") and share and run.rows:
+        if line.lstrip("> ").startswith("#") and self._may_go_on:
             # The second metric of an event has a line of its own, and what follows all metrics stands there.
-            run.rows[-1] = run.rows[-1]._replace(running=share[1])
+            run.rows[-1] = run.rows[-1]._replace(running=share[1] if share else _WHOLE)
             return True
         row = _TEXT.fullmatch(line)
+        self._may_go_on = row is not None
         if row is None:
             return False
         self._look(row["value"], not row["unit"])

@@ -15,7 +15,7 @@ KIND = "perf-stat"
 # Behind the name of an event: the share of the time in which it was counted, in %, where that is not all of it.
 RUNNING = " running"
 NOT_KNOWN = r"<not counted>|<not supported>"
-EVENT = r"[A-Za-z][\w-]*/[^/\n]*/\w*|[A-Za-z][\w.:@-]*"
+EVENT = r"(?:[A-Za-z][\w-]*/[^/\n]*/\w*|[A-Za-z][\w.:@-]*)(?: \[\w+\])?"
 # A row of `perf stat -x SEP`, from the value on: before it stand a time, a CPU; after it a metric.
 ROW = pattern(
     rf"(?<![\w.])(?P<value>[0-9]+(?:[.,][0-9]+)?|{NOT_KNOWN})(?P<sep>[^\w.<>\"'-]{{1,3}}?)(?P<unit>[A-Za-z%/]*)(?P=sep)"
