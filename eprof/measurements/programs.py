@@ -20,33 +20,35 @@ from msgspec.structs import replace
 
 from eprof.base.marks import Mark
 from eprof.base.text import few
-from eprof.base.vocabulary import COUNTS, FLOAT_PARTS
+from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, stand_ins
+from eprof.counting.definition import CPU, GPU
 from eprof.logs.runs import Measured, Run, clock_note
 from eprof.measurements.diagnostics import PLAUSIBLE_W
 from eprof.measurements.reading import from_frame
 from eprof.measurements.values import DOMAINS, MeasurementError, Measurements
 from eprof.profile.profile import Profile
 
-MAPPING = "eprof-counts"
+MAPPINGS = {GPU: "eprof-counts", CPU: "eprof-cpu"}
 _SAME_CLOCK = 0.01  # what a run was told and what its meter saw are one clock
 _BUSY = 0.5
 _NAMED = 4
 # With these a profiler counts some launches only, while the meter sees all of them.
 _CHOOSING = {"--kernels", "-k", "--launch-skip", "--launch-count", "--nvtx-include"}
-_OTHER_PROCESSOR = "RAPL"
 Setting = tuple[float, float]
 
 
 class Program(Struct, frozen=True):
     """One run as a row. counts: word -> instructions or bytes of the whole program in accessed books, NaN = not known.
 
-    kernel_s: the time of all kernels, NaN = not known; time_s: of one run of the program while it was metered.
+    kernel_s: the time of all kernels, NaN = not known; time_s: of one run of the program while it was metered. setting:
+    core and memory MHz of a GPU; None for a CPU, whose clocks are its own affair.
     """
 
     path: str
+    processor: str
     command: str
     device: str | None
-    setting: Setting
+    setting: Setting | None
     time_s: float
     joules: float
     kernel_s: float
@@ -71,14 +73,15 @@ def from_profiles(
             notes.append(f"{path} was left out: {row}.")
         else:
             programs.append(row)
-    counts, count_notes = _common(programs)
+    mapping = _one_mapping(programs)
+    counts, count_notes = _common(programs, mapping)
     kept = [program for program in programs if program.path in counts.index]
     notes += count_notes
     if not kept:
         raise MeasurementError(f"No run directory can be a row of measurements. {' '.join(notes)}")
     device = _one_device(kept)
     frame = pd.DataFrame([_row(program) for program in kept]).join(counts.reset_index(drop=True))
-    measurements = from_frame(frame, kept[0].path, MAPPING, reference)
+    measurements = from_frame(frame, kept[0].path, mapping, reference)
     notes += [note for program in kept for note in program.notes]
     notes += _mostly_idle(kept)
     if any(" line" in note for note in measurements.notes):
@@ -95,16 +98,19 @@ def program(path: str, profile: Profile) -> Program | str:
     why = _unfit(run, profile)
     if why is not None:
         return why
-    measured = run.measured()
+    measured = profile.measured
     if measured is None:
         return "no meter was read in it, or the meter saw too little; `eprof doctor` tells what is there"
     if measured.seconds is None:
         return "run.json does not tell for how long energy was measured (window_s)"
     watts = measured.joules / measured.seconds
     if not PLAUSIBLE_W[0] <= watts <= PLAUSIBLE_W[1]:
-        return f"{measured.joules:.4g} J in {measured.seconds:.4g} s are {watts:.4g} W, which no GPU draws"
-    setting, notes = _setting(path, run, measured)
-    if setting is None:
+        return f"{measured.joules:.4g} J in {measured.seconds:.4g} s are {watts:.4g} W, which no processor draws"
+    setting: Setting | None = None
+    notes: list[str] = []
+    if not profile.is_of_cpu:
+        setting, notes = _setting(path, run, measured)
+    if setting is None and not profile.is_of_cpu:
         return "its clocks are not known: its meter did not read both, and `eprof run` was not given --setting"
     if moved := clock_note(run):
         notes.append(f"{path}: {moved}")
@@ -112,6 +118,7 @@ def program(path: str, profile: Profile) -> Program | str:
     counted = profile.counts("accessed")
     return Program(
         path=path,
+        processor=CPU if profile.is_of_cpu else GPU,
         command=run.command or Path(path).stem,
         device=profile.counted[0].device.name or device.get("name"),
         setting=setting,
@@ -132,8 +139,9 @@ def _unfit(run: Run, profile: Profile) -> str | None:
         return "the run is not complete"
     if (manifest.get("profiler") or {}).get("simulated"):
         return "its kernels were counted on a simulated device, which draws no power"
-    if meter.get("name") == _OTHER_PROCESSOR:
-        return f"its meter covers {meter.get('covers', 'the host')}"
+    measured = profile.measured
+    if measured is not None and measured.boards == 0 and not profile.is_of_cpu:
+        return f"its meter covers {measured.covers}"
     if boards > 1:
         return f"its meter or its kernels are of {boards} GPUs together, and a cost table is of one"
     program_words = len(manifest.get("program", []))
@@ -190,14 +198,22 @@ def _whole(table: pd.DataFrame, marks: pd.DataFrame) -> dict[str, float]:
     return sums
 
 
-def _common(programs: Sequence[Program]) -> tuple[pd.DataFrame, list[str]]:
+def _one_mapping(programs: Sequence[Program]) -> str:
+    """What reads the rows. Raises MeasurementError where some are of GPUs and some of CPUs."""
+    processors = {program.processor for program in programs}
+    if len(processors) > 1:
+        raise MeasurementError("Some run directories are of GPUs and some of CPUs; fit them one by one.")
+    return MAPPINGS[processors.pop() if processors else GPU]
+
+
+def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, list[str]]:
     """The words that are known, by path: a run that lacks what others have is left out, what all lack is no column."""
     table = pd.DataFrame({program.path: dict(program.counts) for program in programs}).T
     if table.empty:
         return table, []
-    used = [word for word in _words_used() if word in table]
+    used = [word for word in _words_used(mapping) if word in table]
     known = [word for word in used if table[word].notna().any()]
-    lost = [word for word in used if word not in known]
+    lost = [word for word in used if not {word, *stand_ins(word)} & set(known)]
     notes = [f"Not counted in any run, so not among the terms: {', '.join(lost)}."] if lost else []
     gaps = table[known].isna()
     for path in table.index[gaps.any(axis=1)]:
@@ -206,29 +222,27 @@ def _common(programs: Sequence[Program]) -> tuple[pd.DataFrame, list[str]]:
     return table.loc[~gaps.any(axis=1), known], notes
 
 
-def _words_used() -> tuple[str, ...]:
+def _words_used(mapping: str) -> tuple[str, ...]:
     """The words that the mapping makes rates of."""
     from eprof.measurements.mapping import load
 
-    names = {name for term in load(MAPPING).terms for formula in term.formulas for name in formula.names}
+    names = {name for term in load(mapping).terms for formula in term.formulas for name in formula.names}
     return tuple(word for word in COUNTS if word in names)
 
 
 def _row(program: Program) -> dict[str, Any]:
+    row = {"kernel": program.command, "time_s": program.time_s}
+    power_w = program.joules / program.time_s
+    if program.setting is None:
+        return {**row, "benchmark": program.command, "cpu": program.device or "CPU", "power_w": power_w}
     core_mhz, memory_mhz = program.setting
-    return {
-        "kernel": program.command,
-        "core_mhz": core_mhz,
-        "memory_mhz": memory_mhz,
-        "time_s": program.time_s,
-        "measured_power_w": program.joules / program.time_s,
-    }
+    return {**row, "core_mhz": core_mhz, "memory_mhz": memory_mhz, "measured_power_w": power_w}
 
 
 def _one_device(programs: Sequence[Program]) -> str | None:
     names = list(dict.fromkeys(program.device for program in programs if program.device))
     if len(names) > 1:
-        raise MeasurementError(f"The run directories are of several GPUs ({', '.join(names)}); fit them one by one.")
+        raise MeasurementError(f"The run directories are of several processors ({', '.join(names)}); fit them one by one.")
     return names[0] if names else None
 
 

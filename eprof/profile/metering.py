@@ -37,8 +37,10 @@ def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
             f"--to-meter: {why or 'no meter was read in this run'}; say what a meter saw of the whole run, such as "
             f"{GIVEN} 812J (eprof diff: --old-energy and --new-energy)."
         )
-    if why or measured.boards not in (None, 1):
-        raise MeterError(f"--to-meter: {why or f'the meter covers {measured.covers}'}: the joules are not this GPU's.")
+    own_boards = 0 if profile.is_of_cpu else 1
+    if why or measured.boards not in (None, own_boards):
+        whose = "CPU" if profile.is_of_cpu else "GPU"
+        raise MeterError(f"--to-meter: {why or f'the meter covers {measured.covers}'}: the joules are not this {whose}'s.")
     return Meter(measured.joules, _source(measured), measured.seconds)
 
 
@@ -50,6 +52,8 @@ def shape_of(profile: "Profile", meter: Meter) -> CostTable:
     this power.
     """
     name = profile.counted[0].device.name
+    if profile.is_of_cpu:
+        raise MeterError("No CPU's prices can be estimated; say with --costs which table gives the shape of the split.")
     if name is None:
         raise MeterError("The logs do not name the GPU; say with --costs which table gives the shape of the split.")
     kernels_s = float(np.nansum(profile.counts().rows.time_s))

@@ -254,6 +254,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
         seen = self.run.measured() if self.run is not None else None
         return seen or metered_in([part.launches for part in self.counted])
 
+    @property
+    def is_of_cpu(self) -> bool:
+        """Whether a CPU was profiled, and no GPU."""
+        return self.counted[0].definition.processor == CPU
+
     def is_named_otherwise(self, table: CostTable) -> bool:
         """Whether the logs name a GPU that the table does not serve. Logs of ncu in CSV name none."""
         named = [part.device for part in self.counted if capability_of_label(part.device.label or "") is None]
