@@ -124,7 +124,7 @@ def fit(options: argparse.Namespace) -> int:
     made = document(measurements, fitted, quality)
 
     def table(path: Path | None) -> bytes:
-        return _table(measurements, fitted, quality, _head(options, path)).encode()
+        return _table(measurements, fitted, quality, _head(options, path, measurements)).encode()
 
     _deliver(options, outputs, made, table)
     return 0
@@ -290,7 +290,7 @@ def _table(measurements: "Measurements", fitted: "Fit", quality: "Quality", head
     return written
 
 
-def _head(options: argparse.Namespace, path: Path | None) -> "Head":
+def _head(options: argparse.Namespace, path: Path | None, measurements: "Measurements") -> "Head":
     from eprof.fitting.table_text import Head
 
     first = Path(options.inputs[0])
@@ -299,7 +299,7 @@ def _head(options: argparse.Namespace, path: Path | None) -> "Head":
     files = few([Path(file).name for file in options.inputs], _NAMED)
     return Head(
         name=name,
-        device=options.title or _device(options) or f"the GPU of {first.name}",
+        device=options.title or _device(options) or f"the {measurements.processor.upper()} of {first.name}",
         devices=tuple(options.device),
         source=options.source or f"measurements in {files}",
         year=options.year,

@@ -21,6 +21,8 @@ from eprof.energy.intervals import amounts_of, prices_of
 
 # Four GPUs, each priced with the shape of the other three, need 0.84 to 1.38 (docs/studies/power).
 LEAST, MOST = 0.4, 2.5
+# The only table of another CPU is that of one of 2010, with its board.
+LEAST_OF_CPUS = 0.02
 # Nine kernels of ten that a table has not seen are this factor off at most; a table that was fitted to their GPU says
 # its own. It is the split, and not the level, that is hard to know (docs/metered.md).
 WITHIN = 1.33
@@ -83,10 +85,18 @@ def checked(number: float) -> float:
     return number
 
 
-def metered(counts: Counts, costs: Costs, meter: Meter, is_own: bool = False, limit_w: float | None = None) -> Metered:
+def metered(
+    counts: Counts,
+    costs: Costs,
+    meter: Meter,
+    is_own: bool = False,
+    limit_w: float | None = None,
+    least: float = LEAST,
+) -> Metered:
     """The factor that makes kernels and idle time add up to what the meter saw.
 
-    is_own: the costs were made for the profiled GPU. limit_w: the power limit of its board in W, if it is known.
+    is_own: the costs were made for the profiled GPU. limit_w: the power limit of its board in W, if it is known. least:
+    the smallest factor that is plausible.
     Raises MeterError: times are not known, or the joules cannot be those of these kernels.
     """
     _check_times(counts)
@@ -107,8 +117,8 @@ def metered(counts: Counts, costs: Costs, meter: Meter, is_own: bool = False, li
     idle_j = costs.constant_power_w * (idle_s or 0.0)
     modelled_j = float(np.nansum(split.total_j)) + idle_j
     factor = meter.joules / modelled_j
-    if not LEAST <= factor <= MOST:
-        raise MeterError(_implausible(costs, meter, modelled_j, whole_s))
+    if not least <= factor <= MOST:
+        raise MeterError(_implausible(costs, meter, modelled_j, whole_s, least))
     return Metered(meter, factor, modelled_j, idle_s, factor * idle_j)
 
 
@@ -153,11 +163,11 @@ def _no_power(bound: str, mean_w: float, meter: Meter, whole_s: float) -> MeterE
     return MeterError(f"{_seen(meter)} over {whole_s:.4g} s are {mean_w:.4g} W, {bound}. {what_to_check(meter)}")
 
 
-def _implausible(costs: Costs, meter: Meter, modelled_j: float, whole_s: float) -> str:
+def _implausible(costs: Costs, meter: Meter, modelled_j: float, whole_s: float, least: float) -> str:
     """That the factor is none, with the numbers that it comes from."""
     return (
         f"{_seen(meter)} are {meter.joules / modelled_j:.3g} times the {modelled_j:.4g} J that {costs.name} makes of "
-        f"these {whole_s:.4g} s ({meter.joules / whole_s:.4g} W on average); plausible are {LEAST:g} to {MOST:g}. "
+        f"these {whole_s:.4g} s ({meter.joules / whole_s:.4g} W on average); plausible are {least:g} to {MOST:g}. "
         f"{what_to_check(meter)}"
     )
 

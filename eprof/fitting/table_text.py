@@ -62,6 +62,7 @@ def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) 
 def _payable() -> set[str]:
     """The prices that words of the vocabulary can pay."""
     computation = {f"{word}_{COUNTS[word].unit}" for word in COMPUTATION_WORDS}
+    computation |= {f"{total}_flop" for total in _TOTALS}
     return computation | {f"{level}_byte" for level in _LEVELS}
 
 
@@ -245,28 +246,31 @@ class _Text(Struct, frozen=True, eq=False):
 
     def charges(self) -> str:
         """What every word of the vocabulary pays."""
-        lines = ["[charge]"]
-        for word in COUNTS:
-            price = self._price_of(word)
-            if price is None and (COUNTS[word].unit in ("flop", "cycle") or (self.is_cpu and word in OF_GPUS)):
-                continue
-            if price is None and (mean := self._mean_of_kinds(word)):
-                lines.append(f"{word} = {mean}")
-            elif price is None:
-                kind, why = self._unpaid(word)
-                lines.append(f"{word} = {{ {kind} = {quoted(why)} }}")
-            else:
-                why = quoted(self._why(word, price))
-                lines.append(f"{word} = {{ formula = {quoted(price)}, why = {why}{self._mark(word, price)} }}")
-        return "\n".join(lines) + "\n"
+        charges = {word: self._charge(word) for word in COUNTS}
+        lines = [f"{word} = {{ {charge} }}" for word, charge in charges.items() if charge is not None]
+        return "\n".join(["[charge]", *lines]) + "\n"
+
+    def _charge(self, word: str) -> str | None:
+        """What a word pays, and why; None where nothing need be said of it."""
+        price = self._price_of(word)
+        if price is not None:
+            formula = f"2 * {price}" if COUNTS[word].flops == 2 and price.endswith("_flop") else price
+            return f"formula = {quoted(formula)}, why = {quoted(self._why(word, price))}{self._mark(word, price)}"
+        if COUNTS[word].unit in ("flop", "cycle") or (self.is_cpu and word in OF_GPUS):
+            return None
+        if mean := self._mean_of_kinds(word):
+            return mean
+        kind, why = self._unpaid(word)
+        return f"{kind} = {quoted(why)}"
 
     def _price_of(self, word: str) -> str | None:
         """The price that a word pays, if there is one among the fitted terms."""
         level, _, kind = word.rpartition("_")
         unit = COUNTS[word].unit
         price = f"{word}_{unit}"
-        if price not in self.fitted.prices_pj.index:
-            price = f"{self._class(word)}_{unit}"
+        for unit_of_total in (unit, "flop"):
+            if price not in self.fitted.prices_pj.index:
+                price = f"{self._class(word)}_{unit_of_total}"
         if kind in ("read", "write") and level in _LEVELS:
             price = f"{level}_byte"
         return price if price in self.fitted.prices_pj.index else None
@@ -277,7 +281,7 @@ class _Text(Struct, frozen=True, eq=False):
         if not set(kinds) <= set(self.fitted.prices_pj.index):
             return None
         why = "kinds not told apart: each taken for the mean of an add and a multiply"
-        return f'{{ formula = "({" + ".join(kinds)}) / 2", why = "{why}", mark = "assumed" }}'
+        return f'formula = "({" + ".join(kinds)}) / 2", why = "{why}", mark = "assumed"'
 
     @staticmethod
     def _class(word: str) -> str:

@@ -125,7 +125,7 @@ def program(path: str, profile: Profile) -> Program | str:
         time_s=measured.seconds,
         joules=measured.joules,
         kernel_s=float(counted.kernels["time_s"].sum(skipna=False)),
-        counts=_whole(counted.table, counted.marks),
+        counts=_whole(counted.table, counted.marks, profile.is_of_cpu),
         notes=tuple(notes),
     )
 
@@ -140,7 +140,7 @@ def _unfit(run: Run, profile: Profile) -> str | None:
     if (manifest.get("profiler") or {}).get("simulated"):
         return "its kernels were counted on a simulated device, which draws no power"
     measured = profile.measured
-    if measured is not None and measured.boards == 0 and not profile.is_of_cpu:
+    if measured is not None and measured.boards is not None and (measured.boards == 0) != profile.is_of_cpu:
         return f"its meter covers {measured.covers}"
     if boards > 1:
         return f"its meter or its kernels are of {boards} GPUs together, and a cost table is of one"
@@ -182,8 +182,11 @@ def _clocks(setting: Any) -> tuple[float | None, float | None]:
         return None, None
 
 
-def _whole(table: pd.DataFrame, marks: pd.DataFrame) -> dict[str, float]:
-    """The sum of each word over all kernels; NaN where a kernel lacks it. The kinds of FP64, FP32, FP16 are added."""
+def _whole(table: pd.DataFrame, marks: pd.DataFrame, as_flops: bool) -> dict[str, float]:
+    """The sum of each word over all kernels; NaN where a kernel lacks it. The kinds of FP64, FP32, FP16 are added.
+
+    as_flops: a multiply-add is two, as it is where counters tell no kinds.
+    """
     families = {total: (total, *parts) for total, parts in FLOAT_PARTS.items()}
     inside = {part for parts in families.values() for part in parts[1:]}
     sums = {}
@@ -194,7 +197,8 @@ def _whole(table: pd.DataFrame, marks: pd.DataFrame) -> dict[str, float]:
         values = table[members]
         # A total and its parts exclude each other: the one that does not apply is NaN without a mark.
         lost = ((marks[members] & int(Mark.MISSING)) != 0).any(axis=None) or values.isna().all(axis=1).any()
-        sums[word] = float("nan") if lost else float(values.sum().sum())
+        weights = [2 if as_flops and COUNTS[name].flops == 2 else 1 for name in members]
+        sums[word] = float("nan") if lost else float((values * weights).sum().sum())
     return sums
 
 
@@ -242,7 +246,9 @@ def _row(program: Program) -> dict[str, Any]:
 def _one_device(programs: Sequence[Program]) -> str | None:
     names = list(dict.fromkeys(program.device for program in programs if program.device))
     if len(names) > 1:
-        raise MeasurementError(f"The run directories are of several processors ({', '.join(names)}); fit them one by one.")
+        raise MeasurementError(
+            f"The run directories are of several processors ({', '.join(names)}); fit them one by one."
+        )
     return names[0] if names else None
 
 

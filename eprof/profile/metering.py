@@ -40,7 +40,9 @@ def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
     own_boards = 0 if profile.is_of_cpu else 1
     if why or measured.boards not in (None, own_boards):
         whose = "CPU" if profile.is_of_cpu else "GPU"
-        raise MeterError(f"--to-meter: {why or f'the meter covers {measured.covers}'}: the joules are not this {whose}'s.")
+        raise MeterError(
+            f"--to-meter: {why or f'the meter covers {measured.covers}'}: the joules are not this {whose}'s."
+        )
     return Meter(measured.joules, _source(measured), measured.seconds)
 
 
@@ -103,7 +105,8 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
     is_own = energy.profile.is_served_by(table)
     name = energy.profile.counted[0].device.name
     limit_w = None if name is None else power_limit_w(name)
-    scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w)
+    least = metering.LEAST if is_own or not energy.profile.is_of_cpu else metering.LEAST_OF_CPUS
+    scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w, least)
     if is_own and table.within > 1:
         scaling = replace(scaling, within=table.within)
     setting = costs.setting.label if costs.setting.core_mhz and costs.setting.memory_mhz else None

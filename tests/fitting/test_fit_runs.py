@@ -164,7 +164,7 @@ def test_repetitions_are_medians(few):
         ({"energy_joules": None}, "no meter was read in it"),
         ({"energy_window_s": None}, "does not tell for how long"),
         ({"energy_core_mhz": None}, "its clocks are not known"),
-        ({"energy_joules": 1e5}, "which no GPU draws"),
+        ({"energy_joules": 1e5}, "which no processor draws"),
         ({"status": "partial"}, "the run is not complete"),
         ({"profiler": {"simulated": True}}, "a simulated device"),
         ({"meter": {"name": "RAPL", "covers": "processor packages of the host, not the GPU"}}, "covers processor"),
