@@ -33,7 +33,8 @@ fi
 
 install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
 if [ "${1:-}" = dev ]; then
-    install --require-hashes --only-binary :all: -r requirements.lock
+    # Not compiled: most of what is installed is never imported, and the rest is compiled when it is.
+    install --require-hashes --only-binary :all: --no-compile -r requirements.lock
     # The build backend is among what is locked, so nothing else is fetched to install eprof itself.
     install --no-deps --no-build-isolation -e .
 else

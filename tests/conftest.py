@@ -47,8 +47,10 @@ def pytest_sessionstart(session):
     sys.dont_write_bytecode = False  # else nothing is to be found; it is in __pycache__, which git ignores
     files = sorted(Path(__file__).parent.rglob("test_*.py"))
     for file in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        sys.path.insert(0, str(file.parent))
         with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting it will tell
             importlib.import_module(file.stem)
+        sys.path.remove(str(file.parent))
 
 
 @pytest.hookimpl(optionalhook=True)

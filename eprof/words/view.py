@@ -115,6 +115,7 @@ class View:
         self.charges = {} if self.costs is None else self.costs.charges
         self.several_devices = len(self.document.devices) > 1
         self._columns: dict[str, Column] = {}
+        self._groups: dict[int, dict[str, Amount]] = {}
 
     # ------------------------------------------------------------------------------------------------ energy, time
 
@@ -192,6 +193,12 @@ class View:
 
     def all_groups_of(self, entry: Entry) -> dict[str, Amount]:
         """The same with modelled constant power, for files of numbers."""
+        # By identity: an entry has no hash, and it lives as long as this view does.
+        if id(entry) not in self._groups:
+            self._groups[id(entry)] = self._groups_of(entry)
+        return self._groups[id(entry)]
+
+    def _groups_of(self, entry: Entry) -> dict[str, Amount]:
         members: dict[str, list[Amount]] = {group: [] for group in GROUPS}
         if self.costs:
             members["constant"].append(energy_of(entry, "constant"))

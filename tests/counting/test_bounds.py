@@ -80,7 +80,7 @@ def logs(draw):
     return definition, whole, lost
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(logs(), st.sampled_from(["served", "accessed"]))
 def test_what_lacks_launches_is_a_lower_bound_or_not_known(log, books):
     definition, whole, lost = log

@@ -74,10 +74,10 @@ def files(tmp_path_factory):
 
 @pytest.mark.parametrize("case", CASES)
 def test_loads_clean_and_fits(opener, files, case):
-    shown = opener(files / f"{case}.html", width=760, color_scheme="dark")
-    shown.fits(760)
+    shown = opener(files / f"{case}.html", width=390, color_scheme="dark")
+    shown.fits(390)
     shown.page.emulate_media(color_scheme="light")
-    shown.fits(390, 1180)
+    shown.fits(1180)
     assert shown.page.evaluate("window.hacked === undefined && document.images.length === 0")
     dots = shown.page.evaluate("document.querySelectorAll('#energy circle').length")
     assert dots == len(CASES[case]().runs)

@@ -48,10 +48,10 @@ def view(opener, files):
 
 @pytest.mark.parametrize("case", CASES)
 def test_loads_clean_and_fits(view, case):
-    shown = view(case, width=760, color_scheme="dark")
-    shown.fits(760)
+    shown = view(case, width=390, color_scheme="dark")
+    shown.fits(390)
     shown.page.emulate_media(color_scheme="light")
-    shown.fits(390, 1180)
+    shown.fits(1180)
     assert shown.page.evaluate("window.hacked === undefined && document.images.length === 0")
 
 

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import re
-import time
+import sys
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -551,14 +551,28 @@ def test_own_script_and_style():
     assert len(asset("report.css").encode()) < 16_000
 
 
-def test_5000_kernels_are_built_in_no_more_than_their_share(large):
-    """Not as the square of their number: a twentieth of them takes no less than a hundredth of the time."""
-    document, spent = large[0], []
-    for some in (document, {**document, "kernels": document["kernels"][:250]}):
-        start = time.process_time()
-        html(some)
-        spent.append(time.process_time() - start)
-    assert spent[0] < 100 * spent[1]
+def calls_of(work):
+    """How many Python functions `work` calls."""
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_twice_the_kernels_are_twice_the_work():
+    """Not four times: nothing is asked of all kernels for each of them."""
+    document = support.many(400)
+    half = {**document, "kernels": document["kernels"][:200]}
+    html(half)
+    assert calls_of(lambda: html(document)) < 2.5 * calls_of(lambda: html(half))
 
 
 # ---- trust, phases

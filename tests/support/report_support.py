@@ -70,7 +70,8 @@ def counts_of(scale: float, flavour: float, seed: int) -> dict[str, float]:
     }
     whole = {name: float(round(value * dice.uniform(0.7, 1.4))) for name, value in shares.items()}
     zeros = dict.fromkeys(("fp16_fma", "fp16_add", "fp16_mul", "fp64_other", "fp32_other", "l1_write"), 0.0)
-    return {name: {**zeros, **whole}[name] for name in COUNTS if name in {**zeros, **whole}}
+    values = zeros | whole
+    return {name: values[name] for name in COUNTS if name in values}
 
 
 def cell(name: str, value: float | None, marks: Mark = NONE, priced: bool = True) -> Cell:
