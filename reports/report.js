@@ -403,7 +403,8 @@
     const line = el("div", "meter"), label = line.appendChild(el("span", "label", l.word.label)), small = label.appendChild(el("small"));
     const priced = measure === "total", share = l.ofEnergy === null ? null : percent(l.ofEnergy), ofCount = percent(l.ofCount || 0);
     const amount = l.n === null ? null : quantity(l.n, { byte: "B", flop: "flop" }[l.word.unit] || ""), counting = l.bits & l.word.mask & ~1;
-    const own = l.e === null || l.e || l.bits & 1 ? l.bits : 0;
+    let own = l.e === null || l.e || l.bits & 1 ? l.bits : 0;
+    if (D.metered && l.e !== null && own & 1) own = own & ~1 | 2;
     const node = svg("svg", {
       "class": "bar", height: 18, role: "img",
       "aria-label": l.word.label + ": " + (priced ? (share || "an unknown share") + " of the energy, " : "") + ofCount + " of the " + family[3]

@@ -9,7 +9,7 @@ from eprof.base.text import cut, pattern
 
 _RETURNS = "void "
 _REGEX = "regex:"
-ANONYMOUS = pattern(r"\(anonymous namespace\)::|<unnamed>::")
+ANONYMOUS = pattern(r"\(anonymous namespace\)::|<?unnamed>::")
 _ANGLES = pattern(r"operator\s*(?:<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->|[<>]")
 # What a mangled name is made of; a substitution (S9_, T_) and a literal (Li4E) are one unit, whatever digits they hold.
 _MANGLED = pattern(

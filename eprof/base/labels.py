@@ -26,6 +26,8 @@ _LONG_DETAIL = 24  # a template argument longer than this is kept only if no sho
 _LONGEST = 5_000  # what is read of a name
 _SEARCHED = 2_000  # and where it is searched for a library
 _MOST_DETAILS = 100
+WIDTH = 34  # of a label in a report
+DEVICE_WIDTH = 16  # of which a device takes these, where there are several
 _DEEPEST = 20
 
 # What compilers and profilers write around the same thing: "(int)4", "bool=1", "4ul", "> >", suffixes of clones.
@@ -64,6 +66,14 @@ def _labels(names: tuple[str, ...], width: int | None) -> tuple[str, ...]:
         apart = _fitted(apart, max(width, _LEAST_WIDTH))
     numbered = dict(zip(texts, _numbered(apart), strict=True))
     return tuple(numbered[name] for name in names)
+
+
+def named_by(text: str, names: Sequence[str]) -> list[str]:
+    """The kernels whose label in a report is `text`; "…" in it stands for anything that is cut there."""
+    shown = [pair for width in (WIDTH, WIDTH - DEVICE_WIDTH) for pair in zip(labels(names, width), names, strict=True)]
+    exact = [name for label, name in shown if label == text]
+    form = re.compile(".*".join(map(re.escape, text.split("…"))))
+    return list(dict.fromkeys(exact or [name for label, name in shown if form.fullmatch(label)]))
 
 
 def label_of(name: str, names: Sequence[str], width: int = 60) -> str:

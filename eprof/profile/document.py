@@ -317,6 +317,8 @@ def _without_bounds(made: schema.Profile) -> schema.Profile:
         marks = {family: _split_marks(words) for family, words in msgspec.structs.asdict(entry.energy_marks).items()}
         entry.energy_marks = schema.JouleMarks(**marks)
         entry.marks = entry.energy_marks.total
+    for modelled in (*(made.what_if or ()), *filter(None, [made.clocks])):
+        modelled.marks = _split_marks(modelled.marks)
     return made
 
 

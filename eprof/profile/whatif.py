@@ -22,6 +22,7 @@ from eprof.base.marks import Mark, names
 from eprof.base.text import pattern
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
+from eprof.costs.datasheets import power_limit_w
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.simulated import UNDER_THE_ROOF, has_modelled_time
@@ -586,8 +587,8 @@ def clocks(energy: "Energy") -> schema.Clocks | None:
     """Energy and time at every pair of clocks whose voltages the table knows; None if it knows one setting only.
 
     None too where some time is not known: constant energy that is left out would pass for none. Times are those of
-    `at_setting`. How much rests on them shows the range of the lowest: the same prices with times that follow the core
-    clock alone, or the memory clock alone.
+    `at_setting`. The lowest and the fastest draw no more than the board's power limit. How much rests on times shows
+    the range of the lowest: the same prices with times that follow the core clock alone, or the memory clock alone.
     """
     table = energy.table
     if energy.costs is None or table is None or energy.costs.peaks == Peaks() or not energy.is_timed:
@@ -599,7 +600,12 @@ def clocks(energy: "Energy") -> schema.Clocks | None:
     pairs = [(core, memory) for memory in sorted(memories, reverse=True) for core in sorted(cores)]
     settings = [setting for pair in pairs if (setting := _at_clocks(start, *pair)) is not None]
 
-    known = [(setting.energy_j, setting.time_s, setting) for setting in settings if setting.energy_j is not None]
+    limit_w = _limit_w(energy)
+    known = [
+        (setting.energy_j, setting.time_s, setting)
+        for setting in settings
+        if setting.energy_j is not None and setting.energy_j <= limit_w * (setting.time_s or 0.0)
+    ]
     if len(known) < 2:
         return None
     lowest = min(known, key=lambda row: row[0])[-1]
@@ -612,6 +618,14 @@ def clocks(energy: "Energy") -> schema.Clocks | None:
         lowest=structs.replace(lowest, energy_range_j=_range(start, lowest)),
         fastest=fastest,
     )
+
+
+def _limit_w(energy: "Energy") -> float:
+    """The power limit of the board in W, by its data sheet or the table; infinite where it is not known."""
+    assert energy.costs is not None
+    names = [part.device.name for part in energy.profile.counted if part.device.name]
+    listed = [limit for name in names if (limit := power_limit_w(name)) is not None]
+    return min(listed, default=energy.costs.peaks.power_limit_w or math.inf)
 
 
 def _at_clocks(start: Scenario, core_mhz: float, memory_mhz: float) -> schema.AtClocks | None:

@@ -15,8 +15,8 @@ from eprof.words.cells import Cell, Name, Quantity, Share
 from eprof.words.headline import at_least
 from eprof.words.intervals import in_brackets
 from eprof.words.lever import reached
-from eprof.words.numbers import NARROW, percent, plain, quantity, whole
-from eprof.words.view import View, time_of
+from eprof.words.numbers import NARROW, percent, percent_span, plain, quantity, whole
+from eprof.words.view import View, Word, time_of
 
 _FEWEST, _MOST = 3, 5
 _ENOUGH = 0.9  # of the energy, that the kernels shown take
@@ -30,6 +30,10 @@ _REQUESTED = ("global_read", "global_write")
 _CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
 _FAMILIES = {count.group: count.family for count in COUNTS.values()}
 _INSTRUCTIONS = ("int", "sfu", "other")  # whose names say that they are instructions
+_NARROWER = (
+    *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
+    *(("tensor_fp16", "tensor_fp8"), ("tensor_bf16", "tensor_fp8"), ("tensor_fp8", "tensor_fp4")),
+)
 _PRICES = {
     "measured": "measured on this GPU",
     "fitted": "fitted to measured power",
@@ -230,9 +234,23 @@ def _changes(view: View) -> Iterator[Try]:
     elif view.energy("total").lower:
         of = " of what is known"
     for group, amount in view.groups.items():
-        if amount.value and view.is_told(group):
+        if group != "tensor" and amount.value and view.is_told(group):
             yield from _fewer(view, group, amount.value / everything, of)
+    if view.is_told("tensor"):
+        yield from _narrower(view, everything, of)
     yield from _other_clocks(view)
+
+
+def _narrower(view: View, everything: float, of: str) -> Iterator[Try]:
+    """Work on tensor cores is what the algorithm needs; a narrower type does it for less."""
+    for wide, narrow in _NARROWER:
+        price, other = view.charges.get(wide), view.charges.get(narrow)
+        joules = view.words[wide].energy.value if wide in view.words else None
+        if price is None or other is None or not other.pj or not joules:
+            continue
+        saves = joules / everything * (1 - other.pj / price.pj)
+        names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
+        yield Try(f"{' for '.join(names)} on tensor cores, if accurate enough: {_less(saves)}{of}", saves)
 
 
 def _fewer(view: View, group: str, share: float, of: str) -> Iterator[Try]:
@@ -296,11 +314,12 @@ def _other_clocks(view: View) -> Iterator[Try]:
     here = next((setting for setting in clocks.settings if setting.this), None)
     if here is None or not here.energy_j or lowest.energy_j is None:
         return
-    _, highest = lowest.energy_range_j or (None, None)
-    saves = 1 - (highest or lowest.energy_j) / here.energy_j
+    ends = [end or lowest.energy_j for end in lowest.energy_range_j or ()] or [lowest.energy_j]
+    saves = [1 - end / here.energy_j for end in reversed(ends)]
     time = None if lowest.time_s is None or not here.time_s else lowest.time_s / here.time_s - 1
     setting = f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}{NARROW}MHz"
-    yield Try(f"{setting} (core/memory): {_less(saves)} energy at least{_time_of(time)}, modelled", saves)
+    less = percent_span(saves[0], saves[-1])
+    yield Try(f"{setting} (core/memory): {less} less energy{_time_of(time)}, modelled", saves[0])
 
 
 # -------------------------------------------------------------------------------------------------------------- trust
@@ -364,7 +383,7 @@ def _missing(view: View) -> Iterator[str]:
     """What the total lacks wholly, and of what it lacks a part, by groups of counts."""
     if view.costs is None:
         return
-    lost = {word.count.group for word in view.words.values() if word.energy.marks & MISSING}
+    lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
     wholly = [GROUPS[group] for group in GROUPS if group in lost and not _known_joules(view, group)]
     partly = [GROUPS[group] for group in GROUPS if group in lost and _known_joules(view, group)]
     constant = view.energy(CONSTANT)
@@ -376,6 +395,12 @@ def _missing(view: View) -> Iterator[str]:
     lacks += [f"a part of {few(partly, _NAMED)}"] if partly else []
     if lacks:
         yield f"The {'total' if view.to_meter is None else 'split'} lacks {', and '.join(lacks)}."
+
+
+def _lacks(view: View, word: Word) -> bool:
+    """Whether the energy of a count lacks something; of a metered share, whether the count does."""
+    is_share = view.to_meter is not None and word.energy.value
+    return bool((word.value if is_share else word.energy).marks & MISSING)
 
 
 def _known_joules(view: View, group: str) -> float:

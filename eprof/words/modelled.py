@@ -1,5 +1,7 @@
 """Other clocks and what-if answers in words; the page and the terminal say the same."""
 
+import math
+
 from eprof.profile import schema
 from eprof.words.badges import MISSING, signs
 from eprof.words.numbers import NARROW, percent, quantity
@@ -16,7 +18,9 @@ def clock_words(clocks: schema.Clocks) -> str:
     lowest, here = clocks.lowest, next((setting for setting in clocks.settings if setting.this), None)
     least = "at least " if "missing" in clocks.marks else ""
     setting = f"{lowest.core_mhz:g}{NARROW}MHz core and {lowest.memory_mhz:g}{NARROW}MHz memory"
-    prediction = f"Lowest prediction: {setting}, {least}{quantity(lowest.energy_j or 0.0, 'J')}"
+    lower = sum((other.energy_j or math.inf) < (lowest.energy_j or 0.0) for other in clocks.settings)
+    within = " within the board's power limit" if lower else ""
+    prediction = f"Lowest prediction{within}: {setting}, {least}{quantity(lowest.energy_j or 0.0, 'J')}"
     if here is None:
         return f"{prediction}."
     if same_clocks(here, lowest):

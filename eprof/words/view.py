@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import UNSET, Struct
 from numpy.typing import NDArray
 
-from eprof.base.labels import labels
+from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
 from eprof.base.marks import from_names
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, TENSOR_FLOPS, Count, stand_ins
 from eprof.profile import schema
@@ -18,8 +18,6 @@ from eprof.words.intervals import Ends, is_told
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator
 FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
-NAME_LENGTH = 34  # letters of a label
-DEVICE_LENGTH = 16  # of which a device takes these
 DRAM = ("dram_read", "dram_write", "dram")
 _PROSE = {
     "constant": "constant power",
@@ -80,14 +78,6 @@ def power_of(entry: Entry) -> Amount:
     return Amount(entry.power_w, energy_of(entry, "total").marks | time_of(entry).marks)
 
 
-def energy_of_count(count: schema.Count) -> Amount:
-    """The energy of one count. The marks of a price do not matter where there is nothing to pay."""
-    marks = bits(count.marks)
-    if count.energy_j is None:
-        return Amount(0.0) if count.value == 0 else Amount(None, marks)
-    return Amount(count.energy_j, marks if count.energy_j or marks & MISSING else 0)
-
-
 class Word(Struct, frozen=True):
     """One count of the whole program."""
 
@@ -146,7 +136,7 @@ class View:
     @cached_property
     def _labels(self) -> dict[str, str]:
         names = [kernel.name for kernel in self.kernels]
-        width = NAME_LENGTH - DEVICE_LENGTH if self.several_devices else NAME_LENGTH
+        width = WIDTH - DEVICE_WIDTH if self.several_devices else WIDTH
         return dict(zip(names, labels(names, width), strict=True))
 
     @cached_property
@@ -203,9 +193,21 @@ class View:
         if self.costs:
             members["constant"].append(energy_of(entry, "constant"))
             for name, count in entry.counts.items():
-                members[COUNTS[name].group].append(energy_of_count(count))
+                members[COUNTS[name].group].append(self.energy_of_count(count))
         sums = {group: _more_than_nothing(total(amounts)) for group, amounts in members.items() if amounts}
         return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
+
+    def energy_of_count(self, count: schema.Count) -> Amount:
+        """The energy of one count. The marks of a price do not matter where there is nothing to pay.
+
+        A share of a metered total is no lower bound: what the count lacks, the meter saw.
+        """
+        marks = bits(count.marks)
+        if count.energy_j is None:
+            return Amount(0.0) if count.value == 0 else Amount(None, marks)
+        if self.to_meter is not None and marks & MISSING:
+            marks = marks & ~MISSING | ESTIMATED
+        return Amount(count.energy_j, marks if count.energy_j or marks & MISSING else 0)
 
     # --------------------------------------------------------------------------------------------------- intervals
 
@@ -235,7 +237,7 @@ class View:
         """Every count of the document, in the order of the vocabulary."""
         listed = self.document.counts
         return {
-            name: Word(COUNTS[name], self._counted(name), energy_of_count(listed[name]), listed[name].how)
+            name: Word(COUNTS[name], self._counted(name), self.energy_of_count(listed[name]), listed[name].how)
             for name in COUNTS
             if name in listed
         }

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eprof.base.kernels import readable
-from eprof.base.labels import labels
+from eprof.base.labels import WIDTH, fitted, labels, named_by
 
 AT = "void at::native::vectorized_elementwise_kernel<"
 CLOVER = "void clover::par_ranged1d_kernel<update_halo_kernel(int, field_type &, const int *)::[lambda(int) (instance {})]>(clover::Range1d, T1)"
@@ -108,6 +108,18 @@ def test_real_names_fit_and_stay_distinct(width):
     made = labels(REAL, width)
     assert max(map(len, made)) <= width
     assert len(set(made)) == len(REAL)
+
+
+@given(NAMES)
+def test_the_label_of_a_report_names_its_kernel(names):
+    names = list(dict.fromkeys(names))
+    for name, label in zip(names, labels(names, WIDTH), strict=True):
+        assert name in named_by(label, names)
+
+
+def test_a_label_that_a_terminal_cut_names_its_kernel():
+    shown = dict(zip(REAL, fitted(labels(REAL, WIDTH), 24), strict=True))
+    assert all(name in named_by(label, REAL) for name, label in shown.items())
 
 
 @pytest.mark.parametrize(("name", "label"), LIBRARIES.items())

@@ -143,8 +143,8 @@ NSYS = {
     "x.txt": f"""
  Start (ns)  Duration (ns)  CorrId      Device      Strm        Name
  ----------  -------------  ------  --------------  ----  -----------------
-       1000            300       1  Tesla K20c (0)    7  {AXPY}
-       1500            200       2  Tesla K20c (0)   13  {AXPY}
+       1000            300       1  Tesla K20c (0)     7  {AXPY}
+       1500            200       2  Tesla K20c (0)    13  {AXPY}
 """,
 }
 

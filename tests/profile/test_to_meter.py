@@ -9,7 +9,9 @@ import pytest
 import eprof
 from eprof.base.errors import MeterError, UsageError
 from eprof.profile.document import document
+from eprof.words.badges import MISSING
 from eprof.words.numbers import plain
+from eprof.words.view import View
 
 MADE = Path(__file__).parents[1] / "golden" / "logs"
 NCU = MADE / "ncu.csv"
@@ -227,3 +229,7 @@ def test_no_share_of_a_metered_total_is_a_lower_bound(real_log):
     marks = [mark for entry in entries for words in entry["energy_marks"].values() for mark in words]
     assert "missing" not in marks and "estimated" in marks
     assert any(count["value"] is None and "missing" in count["marks"] for count in made["counts"].values())
+    assert not any("missing" in answer["marks"] for answer in made["what_if"])
+    view = View(made)
+    joules = [view.energy_of_count(count) for entry in view.kernels for count in entry.counts.values()]
+    assert not any(amount.marks & MISSING for amount in joules if amount.value)

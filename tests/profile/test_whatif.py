@@ -497,6 +497,20 @@ def test_the_range_reads_times_by_either_clock(profile):
     assert ratios[1] < ratios[0] and min(by_clock) < lowest.energy_j, "the memory clock decides"
 
 
+def test_clocks_above_the_power_limit_of_the_board_are_not_recommended(energy):
+    free = whatif.clocks(energy)
+    watts = {(row.core_mhz, row.memory_mhz): row.energy_j / row.time_s for row in free.settings}
+    limit_w = min(watts[row.core_mhz, row.memory_mhz] for row in (free.lowest, free.fastest)) * 0.99
+    limited = structs.replace(
+        energy, costs=structs.replace(energy.costs, peaks=structs.replace(energy.costs.peaks, power_limit_w=limit_w))
+    )
+    grid = whatif.clocks(limited)
+    assert len(grid.settings) == len(free.settings)
+    for row in (grid.lowest, grid.fastest):
+        assert watts[row.core_mhz, row.memory_mhz] <= limit_w
+    assert grid.lowest.energy_j > free.lowest.energy_j
+
+
 def test_one_setting_has_no_grid(profile):
     assert whatif.clocks(profile.energy("gtx680")) is None
 

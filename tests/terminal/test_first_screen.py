@@ -58,6 +58,24 @@ def test_what_is_tried_is_a_fifth_of_the_largest_part():
     assert f"{100 * 0.2 * share:.0f}" in tried.text and "FP64" in tried.text
 
 
+def test_work_on_tensor_cores_is_tried_in_a_narrower_type_that_has_a_price():
+    document = CASES["compute_bound"]()
+    joules = View(document).groups["fp64"].value
+    price = document["costs"]["charges"]["fp64_fma"]
+    document["costs"]["charges"] |= {"tensor_fp16": {**price, "pj": 0.4}, "tensor_fp8": {**price, "pj": 0.1}}
+    for entry in (document, *document["kernels"]):
+        for name in [name for name in entry["counts"] if name.startswith("fp64")]:
+            count = entry["counts"].pop(name)
+            if name == "fp64_fma":
+                entry["counts"]["tensor_fp16"] = count
+    tried = what_to_try(View(document))
+    assert tried is not None and tried.text.startswith("FP8 for FP16 on tensor cores")
+    assert View(document).groups["tensor"].value == pytest.approx(joules, rel=0.2)
+    del document["costs"]["charges"]["tensor_fp8"]
+    tried = what_to_try(View(document))
+    assert tried is None or "ensor" not in tried.text
+
+
 def test_what_the_prices_leave_open_is_not_tried():
     document = CASES["compute_bound"]()
     joules = View(document).groups["fp64"].value

@@ -12,7 +12,7 @@ from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words.badges import MISSING, Amount, quantity_of, ratio, written
 from eprof.words.numbers import percent, plain, quantity, whole
-from eprof.words.view import View, above_of, energy_of, energy_of_count, power_of, time_of
+from eprof.words.view import View, above_of, energy_of, power_of, time_of
 
 
 class Family(Struct, frozen=True):
@@ -105,7 +105,7 @@ def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
         count = view.words[name].count
         if count.family != family.part:
             continue
-        energy = energy_of_count(kernel.counts[name])
+        energy = view.energy_of_count(kernel.counts[name])
         of_count = value.value / all_counts if name in exclusive and value.value is not None and all_counts else None
         of_energy = energy.value / all_joules if energy.value is not None and all_joules else None
         made.append(Line(count, value, energy, of_count, of_energy))

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.base.kernels import base
+from eprof.base.labels import DEVICE_WIDTH, WIDTH
 from eprof.base.text import cut
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.page import svg
@@ -16,7 +17,7 @@ from eprof.words.badges import MISSING, Amount, quantity_of, share_of, total, wr
 from eprof.words.headline import at_least
 from eprof.words.intervals import known, label
 from eprof.words.numbers import percent, quantity, span, whole
-from eprof.words.view import DEVICE_LENGTH, NAME_LENGTH, View, energy_of
+from eprof.words.view import View, energy_of
 
 SHOWN = 20
 GROUP_ABOVE = 50
@@ -145,7 +146,7 @@ def _row(view: View, bunch: Bunch, scale: float) -> Row:
         return _kernel_row(view, bunch.places[0], scale)
     left = len(bunch.places) - MEMBERS
     return Row(
-        f"{cut(bunch.base, NAME_LENGTH - 6)} ×{whole(len(bunch.places))}",
+        f"{cut(bunch.base, WIDTH - 6)} ×{whole(len(bunch.places))}",
         bunch.base,
         None,
         _bar(view, _added(view, bunch.places), bunch.amount, scale, bunch.base),
@@ -162,7 +163,7 @@ def _kernel_row(view: View, place: int, scale: float) -> Row:
     bar = _bar(view, _colours(view, kernel, amount), amount, scale, label, _interval(view, place))
     if view.several_devices:
         device = kernel.device or "unnamed GPU"
-        label = f"{label} · {cut(device, DEVICE_LENGTH - 2)}"
+        label = f"{label} · {cut(device, DEVICE_WIDTH - 2)}"
         full = f"{kernel.name} on {device}"
     return Row(label, full, place, bar, *_numbers(view, amount))
 

@@ -224,6 +224,7 @@ def _data(table: _Table) -> dict[str, str]:
     return {
         "columns": packed.text([[column.key, column.kind, column.unit, int(column.bound)] for column in table.columns]),
         "measure": packed.text(view.measure),
+        "metered": packed.text(view.to_meter is not None),
         "heads": heads,
         "names": tails,
         "labels": packed.labels(kernel_names, [view.label(kernel) for kernel in view.kernels]),

@@ -12,7 +12,7 @@ from eprof.profile import schema
 from eprof.words import metered
 from eprof.words.badges import LETTERS, MEANINGS, MISSING, Amount, quantity_of
 from eprof.words.numbers import NARROW, percent, quantity, signed_percent, span
-from eprof.words.view import View, energy_of_count
+from eprof.words.view import View
 
 Row = tuple[str, Markup, Markup]
 _PROTOCOLS = {
@@ -94,7 +94,7 @@ def _bar(label: str, group: str, amount: Amount, scale: float) -> Row:
 
 def _rests(view: View, total_j: float) -> list[tuple[str, str, str, str, Markup]]:
     """For each mark: its sign, its meaning, how much energy carries it, its share, and a bar."""
-    energies = [energy_of_count(count) for count in view.document.counts.values()]
+    energies = [view.energy_of_count(count) for count in view.document.counts.values()]
     energies.append(view.energy(CONSTANT))
     rows = []
     for mark, sign in LETTERS.items():

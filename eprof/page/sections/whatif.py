@@ -12,7 +12,7 @@ from eprof.profile import schema
 from eprof.words.badges import MISSING, UNKNOWN, Amount, quantity_of
 from eprof.words.modelled import is_same
 from eprof.words.numbers import percent
-from eprof.words.view import DRAM, View, bits, energy_of_count
+from eprof.words.view import DRAM, View, bits
 
 
 def section(view: View) -> Section | None:
@@ -66,6 +66,6 @@ def _sliders(view: View) -> dict[str, str]:
     if not constant.value or total.value is None or constant.marks & MISSING:
         return {}
     counts = view.document.counts
-    dram = sum(energy_of_count(counts[name]).value or 0.0 for name in DRAM if name in counts)
+    dram = sum(view.energy_of_count(counts[name]).value or 0.0 for name in DRAM if name in counts)
     parts = {"constant": constant.value, "dram": dram, "other": total.value - constant.value - dram}
     return {"what": packed.text({**parts, "marks": total.marks})}
