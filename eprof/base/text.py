@@ -51,6 +51,11 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda match: _escape(match[0]), shown)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: "1 note", "3 notes"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def capital(text: str) -> str:
     """`text` as a sentence starts."""
     return text[:1].upper() + text[1:]

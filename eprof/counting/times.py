@@ -183,7 +183,7 @@ def share(
     if not others.any():
         return launches, "given by --time"
     times_s = rows.time_s[others]
-    is_one_kernel = len(set(zip(rows.device[others], rows.kernel[others], strict=True))) == 1
+    is_one_kernel = rows.chosen(others).n_kernels == 1
     if is_one_kernel and len(times_s) > 1:
         # Ranks, streams or ranges of a kernel whose time is known.
         return replace(launches, rows=_spread(rows, others, left_s)), "given by --time"

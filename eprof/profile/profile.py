@@ -612,7 +612,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         )
 
     def _no_time(self) -> str:
-        unknown = int(np.isnan(self.counts.rows.time_s).sum())
+        rows = self.counts.rows
+        unknown = rows.chosen(np.isnan(rows.time_s)).n_kernels
         if self.total_s is not None:
             return (
                 f"--time {self.total_s:g} is the time of all kernels together, and nothing tells how {unknown} of them "
@@ -622,7 +623,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         known = [(device.capability,) if device.capability else may_be(device.label) for device in devices]
         ways = advice.commands(advice.TIMES, chain.from_iterable(known))
         return (
-            f"The time of {unknown} of {len(self.counts.rows)} kernels is not known, nor is their constant energy; "
+            f"The time of {unknown} of {rows.n_kernels} kernels is not known, nor is their constant energy; "
             f"give times along with the log ({ways}), or --time."
         )
 

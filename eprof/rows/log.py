@@ -235,6 +235,11 @@ class KernelRows(_Rows, frozen=True, eq=False):
         """The number of rows."""
         return len(self.launches)
 
+    @property
+    def n_kernels(self) -> int:
+        """The number of kernels, each on each device, however many parts they are split into."""
+        return len(set(zip(self.device, self.kernel, strict=True)))
+
 
 class Launches(Brief, Struct, frozen=True, eq=False):
     """The tables of one or more logs joined: one row for each device and kernel, summed over launches and runs.

@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from eprof.base.labels import labels
-from eprof.base.text import printable
+from eprof.base.text import counted, printable
 from eprof.compare.schema import Document
 from eprof.terminal import drawing
 from eprof.words import diff as diff_words
@@ -71,8 +71,8 @@ def _gates(document: Document) -> list[Verdict]:
 
 def _last(document: Document) -> str:
     """What to trust, and what -v adds."""
-    notes = f", {len(document.warnings)} notes" if document.warnings else ""
-    return f"{diff_answer.trust(document)} -v: every number{notes}."
+    rest = counted(len(document.warnings), "note") if document.warnings else "every number"
+    return f"{diff_answer.trust(document)} -v: {rest}."
 
 
 def _drawn(document: Document, room: int) -> Iterator[RenderableType]:

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from eprof.base.text import cut
+from eprof.base.text import counted, cut
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
 from eprof.base.vocabulary import GROUPS as LABELS
 from eprof.profile import schema
@@ -108,7 +108,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
 
 def _notes_left(view: View) -> str:
     notes = len(view.document.warnings)
-    return f"-v: {notes} note{'s' if notes > 1 else ''}." if notes else "-v: every number."
+    return f"-v: {counted(notes, 'note')}." if notes else "-v: every number."
 
 
 def _everything(view: View) -> Iterator[Part]:

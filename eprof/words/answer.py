@@ -345,14 +345,20 @@ def _prices(view: View) -> Iterator[str]:
     if view.to_meter is not None:
         yield metered.certainty(view.to_meter)
         return
+    facts = [_basis(costs), _kernels_off(costs)]
+    if costs.name != costs.basis:
+        facts = [costs_words.at_setting(costs), *facts]
     if costs.gpu_match == "other":
-        yield f"Prices are another GPU's ({costs_words.at_setting(costs)}): joules hold if the two are alike."
-        return
+        facts = [costs_words.at_setting(costs), "another GPU's, so joules hold if the two are alike"]
+    yield f"Prices: {', '.join(filter(None, facts))}."
+    if costs.gpu_match != "other":
+        yield from _range_of(view)
+
+
+def _basis(costs: schema.Costs) -> str:
+    """What the prices rest on."""
     basis = _PRICES.get(costs.basis or "", "of a table that does not say what they rest on")
-    similar = " (a similar GPU)" if costs.gpu_match == "similar" else ""
-    whose = "" if costs.name == costs.basis else f" of {costs_words.at_setting(costs)}{similar}"
-    yield f"Prices{whose} are {basis}{_kernels_off(costs)}."
-    yield from _range_of(view)
+    return f"of a similar GPU, {basis}" if costs.gpu_match == "similar" else basis
 
 
 def _range_of(view: View) -> Iterator[str]:
@@ -362,21 +368,21 @@ def _range_of(view: View) -> Iterator[str]:
         return
     spans = view.costs.interval_is if view.costs else None
     holds = f"{percent(interval.share)} of the refits" if interval.share < 1 else spans or "the intervals of the prices"
-    yield f"In brackets: {holds}."
+    yield f"Brackets: {holds}."
 
 
 def _left_open(view: View) -> Iterator[str]:
     """What "perhaps" means, where it stands beside a kernel."""
     causes = [cause(view, kernel) for kernel in view.kernels[:_MOST]]
     if any(found is not None and not found.is_told for found in causes):
-        yield "Where it says perhaps, the prices leave the cause open."
+        yield "Perhaps: the prices leave the cause open."
 
 
 def _kernels_off(costs: schema.Costs) -> str:
     """The error of a fit on kernels that it had not seen."""
     errors: Mapping[str, float] = (costs.fit or {}).get("error_percent", {})
     error = errors.get("leave_one_benchmark_out")
-    return "" if error is None else f": new kernels are {percent(error / 100)} off on average"
+    return "" if error is None else f"new kernels {percent(error / 100)} off on average"
 
 
 def _missing(view: View) -> Iterator[str]:
@@ -394,7 +400,7 @@ def _missing(view: View) -> Iterator[str]:
     lacks = [few(wholly, _NAMED)] if wholly else []
     lacks += [f"a part of {few(partly, _NAMED)}"] if partly else []
     if lacks:
-        yield f"The {'total' if view.to_meter is None else 'split'} lacks {', and '.join(lacks)}."
+        yield f"Not in the {'total' if view.to_meter is None else 'split'}: {', and '.join(lacks)}."
 
 
 def _lacks(view: View, word: Word) -> bool:
@@ -410,12 +416,12 @@ def _known_joules(view: View, group: str) -> float:
 
 def _times(view: View) -> Iterator[str]:
     if view.is_modelled:
-        exact = "Counts are simulated" if _is_doubtful(view) else "Counts are exact for the simulator"
-        yield f"{exact}; time is a model."
+        exact = "simulated" if _is_doubtful(view) else "exact for the simulator"
+        yield f"Counts: {exact}. Time: a model."
     elif view.time.marks & SIMULATED:
-        yield "How the kernels share the time given is a model."
+        yield "Time: given; how the kernels share it is a model."
     elif view.document.time_from:
-        yield f"Time is {view.document.time_from}."
+        yield f"Time: {view.document.time_from}."
 
 
 def _is_doubtful(view: View) -> bool:

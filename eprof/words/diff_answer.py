@@ -1,6 +1,6 @@
 """The first lines of a difference: what is compared, what is not the same, and how far to trust the answer."""
 
-from eprof.base.text import cut, few, listed
+from eprof.base.text import counted, cut, few, listed
 from eprof.base.vocabulary import COUNTS
 from eprof.compare.matching import SIMILAR
 from eprof.compare.schema import Document, Unlike
@@ -72,7 +72,7 @@ def trust(document: Document) -> str:
     parts = [*_prices(document), *_simulated(document), *_left_out(document)]
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
     if similar:
-        parts.append(f"{similar} kernel{'s' if similar > 1 else ''} paired by similar names")
+        parts.append(f"{counted(similar, 'kernel')} paired by similar names")
     if document.old.repeats == document.new.repeats == 1:
         parts.append("one run of each")
     return f"Trust: {'; '.join(parts)}."

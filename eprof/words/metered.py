@@ -35,8 +35,8 @@ def certainty(to_meter: schema.ToMeter) -> str:
     """What of the numbers is measured, and how well the rest is known."""
     idle = " together with idle time" if to_meter.idle_j else ""
     return (
-        f"The total{idle} is what the meter saw. The split over kernels is estimated: nine kernels of ten are a factor "
-        f"of {to_meter.within:g} off at most."
+        f"Total{idle}: what the meter saw. Split over kernels: estimated, nine kernels of ten are a factor of "
+        f"{to_meter.within:g} off at most."
     )
 
 

@@ -216,7 +216,7 @@ def test_every_form_of_report_is_made(eprof_command, tmp_path):
     assert eprof_command("report", NCU, "--costs", "v100", "--energy", "20mJ", "-q", *outputs).returncode == 0
     page = (tmp_path / "report.html").read_text()
     assert ">By time<" in page
-    assert "The total is what the meter saw." in page
+    assert "Total: what the meter saw." in page
     assert json.loads((tmp_path / "report.json").read_text())["to_meter"]["shape"] == "v100"
 
 

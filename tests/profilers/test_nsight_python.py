@@ -55,7 +55,7 @@ def test_the_csv_is_the_frame(tmp_path):
     pd.testing.assert_frame_equal(by_file.energy().to_frame(), by_frame.energy().to_frame())
     assert by_file.logs[0].sha256 and by_file.logs[0].format == "ncu-metrics"
     done = subprocess.run([sys.executable, "-m", "eprof", "report", path], capture_output=True, text=True)
-    assert done.returncode == 0 and "Prices of a100" in done.stdout
+    assert done.returncode == 0 and "Prices: a100" in done.stdout
 
 
 def test_annotations_with_their_arguments_are_ranges(tmp_path):
