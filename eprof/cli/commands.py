@@ -30,6 +30,7 @@ from eprof.cli import (
     roofline,
     run,
     scale,
+    timeline,
     tune,
     validate,
 )
@@ -57,6 +58,7 @@ _COMMANDS = {
     "tune": _Command(tune.add, tune.tune),
     "history": _Command(history.add, history.history),
     "scale": _Command(scale.add, scale.scale),
+    "timeline": _Command(timeline.add, timeline.timeline),
     "calibrate": _Command(calibrate.add, calibrate.calibrate),
     "costs": _Command(listing.add_costs, listing.costs),
     "counters": _Command(listing.add_counters, listing.counters),

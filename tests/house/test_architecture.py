@@ -36,6 +36,7 @@ ROOMS = [
     "tuning",
     "calibration",
     "scaling",
+    "timeline",
     "history",
     "words",
     "files",

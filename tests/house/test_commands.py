@@ -105,6 +105,10 @@ def logs(tmp_path_factory):
     for name in ("measured", "apps", "microbenchmarks"):
         few = made(benchmarks=4, cores=(500.0, 700.0, 1000.0), memories=(500.0, 1000.0), noise=0.02, seed=len(name))
         as_csv(few, folder / f"{name}.csv")
+    power = "\n".join(["time_s,cpu_w", *(f"{second},{100 if second < 4 else 50}" for second in range(10)), ""])
+    for name in ("power", "smi", "rapl"):
+        (folder / f"{name}.csv").write_text(power)
+    (folder / "marks.csv").write_text("begin_s,end_s,name\n0,4,compute\n4,9,exchange\n")
     rows = [f"ft,1e6,{p},2800,{8 / p + 0.1},{800 + 60 * p}" for p in (1, 2, 4, 8, 16, 32, 64)]
     (folder / "runs.csv").write_text("\n".join(["program,size,processes,core_mhz,time_s,energy_j", *rows, ""]))
     for name in ("gtx980", "my-gpu"):

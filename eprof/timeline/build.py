@@ -1,0 +1,250 @@
+"""The document `eprof.timeline/1`: power logs and marks put together."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from eprof import __version__
+from eprof.base.errors import LogError
+from eprof.base.text import listed
+from eprof.profile.document import now
+from eprof.timeline import fuse
+from eprof.timeline.marks import Mark, Marks
+from eprof.timeline.schema import Component, Function, Timeline
+from eprof.timeline.series import Series
+
+_FEW_PERIODS = 3.0
+_IDLE_SAMPLES = 3
+_CHART_STEPS, _CHART_SPANS = 600, 400
+# Components whose joules contain those of others in the same log: what is whole, and which parts it has.
+_WHOLE = (
+    (re.compile(r"vdd_in|pom_5v_in|system|total|node|syswatt|energy-psys", re.I), re.compile(r".*")),
+    (re.compile(r"pkgwatt", re.I), re.compile(r"corwatt|gfxwatt", re.I)),
+    (re.compile(r"energy-pkg", re.I), re.compile(r"energy-(cores|gpu)", re.I)),
+)
+
+
+class Asked(NamedTuple):
+    """What a user wants: to look for an offset within so many seconds, to set it, to say idle powers."""
+
+    sync_s: float | None = None
+    offset_s: float | None = None
+    idle_w: float | None = None
+    command_line: Sequence[str] = ()
+
+
+def timeline(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: Iterable[str], title: str) -> Timeline:
+    """The joules of every component by function. Raises LogError: power and marks are of different times."""
+    warnings = [*notes, *(marks.notes if marks else ())]
+    given = series
+    chosen: list[Mark] = []
+    if marks is not None:
+        chosen = _chosen(marks, series, warnings)
+        series = [_moved(each, marks, chosen, asked, warnings) for each in series]
+    begin_s, end_s = _window(series, chosen)
+    chosen = [Mark(mark.name, mark.begin_s, min(mark.end_s, end_s), mark.rank) for mark in chosen]
+    exclusive, inclusive = fuse.exclusive(chosen), fuse.inclusive(chosen)
+    wholes = _wholes(series)
+    idle_w = {each.component: _idle_w(each, chosen, asked) for each in series}
+    components = [
+        _component(
+            each,
+            idle_w[each.component],
+            wholes.get(each.component),
+            exclusive,
+            (begin_s, end_s),
+            float(each.edges[0] - was.edges[0]),
+        )
+        for each, was in zip(series, given, strict=True)
+    ]
+    outside_s = end_s - begin_s - float((exclusive.end_s - exclusive.begin_s).sum())
+    functions = list(_functions(series, chosen, exclusive, inclusive, idle_w))
+    return Timeline(
+        eprof=__version__,
+        title=title,
+        created_utc=now(),
+        command_line=list(asked.command_line),
+        start_utc=datetime.fromtimestamp(begin_s, UTC).isoformat() if series[0].absolute else None,
+        duration_s=end_s - begin_s,
+        total_j=sum(component.energy_j for component in components if component.part_of is None),
+        components=components,
+        functions=[_from_start(function, begin_s) for function in functions],
+        outside_s=outside_s,
+        outside_j={
+            component.name: component.energy_j - sum(function.energy_j[component.name] for function in functions)
+            for component in components
+        },
+        warnings=warnings,
+    )
+
+
+def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list[Mark]:
+    """The marks of one rank, in their order, outer ones first."""
+    chosen, others = fuse.one_rank(marks.marks)
+    if others:
+        warnings.append(
+            f"Marks of {others} other ranks or threads are left out: they share the meters, and joules cannot be "
+            "divided among them."
+        )
+    never = sum(mark.end_s == np.inf for mark in chosen)
+    if never:
+        warnings.append(f"{never} marks have no end and are taken to go on to the end of the power.")
+    if any(each.absolute != marks.absolute for each in series):
+        warnings.append("Power or marks have no date: both are taken to begin together; --offset S moves the power.")
+    return sorted(chosen, key=lambda mark: (mark.begin_s, -mark.end_s))
+
+
+def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, warnings: list[str]) -> Series:
+    """The power on the clock of the marks."""
+    if series.absolute != marks.absolute:
+        series = series.shifted(chosen[0].begin_s - float(series.edges[0]))
+    elif zone_s := fuse.zone_s(series, chosen):
+        warnings.append(
+            f"The times of {series.component} have no zone; moved by {zone_s / 3600:+g} h they meet the marks."
+        )
+        series = series.shifted(zone_s)
+    if asked.offset_s is not None:
+        return series.shifted(asked.offset_s)
+    if asked.sync_s is not None:
+        found = fuse.offset_s(
+            series, fuse.exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
+        )
+        warnings.append(
+            f"The power of {series.component} fits the marks best when it is moved by {1e3 * found:+.3g} ms."
+        )
+        return series.shifted(found)
+    return series
+
+
+def _window(series: Sequence[Series], marks: Sequence[Mark]) -> tuple[float, float]:
+    """From the first to the last moment of which power is known. Raises LogError: no mark lies in it."""
+    begin_s = min(float(each.edges[0]) for each in series)
+    end_s = max(float(each.edges[-1]) for each in series)
+    if marks and not any(mark.begin_s < end_s and mark.end_s > begin_s for mark in marks):
+        raise LogError(
+            "The power and the marks are of different times: power ends "
+            f"{abs(marks[0].begin_s - end_s):.4g} s away from the first mark; say --offset S to move the power."
+        )
+    return begin_s, end_s
+
+
+def _wholes(series: Sequence[Series]) -> dict[str, str]:
+    """Component -> the one of the same log that contains it: its joules are never added to that one's."""
+    found: dict[str, str] = {}
+    for whole, parts in _WHOLE:
+        for outer in (each for each in series if whole.fullmatch(each.component)):
+            for inner in series:
+                is_part = inner.source == outer.source and parts.fullmatch(inner.component) is not None
+                if is_part and inner.component != outer.component:
+                    found.setdefault(inner.component, outer.component)
+    return found
+
+
+def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None:
+    """The mean power before the first function and after the last, if there are a few samples."""
+    if asked.idle_w is not None:
+        return asked.idle_w
+    if not marks:
+        return None
+    first, last = marks[0].begin_s, max(mark.end_s for mark in marks)
+    begins, ends = np.array([series.edges[0], last]), np.array([first, series.edges[-1]])
+    ends = np.maximum(begins, ends)
+    seconds = series.known_s(begins, ends).sum()
+    if seconds < _IDLE_SAMPLES * series.period_s:
+        return None
+    return float(series.energy_j(begins, ends).sum() / seconds)
+
+
+def _component(
+    series: Series, idle_w: float | None, whole: str | None, pieces: fuse.Pieces, window: tuple[float, float],
+    offset_s: float,
+) -> Component:  # fmt: skip
+    energy_j = float(series.energy_j(np.array(window[:1]), np.array(window[1:]))[0])
+    known_s = float(series.known_s(np.array(window[:1]), np.array(window[1:]))[0])
+    return Component(
+        name=series.component,
+        source=series.source,
+        period_s=series.period_s,
+        energy_j=energy_j,
+        mean_w=energy_j / known_s if known_s else 0.0,
+        idle_w=idle_w,
+        unknown_s=window[1] - window[0] - known_s,
+        offset_s=offset_s,
+        moved_j_per_ms=fuse.moved_j_per_ms(series, pieces),
+        part_of=whole,
+        watts=_chart(series, window[0]),
+    )
+
+
+def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
+    """The steps of a series, at most so many: longer ones are means."""
+    step = max(1, -(-len(series.watts) // _CHART_STEPS))
+    steps = []
+    for first in range(0, len(series.watts), step):
+        last = min(first + step, len(series.watts))
+        begin_s, end_s = series.edges[[first]], series.edges[[last]]
+        known_s = series.known_s(begin_s, end_s)[0]
+        watts = float(series.energy_j(begin_s, end_s)[0] / known_s) if known_s else None
+        steps.append((float(begin_s[0] - start_s), watts))
+    return [*steps, (float(series.edges[-1] - start_s), None)]
+
+
+def _functions(
+    series: Sequence[Series],
+    marks: Sequence[Mark],
+    exclusive: fuse.Pieces,
+    inclusive: fuse.Pieces,
+    idle_w: Mapping[str, float | None],
+) -> Iterator[Function]:
+    own_s = exclusive.summed(exclusive.end_s - exclusive.begin_s)
+    whole_s = inclusive.summed(inclusive.end_s - inclusive.begin_s)
+    own_j = {each.component: exclusive.summed(each.energy_j(exclusive.begin_s, exclusive.end_s)) for each in series}
+    whole_j = {each.component: inclusive.summed(each.energy_j(inclusive.begin_s, inclusive.end_s)) for each in series}
+    period_s = max(each.period_s for each in series)
+    for place, name in enumerate(exclusive.names):
+        spans = [(mark.begin_s, mark.end_s) for mark in marks if mark.name == name]
+        own = exclusive.owner == place
+        typical_s = float(np.median((exclusive.end_s - exclusive.begin_s)[own])) if own.any() else 0.0
+        energy_j = {component: float(joules[place]) for component, joules in own_j.items()}
+        seconds = float(own_s[place])
+        yield Function(
+            name=name,
+            calls=len(spans),
+            time_s=seconds,
+            inclusive_s=float(whole_s[place]),
+            energy_j=energy_j,
+            inclusive_j={component: float(joules[place]) for component, joules in whole_j.items()},
+            above_idle_j={
+                component: None if idle_w[component] is None else joules - (idle_w[component] or 0.0) * seconds
+                for component, joules in energy_j.items()
+            },
+            estimated=typical_s < _FEW_PERIODS * period_s,
+            spans=spans[:_CHART_SPANS],
+        )
+
+
+def _from_start(function: Function, start_s: float) -> Function:
+    from msgspec.structs import replace
+
+    return replace(function, spans=[(begin - start_s, end - start_s) for begin, end in function.spans])
+
+
+def merged(parts: Sequence[Marks]) -> Marks | None:
+    """The marks of several files as one. Raises LogError: some have dates and others have none."""
+    if not parts:
+        return None
+    if len({part.absolute for part in parts}) > 1:
+        raise LogError("Some marks have dates and others have none; give those of one clock.")
+    marks = tuple(mark for part in parts for mark in part.marks)
+    return Marks(marks, parts[0].absolute, tuple(note for part in parts for note in part.notes))
+
+
+def twice(series: Sequence[Series]) -> Iterator[str]:
+    """A sentence for meters of different logs that may see the same joules: the sum has them all."""
+    sources = {each.source for each in series}
+    if len(sources) > 1:
+        names = listed([f"{each.component} ({each.source})" for each in series][:6])
+        yield f"The total adds up {names}: give one log if two of them see the same joules."

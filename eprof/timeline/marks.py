@@ -1,0 +1,177 @@
+"""What a program did, and when: ranges with names, from CSV, nsys (NVTX), PyTorch (Kineto) and `otf2-print`."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import math
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import DecodeError, Struct
+
+from eprof.base.errors import LogError
+from eprof.base.resources import opened
+from eprof.base.text import pattern
+
+_MOST_BYTES = 1 << 30
+_SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
+_RANGES = (59, 60, 70, 71)  # event types of NVTX that have an end
+_COLUMNS = ("begin_s", "end_s", "name")
+_OTF2 = pattern(r"(ENTER|LEAVE) +(\d+) +(\d+) +Region: \"(.*)\" <\d+>")
+_ANNOTATIONS = ("user_annotation",)
+
+
+class Mark(Struct, frozen=True):
+    """A range of a program: its name, from when to when in s, and on which rank or thread."""
+
+    name: str
+    begin_s: float
+    end_s: float
+    rank: str = ""
+
+
+class Marks(Struct, frozen=True):
+    """The marks of a file. absolute: in seconds since the epoch. notes: what is not in them."""
+
+    marks: tuple[Mark, ...]
+    absolute: bool
+    notes: tuple[str, ...] = ()
+
+
+def read(path: str) -> Marks:
+    """The marks of a file. Raises LogError, with the line where there is one."""
+    try:
+        with opened(Path(path)) as file:
+            head = file.read(16)
+            content = b"" if head.startswith(_SQLITE) else head + file.read(_MOST_BYTES)
+    except OSError as err:
+        raise LogError(f"{path}: cannot be read ({err.strerror or err}).") from err
+    if head.startswith(_SQLITE):
+        return _of_nsys(path)
+    if head.startswith(_GZIP):
+        with contextlib.suppress(EOFError, OSError):
+            content = gzip.decompress(content)
+    if content.lstrip()[:1] == b"{":
+        return _of_kineto(path, content)
+    lines = content.decode("utf-8-sig", "replace").splitlines()
+    if any(_OTF2.match(line) for line in lines[:1000]):
+        return _of_otf2(lines)
+    return _of_csv(path, lines)
+
+
+def _checked(path: str, marks: Iterable[Mark], absolute: bool, notes: Sequence[str] = ()) -> Marks:
+    kept = tuple(marks)
+    if not kept:
+        raise LogError(f"{path}: no ranges of a program are in it; give begin_s,end_s,name in CSV, or NVTX ranges.")
+    return Marks(kept, absolute, tuple(notes))
+
+
+def _of_csv(path: str, lines: Sequence[str]) -> Marks:
+    """A table begin_s,end_s,name[,rank]. A mark without an end goes on to the end of the power."""
+    rows = csv.reader(lines)
+    names = [name.strip().lower() for name in next(rows, [])]
+    lacks = [name for name in _COLUMNS if name not in names]
+    if lacks:
+        raise LogError(
+            f"{path}:1: no column {' or '.join(lacks)}; marks are begin_s,end_s,name in CSV, an nsys database, a trace "
+            "of PyTorch, or what otf2-print printed."
+        )
+    places = [names.index(name) for name in _COLUMNS]
+    rank_at = names.index("rank") if "rank" in names else None
+    marks = []
+    for number, row in enumerate(rows, 2):
+        if not any(row):
+            continue
+        if len(row) < len(names):
+            raise LogError(f"{path}:{number}: {len(row)} cells, but the header has {len(names)}.")
+        begin, end, name = (row[place].strip() for place in places)
+        marks.append(Mark(name, _second(path, number, begin), _end(path, number, end), row[rank_at] if rank_at else ""))
+    if any(mark.end_s <= mark.begin_s for mark in marks):
+        worst = next(mark for mark in marks if mark.end_s <= mark.begin_s)
+        raise LogError(
+            f"{path}: `{worst.name}` ends at {worst.end_s:g} s, not after its beginning at {worst.begin_s:g} s."
+        )
+    return _checked(path, marks, any(mark.begin_s > 1e9 for mark in marks))
+
+
+def _second(path: str, number: int, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise LogError(f"{path}:{number}: `{text[:40]}` is no time in s.")
+    return seconds
+
+
+def _end(path: str, number: int, text: str) -> float:
+    return math.inf if not text else _second(path, number, text)
+
+
+def _of_nsys(path: str) -> Marks:
+    """The NVTX ranges of an export of Nsight Systems, since the epoch where it tells when the session began."""
+    connection = sqlite3.connect(f"file:{Path(path).resolve()}?mode=ro", uri=True)
+    try:
+        tables = {row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")}
+        if "NVTX_EVENTS" not in tables:
+            raise LogError(
+                f"{path}: the export of Nsight Systems has no NVTX ranges; mark the program's parts with NVTX."
+            )
+        start_ns = 0
+        if "TARGET_INFO_SESSION_START_TIME" in tables:
+            start_ns = connection.execute("select utcEpochNs from TARGET_INFO_SESSION_START_TIME").fetchone()[0]
+        query = (
+            "select coalesce(text, (select value from StringIds where id = textId)), start, end, globalTid "
+            f"from NVTX_EVENTS where end is not null and end > start and eventType in {_RANGES} order by start"
+        )
+        marks = [
+            Mark(str(name), (start_ns + begin) * 1e-9, (start_ns + end) * 1e-9, str(thread))
+            for name, begin, end, thread in connection.execute(query)
+            if name is not None
+        ]
+    except (sqlite3.Error, TypeError) as err:
+        raise LogError(f"{path}: the database is damaged ({err}).") from err
+    finally:
+        connection.close()
+    return _checked(path, marks, bool(start_ns))
+
+
+def _of_kineto(path: str, content: bytes) -> Marks:
+    """The annotations of a PyTorch trace (record_function, and the profiler's steps)."""
+    from eprof.profilers.kineto.events import parsed
+
+    try:
+        trace = parsed(content)
+    except DecodeError as err:
+        raise LogError(f"{path}: is no trace of PyTorch ({err}).") from err
+    base_s = trace.base_ns * 1e-9
+    marks = [
+        Mark(event.name, base_s + event.ts * 1e-6, base_s + (event.ts + event.dur) * 1e-6, event.thread)
+        for event in trace.events
+        if event.ph == "X" and event.cat in _ANNOTATIONS and event.dur > 0
+    ]
+    return _checked(path, marks, base_s > 1e9 or any(mark.begin_s > 1e9 for mark in marks))
+
+
+def _of_otf2(lines: Iterable[str]) -> Marks:
+    """Regions that `otf2-print` printed, a location a rank. Its ticks are taken for nanoseconds from the first."""
+    open_: dict[str, list[tuple[str, float]]] = {}
+    marks = []
+    first: float | None = None
+    for kind, location, ticks, region in (match.groups() for match in map(_OTF2.match, lines) if match):
+        first = float(ticks) if first is None else first
+        time_s = (float(ticks) - first) * 1e-9
+        stack = open_.setdefault(location, [])
+        if kind == "ENTER":
+            stack.append((region, time_s))
+        elif stack and stack[-1][0] == region:
+            name, begin_s = stack.pop()
+            marks.append(Mark(name, begin_s, time_s, location))
+    never = sum(map(len, open_.values()))
+    notes = ["times of otf2-print are ticks, taken for nanoseconds from the first on"]
+    if never:
+        notes.append(f"{never} regions never end and were left out")
+    return Marks(tuple(sorted(marks, key=lambda mark: mark.begin_s)), False, tuple(notes))

@@ -1,0 +1,68 @@
+"""The types of the document `eprof.timeline/1` (docs/timeline.md). SI units; None: not known."""
+
+from typing import Any
+
+from msgspec import Struct, field, to_builtins
+
+SCHEMA = "eprof.timeline/1"
+
+
+class Component(Struct, frozen=True, kw_only=True):
+    """Something that a meter saw. energy_j: its integral over the window; a lower bound where unknown_s is more than 0.
+
+    part_of: the component that has its joules, too. idle_w: its power outside of all functions, before and after them.
+    offset_s: by how much its clock was moved. moved_j_per_ms: the joules that another ms would move between functions.
+    watts: its power over time, (time_s, W) of at most some hundred steps, for a chart.
+    """
+
+    name: str
+    source: str
+    period_s: float
+    energy_j: float
+    mean_w: float
+    idle_w: float | None
+    unknown_s: float
+    offset_s: float
+    moved_j_per_ms: float
+    part_of: str | None = None
+    watts: list[tuple[float, float | None]] = field(default_factory=list)
+
+
+class Function(Struct, frozen=True, kw_only=True):
+    """A function. energy_j: by component, while it was innermost; inclusive_j: with all that it calls.
+
+    above_idle_j: energy_j less idle power. estimated: it is shorter than three samples. spans: when it ran, from the
+    start of the window, for a chart.
+    """
+
+    name: str
+    calls: int
+    time_s: float
+    inclusive_s: float
+    energy_j: dict[str, float]
+    inclusive_j: dict[str, float]
+    above_idle_j: dict[str, float | None]
+    estimated: bool
+    spans: list[tuple[float, float]] = field(default_factory=list)
+
+
+class Timeline(Struct, frozen=True, kw_only=True):
+    """The whole document. total_j: of components that share no joules. outside_j: by component, in no function."""
+
+    schema: str = SCHEMA
+    eprof: str
+    title: str
+    created_utc: str
+    command_line: list[str]
+    start_utc: str | None
+    duration_s: float
+    total_j: float
+    components: list[Component]
+    functions: list[Function]
+    outside_s: float
+    outside_j: dict[str, float]
+    warnings: list[str] = field(default_factory=list)
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data."""
+        return dict(to_builtins(self))

@@ -1,0 +1,75 @@
+"""The power of a component over time, as steps, and the joules between any two moments."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+
+from eprof.base.arrays import Floats
+
+_GAP = 10.0  # periods without a sample: nothing is known of them
+
+
+class Series(Struct, frozen=True, eq=False, dict=True):
+    """Power of a component: `watts[i]`, (n,), from `edges[i]` to `edges[i + 1]`, (n + 1,), in s. NaN: not known.
+
+    absolute: the edges are seconds since the epoch, and no times from some start.
+    """
+
+    component: str
+    source: str
+    edges: Floats
+    watts: Floats
+    absolute: bool
+
+    @classmethod
+    def of_power(cls, component: str, source: str, times: Floats, watts: Floats, absolute: bool) -> Series:
+        """Samples of power, each of which holds until the next; the last for as long as most do."""
+        period_s = float(np.median(np.diff(times)))
+        edges = np.append(times, times[-1] + period_s)
+        return cls(component, source, edges, _without_gaps(edges, watts), absolute)
+
+    @classmethod
+    def of_counter(cls, component: str, source: str, times: Floats, joules: Floats, absolute: bool) -> Series:
+        """Samples of a counter of joules: the mean power between two; a counter that fell is not known there."""
+        spent = np.diff(joules)
+        watts = np.where(spent < 0, np.nan, spent) / np.diff(times)
+        return cls(component, source, times, _without_gaps(times, watts), absolute)
+
+    @property
+    def period_s(self) -> float:
+        """How long most samples hold."""
+        return float(np.median(np.diff(self.edges)))
+
+    @property
+    def unknown_s(self) -> float:
+        """For how long nothing is known."""
+        return float(np.diff(self.edges)[np.isnan(self.watts)].sum())
+
+    @cached_property
+    def _joules(self) -> Floats:
+        """The joules from the first edge to each."""
+        return np.append(0.0, np.cumsum(np.nan_to_num(self.watts) * np.diff(self.edges)))
+
+    def energy_j(self, begin_s: Floats, end_s: Floats) -> Floats:
+        """What is known of the energy from each beginning to each end, J: the integral of the steps."""
+        joules: Floats = np.interp(end_s, self.edges, self._joules) - np.interp(begin_s, self.edges, self._joules)
+        return joules
+
+    def known_s(self, begin_s: Floats, end_s: Floats) -> Floats:
+        """For how long of each stretch the power is known."""
+        seconds = np.append(0.0, np.cumsum(np.diff(self.edges) * ~np.isnan(self.watts)))
+        known: Floats = np.interp(end_s, self.edges, seconds) - np.interp(begin_s, self.edges, seconds)
+        return known
+
+    def shifted(self, offset_s: float) -> Series:
+        """The same, later by `offset_s`."""
+        return Series(self.component, self.source, self.edges + offset_s, self.watts, self.absolute)
+
+
+def _without_gaps(edges: Floats, watts: Floats) -> Floats:
+    """The same, not known where samples are missing: no meter says what happened there."""
+    seconds = np.diff(edges)
+    return np.where(seconds > _GAP * np.median(seconds), np.nan, watts)

@@ -1,0 +1,233 @@
+"""`eprof timeline`: joules of functions from steps of power, logs of real meters, clocks that are apart."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eprof.base.errors import EprofError
+from eprof.cli import main
+from eprof.timeline import build, fuse, marks, power
+from eprof.timeline.marks import Mark
+from eprof.timeline.series import Series
+
+TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces"
+RAPL = Path(__file__).parents[3] / "shared" / "data" / "cpu" / "perf-csv-interval-rapl-in-readme.md"
+
+
+def shared(path):
+    if not path.is_file():
+        pytest.skip("the shared data is not here")
+    return str(path)
+
+
+def written(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+def document(tmp_path, table, mark_table=None, **asked):
+    notes = []
+    series = power.read(written(tmp_path, "power.csv", table), notes)
+    read = marks.read(written(tmp_path, "marks.csv", mark_table)) if mark_table else None
+    return build.timeline(series, read, build.Asked(**asked), notes, "a test")
+
+
+def steps(times):
+    """100 W before 4 s, 50 W from then on."""
+    return "time_s,cpu_w\n" + "".join(f"{time},{100 if time < 4 else 50}\n" for time in times)
+
+
+TWO = "begin_s,end_s,name\n0,4,compute\n4,10,exchange\n"
+
+
+# ------------------------------------------------------------------------------------------------------------- joules
+
+
+def test_functions_get_the_joules_of_their_time(tmp_path):
+    made = document(tmp_path, steps(range(10)), TWO)
+    assert {function.name: function.energy_j for function in made.functions} == {
+        "compute": {"cpu": 400},
+        "exchange": {"cpu": 300},
+    }
+    assert made.total_j == 700 and made.outside_j == {"cpu": 0}
+
+
+def test_samples_between_the_marks_see_a_step_late_and_sync_finds_by_how_much(tmp_path):
+    times = [second - 0.5 for second in range(11)]
+    late = document(tmp_path, steps(times), TWO)
+    assert [function.energy_j["cpu"] for function in late.functions] == [400, 325]
+    found = document(tmp_path, steps(times), TWO, sync_s=1.0)
+    assert [function.energy_j["cpu"] for function in found.functions] == pytest.approx([400, 300])
+    assert found.components[0].offset_s == pytest.approx(-0.5)
+    assert found.components[0].moved_j_per_ms == pytest.approx(0.05)  # it falls by 50 W at 4 s
+
+
+def test_the_innermost_function_owns_the_joules_and_recursion_counts_once(tmp_path):
+    nested = "begin_s,end_s,name\n0,10,main\n2,6,solve\n3,5,solve\n4,5,wait\n"
+    made = document(tmp_path, "time_s,w_w\n" + "".join(f"{t},10\n" for t in range(12)), nested)
+    assert {f.name: (f.energy_j["w"], f.inclusive_j["w"], f.calls) for f in made.functions} == {
+        "main": (60, 100, 1),
+        "solve": (30, 40, 2),
+        "wait": (10, 10, 1),
+    }
+    assert made.outside_j["w"] == 20
+
+
+@given(
+    watts=st.lists(st.floats(0, 1e4), min_size=2, max_size=30),
+    spans=st.lists(st.tuples(st.floats(-5, 40), st.floats(0.01, 20), st.sampled_from("abc")), min_size=1, max_size=12),
+)
+@settings(max_examples=80)
+def test_functions_and_the_rest_are_the_integral(watts, spans):
+    series = Series.of_power("c", "s", np.arange(float(len(watts))), np.array(watts), False)
+    pieces = fuse.exclusive(sorted((Mark(name, at, at + long) for at, long, name in spans), key=lambda m: m.begin_s))
+    inside = series.energy_j(pieces.begin_s, pieces.end_s).sum()
+    covered = np.zeros(0)
+    grid = np.unique(np.concatenate([series.edges, pieces.begin_s, pieces.end_s, covered]))
+    middle = (grid[1:] + grid[:-1]) / 2
+    open_ = np.array([any(at <= moment < at + long for at, long, _ in spans) for moment in middle], dtype=bool)
+    expected = series.energy_j(grid[:-1], grid[1:])[open_].sum()
+    assert inside == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_idle_power_is_what_was_drawn_before_and_after(tmp_path):
+    table = "time_s,cpu_w\n" + "".join(f"{t},{90 if 4 <= t < 8 else 30}\n" for t in range(12))
+    made = document(tmp_path, table, "begin_s,end_s,name\n4,8,work\n")
+    assert made.components[0].idle_w == 30
+    assert made.functions[0].above_idle_j == {"cpu": 240}
+
+
+def test_a_function_shorter_than_three_samples_is_estimated(tmp_path):
+    made = document(tmp_path, steps(range(10)), "begin_s,end_s,name\n0,4,long\n5,5.5,short\n")
+    assert {function.name: function.estimated for function in made.functions} == {"long": False, "short": True}
+
+
+# ---------------------------------------------------------------------------------------------------------- real logs
+
+
+def test_nvidia_smi_and_the_nsys_run_beside_it_meet_though_the_clock_has_no_zone():
+    notes = []
+    series = power.read(shared(TRACES / "power" / "flame-torch-ex-smi.csv"), notes)
+    ranges = marks.read(shared(TRACES / "nsys" / "flame-torch-ex.sqlite"))
+    made = build.timeline(series, ranges, build.Asked(), notes, "torch")
+    assert "moved by +4 h" in " ".join(made.warnings)
+    inside = sum(function.energy_j["power"] for function in made.functions)
+    assert inside + made.outside_j["power"] == pytest.approx(made.total_j, rel=1e-9)
+    assert {function.name for function in made.functions} >= {"forward", "iteration19"}
+
+
+@pytest.mark.parametrize(
+    ("name", "joules"),
+    [
+        ("flame-nvidia-smi-50ms.csv", {"power": 80.959}),
+        ("tegra-orin-nano-bjgeiser.log", {"VDD_IN": 1358.6, "VDD_CPU_GPU_CV": 727.3, "VDD_SOC": 207.07}),
+        ("turbostat-nopkgcol-spr.txt", {"PkgWatt": 1539.4, "RAMWatt": 24.44}),
+    ],
+)
+def test_logs_of_real_meters(name, joules):
+    series = power.read(shared(TRACES / "power" / name), [])
+    assert {s.component: s.energy_j(s.edges[[0]], s.edges[[-1]])[0] for s in series} == pytest.approx(joules, rel=1e-4)
+
+
+def test_rails_inside_of_another_are_not_added(tmp_path):
+    series = power.read(shared(TRACES / "power" / "tegra-orin-nano-bjgeiser.log"), [])
+    made = build.timeline(series, None, build.Asked(), [], "board")
+    assert made.total_j == pytest.approx(1358.6, rel=1e-4)
+    assert [component.part_of for component in made.components] == [None, "VDD_IN", "VDD_IN"]
+
+
+def test_joules_of_perf_intervals_add_up_to_what_perf_printed():
+    (series,) = power.read(shared(RAPL), [])
+    assert series.energy_j(series.edges[[0]], series.edges[[-1]])[0] == pytest.approx(595.11)
+
+
+@pytest.mark.parametrize("name", ["rocm-smi-mi300x-concise.txt", "ipmi-dcmi-wdes.txt", "pcm-power-excerpt.txt"])
+def test_single_readings_are_refused(name):
+    with pytest.raises(EprofError, match="single reading or a sum"):
+        power.read(shared(TRACES / "power" / name), [])
+
+
+def test_regions_of_otf2_print_are_marks_of_a_rank():
+    read = marks.read(shared(TRACES / "mpi" / "ping-pong-otf2.otf2-print.txt"))
+    main_ = [mark for mark in read.marks if mark.name.startswith("int main")]
+    assert {mark.rank for mark in main_} == {"0", "1"} and len(read.marks) > 20
+
+
+# ---------------------------------------------------------------------------------------------------------- bad input
+
+
+def test_holes_gaps_and_counters_that_fall_are_not_known(tmp_path):
+    table = (
+        "time_s,a_w,b_j\n"
+        + "".join(f"{t},10,{10 * t}\n" for t in range(6))
+        + "6,[N/A],5\n7,10,15\n60,10,25\n61,10,35\n"
+    )
+    made = document(tmp_path, table)
+    known = {component.name: (component.energy_j, component.unknown_s) for component in made.components}
+    assert known == {"a": (80, 54), "b": (70, 55)}
+    assert "not known for 54 s" in " ".join(made.warnings)
+
+
+def test_samples_that_go_back_in_time_are_left_out(tmp_path):
+    made = document(tmp_path, "time_s,a_w\n0,10\n1,10\n0.5,99\n1,99\n2,10\n")
+    assert made.total_j == 30 and "2 samples of a do not come later" in " ".join(made.warnings)
+
+
+def test_a_mark_that_never_ends_goes_on_to_the_end(tmp_path):
+    made = document(tmp_path, steps(range(10)), "begin_s,end_s,name\n4,,exchange\n")
+    assert made.functions[0].energy_j == {"cpu": 300} and "have no end" in " ".join(made.warnings)
+
+
+def test_a_counter_stands_for_the_power_beside_it(tmp_path):
+    made = document(tmp_path, "time_s,power_w,energy_j\n0,1,0\n1,1,10\n2,1,25\n")
+    assert [(component.name, component.energy_j) for component in made.components] == [("power", 25)]
+
+
+@pytest.mark.parametrize(
+    ("table", "mark_table", "sentence"),
+    [
+        ("", None, "no power over time was found"),
+        ("a,b\n1,2\n", None, "no power over time was found"),
+        ("time_s,a_w\nx,1\n", None, "power.csv:2: `x` is no time"),
+        ("time_s,a_w\n0,1\n", None, "fewer than two samples"),
+        (steps(range(4)), "begin_s,end_s,name\n2e9,2.1e9,x\n", None),
+        (steps(range(4)), "begin_s,end_s,name\n100,101,x\n", "different times"),
+        (steps(range(4)), "begin_s,end_s,name\n2,1,x\n", "`x` ends at 1 s"),
+        (steps(range(4)), "begin_s,end_s,name\nq,1,x\n", "marks.csv:2: `q` is no time"),
+        (steps(range(4)), "start,stop\n", "no column begin_s or end_s or name"),
+        (steps(range(4)), "begin_s,end_s,name\n", "no ranges of a program"),
+    ],
+)
+def test_bad_input_gets_one_sentence(tmp_path, table, mark_table, sentence):
+    if sentence is None:
+        assert "have no date" in " ".join(document(tmp_path, table, mark_table).warnings)
+        return
+    with pytest.raises(EprofError, match=sentence):
+        document(tmp_path, table, mark_table)
+
+
+@given(cut=st.integers(0, 300), noise=st.binary(max_size=6))
+@settings(max_examples=80)
+def test_a_log_cut_or_damaged_anywhere_gives_joules_or_one_sentence(tmp_path_factory, cut, noise):
+    path = tmp_path_factory.getbasetemp() / "damaged.csv"
+    text = b"timestamp, power.draw [W]\n" + b"".join(b"2024/10/30 18:42:%02d.189, 22.89 W\n" % s for s in range(8))
+    path.write_bytes(text[:cut] + noise + text[cut + 2 :])
+    try:
+        build.timeline(power.read(str(path), []), None, build.Asked(), [], "x")
+    except EprofError as err:
+        assert "\n" not in str(err)
+
+
+def test_every_form_of_the_document_is_made(tmp_path, capsys):
+    table, ranges = written(tmp_path, "p.csv", steps(range(10))), written(tmp_path, "m.csv", TWO)
+    outputs = [tmp_path / f"x.{suffix}" for suffix in ("json", "html", "md", "csv", "txt")]
+    with pytest.raises(SystemExit) as ended:
+        main(["timeline", table, "--marks", ranges, *(word for out in outputs for word in ("-o", str(out)))])
+    assert not ended.value.code and "compute takes 57 % of it, 400 J" in capsys.readouterr().out
+    assert json.loads(outputs[0].read_text())["total_j"] == 700
+    assert all(out.stat().st_size > 100 for out in outputs)
