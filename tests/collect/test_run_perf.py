@@ -6,7 +6,8 @@ import subprocess
 import pytest
 
 from eprof import api
-from eprof.profilers.perf import collector
+from eprof.profilers.callgrind.collector import COLLECTOR as callgrind
+from eprof.profilers.perf.collector import COLLECTOR as perf
 
 CORES = """\
 1000;;fp_arith_inst_retired.scalar_double;40;100.00;;
@@ -93,13 +94,18 @@ def test_counts_that_perf_lost_are_no_report(xeon):
 
 
 def test_the_real_perf_counts_or_says_why_not(bench):
-    perf = shutil.which("perf")
-    if perf is None:
+    path = shutil.which("perf")
+    if path is None:
         pytest.skip("needs perf")
-    answer = subprocess.run([perf, "stat", "-e", "instructions:u", "true"], capture_output=True, text=True, check=False)
-    tool = collector.COLLECTOR.find()
+    for name in ("perf", "valgrind"):
+        (bench.bin / name).unlink()
+    answer = subprocess.run([path, "stat", "-e", "instructions:u", "true"], capture_output=True, text=True, check=False)
+    tool = perf.find()
     assert tool.usable == (not any(word in answer.stderr for word in ("<not", "rror")))
     if not tool.usable:
         done = bench.run("--profiler", "perf", "true")
         assert done.returncode == 1
         assert done.stderr.startswith("eprof: perf cannot be used here. perf: perf ")
+        chosen = bench.run("--dry-run", "true").stdout.splitlines()[0]
+        assert chosen.startswith("# profiler callgrind") or not callgrind.find().usable
+        assert f"perf: {tool.why}" in chosen

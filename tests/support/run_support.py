@@ -41,8 +41,9 @@ class Bench:
         for one in (self.folder, self.bin, self.site):
             one.mkdir()
         self.more = {}
-        # A real valgrind of this machine is not to be found there.
-        self._script(self.bin / "valgrind", "#!/bin/sh\nexit 1\n")
+        # The real ones of this machine are not to be found there.
+        for name in ("valgrind", "perf"):
+            self._script(self.bin / name, "#!/bin/sh\nexit 1\n")
 
     def tool(self, name, source):
         """Put a stand-in into PATH."""

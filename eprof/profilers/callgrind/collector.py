@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from eprof.collect import cpu
 from eprof.collect.collector import (
     COUNTERS,
     CPU,
@@ -66,7 +67,7 @@ class Callgrind(Collector):
             "every instruction of a CPU program, exact, and simulated caches; time from a run without it",
             path,
             version[1],
-            device=_processor(),
+            device=cpu.name(),
         )
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
@@ -126,16 +127,6 @@ def _last_line(path: Path) -> str:
 def _last(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return re.sub(r"^==\d+== ", "", lines[-1]) if lines else ""
-
-
-def _processor() -> str | None:
-    """The name of this machine's processor."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return None
-    name = re.search(r"model name\s*: (.*)", text)
-    return name and name[1].strip()
 
 
 COLLECTOR = Callgrind()

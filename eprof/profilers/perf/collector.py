@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from eprof.base.cpus import in_cpuinfo
+from eprof.collect import cpu
 from eprof.collect.collector import COUNTERS, CPU, ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
 from eprof.collect.messages import beginnings, shortened
 from eprof.collect.process import Ended
@@ -31,6 +32,7 @@ class Perf(Collector):
     rank = 35
     kinds = (TIME, ENERGY, COUNTERS)
     processor = CPU
+    costs = "i7-950"
     processes = "/perf$"
 
     def find(self, program: str = "") -> Tool:
@@ -40,10 +42,9 @@ class Perf(Collector):
             return Tool(self.name, False, "perf is not installed", remedy=_INSTALL)
         version = re.search(r"perf version (\S+)", ask([path, "--version"]))
         answer = _trial(path, "-e", "instructions:u")
-        device = re.search(r"(?m)^model name\s*: (.*)", _cpuinfo())
-        tool = Tool(self.name, False, "", path, version and version[1], device=device and device[1])
+        tool = Tool(self.name, False, "", path, version and version[1], device=cpu.name())
         if re.search(r"(?m)^\d+;;instructions", answer):
-            return tool._replace(usable=True, why=_good_for(path), capability=in_cpuinfo(_cpuinfo()))
+            return tool._replace(usable=True, why=_good_for(path), capability=in_cpuinfo(_CPUINFO.read_text()))
         why, remedy = _trouble(answer)
         return tool._replace(why=why, remedy=remedy)
 
@@ -128,13 +129,6 @@ def _trouble(answer: str) -> tuple[str, str | None]:
         return "perf finds no counters in this processor, as in most virtual machines", None
     first = next((line.strip() for line in answer.splitlines() if line.strip()), "no answer")
     return f"perf cannot count instructions ({shortened(first)})", None
-
-
-def _cpuinfo() -> str:
-    try:
-        return _CPUINFO.read_text()
-    except OSError:
-        return ""
 
 
 COLLECTOR = Perf()
