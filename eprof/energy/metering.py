@@ -21,7 +21,7 @@ from eprof.energy.intervals import amounts_of, prices_of
 
 # Four GPUs, each priced with the shape of the other three, need 0.84 to 1.38 (docs/studies/power).
 LEAST, MOST = 0.4, 2.5
-# The only table of another CPU is that of one of 2010, with its board.
+# The only table of another CPU that comes with eprof is of one of 2009, measured with its board.
 LEAST_OF_CPUS = 0.02
 # Nine kernels of ten that a table has not seen are this factor off at most; a table that was fitted to their GPU says
 # its own. It is the split, and not the level, that is hard to know (docs/metered.md).

@@ -1,6 +1,8 @@
 """`eprof fit` of run directories of CPU programs: perf's counters beside RAPL's joules give known prices back."""
 
 import json
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ import eprof
 from eprof import costs
 from eprof.base.errors import MeterError
 from eprof.cli import main
+from eprof.collect.meters import meter, rapl
+from eprof.measurements.programs import from_profiles
 
 PJ = {"fp64": 55.0, "fp32": 26.0, "dram": 140.0}
 CONSTANT_W = 31.0
@@ -104,3 +108,49 @@ def test_a_gpus_joules_are_not_a_cpus(tmp_path, capfd):
     code, _, err = fit(capfd, home)
     assert code == 1
     assert "its meter covers the GPU board" in err
+
+
+PROGRAM = """
+__attribute__((noinline)) double work(int n, double x) { double s = 0; for (int i = 0; i < n; i++) s += x; return s; }
+int main(void) { return work(20000, 0.5) == 1e4 ? 0 : 9; }
+"""
+
+
+class Steady(rapl.Rapl):
+    """RAPL of a processor that always draws 12 W."""
+
+    def read(self, time_s):
+        return super().read(time_s)._replace(energy_j=12 * time_s)
+
+
+def test_eprof_run_reads_rapl_beside_callgrind_and_the_run_is_a_row_of_a_fit(tmp_path, monkeypatch):
+    pytest.importorskip("capstone")
+    if not shutil.which("gcc") or not shutil.which("valgrind"):
+        pytest.skip("no gcc or no valgrind")
+    package = tmp_path / "sys/class/powercap/intel-rapl:0"
+    package.mkdir(parents=True)
+    for name, content in (("energy_uj", 0), ("max_energy_range_uj", 10**9)):
+        (package / name).write_text(f"{content}\n")
+    asked = []
+
+    def find(host=False):
+        asked.append(host)
+        return meter.Meter(Steady([package], []), window_s=0.3), []
+
+    monkeypatch.setattr(meter, "find", find)
+    program = tmp_path / "adds"
+    subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", str(program)], input=PROGRAM, text=True, check=True)
+    home = tmp_path / "run.eprof"
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--no-report", "--profiler", "callgrind", "-o", str(home), str(program)])
+    assert not ended.value.code
+    # The processor's meter, though nobody asked for --host-energy.
+    assert asked == [True]
+    profile = eprof.load(home)
+    seen = profile.measured
+    assert seen.joules == pytest.approx(12 * seen.seconds)
+    measured, device = from_profiles([(str(home), profile)])
+    assert measured.power_w.tolist() == pytest.approx([12.0])
+    # One more compares the sum.
+    assert measured.counts()["fp64_flop"].item() == pytest.approx(20001)
+    assert device == profile.counted[0].device.name

@@ -13,6 +13,7 @@ from eprof.collect.collector import (
     COUNTERS,
     CPU,
     EACH,
+    ENERGY,
     TIME,
     Collector,
     Place,
@@ -43,7 +44,7 @@ class Callgrind(Collector):
 
     name = "callgrind"
     rank = 40
-    kinds = (TIME, COUNTERS)
+    kinds = (TIME, ENERGY, COUNTERS)
     counts_all = True
     costs = "i7-950"
     processor = CPU
@@ -74,6 +75,8 @@ class Callgrind(Collector):
         """The bare program for its time; then a profile for each process, decoded while its files are as they ran."""
         if what == TIME:
             return Step(what, request.program, "the program alone: its output, and the time of the whole program")
+        if what == ENERGY:
+            return Step(what, request.program, "the program alone, while the processor's energy counters are read")
         raw, log = place.log(what, "-*.out"), place.log(what, "")
         caches = {"LL": _LAST_LEVEL, **request.caches}
         sizes = ", ".join(f"{name} {numbers}" for name, numbers in sorted(caches.items()))
