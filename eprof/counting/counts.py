@@ -14,7 +14,7 @@ from eprof.base.errors import UsageError
 from eprof.base.kernels import short
 from eprof.base.marks import Mark
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
+from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
 from eprof.counting.definition import Counter, Definition, Entry, bracketed
 from eprof.counting.term import Term
 from eprof.rows.log import COUNT, KernelRows, Launches
@@ -43,7 +43,8 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
 
     amounts: float64, NaN is not counted. amount_marks: int64, same shape; 0 is exact, MISSING where something was not
     counted. A class total (`fp32`) and its parts exclude each other: the one that does not apply is NaN without a mark.
-    how: word -> the ways it was counted. `kernels`, `table` and `marks` are the same as tables of pandas.
+    in_flops: the totals that are counted in flops, not in instructions. how: word -> the ways it was counted.
+    `kernels`, `table` and `marks` are the same as tables of pandas.
     """
 
     rows: KernelRows
@@ -52,6 +53,7 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
     how: Mapping[str, tuple[Way, ...]]
     books: str
     warnings: tuple[str, ...] = ()
+    in_flops: frozenset[str] = frozenset()
 
     @staticmethod
     def of_frames(
@@ -87,9 +89,18 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def whole(self) -> Columns:
-        """The amounts without lower bounds: NaN where not all was counted. A quotient of a bound would be none."""
+        """The amounts without lower bounds: NaN where not all was counted. A quotient of a bound would be none.
+
+        What is known in flops only stands there as additions, which are one flop each.
+        """
         lacks = (self.amount_marks.values & _MISSING) != 0
-        return Columns(self.amounts.names, np.where(lacks, np.nan, self.amounts.values))
+        columns = Columns(self.amounts.names, np.where(lacks, np.nan, self.amounts.values))
+        for total in self.in_flops:
+            flops = columns[total]
+            for part in FLOAT_PARTS[total]:
+                instead = flops if part.endswith("_add") else 0 * flops
+                columns.values[:, columns.names.index(part)] = np.where(np.isnan(flops), columns[part], instead)
+        return columns
 
     def chosen(self, rows: Ints) -> "Counts":
         """Some kernels, by their places."""
@@ -445,6 +456,7 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         how=how,
         books=books,
         warnings=tuple(dict.fromkeys([*sheet.warnings, *sheet.unit_warning()])),
+        in_flops=definition.in_flops,
     )
 
 
@@ -545,6 +557,7 @@ def concat(parts: Sequence[Counts]) -> Counts:
         how={word: tuple(Way(*key, kernels=number) for key, number in seen.items()) for word, seen in how.items()},
         books=parts[0].books,
         warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
+        in_flops=frozenset.intersection(*(part.in_flops for part in parts)),
     )
 
 

@@ -14,14 +14,15 @@ from eprof.base.brief import Brief
 from eprof.base.marks import Mark, names
 from eprof.base.text import pattern
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import BOOKS, BYTES, COUNTS
+from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS
 
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
 CPU, GPU = "cpu", "gpu"  # the processors that a profiler counts on
 ANY = "any"  # the capability in a definition of counters that mean the same on all devices
 _COMPUTATION = ("instruction", "flop", "cycle")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}
-SECTIONS = {**_OF_UNIT, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
+_FLOPS = (*_OF_UNIT["flop"], *FLOAT_PARTS)  # totals may be counted in flops, where a multiply-add counts as two
+SECTIONS = {**_OF_UNIT, "flop": _FLOPS, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
 WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
@@ -103,6 +104,11 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         """The profiler names that a log should have (slices: all that may exist); the rest of a log is not needed."""
         used = self._used()
         return frozenset(name for counter in self.counters.values() if counter.name in used for name in counter.wanted)
+
+    @property
+    def in_flops(self) -> frozenset[str]:
+        """The totals of floating-point work that are counted in flops."""
+        return frozenset(self.words["flop"].keys() & FLOAT_PARTS.keys())
 
     def entries(self, word: str, books: str) -> tuple[Entry, ...]:
         """The ways to count `word` in these books, best first; empty where it is absent or uncountable."""

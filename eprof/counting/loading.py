@@ -31,7 +31,8 @@ _MARKS = ("estimated", "assumed", "missing", "simulated")
 _MOST_ABOVE, _MOST_FILES = 16, 100  # files that a definition extends: one above the other, and in all
 _DEEPEST, _LONGEST = 50, 20_000  # quantities inside quantities; characters of a formula with all of them put in
 _MOST_NAMES = 2000
-_NEED_NOT_BE = {*LEVEL_PARTS, *SECTIONS["flop"], *SECTIONS["cycle"]}  # words that a definition may leave out
+# Words that a definition may leave out.
+_NEED_NOT_BE = {*LEVEL_PARTS, *SECTIONS["flop"], *SECTIONS["cycle"]} - FLOAT_PARTS.keys()
 _OF_OTHERS = {CPU: OF_GPUS, GPU: OF_CPUS}
 _LARGEST = 1e30  # of a number in a definition
 _NAME = r"[A-Za-z_]\w*"

@@ -201,6 +201,7 @@ class _Cells:
     def __init__(self, energy: "Energy", lost: int = 0) -> None:
         self.names = list(energy.listed)
         self.rows = len(energy.counts.rows)
+        self.units = ["flop" if name in energy.counts.in_flops else COUNTS[name].unit for name in self.names]
         self.values = energy.counts.amounts.only(self.names)
         self.marks = energy.counts.amount_marks.only(self.names) | lost
         self.is_bound = ((self.marks & MISSING) != 0) & ~np.isnan(self.values)
@@ -224,7 +225,7 @@ class _Cells:
         ]
 
     def _column(self, place: int) -> list[schema.Count | None]:
-        unit = COUNTS[self.names[place]].unit
+        unit = self.units[place]
         values, marks = self.values[:, place], self.marks[:, place]
         is_lost = self.pays[place] & ((marks & MISSING) != 0)
         rows = zip(
@@ -249,7 +250,7 @@ class _Cells:
         return {
             name: schema.Count(
                 value=known_sum(self.values[:, place]),
-                unit=COUNTS[name].unit,
+                unit=self.units[place],
                 energy_j=known_sum(self.joules[:, place]),
                 marks=_WORDS[marks[place]],
                 lower_bound=is_bound[place] or UNSET,

@@ -6,11 +6,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
 from eprof.base.marks import from_names
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, TENSOR_FLOPS, Count, stand_ins
+from eprof.base.vocabulary import (
+    COMPUTATION,
+    CONSTANT,
+    COUNTS,
+    DATA,
+    FLOAT_PARTS,
+    GROUPS,
+    TENSOR_FLOPS,
+    Count,
+    stand_ins,
+)
 from eprof.profile import schema
 from eprof.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, ratio, total
 from eprof.words.intervals import Ends, is_told
@@ -76,6 +87,21 @@ def by_time_of(kernel: schema.Kernel) -> Amount:
 def power_of(entry: Entry) -> Amount:
     """Mean power: all energy over the time."""
     return Amount(entry.power_w, energy_of(entry, "total").marks | time_of(entry).marks)
+
+
+def _flops_by_word(entry: Entry) -> dict[str, int]:
+    """The flops of each count: of a total that was counted in flops, instead of those of its parts."""
+    flops = dict(FLOPS)
+    for whole, parts in FLOAT_PARTS.items():
+        count = entry.counts.get(whole)
+        if count is not None and count.unit == "flop" and count.value is not None:
+            flops = {name: flops[name] for name in flops if name not in parts} | {whole: 1}
+    return flops
+
+
+def _count(name: str, count: schema.Count) -> Count:
+    """A word of the vocabulary in the unit of the document."""
+    return replace(COUNTS[name], unit=count.unit)
 
 
 class Word(Struct, frozen=True):
@@ -237,7 +263,11 @@ class View:
         """Every count of the document, in the order of the vocabulary."""
         listed = self.document.counts
         return {
+<<<<<<< HEAD
             name: Word(COUNTS[name], self._counted(name), self.energy_of_count(listed[name]), listed[name].how)
+=======
+            name: Word(_count(name, listed[name]), self._counted(name), energy_of_count(listed[name]), listed[name].how)
+>>>>>>> 64d093c (Totals of CPUs are counted in flops: intensity and the roofline know them)
             for name in COUNTS
             if name in listed
         }
@@ -325,7 +355,7 @@ class View:
     def _flops(self, entry: Entry) -> Amount:
         work = 0.0
         marks = 0
-        for name, flops in FLOPS.items():
+        for name, flops in _flops_by_word(entry).items():
             count = entry.counts.get(name)
             if count is None or count.value is None:
                 return Amount(None, MISSING)

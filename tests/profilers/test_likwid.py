@@ -238,6 +238,15 @@ def test_operations_are_lanes_times_instructions(tmp_path_factory, numbers):
     assert counted(eprof.load(path), "fp64") == {"whole program": (operations, Mark(0))}
 
 
+def test_operations_over_bytes_are_the_intensity(load):
+    slots = [(event, f"PMC{place}", [1000]) for place, (event, _) in enumerate(FP64)]
+    singles = [(event.replace("DOUBLE", "SINGLE"), slot, [10]) for event, slot, _ in slots]
+    lines = [("CAS_COUNT_RD", "MBOX0C0", [20]), ("CAS_COUNT_WR", "MBOX0C1", [5])]
+    document = load(csv("MEM_DP", slots + singles + lines, seconds=1.0)).energy(costs="i7-950").document()
+    assert document["counts"]["fp64"]["unit"] == "flop"
+    assert document["intensity_flop_per_byte"] == (15 * 1000 + 29 * 10) / (64 * 25)
+
+
 def test_a_run_that_stands_below_another_adds_up(load):
     first = csv("FLOPS_DP", [("FP_ARITH_INST_RETIRED_SCALAR_DOUBLE", "PMC1", [100])], "solve", seconds=1.0)
     second = csv("FLOPS_DP", [("FP_ARITH_INST_RETIRED_SCALAR_DOUBLE", "PMC1", [11])], "solve", seconds=0.5)
