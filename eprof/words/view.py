@@ -263,11 +263,12 @@ class View:
         """Every count of the document, in the order of the vocabulary."""
         listed = self.document.counts
         return {
-<<<<<<< HEAD
-            name: Word(COUNTS[name], self._counted(name), self.energy_of_count(listed[name]), listed[name].how)
-=======
-            name: Word(_count(name, listed[name]), self._counted(name), energy_of_count(listed[name]), listed[name].how)
->>>>>>> 64d093c (Totals of CPUs are counted in flops: intensity and the roofline know them)
+            name: Word(
+                _count(name, listed[name]),
+                self._counted(name),
+                self.energy_of_count(listed[name]),
+                listed[name].how,
+            )
             for name in COUNTS
             if name in listed
         }
