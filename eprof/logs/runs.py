@@ -110,8 +110,11 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def program_s(self) -> float | None:
-        """The time of the program without a profiler, the median over repetitions; None where it did not run alone."""
-        manifest = self.manifest or {}
+        """The time of the program without a profiler, the median over repetitions; None where it did not run alone.
+
+        Nor of a partial run: what was counted is then not all of what was timed.
+        """
+        manifest = {} if self.manifest is None or self.is_partial else self.manifest
         alone = [
             float(measurement["seconds"])
             for measurement in manifest.get("measurements", [])

@@ -24,12 +24,15 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         costs = parse(text.split("\n"))
     except LogError as err:
         raise LogError(f"{source.path}: {err}") from err
-    functions = costs if UNDECODED in costs.own else decoded(costs, Path(source.path).parent)
+    is_of_run = UNDECODED in costs.own
+    functions = costs if is_of_run else decoded(costs, Path(source.path).parent)
+    # A run directory knows the program, of which this may be a child.
+    command = None if is_of_run else costs.header.get("cmd")
     notes = _shortened(functions.notes)
     table = _table(functions, keep)
     if not costs.is_whole:
         notes.append("the profile has no end: functions may be missing, and counts are lower bounds")
-    return source.log([table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=costs.header.get("cmd"))
+    return source.log([table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=command)
 
 
 def _shortened(notes: list[str]) -> list[str]:
