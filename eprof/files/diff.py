@@ -36,6 +36,7 @@ def _blocks(document: Document) -> Iterator[Block]:
     yield diff_words.headline(document)
     yield Sentence(diff_answer.trust(document), Tone.QUIET)
     yield from _gates(document)
+    document = diff_words.unmarked(document)
     if document.steps and not document.is_zero:
         yield diff_tables.steps(document)
     yield diff_tables.kernels(document, _KERNELS)

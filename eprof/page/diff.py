@@ -26,7 +26,8 @@ _LOGS = 20
 
 def html(document: Document) -> str:
     """One self-contained HTML file from a document `eprof.diff/1`."""
-    document = diff_words.answered(document)
+    full = diff_words.answered(document)
+    document = diff_words.unmarked(full)
     page = filled(
         "diff.html",
         ["report.css", "diff.css"],
@@ -35,7 +36,7 @@ def html(document: Document) -> str:
         subtitle=_subtitle(document),
         not_same=diff_answer.unlike(document),
         headline=diff_words.headline(document),
-        trust=diff_answer.trust(document),
+        trust=diff_answer.trust(full),
         verdicts=diff_words.verdicts(document),
         figures=_figures(document),
         legend=badges.legend(diff_words.legend(document).marks),

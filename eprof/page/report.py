@@ -10,13 +10,13 @@ from eprof.page import packed, shell
 from eprof.page.figures import figures
 from eprof.page.sections import sections
 from eprof.page.sections.method import setting, utc
-from eprof.page.shared_marks import shared, without
 from eprof.page.unmasked import unmasked
 from eprof.profile import schema
 from eprof.words import answer, badges
 from eprof.words import costs as costs_words
 from eprof.words.headline import headline
 from eprof.words.numbers import NARROW
+from eprof.words.shared_marks import shared, without
 from eprof.words.view import View
 
 

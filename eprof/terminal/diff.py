@@ -125,6 +125,7 @@ def _line(content: Text) -> RenderableType:
 
 def _details(document: Document) -> Iterator[Block]:
     """Everything else that is known."""
+    document = diff_words.unmarked(document)
     if ratios := diff_words.ratios(document):
         yield Sentence(ratios)
     yield diff_tables.sides(document)

@@ -11,6 +11,7 @@ from eprof.compare.schema import Document, Gate, Model, Step, Test
 from eprof.words import diff_causes
 from eprof.words.blocks import Headline, Legend, Verdict
 from eprof.words.numbers import percent, percent_span, plain, quantity, span
+from eprof.words.shared_marks import shared_by_changes, without
 
 _CASES = {
     1: "memory bound before and after (case 1)",
@@ -34,6 +35,11 @@ def answered(document: Document) -> Document:
     )
 
 
+def unmarked(document: Document) -> Document:
+    """The difference without the marks that all its numbers share: what is trusted says those once."""
+    return without(document, shared_by_changes(document))
+
+
 _ANSWERED = (
     *("change_j", "interval_j", "change_share", "interval_share", "greenup"),
     *("steps", "causes", "marks", "kernels"),
@@ -50,7 +56,9 @@ def headline(document: Document) -> Headline:
 
 def legend(document: Document) -> Legend:
     """The signs beside the numbers."""
-    marks = bits(document.marks) | bits(document.old.marks) | bits(document.new.marks)
+    marks = bits(document.marks)
+    for side in (document.old, document.new):
+        marks |= bits(side.marks) | bits(side.time_marks)
     return Legend(marks if document.change_j is not None else 0)
 
 

@@ -8,6 +8,7 @@ from eprof.words import costs as costs_words
 from eprof.words.badges import SIMULATED
 from eprof.words.diff import bits, moving, step_label, word_label
 from eprof.words.numbers import plain
+from eprof.words.shared_marks import shared_by_changes
 
 _NAME, _LONGEST = 24, 60
 _MOST_NAMED = 3
@@ -99,7 +100,14 @@ def _simulated(document: Document) -> list[str]:
         texts.append("counts simulated")
     if any(bits(side.time_marks) & SIMULATED for side in sides):
         texts.append("time modelled")
-    return [listed(texts)] if texts else []
+    return [*([listed(texts)] if texts else []), *_shared(document)]
+
+
+def _shared(document: Document) -> list[str]:
+    """The marks that stand beside no number, because all have them."""
+    marks = shared_by_changes(document) - {"simulated"}
+    meanings = {"estimated": "all joules estimated", "assumed": "all joules rest on assumptions"}
+    return [meaning for mark, meaning in meanings.items() if mark in marks]
 
 
 def _left_out(document: Document) -> list[str]:

@@ -1,10 +1,13 @@
-"""Marks that all numbers of a document share: a page says them once, and beside numbers only what differs."""
+"""Marks that all numbers of a document share: they are said once, and beside numbers stands only what differs."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from eprof.compare import schema as compare
 from eprof.profile import schema
+
+Document = TypeVar("Document", schema.Profile, compare.Document)
 
 
 def shared(document: schema.Profile) -> set[str]:
@@ -18,9 +21,15 @@ def shared(document: schema.Profile) -> set[str]:
     return common - (of_counting - {"simulated"}) - {"missing"}
 
 
-def without(document: schema.Profile, marks: set[str]) -> schema.Profile:
+def shared_by_changes(document: compare.Document) -> set[str]:
+    """The same of a difference: the marks that every part that changes the energy has."""
+    parts = [set(part.marks) for kernel in document.kernels for part in kernel.parts if part.change_j]
+    return set.intersection(*parts) - {"missing"} if parts else set()
+
+
+def without(document: Document, marks: set[str]) -> Document:
     """The document without some marks. Times keep theirs, which say whether they come from a model."""
-    return msgspec.convert(_without(msgspec.to_builtins(document), marks), schema.Profile) if marks else document
+    return msgspec.convert(_without(msgspec.to_builtins(document), marks), type(document)) if marks else document
 
 
 def _without(value: Any, marks: set[str], key: str = "") -> Any:
