@@ -58,8 +58,9 @@ def _of_user(extra: Path | None) -> list[Definition]:
 
 
 @cache
-def _builtin() -> tuple[Definition, ...]:
-    loaded = tuple(_load_once(place) for place in definition_files())
+def _builtin(profiler: str | None = None) -> tuple[Definition, ...]:
+    """The built-in definitions (of a profiler)."""
+    loaded = tuple(_load_once(place) for place in definition_files(profiler))
     label_of: dict[tuple[str, str], str] = {}
     for definition in loaded:
         for capability in definition.capabilities:
@@ -222,7 +223,7 @@ def _devices() -> dict[str, tuple[str, ...]]:
 def guess_capability(counter_names: Iterable[str], profiler: str) -> tuple[str, ...]:
     """The capabilities whose definitions know most of a profiler's counters: several if equally many, or none."""
     present = set(counter_names)
-    scores = {each: len(each.wanted & present) for each in _builtin() if each.profiler == profiler}
+    scores = {each: len(each.wanted & present) for each in _builtin(profiler)}
     best = max(scores.values(), default=0)
     if best == 0:
         return ()

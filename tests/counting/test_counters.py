@@ -252,7 +252,7 @@ def test_a_broken_definition_says_what_and_where(old, new, where, message):
 def test_two_built_in_definitions_of_one_capability_are_refused(monkeypatch):
     path = next(path for path in counters.definition_files() if path.name == "fermi.toml")
     monkeypatch.setattr(
-        counters, "definition_files", lambda: [path, resources.folder("counters") / "nvprof" / "kepler-3.0.toml"]
+        counters, "definition_files", lambda *_: [path, resources.folder("counters") / "nvprof" / "kepler-3.0.toml"]
     )
     monkeypatch.setattr(
         counters, "load", lambda one, load=counters.load: load(path) if one is path else _renamed(load(path))
