@@ -306,6 +306,17 @@ def test_a_log_cut_or_spoilt_at_any_byte_is_read_or_refused(tmp_path_factory, da
         assert log.tables
 
 
+@pytest.mark.parametrize("cell", ["1e", "--", "9" * 400, "1.2.3", "", "0x10", '"'])
+def test_json_with_strange_numbers_is_read_or_refused(cell, read):
+    whole = '{"interval" : 1.000000000, "counter-value" : "5", "event" : "cycles", "event-runtime" : 9, "pcnt-running" : 100.00}'
+    for number in ("1.000000000", '"5"', ": 9", "100.00"):
+        try:
+            log = read(f"{whole}\n{whole.replace(number, f': {cell}' if number == ': 9' else cell)}\n")
+        except LogError:
+            continue
+        assert len(log.tables[0].rows) >= 1
+
+
 @given(st.text(alphabet="0123456789,.;<> CPUSnotcued/%()#'\"{}:-", max_size=200))
 @example("1,,a,2,3.00" * 50)
 def test_lines_like_those_of_perf_raise_no_other_error(text):

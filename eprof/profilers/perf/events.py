@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from eprof.base.text import pattern
 
@@ -27,6 +28,7 @@ _MODIFIERS = pattern(r":[ukhpPGHSDeIW]+$")
 _DOMAINS = {"pkg": "package", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
 
 
+@cache
 def plain(event: str) -> tuple[str, str]:
     """An event's plain name, and the unit of the processor that counts it.
 

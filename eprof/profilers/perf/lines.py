@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,7 +12,8 @@ from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
-from eprof.profilers.perf.signs import EVENT, INTERVALS, NOT_KNOWN, ROW
+from eprof.profilers.perf.signs import EVENT, HEADER, INTERVALS, NOT_KNOWN, ROW, STARTED
+from eprof.rows.cells import LARGEST
 from eprof.rows.numbers import ENGLISH, Locale, ungrouped, value
 
 _LONGEST_LINE = 4000
@@ -55,7 +57,6 @@ class Run(Struct):
     rows: list[Row] = field(default_factory=list)
     elapsed: str = ""
     is_text: bool = False
-    is_open: bool = True
 
 
 class Lines:
@@ -93,17 +94,17 @@ class Lines:
 
     def number_of(self, text: str, run: Run) -> float:
         """The number in a cell; NaN if it holds none. CSV and JSON have no groups of digits, so a comma is a point."""
-        return value(ungrouped(text), self._style) if run.is_text else value(text.replace(",", "."), ENGLISH)
+        number = value(ungrouped(text), self._style) if run.is_text else value(text.replace(",", "."), ENGLISH)
+        return number if number < LARGEST else math.nan
 
     def _take(self, line: str) -> bool:
-        header = _HEADER.search(line)
-        if header:
+        if HEADER in line and (header := _HEADER.search(line)):
             if self.runs[-1].is_text and self.runs[-1].rows and self.runs[-1].rows[-1].time:
                 self.runs[-1].rows.clear()  # --summary: the sums of all intervals follow
             self._begin(Run(header[1] or header[2], is_text=True))
             return True
-        if line.lstrip("> ").startswith("# started on") or line.rstrip().endswith(INTERVALS):
-            self._begin(Run(is_text=line.rstrip().endswith(INTERVALS)))
+        if STARTED in line or INTERVALS in line:
+            self._begin(Run(is_text=INTERVALS in line))
             return True
         if '"counter-value"' in line:
             return self._take_json(line)
@@ -134,11 +135,12 @@ class Lines:
                 f"{kind}{cells[kind]}" for kind in ("cpu", "core", "socket", "die", "node", "thread") if kind in cells
             ]
             utilized = cells.get("metric-unit") == "CPUs utilized"
+            time, runtime = cells.get("interval", ""), cells.get("event-runtime", "")
             self._add(
                 Row(
-                    cells.get("interval", ""), " ".join(places), cells["counter-value"], cells.get("unit", ""),
-                    cells["event"], cells.get("cgroup", ""), cells.get("pcnt-running", _WHOLE),
-                    cells.get("event-runtime", ""), cells.get("metric-value", "") if utilized else "",
+                    time if _CLOCK.fullmatch(time) else "", " ".join(places), cells["counter-value"],
+                    cells.get("unit", ""), cells["event"], cells.get("cgroup", ""), cells.get("pcnt-running", _WHOLE),
+                    runtime if runtime.isdecimal() else "", cells.get("metric-value", "") if utilized else "",
                     is_mean="variance" in cells,
                 )
             )  # fmt: skip
@@ -177,14 +179,14 @@ class Lines:
         if elapsed:
             self._look(elapsed[1], False)
             run.elapsed = elapsed[1]
-            run.is_open = False
             return True
-        if not run.is_text or not run.is_open:
+        if not run.is_text or run.elapsed:
             return False
         share = _RUNNING.search(line)
         if line.lstrip("> ").startswith("#") and self._may_go_on:
             # The second metric of an event has a line of its own, and what follows all metrics stands there.
-            run.rows[-1] = run.rows[-1]._replace(running=share[1] if share else _WHOLE)
+            if share:
+                run.rows[-1] = run.rows[-1]._replace(running=share[1])
             return True
         row = _TEXT.fullmatch(line)
         self._may_go_on = row is not None

@@ -23,6 +23,7 @@ ROW = pattern(
     r"(?P<running>[0-9]{1,3}[.,][0-9][0-9])(?![0-9])"
 )
 HEADER = "Performance counter stats for "
+STARTED = "# started on "
 INTERVALS = " counts unit events"
 _MARKS = (HEADER.encode(), INTERVALS.encode(), b'"counter-value"')
 # perf writes at the start of a file, or behind all that the program wrote.
