@@ -38,8 +38,9 @@
       th.appendChild(button);
       button.addEventListener("click", () => sort(body, rows, heads, th, at));
     });
-    id("filter").addEventListener("input", () => filter(rows));
-    filter(rows);
+    const nouns = " " + heads[0].textContent.toLowerCase() + "s";
+    id("filter").addEventListener("input", () => filter(rows, nouns));
+    filter(rows, nouns);
   }
   function key(row, at) {
     const cell = row.cells[at];
@@ -58,13 +59,13 @@
     });
     rows.forEach(row => body.appendChild(row));
   }
-  function filter(rows) {
+  function filter(rows, nouns) {
     const wanted = id("filter").value.toLowerCase();
     let shown = 0;
     rows.forEach(row => {
       row.hidden = wanted !== "" && row.cells[0].textContent.toLowerCase().indexOf(wanted) < 0 && key(row, 0).indexOf(wanted) < 0;
       if (!row.hidden) shown += 1;
     });
-    id("count").textContent = shown + " of " + rows.length + " kernels";
+    id("count").textContent = shown + " of " + rows.length + nouns;
   }
 }());

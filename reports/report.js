@@ -229,7 +229,7 @@
   function status(sum) {
     let node = id("count"), all = wholeAmount(), unit = { total: "J", time: "s", instructions: "" }[measure];
     if (!node) return;
-    node.textContent = grouped(String(shown.length)) + " of " + grouped(String(count)) + " kernels";
+    node.textContent = grouped(String(shown.length)) + " of " + grouped(String(count)) + " " + D.columns[0].label.toLowerCase() + "s";
     if (all[0] === null) return;
     let bits = shown.reduce((bits, k) => bits | mark(main(), k), 0);
     if (shown.length === count) { sum = all[0]; bits |= all[1]; }
@@ -253,7 +253,7 @@
     for (let i = first; i < last; i++) rows.appendChild(row(i));
     if (last < shown.length) rows.appendChild(spacer(shown.length - last));
     if (!shown.length) {
-      let none = rows.appendChild(el("tr")).appendChild(el("td", "k-name muted", "No kernel has this in its name."));
+      let none = rows.appendChild(el("tr")).appendChild(el("td", "k-name muted", "No name has this in it."));
       none.colSpan = D.columns.length;
     }
     body.textContent = "";

@@ -118,7 +118,8 @@ def stand_ins(word: str) -> tuple[str, ...]:
     return tuple(total for total, parts in PARTS.items() if word in parts)
 
 
-# What one kind of processor has and another has not: of a GPU nobody needs to say that it has no L3.
+CPU, GPU = "cpu", "gpu"  # the processors that a profiler counts on
+# What one has and the other has not: of a GPU nobody needs to say that it has no L3.
 OF_CPUS = ("l3", *LEVEL_PARTS["l3"])
 OF_GPUS = (
     *("tensor", *TENSOR_PARTS["tensor"]),

@@ -229,7 +229,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
     def __repr__(self) -> str:
         """What it is about; `document` and `to_frame` show the numbers."""
         change = "not known" if self.change_j is None else f"{self.change_j:+.6g} J"
-        return brief(Difference, f"of {len(self.matches)} kernels: {change}")
+        return brief(Difference, f"of {len(self.matches)} {self.old.nouns.kernels}: {change}")
 
 
 def compare(
@@ -286,7 +286,8 @@ def _kept(old: Side, new: Side, matching: Matching, keep: Callable[[str], bool])
         replace(pair, old=_place(pair.old, places_old), new=_place(pair.new, places_new)) for pair in chosen
     )
     note = (
-        f"{len(chosen)} of {len(matching.matches)} kernels are selected by -k/--kernel-name; totals are of these only."
+        f"{len(chosen)} of {len(matching.matches)} {old.nouns.kernels} are selected by -k/--kernel-name; totals are of "
+        "these only."
     )
     return old.taken(places_old), new.taken(places_new), Matching(renumbered, (*matching.notes, note))
 

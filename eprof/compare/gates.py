@@ -163,7 +163,7 @@ def _of_counts(gate: Gate, kernel: str | None, cells: Cells, columns: list[int],
     numbers = numbers[:, :, ~np.isnan(numbers).all(axis=(0, 1))]
     is_bound = [bool((half.counted[cells] & int(Mark.MISSING)).any()) for _, half in changes.halves]
     if not numbers.size or np.isnan(numbers).any() or is_bound[0] != is_bound[1]:
-        return Outcome(gate, kernel, why_not="it is not known for every kernel of both sides")
+        return Outcome(gate, kernel, why_not=f"it is not known for every {changes.old_side.nouns.kernel} of both sides")
     old, new = (math.fsum(table.ravel().tolist()) for table in numbers)
     unit = "s" if gate.what == SECONDS else COUNTS[WORDS[columns[0]]].unit
     return Outcome(gate, kernel, old, new, unit)

@@ -184,8 +184,8 @@ class _Work:
         olds, news = len(self.old.free), len(self.new.free)
         if olds * news > _MOST_PAIRS:
             return [
-                f"{olds} kernels of OLD and {news} of NEW have no namesake: too many to look for similar names; "
-                "--match OLD=NEW matches kernels by hand."
+                f"{olds} names of OLD and {news} of NEW have no namesake: too many to look for similar ones; "
+                "--match OLD=NEW matches them by hand."
             ]
         scores: dict[tuple[int, int], float] = {}
         for new in self.new.free:

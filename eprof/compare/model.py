@@ -82,7 +82,7 @@ def _require(quantity: str, old: Side, new: Side, amounts: list[float]) -> None:
     """That both sides know an amount, and that there is any."""
     for side, amount in zip((old, new), amounts, strict=True):
         if math.isnan(amount):
-            raise _MissingError(f"the {quantity} of {side.label} are not known for every kernel")
+            raise _MissingError(f"the {quantity} of {side.label} are not known for every {side.nouns.kernel}")
         if amount == 0:
             raise _MissingError(f"{side.label} has no {quantity}")
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
+from eprof.base.nouns import Nouns, nouns_of
+
 SCHEMA = "eprof.diff/1"
 Range = list[float]
 # A field that is not there at all; whoever reads it has looked first whether it is.
@@ -102,11 +104,12 @@ class Log(Struct, frozen=True):
 
 
 class Device(Struct, frozen=True):
-    """A GPU of the logs."""
+    """A GPU or CPU of the logs. processor: "cpu"."""
 
     name: str | None
     index: int | None
     capability: str | None
+    processor: str | UnsetType = UNSET
 
 
 class Costs(Struct, frozen=True):
@@ -384,3 +387,9 @@ class Document(Struct, frozen=True, kw_only=True):
     def has_energy(self) -> bool:
         """Whether any energy is known on both sides."""
         return self.change_j is not None
+
+    @property
+    def nouns(self) -> Nouns:
+        """The words for what ran: those of a CPU where both sides are of one."""
+        processors = {device.processor for side in (self.old, self.new) for device in side.devices}
+        return nouns_of(processors.pop() if len(processors) == 1 else None)

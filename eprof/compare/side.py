@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
+from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import COUNTS, PRICED
 from eprof.compare.matching import Kernel
 from eprof.costs import Charge, Costs
@@ -89,6 +90,11 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
     def measured(self) -> list[float]:
         """What a meter saw in each repeat, J."""
         return [energy.measured_j for energy in self.energies if energy.measured_j is not None]
+
+    @property
+    def nouns(self) -> Nouns:
+        """The words for what ran."""
+        return self.first.profile.nouns
 
     @property
     def factors(self) -> list[float]:

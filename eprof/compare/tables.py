@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from eprof.base.marks import names
+from eprof.base.nouns import in_document
 from eprof.base.text import few
 from eprof.base.vocabulary import COUNTS
 from eprof.compare.changes import LOWER, Changes, Half
@@ -37,6 +38,8 @@ from eprof.energy.attribution import FAMILIES
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from eprof.profile.profile import Counted
 
 _NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
 _CAUSES = 3
@@ -73,6 +76,11 @@ def _known_sum(table: Floats) -> float | None:
 # ------------------------------------------------------------------------------------------------------------ sides
 
 
+def _device(counted: "Counted") -> Device:
+    device = counted.device
+    return Device(device.name, device.index, device.capability, in_document(counted.definition.processor))
+
+
 def side_of(variant: Variant, compared_j: float | None) -> Side:
     """One side of the document. compared_j: its part of the energy that the change is of."""
     profile = variant.first.profile
@@ -87,10 +95,7 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
             for repeat in variant.energies
             for log in repeat.profile.logs
         ],
-        devices=[
-            Device(name=counted.device.name, index=counted.device.index, capability=counted.device.capability)
-            for counted in profile.counted
-        ],
+        devices=[_device(counted) for counted in profile.counted],
         definition=", ".join(dict.fromkeys(counted.definition.name for counted in profile.counted)),
         costs=_costs(variant),
         repeats=len(variant.energies),

@@ -7,7 +7,7 @@ import numpy as np
 from eprof.base.kernels import bare
 from eprof.base.labels import labels
 from eprof.base.text import few, listed
-from eprof.base.vocabulary import COUNTS, GROUPS
+from eprof.base.vocabulary import COUNTS
 from eprof.compare.changes import APPEARED, MATCHED, VANISHED, Changes
 from eprof.compare.lost import uncompared, unknown
 from eprof.compare.matching import SIMILAR, Kernel, Match
@@ -37,7 +37,8 @@ def _meters(old: Side, new: Side) -> Iterator[str]:
     """How the prices of the sides were scaled to what their meters saw."""
     scaled = [_meter(side) for side in (old, new) if side.factors]
     if scaled:
-        yield f"Prices are scaled to what a meter saw: {'; '.join(scaled)}. Only the joules of kernels are compared."
+        kernels = old.nouns.kernels
+        yield f"Prices are scaled to what a meter saw: {'; '.join(scaled)}. Only the joules of {kernels} are compared."
     if len(scaled) == 1:
         lacking = "NEW" if old.factors else "OLD"
         yield f"{lacking} is not scaled to a meter, so part of the change may be the error of its prices."
@@ -51,10 +52,12 @@ def _meter(side: Side) -> str:
 
 def _devices(changes: Changes) -> Iterator[str]:
     old_devices, new_devices = _device_names(changes.old_side), _device_names(changes.new_side)
+    gpu = changes.old_side.nouns.processor
     if old_devices != new_devices:
         yield (
-            f"OLD ran on {listed(old_devices)}, NEW on {listed(new_devices)}: the change is that of program and GPU "
-            "together. Counts of one kind can still be compared; --costs with one table prices both as if on one GPU."
+            f"OLD ran on {listed(old_devices)}, NEW on {listed(new_devices)}: the change is that of program and "
+            f"{gpu} together. Counts of one kind can still be compared; --costs with one table prices both as if on "
+            f"one {gpu}."
         )
     old, new = changes.old_side.costs, changes.new_side.costs
     lacking = "OLD" if old is None else "NEW"
@@ -68,21 +71,22 @@ def _devices(changes: Changes) -> Iterator[str]:
 
 def _device_names(side: Side) -> list[str]:
     counted = side.first.profile.counted
-    return sorted({data.device.name or "a GPU that the log does not name" for data in counted})
+    return sorted({data.device.name or f"a {side.nouns.processor} that the log does not name" for data in counted})
 
 
 def _programs(changes: Changes) -> Iterator[str]:
     statuses = [changes.status(row) for row in range(len(changes.matches))]
+    nouns = changes.old_side.nouns
     if MATCHED not in statuses:
         yield (
-            "No kernel of OLD was found in NEW: are these the same program? Only totals are compared; --match OLD=NEW "
-            "says which kernel is which."
+            f"No {nouns.kernel} of OLD was found in NEW: are these the same program? Only totals are compared; "
+            f"--match OLD=NEW says which {nouns.kernel} is which."
         )
         return
     for status, side in ((VANISHED, changes.old_side), (APPEARED, changes.new_side)):
         names = [changes.names(row)[0] for row, here in enumerate(statuses) if here == status]
         if names:
-            own = "They are parts of their own; --match OLD=NEW pairs kernels by hand."
+            own = f"They are parts of their own; --match OLD=NEW pairs {nouns.kernels} by hand."
             yield f"Only in {side.label}: {few(labels(names, 60), _FEW)}. {own}"
 
 
@@ -91,18 +95,15 @@ def _left_out(changes: Changes) -> Iterator[str]:
         yield "No cost table prices these logs, so energy is not compared; choose one with --costs (see `eprof costs`)."
         return
     whole = len(changes.matches)
+    nouns = changes.old_side.nouns
     for word in uncompared(changes):
-        kernels = "" if whole == 1 else f" of {word.kernels} of {whole} kernels"
-        yield f"Not in the change: {_label(word.what)}{kernels}, because {word.why}."
+        kernels = "" if whole == 1 else f" of {word.kernels} of {whole} {nouns.kernels}"
+        yield f"Not in the change: {nouns.label(word.what)}{kernels}, because {word.why}."
     reasons: dict[str, list[str]] = {}
     for lost in unknown(changes):
-        reasons.setdefault(lost.why, []).append(_label(lost.what))
+        reasons.setdefault(lost.why, []).append(nouns.label(lost.what))
     for why, words in reasons.items():
         yield f"Not known on either side, and not in the change: {', '.join(words)} ({why})."
-
-
-def _label(word: str) -> str:
-    return COUNTS[word].label if word in COUNTS else GROUPS[word]
 
 
 def _formulas(changes: Changes) -> Iterator[str]:
@@ -152,7 +153,8 @@ def _launches(changes: Changes) -> Iterator[str]:
         if old.launches != new.launches
     ]
     if differ:
-        yield f"Launched another number of times: {few(differ, _FEW)}; the change holds that too."
+        launch = changes.old_side.nouns.launch.capitalize()
+        yield f"{launch}ed another number of times: {few(differ, _FEW)}; the change holds that too."
 
 
 def _noise(changes: Changes) -> Iterator[str]:

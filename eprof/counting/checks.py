@@ -93,9 +93,9 @@ def _sentence(sheet: Sheet, check: Check, left: Floats, right: Floats, failed: B
     kernel = sheet.launches.rows.kernel[worst]
     number = int(failed.sum())
     compared = int((~np.isnan(left + right)).sum())
-    where = (
-        f"for {number} of {compared} kernels; worst in `{short(kernel)}`" if compared > 1 else f"in `{short(kernel)}`"
-    )
+    where = f"in `{short(kernel)}`"
+    if compared > 1:
+        where = f"for {number} of {compared} {sheet.definition.nouns.kernels}; worst {where}"
     return (
         f"The counters contradict each other {where}: {check.note}, but {sheet.definition.expand(check.left)} = "
         f"{left[worst]:,.0f} and {sheet.definition.expand(check.right)} = {right[worst]:,.0f} ({off[worst]:.1%} apart)."

@@ -13,6 +13,7 @@ from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.kernels import short
 from eprof.base.marks import Mark
+from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
 from eprof.counting.definition import Counter, Definition, Entry, bracketed
@@ -54,6 +55,7 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
     books: str
     warnings: tuple[str, ...] = ()
     in_flops: frozenset[str] = frozenset()
+    nouns: Nouns = nouns_of()
 
     @staticmethod
     def of_frames(
@@ -413,9 +415,13 @@ class Sheet(Struct, eq=False):
         kernel = short(self.launches.rows.kernel[worst])
         formula = self.definition.expand(result.entry.formula, self._texts(result, worst))
         self.warnings.append(
-            f"{word.replace('_', ' ')}: {formula} came out negative for {_of(int(where.sum()), self.length)} "
+            f"{word.replace('_', ' ')}: {formula} came out negative for {self._of(int(where.sum()))} "
             f"(most in `{kernel}`: {values[worst]:,.0f}); {done}."
         )
+
+    def _of(self, number: int) -> str:
+        nouns = self.definition.nouns
+        return f"{number} of {self.length} {nouns.kernels}" if self.length > 1 else f"the only {nouns.kernel}"
 
     def _texts(self, result: _Result, row: int) -> dict[str, str]:
         """How the parts of a result were made for one kernel."""
@@ -424,10 +430,6 @@ class Sheet(Struct, eq=False):
             formula = part.ways[part.choice[row]].formula
             texts[name] = formula if result.entry.formula.text == name else bracketed(formula)
         return texts
-
-
-def _of(number: int, total: int) -> str:
-    return f"{number} of {total} kernels" if total > 1 else "the only kernel"
 
 
 # ----------------------------------------------------------------------------------------------------- counting
@@ -457,6 +459,7 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         books=books,
         warnings=tuple(dict.fromkeys([*sheet.warnings, *sheet.unit_warning()])),
         in_flops=definition.in_flops,
+        nouns=definition.nouns,
     )
 
 
@@ -558,6 +561,7 @@ def concat(parts: Sequence[Counts]) -> Counts:
         books=parts[0].books,
         warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
         in_flops=frozenset.intersection(*(part.in_flops for part in parts)),
+        nouns=parts[0].nouns,
     )
 
 

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from eprof.base.brief import Brief
 from eprof.base.marks import Mark, names
+from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import pattern
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS
+from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, GPU
 
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
-CPU, GPU = "cpu", "gpu"  # the processors that a profiler counts on
 ANY = "any"  # the capability in a definition of counters that mean the same on all devices
 _COMPUTATION = ("instruction", "flop", "cycle")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}
@@ -98,6 +98,11 @@ class Definition(Brief, Struct, frozen=True, eq=False):
     time_share: tuple[Entry, ...] = ()
     processor: str = GPU
     not_here: frozenset[str] = frozenset()
+
+    @property
+    def nouns(self) -> Nouns:
+        """The words for what runs on its processor."""
+        return nouns_of(self.processor)
 
     @property
     def wanted(self) -> frozenset[str]:

@@ -12,8 +12,8 @@ from msgspec import Struct
 from eprof.base import resources
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Document, Formula, Node
-from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, INSTRUCTIONS, LEVEL_PARTS, OF_CPUS, OF_GPUS
-from eprof.counting.definition import CPU, GPU, SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair
+from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, INSTRUCTIONS, LEVEL_PARTS, OF_CPUS, OF_GPUS
+from eprof.counting.definition import SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -137,13 +137,13 @@ def _check_times(counts: Counts) -> None:
     rows = counts.rows
     lacks = np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)
     if lacks.any():
-        unknown = f"{rows.chosen(lacks).n_kernels} of {rows.n_kernels} kernels"
+        unknown = f"{rows.chosen(lacks).n_kernels} of {rows.n_kernels} {counts.nouns.kernels}"
         raise MeterError(
             f"Metered energy cannot be split: the time of {unknown} is not known; give a trace along with the log, or "
             "--time KERNEL=SECONDS."
         )
     if not rows.time_s.sum() > 0:
-        raise MeterError("Metered energy cannot be split: the kernels take no time.")
+        raise MeterError(f"Metered energy cannot be split: the {counts.nouns.kernels} take no time.")
 
 
 def _check_limit(limit_w: float | None, mean_w: float, meter: Meter, whole_s: float) -> None:

@@ -61,7 +61,7 @@ def model_time(
         return counts, None, []
     seconds = roofline_s(counts.amounts, costs) / share
     modelled = need & ~np.isnan(seconds) & (seconds > 0)
-    warnings = [_no_peaks(costs, int((need & ~modelled).sum()))] if (need & ~modelled).any() else []
+    warnings = [_no_peaks(counts, costs, int((need & ~modelled).sum()))] if (need & ~modelled).any() else []
     if not modelled.any():
         return counts, None, warnings
     marks = counts.rows.time_marks
@@ -116,8 +116,8 @@ def _seconds(amount: Floats, peak_giga: float | None) -> Floats:
     return amount / (peak_giga * 1e9)
 
 
-def _no_peaks(costs: Costs, number: int) -> str:
+def _no_peaks(counts: Counts, costs: Costs, number: int) -> str:
     return (
-        f"The time of {number} simulated kernels is not modelled: they did no floating-point work and moved no global "
-        f"memory, or {costs.name} does not tell the peak that it takes (its [peak] table)."
+        f"The time of {number} simulated {counts.nouns.kernels} is not modelled: they did no floating-point work and "
+        f"moved no global memory, or {costs.name} does not tell the peak that it takes (its [peak] table)."
     )

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from eprof.base.gpus import may_be_same
 from eprof.base.resources import folder
 from eprof.base.toml import Document
+from eprof.base.vocabulary import CPU
 from eprof.costs.estimate import shape
 from eprof.counting.counters import capabilities_like
-from eprof.counting.definition import CPU
 from eprof.fitting.form import Form
 from eprof.fitting.moments import Floats
 from eprof.fitting.solve import fit

@@ -3,7 +3,7 @@
 from typing import Any
 
 from eprof.base.arrays import finite
-from eprof.counting.definition import CPU
+from eprof.base.vocabulary import CPU
 from eprof.fitting import means
 from eprof.fitting.moments import CONSTANTS
 from eprof.fitting.quality import Quality

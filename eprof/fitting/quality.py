@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.text import brief
-from eprof.counting.definition import CPU
+from eprof.base.vocabulary import CPU
 from eprof.fitting import means
 from eprof.fitting.defaults import far_off, pooled
 from eprof.fitting.form import Form

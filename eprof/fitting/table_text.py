@@ -11,8 +11,7 @@ import pandas as pd
 from msgspec import Struct, field
 
 from eprof.base.text import printable
-from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, FLOAT_PARTS, OF_GPUS
-from eprof.counting.definition import CPU
+from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, CPU, FLOAT_PARTS, OF_GPUS
 from eprof.fitting.moments import CONSTANTS
 from eprof.fitting.quality import LOOSE, TOLD, Quality
 from eprof.fitting.solve import Fit

@@ -112,6 +112,7 @@ def _run(result: Result) -> Run:
         time_s=report.time_s,
         energy_j={part: getattr(report.energy_j, part) for part in (*_PARTS, "total", "measured")},
         marks=report.marks,
+        processor=report.device.processor,
     )
 
 

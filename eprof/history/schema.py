@@ -2,13 +2,15 @@
 
 from typing import Any
 
-from msgspec import Struct, field, to_builtins
+from msgspec import UNSET, Struct, UnsetType, field, to_builtins
+
+from eprof.base.nouns import Nouns, nouns_of
 
 SCHEMA = "eprof.history/1"
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run. time_from: "run" (when it ran) or "report" (when its report was made).
+    """A run. time_from: "run" (when it ran) or "report" (when its report was made). processor: "cpu".
 
     commit: of the folder that it ran in, if it was recorded; changed: whether files there differed from that commit.
     """
@@ -24,6 +26,12 @@ class Run(Struct, frozen=True, kw_only=True):
     time_s: float | None
     energy_j: dict[str, float | None]
     marks: list[str]
+    processor: str | UnsetType = UNSET
+
+    @property
+    def nouns(self) -> Nouns:
+        """The words for what ran."""
+        return nouns_of(self.processor)
 
 
 class Change(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from eprof.base.text import brief, few, pattern
-from eprof.counting.definition import CPU
+from eprof.base.vocabulary import CPU
 from eprof.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, lines
 
 PLAUSIBLE_W = (1.0, 3000.0)

@@ -15,8 +15,8 @@ from msgspec import Struct
 from eprof.base.resources import folder
 from eprof.base.text import brief
 from eprof.base.toml import Document, Formula, Node
+from eprof.base.vocabulary import CPU, GPU
 from eprof.counting.counters import capabilities_like
-from eprof.counting.definition import CPU, GPU
 from eprof.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
 from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
 

@@ -20,8 +20,7 @@ from msgspec.structs import replace
 
 from eprof.base.marks import Mark
 from eprof.base.text import few
-from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, stand_ins
-from eprof.counting.definition import CPU, GPU
+from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, stand_ins
 from eprof.logs.runs import Measured, Run, clock_note
 from eprof.measurements.diagnostics import PLAUSIBLE_W
 from eprof.measurements.reading import from_frame

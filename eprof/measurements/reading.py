@@ -13,8 +13,7 @@ import pandas as pd
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.vocabulary import COUNTS
-from eprof.counting.definition import GPU
+from eprof.base.vocabulary import COUNTS, GPU
 from eprof.measurements import diagnostics, units
 from eprof.measurements import mapping as mappings
 from eprof.measurements.files import table

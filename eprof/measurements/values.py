@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import EprofError
 from eprof.base.text import few
-from eprof.counting.definition import GPU
+from eprof.base.vocabulary import GPU
 
 Floats = npt.NDArray[np.float64]
 CORE, MEMORY = "core", "memory"

@@ -38,7 +38,8 @@ def bars(document: Document) -> list[Bar]:
     if document.change_j is None or not moving(document):
         return []
     parts = [
-        _Part(step_label(step), step.change_j, bits(step.marks), known(step.interval_j)) for step in moving(document)
+        _Part(step_label(step, document.nouns), step.change_j, bits(step.marks), known(step.interval_j))
+        for step in moving(document)
     ]
     whole = _Part("Change", document.change_j, bits(document.marks), known(document.interval_j))
     reached = [0.0, *(joules for part in (*parts, whole) for joules in (part.change_j, *(part.ends or ())))]

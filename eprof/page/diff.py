@@ -94,14 +94,16 @@ def _sections(document: Document) -> Iterator[Section]:
     repeats: list[Block] = [Sentence(diff_words.noise(document)), diff_tables.sides(document)]
     yield Section("sides", "OLD and NEW", "OLD and NEW", repeats)
 
-    matched = "Largest change first. Kernels are matched by their full names unless their row says otherwise."
-    yield Section("kernels", "Kernels", "Kernels", [Sentence(matched), diff_tables.kernels(document, _KERNELS)])
+    nouns = document.nouns
+    kernels = nouns.kernels.capitalize()
+    matched = f"Largest change first. {kernels} are matched by their full names unless their row says otherwise."
+    yield Section("kernels", kernels, kernels, [Sentence(matched), diff_tables.kernels(document, _KERNELS)])
 
     priced = (
         "What was executed and moved, and what its change costs. A part by price or setting is what the same counts "
         "cost more or less."
     )
-    heading = "Counts, bytes and time of all matched kernels"
+    heading = f"Counts, bytes and time of all matched {nouns.kernels}"
     yield Section("counts", "Counts", heading, [Sentence(priced), diff_tables.counts(document)])
 
     if document.change_j:

@@ -45,7 +45,7 @@ class Figure(Struct, frozen=True):
 
 def figures(view: View) -> list[Figure]:
     """Energy, time, power, energy per flop and the error against the meter; counts where no energy is known."""
-    time = _figure("Kernel time", view.time, "s", "no time in the logs")
+    time = _figure(_time_of(view), view.time, "s", "no time in the logs")
     if not view.has_energy:
         why = "no cost table" if view.costs is None else "no price"
         return [
@@ -81,8 +81,12 @@ def _modelled(view: View) -> list[Figure]:
     return [
         _figure("Energy above constant power", view.above, "J", note="predicted"),
         _figure("Constant power", Amount(least_j, constant.marks), "J", note=note),
-        _figure("Kernel time", Amount(least_s, time.marks), "s", note="at the roofline's speed"),
+        _figure(_time_of(view), Amount(least_s, time.marks), "s", note="at the roofline's speed"),
     ]
+
+
+def _time_of(view: View) -> str:
+    return f"{view.nouns.kernel.capitalize()} time"
 
 
 def _range(view: View) -> str:

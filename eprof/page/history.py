@@ -48,7 +48,9 @@ def _sections(document: History) -> Iterator[Section]:
     yield card("energy", "Energy", "Energy, run by run", _chart(document), quiet(legend))
     if document.changes:
         yield card("changes", "Changes", "What changed, and when", words.changes(document, None))
-    yield card("kernels", "Kernels", "Kernel by kernel", words.kernels(document, _KERNELS))
+    nouns = document.runs[-1].nouns
+    heading = f"{nouns.kernel.capitalize()} by {nouns.kernel}"
+    yield card("kernels", nouns.kernels.capitalize(), heading, words.kernels(document, _KERNELS))
     yield card("runs", "Runs", "All runs", words.runs(document))
     yield method(
         {
@@ -56,9 +58,9 @@ def _sections(document: History) -> Iterator[Section]:
                 "Binary segmentation: the series is cut where the means of both sides differ most against the noise "
                 "inside them, if Student's t test, with the choice of the cut paid for, gives less than "
                 f"{percent(document.level)}; then both pieces likewise. Each side has {LEAST} runs or more; repeats of "
-                f"a commit stay together. Kernels share {percent(document.level)} among them.",
-                "It takes the noise for the same before and after, and runs for independent: a GPU that warms up over "
-                "a night of runs may look like a change.",
+                f"a commit stay together. {nouns.kernels.capitalize()} share {percent(document.level)} among them.",
+                "It takes the noise for the same before and after, and runs for independent: a processor that warms up "
+                "over a night of runs may look like a change.",
             ],
             "Notes": document.warnings,
             "Command": [" ".join(document.command_line)] if document.command_line else [],

@@ -6,6 +6,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.base.labels import labels
+from eprof.base.nouns import Nouns
 from eprof.page import plot
 from eprof.words.numbers import plain, quantity
 
@@ -44,7 +45,11 @@ class Dot(Struct, frozen=True):
 
 
 def drawn(
-    machines: Sequence[Curves], dots: Sequence[Dot], named: int = NAMED, span: tuple[float, float] | None = None
+    machines: Sequence[Curves],
+    dots: Sequence[Dot],
+    nouns: Nouns,
+    named: int = NAMED,
+    span: tuple[float, float] | None = None,
 ) -> list[Markup]:
     """The three panels with one x axis. span: from which to which flop/B the lines are known."""
     balances = [machine.balance for machine in machines]
@@ -73,7 +78,8 @@ def drawn(
         ]
         heights = [y for line in lines for _, y in line.points] + [circle.y for circle in circles]
         panel = plot.Panel(title, unit, key, x, plot.axis(heights), lines, circles, balances)
-        spoken = f"{title} in {unit} against flop per DRAM byte, with {len(lines)} lines and {len(dots)} kernels"
+        drawn_are = f"{len(lines)} lines and {len(dots)} {nouns.kernels}"
+        spoken = f"{title} in {unit} against flop per DRAM byte, with {drawn_are}"
         made.append(plot.drawn(panel, spoken, named=len(dots) <= named))
     return made
 

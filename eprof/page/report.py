@@ -6,6 +6,7 @@ from typing import Any
 from markupsafe import Markup
 
 from eprof.base.marks import Mark
+from eprof.base.nouns import nouns_of
 from eprof.page import packed, shell
 from eprof.page.figures import figures
 from eprof.page.sections import sections
@@ -42,6 +43,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         legend=badges.legend(view.marks),
         warnings=len(document.warnings),
         sections=cards,
+        nouns=view.nouns,
     )
 
 
@@ -57,7 +59,8 @@ def _subtitle(document: schema.Profile) -> str:
 
 
 def _devices(document: schema.Profile) -> str:
-    names = list(dict.fromkeys(device.name or "unnamed GPU" for device in document.devices))
+    unnamed = f"unnamed {nouns_of(document.device.processor).processor}"
+    names = list(dict.fromkeys(device.name or unnamed for device in document.devices))
     if len(document.devices) > 1 and len(names) == 1:
         return f"{len(document.devices)} × {names[0]}"
     more = " …" if len(names) > 3 else ""

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from eprof.base.nouns import nouns_of
 from eprof.page import panels, shell
 from eprof.page.sections.method import utc
 from eprof.page.unmasked import unmasked
 from eprof.profile import schema
 from eprof.words import costs as costs_words
 from eprof.words.blocks import Notes
-from eprof.words.roofline import dot_table, headline, label, machine_table, match, notes, verdict
+from eprof.words.roofline import dot_table, headline, label, leads, machine_table, notes
 
 DRAWN, LISTED = 300, 200
 
@@ -29,13 +30,14 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
         title=document.title or ", ".join(dict.fromkeys(machine.name for machine in machines)),
         subtitle=f"{costs_words.all_named(machines)} · {utc(document.created_utc)}",
         headline=headline(document),
-        leads=[*map(match, document.equal_power), *map(verdict, machines)],
+        leads=leads(document),
         legend=[(kind % 6, label(machine)) for kind, machine in enumerate(machines)],
         panels=_panels(document),
         numbers=machine_table(machines),
         notes=notes(machines),
         kernels=dot_table(document, LISTED),
         warnings=Notes(document.warnings, "warning"),
+        nouns=nouns_of(document.processor),
         command=shlex.join(document.command_line),
         eprof=document.eprof,
         schema=document.schema,
@@ -55,7 +57,8 @@ def _panels(document: schema.Roofline) -> list[Markup]:
     points = document.machines[0].lines or []
     span = points[0].intensity_flop_per_byte, points[-1].intensity_flop_per_byte
     curves = [panels.Curves(machine.time_balance, _lines(machine)) for machine in document.machines]
-    return panels.drawn(curves, [dot for dot in dots if dot.is_drawable][:DRAWN], span=span)
+    drawable = [dot for dot in dots if dot.is_drawable]
+    return panels.drawn(curves, drawable[:DRAWN], nouns_of(document.processor), span=span)
 
 
 def _lines(machine: schema.Machine) -> panels.Lines:

@@ -43,7 +43,11 @@ def _figures(document: Tune) -> Iterator[Figure]:
         yield Figure("Energy against the fastest", _growth(best.energy_j, fastest.energy_j))
         yield Figure("Time against the fastest", _growth(best.time_s, fastest.time_s))
     if own is not None and len(document.kernels) > 1:
-        yield Figure("Each kernel at its own", _growth(own.energy_j, best.energy_j), "energy, if switching were free")
+        yield Figure(
+            f"Each {document.nouns.kernel} at its own",
+            _growth(own.energy_j, best.energy_j),
+            "energy, if switching were free",
+        )
 
 
 def _quantity(value: float | None, unit: str) -> str:
@@ -106,9 +110,10 @@ def _trade(document: Tune) -> Iterator[Section]:
 
 def _kernels(document: Tune) -> Section:
     """Every kernel's best and fastest setting."""
+    nouns = document.nouns
     others = sum(not same(kernel.best, kernel.fastest) for kernel in document.kernels)
     answer = (
-        f"For {others} of {len(document.kernels)} kernels the fastest setting is not the one with "
+        f"For {others} of {len(document.kernels)} {nouns.kernels} the fastest setting is not the one with "
         f"{document.objective_words}."
     )
     after = ""
@@ -116,10 +121,12 @@ def _kernels(document: Tune) -> Section:
     change = words.change(own.energy_j, best.energy_j) if own is not None and best is not None else None
     if change is not None:
         after = (
-            f"Each kernel at its own setting, if changing clocks were free: {change} energy than all at the "
+            f"Each {nouns.kernel} at its own setting, if changing clocks were free: {change} energy than all at the "
             "program's best."
         )
-    return card("kernels", "Kernels", "Kernel by kernel", Sentence(answer), words.kernels(document), quiet(after))
+    heading = f"{nouns.kernel.capitalize()} by {nouns.kernel}"
+    table = words.kernels(document)
+    return card("kernels", nouns.kernels.capitalize(), heading, Sentence(answer), table, quiet(after))
 
 
 def _meter(document: Tune, losses: LostBy) -> Section:

@@ -10,8 +10,8 @@ from msgspec import UNSET, UnsetType
 
 from eprof import __version__
 from eprof.base.marks import Mark, from_names, names
+from eprof.base.nouns import in_document
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
-from eprof.counting.definition import GPU
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.grouping import Grouping, shown, spread_of_ranks
@@ -90,10 +90,8 @@ def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
 
 def _device(counted: "Counted") -> schema.Device:
     device = counted.device
-    made = schema.Device(device.name, device.index, device.capability, device.capability_from)
-    if counted.definition.processor != GPU:
-        made.processor = counted.definition.processor
-    return made
+    processor = in_document(counted.definition.processor)
+    return schema.Device(device.name, device.index, device.capability, device.capability_from, processor)
 
 
 def _input(log: "Log") -> schema.Input:

@@ -28,7 +28,7 @@ def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
     why = _ambiguous(profile)
     if metered_j is not None:
         if why:
-            raise MeterError(f"{GIVEN} is of a whole run on one GPU, but {why}.")
+            raise MeterError(f"{GIVEN} is of a whole run on one {profile.nouns.processor}, but {why}.")
         return Meter(metering.checked(metered_j), GIVEN)
 
     measured = profile.measured
@@ -39,10 +39,8 @@ def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
         )
     own_boards = 0 if profile.is_of_cpu else 1
     if why or measured.boards not in (None, own_boards):
-        whose = "CPU" if profile.is_of_cpu else "GPU"
-        raise MeterError(
-            f"--to-meter: {why or f'the meter covers {measured.covers}'}: the joules are not this {whose}'s."
-        )
+        why = why or f"the meter covers {measured.covers}"
+        raise MeterError(f"--to-meter: {why}: the joules are not this {profile.nouns.processor}'s.")
     return Meter(measured.joules, _source(measured), measured.seconds)
 
 
@@ -75,7 +73,8 @@ def shape_of(profile: "Profile", meter: Meter) -> CostTable:
 def _ambiguous(profile: "Profile") -> str:
     """Why joules of a run would not be those of the kernels; empty if they are."""
     if not profile.whole or (profile.run is not None and not profile.run.whole):
-        return "only some of its kernels are looked at (-k, or launches that were left out)"
+        nouns = profile.nouns
+        return f"only some of its {nouns.kernels} are looked at (-k, or {nouns.launches} that were left out)"
     if len(profile.counted) > 1:
         return f"the logs are of {len(profile.counted)} devices"
     return ""
@@ -99,8 +98,8 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
         raise UsageError("--to-meter needs a cost table for the shape of the split; name one with --costs.")
     if energy.total_s is not None:
         raise MeterError(
-            "Metered energy cannot be split: only the time of all kernels together is known; give a trace along with "
-            "the log, or --time KERNEL=SECONDS."
+            f"Metered energy cannot be split: only the time of all {energy.counts.nouns.kernels} together is known; "
+            "give a trace along with the log, or --time KERNEL=SECONDS."
         )
     is_own = energy.profile.is_served_by(table)
     name = energy.profile.counted[0].device.name
@@ -122,17 +121,19 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
 def _notes(energy: "Energy", scaling: Metered) -> list[str]:
     """What a reader should know of the split, besides how it was made."""
     notes = []
+    kernels = energy.counts.nouns.kernels
     if scaling.idle_s is None:
-        notes.append(f"{GIVEN} says nothing of idle time: all of it is split over the kernels.")
+        notes.append(f"{GIVEN} says nothing of idle time: all of it is split over the {kernels}.")
     kernels_s = float(energy.counts.rows.time_s.sum())
     if scaling.meter.duration_s is not None and kernels_s > 1.05 * scaling.meter.duration_s:
         notes.append(
-            f"The kernels' times add up to {kernels_s:.4g} s, more than the {scaling.meter.duration_s:.4g} s that were "
-            "metered: they overlap, or were timed in a slower run. No idle time is taken off."
+            f"The {kernels}' times add up to {kernels_s:.4g} s, more than the {scaling.meter.duration_s:.4g} s that "
+            "were metered: they overlap, or were timed in a slower run. No idle time is taken off."
         )
     if energy.lacks_some:
         notes.append(
             "Some work has no count or no price. The metered total is complete, but the factor shares what is missing "
-            "out over all kernels: what a kernel is shown to take can be too much or too little."
+            f"out over all {kernels}: what a {energy.counts.nouns.kernel} is shown to take can be too much or too "
+            "little."
         )
     return notes

@@ -14,13 +14,14 @@ from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief, Result, brief
 from eprof.base.errors import CostError, DefinitionError, LogError, MeterError, UsageError
 from eprof.base.marks import Mark, names
+from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed
-from eprof.base.vocabulary import COUNTS, GROUPS, PARTS
+from eprof.base.vocabulary import COUNTS, CPU, GROUPS, PARTS
 from eprof.costs import ESTIMATED, Charge, Costs, CostTable, estimate, for_device
 from eprof.costs import load as load_costs
 from eprof.counting import checks, counters, counts, times
 from eprof.counting.counts import Counts
-from eprof.counting.definition import CPU, Definition, without_counters
+from eprof.counting.definition import Definition, without_counters
 from eprof.energy.attribution import FAMILIES, Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of
 from eprof.energy.clocks import priced as priced_at
@@ -215,6 +216,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
         names = set(map(_gpu_of, self.counted))
         return table.on(*names) if len(names) == 1 else table
 
+    @property
+    def nouns(self) -> Nouns:
+        """The words for what ran."""
+        return self.counted[0].definition.nouns
+
     def is_of(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU."""
         return all(part.device.name is not None and table.is_for(part.device.name) for part in self.counted)
@@ -230,7 +236,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
         """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
-        profiled = {part.device.name or "a GPU that the logs do not name" for part in self.counted}
+        profiled = {part.device.name or f"a {self.nouns.processor} that the logs do not name" for part in self.counted}
         others = sorted(name for name in profiled if not table.is_for(name))
         if not others:
             return priced
@@ -267,8 +273,10 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def __repr__(self) -> str:
         """What it is about; `energy` puts prices on it."""
         kernels = sum(len(part.launches.rows) for part in self.counted)
-        devices = listed(list(dict.fromkeys(part.device.name or "a GPU not named" for part in self.counted)))
-        return brief(Profile, f"of {self.title!r}: {kernels} kernels on {devices}")
+        devices = listed(
+            list(dict.fromkeys(part.device.name or f"a {self.nouns.processor} not named" for part in self.counted))
+        )
+        return brief(Profile, f"of {self.title!r}: {kernels} {self.nouns.kernels} on {devices}")
 
 
 def _gpu_of(counted: Counted) -> str:
@@ -353,7 +361,7 @@ def _share(
         raise UsageError("--time SECONDS: the logs are of several devices; give --time KERNEL=SECONDS, or a trace.")
     only = counted[0]
     launches, how = times.share(only.launches, total_s, specs, only.time_from)
-    time_from = how or "given by --time for all kernels together"
+    time_from = how or f"given by --time for all {only.definition.nouns.kernels} together"
     return (replace(only, launches=launches, time_from=time_from),), (None if how else total_s)
 
 
@@ -486,7 +494,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     def __repr__(self) -> str:
         """What it is about; `to_frame` shows the numbers."""
         table = f"{self.costs.name} at {self.costs.setting.label}" if self.costs is not None else "no cost table"
-        return brief(Energy, f"of {self.profile.title!r}: {len(self.counts.rows)} kernels, {table}")
+        return brief(Energy, f"of {self.profile.title!r}: {len(self.counts.rows)} {self.counts.nouns.kernels}, {table}")
 
     def what_if(self, question: str) -> "Answer":
         """A modelled answer to "pi0=0.5", "setting=612/924,dram=-20%", "race"... (whatif.py). Raises EprofError."""
@@ -589,7 +597,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         if np.isnan(self.counts.rows.time_s).any():
             sentences.append(self._no_time())
         if self.grouping is not None and (unused := self.grouping.unused(self.counts.rows)):
-            sentences.append(f"No kernel is in the group {listed(unused, 'or')} of --group.")
+            sentences.append(f"No {self.counts.nouns.kernel} is in the group {listed(unused, 'or')} of --group.")
         # What bears on every number stands first: a terminal shows only the first few.
         for part in self.profile.counted:
             sentences += part.warnings
@@ -603,7 +611,9 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     def _no_costs(self) -> str:
         known = {part.device.name for part in self.profile.counted if part.device.name}
         named = {name for name in known if capability_of_label(name) is None}
-        whose = f"No cost table is made for {listed(sorted(known))}" if known else "The logs do not name the GPU"
+        nouns = self.profile.nouns
+        unnamed = f"The logs do not name the {nouns.processor}"
+        whose = f"No cost table is made for {listed(sorted(known))}" if known else unnamed
         estimate = "--costs estimated" if named else '--costs "estimated:RTX 4090", with the name of the GPU'
         return (
             f"{whose}, so no energy is shown. Three ways to joules: a table of its own (eprof calibrate or eprof fit); "
@@ -614,16 +624,18 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     def _no_time(self) -> str:
         rows = self.counts.rows
         unknown = rows.chosen(np.isnan(rows.time_s)).n_kernels
+        kernels = self.counts.nouns.kernels
         if self.total_s is not None:
             return (
-                f"--time {self.total_s:g} is the time of all kernels together, and nothing tells how {unknown} of them "
-                "share it: their own time and constant energy are not known; give --time KERNEL=SECONDS, or a trace."
+                f"--time {self.total_s:g} is the time of all {kernels} together, and nothing tells how {unknown} of "
+                "them share it: their own time and constant energy are not known; give --time KERNEL=SECONDS, or a "
+                "trace."
             )
         devices = [counted.device for counted in self.profile.counted]
         known = [(device.capability,) if device.capability else may_be(device.label) for device in devices]
         ways = advice.commands(advice.TIMES, chain.from_iterable(known))
         return (
-            f"The time of {unknown} of {rows.n_kernels} kernels is not known, nor is their constant energy; "
+            f"The time of {unknown} of {rows.n_kernels} {kernels} is not known, nor is their constant energy; "
             f"give times along with the log ({ways}), or --time."
         )
 

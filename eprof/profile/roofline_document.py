@@ -44,7 +44,11 @@ def document(
     if profile is None:
         return made
     return structs.replace(
-        made, title=profile.title, inputs=profile.inputs, warnings=[*made.warnings, *profile.warnings]
+        made,
+        title=profile.title,
+        inputs=profile.inputs,
+        processor=profile.device.processor,
+        warnings=[*made.warnings, *profile.warnings],
     )
 
 

@@ -449,7 +449,7 @@ class EqualPower(Struct):
 
 
 class Roofline(Struct, kw_only=True):
-    """Machines with their lines, and kernels below those of the first: `eprof.roofline/1`."""
+    """Machines with their lines, and kernels below those of the first: `eprof.roofline/1`. processor: "cpu"."""
 
     schema: str = ROOFLINE
     eprof: str
@@ -459,5 +459,6 @@ class Roofline(Struct, kw_only=True):
     machines: list[Machine]
     equal_power: list[EqualPower]
     inputs: list[Input]
+    processor: str | UnsetType = UNSET
     kernels: list[Dot]
     warnings: list[str]

@@ -46,13 +46,13 @@ _HELP = (
     "write setting=CORE/MEMORY, costs=NAME, pi0=0.5 (or -50%, or 3W), cap=10W (or -50%), time=-10%, race, dram=-20%, "
     "integer=free"
 )
-SHARE = "each kernel keeps its share of the roofline's speed"
+SHARE = "each {} keeps its share of the roofline's speed"
 AT_CLOCKS = "DRAM traffic goes with the memory clock, the rest of the time with the core clock"
 HALVES = "half of the time goes with each clock, a guess: no peak bandwidth is known"
 SAME_TIME = "times stay as they are"
-ROOF_TIME = "a kernel's time changes by as much as the roofline's"
+ROOF_TIME = "a {}'s time changes by as much as the roofline's"
 _NO_TENSOR_PEAK = "no table has the peaks of tensor cores"
-FASTER = "in proportion to it where a kernel is faster than the roofline of these costs"
+FASTER = "in proportion to it where a {} is faster than the roofline of these costs"
 
 
 class Work(Struct, frozen=True, eq=False, dict=True):
@@ -144,6 +144,11 @@ class Scenario(Struct, frozen=True, eq=False):
     def roof_s(self) -> Floats:
         """The roofline's time at these costs, of each time."""
         return self.work.roof_s(self.costs.peaks)
+
+    @property
+    def noun(self) -> str:
+        """The word for one of its kernels."""
+        return self.work.counts.nouns.kernel
 
     @property
     def known_s(self) -> npt.NDArray[np.bool_]:
@@ -322,12 +327,12 @@ def race(now: Scenario, *_: object) -> _Changed:
     """
     if now.work.on_tensor_cores.all():
         raise UsageError(f"--what-if race: {_NO_TENSOR_PEAK}, so the roofline of these kernels is not known.")
-    says = "every kernel races to finish at the roofline's time"
+    says = f"every {now.noun} races to finish at the roofline's time"
     roof, known = now.roof_s(), ~now.work.uncounted
     if now.work.together is not None:
         known = np.append(known, True)
     faster = np.where(known & (roof > 0), np.minimum(now.time_s, roof), now.time_s)
-    return replace(now, time_s=faster), says, _with_tensor_work(now, "every kernel can be as fast as the roofline")
+    return replace(now, time_s=faster), says, _with_tensor_work(now, f"every {now.noun} can be as fast as the roofline")
 
 
 def _with_tensor_work(now: Scenario, assumes: str) -> str:
@@ -377,9 +382,10 @@ def _assumed(now: Scenario) -> str:
     roofed = now.work.on_the_roof
     has_byte_rate = now.table is not None and of_table(now.table).byte_per_cycle is not None
     clocked = AT_CLOCKS if has_byte_rate else HALVES
+    share = SHARE.format(now.noun)
     if roofed.all():
-        return SHARE
-    return f"{clocked}; where time is simulated or DRAM bytes are not known, {SHARE}" if roofed.any() else clocked
+        return share
+    return f"{clocked}; where time is simulated or DRAM bytes are not known, {share}" if roofed.any() else clocked
 
 
 def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
@@ -417,7 +423,11 @@ def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
     changed = replace(now, work=work, costs=priced, table=table)
     says = f"with the costs of {table.name} at {priced.setting.label}"
     if not same_gpu:
-        return replace(changed, time_s=_kept_share(now, changed)), f"{says}, as if on that platform", SHARE
+        return (
+            replace(changed, time_s=_kept_share(now, changed)),
+            f"{says}, as if on that platform",
+            SHARE.format(now.noun),
+        )
     if priced.setting.label in (now.costs.setting.label, "fixed") or now.costs.setting.core_mhz is None:
         return changed, says, SAME_TIME
     return replace(changed, time_s=_times_at(now, changed)), says, _assumed(now)
@@ -481,7 +491,7 @@ def _cap(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     above = now.work.of_each_time(known_sum(attribute(now.work.counts, now.costs).joules.only(COUNTS)))
     # A kernel without a time has no power to cap; energy that is not known slows nothing.
     slowed = np.where(np.isnan(now.time_s), np.nan, np.fmax(now.time_s, above / usable))
-    return replace(now, time_s=slowed), says, "a kernel that would draw more is slowed until it does not"
+    return replace(now, time_s=slowed), says, f"a {now.noun} that would draw more is slowed until it does not"
 
 
 def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
@@ -531,7 +541,7 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     factors = np.array([factor if name in words else 1.0 for name in counts.amounts.names])
     amounts = Columns(counts.amounts.names, counts.amounts.values * factors)
     changed = replace(now, work=replace(now.work, counts=replace(counts, amounts=amounts)))
-    assumes = _with_tensor_work(now, ROOF_TIME)
+    assumes = _with_tensor_work(now, ROOF_TIME.format(now.noun))
     faster = _flattered(now)
     if faster:
         assumes = f"{assumes}; {faster}"
@@ -561,7 +571,7 @@ def _flattered(now: Scenario) -> str:
     faster = int((now.time_s[timed] < now.roof_s()[timed] * (1 - 1e-9)).sum())
     if not faster:
         return ""
-    return f"{FASTER} ({faster} of {timed.sum()})"
+    return f"{FASTER.format(now.noun)} ({faster} of {timed.sum()})"
 
 
 def _label(key: str) -> str:

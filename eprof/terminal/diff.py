@@ -92,7 +92,7 @@ def _kernels(document: Document, rows: int) -> RenderableType:
         unit = "J" if document.has_energy else "s"
         line.append("not known" if change is None else signed_quantity(change, unit))
         line.append("" if share is None else signed_percent(share))
-        line.append(diff_causes.of_kernel(kernel, brief=True))
+        line.append(diff_causes.of_kernel(kernel, document.nouns, brief=True))
     lines[-1][-1] += f" · {len(document.kernels) - rows} more" if len(document.kernels) > rows else ""
 
     grid = Grid.grid(padding=(0, 1, 0, 0))

@@ -8,9 +8,9 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from eprof.base.nouns import nouns_of
 from eprof.base.text import counted, cut
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
-from eprof.base.vocabulary import GROUPS as LABELS
 from eprof.profile import schema
 from eprof.terminal import drawing
 from eprof.terminal.screen import terminal
@@ -143,13 +143,19 @@ def _subject(document: schema.Profile) -> str:
 
 
 def _device(device: schema.Device) -> str:
-    capability = f" (capability {device.capability})" if device.capability else ""
-    return f"{device.name or 'GPU not named'}{capability}"
+    if not device.capability:
+        return _named(device)
+    kind = nouns_of(device.processor).capability.removeprefix("compute ")
+    return f"{_named(device)} ({kind} {device.capability})"
+
+
+def _named(device: schema.Device) -> str:
+    return device.name or f"{nouns_of(device.processor).processor} not named"
 
 
 def _short_subject(document: schema.Profile, width: int) -> str:
     """Program and GPU on one line."""
-    devices = Counter(device.name or "GPU not named" for device in document.devices)
+    devices = Counter(map(_named, document.devices))
     words = [f"{number} × {name}" if number > 1 else name for name, number in devices.items()]
     behind = cut("".join(f" · {word}" for word in words), width - _SHORTEST_TITLE)
     program, space, arguments = document.title.partition(" ")
@@ -176,7 +182,7 @@ def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableTyp
         bar.append(fill * length, style=style)
         share = f"{100 * joules / total:.0f}" if joules >= 0.005 * total else "<1"
         names.append(f"{fill * 2} ", style=style)
-        names.append(f"{LABELS[group]} {share} %".replace(" ", "\u00a0") + "   ")
+        names.append(f"{view.nouns.group(group)} {share} %".replace(" ", "\u00a0") + "   ")
     if legend:
         yield Padding(bar, (1, 0, 0, 0))
         yield names
@@ -197,7 +203,7 @@ def _groups(view: View) -> Iterator[Part]:
         return
     yield group_table(view, groups)
     if view.document.ranks:
-        yield Sentence(rank_words(view.document.ranks))
+        yield Sentence(rank_words(view.document.ranks, view.nouns))
 
 
 def _modelled(view: View) -> Iterator[Part]:

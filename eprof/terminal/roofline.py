@@ -13,7 +13,7 @@ from eprof.profile import schema
 from eprof.terminal import drawing
 from eprof.words.blocks import Block, Headline, Notes, Sentence, Tone
 from eprof.words.numbers import plain, quantity
-from eprof.words.roofline import dot_table, head, headline, label, machine_table, match, notes, verdict
+from eprof.words.roofline import dot_table, head, headline, label, leads, machine_table, notes
 
 _ROWS, _KERNELS, _LETTERS = 14, 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _WIDEST, _MARGIN = 110, 14
@@ -41,7 +41,7 @@ def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableTy
     yield Sentence(head(document), Tone.QUIET)
     first = headline(document)
     yield Headline(first)
-    for line in (*map(match, document.equal_power), *map(verdict, document.machines)):
+    for line in leads(document):
         if line != first:
             yield Sentence(line)
     for key, title, unit in _PLOTS if verbose else _PLOTS[:2]:

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.marks import Mark
+from eprof.base.nouns import in_document
 from eprof.costs import Costs, CostTable
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import attribute
@@ -50,6 +51,7 @@ class Tuning(Struct, frozen=True, eq=False):
     model: PowerModel
     notes: Sequence[str] = field(default_factory=tuple)
     of_simulated: bool = False
+    processor: str | UnsetType = UNSET
 
 
 class _Place(NamedTuple):
@@ -93,17 +95,19 @@ def from_profile(
         time_check=None,
         model=power_model(table),
         notes=tuple(notes),
+        processor=in_document(energy.profile.counted[0].definition.processor),
     )
 
 
 def _check_timed(energy: Energy) -> None:
+    nouns = energy.counts.nouns
     if energy.total_s is not None:
         raise EprofError(
-            "Only the time of all kernels together is known, and how it follows the clocks differs from kernel to "
-            "kernel; give --time KERNEL=SECONDS, or a trace."
+            f"Only the time of all {nouns.kernels} together is known, and how it follows the clocks differs from "
+            f"{nouns.kernel} to {nouns.kernel}; give --time KERNEL=SECONDS, or a trace."
         )
     if np.isnan(energy.counts.rows.time_s).all():
-        raise EprofError("No kernel has a time, so nothing is known of its energy; give a trace, or --time.")
+        raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
 
 
 def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list[str]]:
@@ -212,7 +216,7 @@ def _beyond_measured(table: CostTable, energy: Energy) -> Iterator[str]:
         rate = joules[term].to_numpy() / (price.pj * 1e-12) / times / 1e9
         several = int((rate > _BEYOND * measured[term][1]).sum())
         if several:
-            beyond.append(f"{term.replace('_', ' ')} ({several} of {len(times)} kernels)")
+            beyond.append(f"{term.replace('_', ' ')} ({several} of {len(times)} {energy.counts.nouns.kernels})")
     if beyond:
         yield (
             f"More a second than in any measurement that {table.name} was fitted to: {', '.join(beyond)}. "
@@ -230,14 +234,14 @@ def _profile_notes(
     untimed = int((np.isnan(traffic_of(counts.amounts)) & ~np.isnan(counts.rows.time_s)).sum())
     if untimed and of_table(table).byte_per_cycle is not None:
         yield (
-            f"{untimed} of {len(grids)} kernels have no count of DRAM bytes, so their time at other settings "
-            "is not known, nor that of the program."
+            f"{untimed} of {len(grids)} {counts.nouns.kernels} have no count of DRAM bytes, so their time at other "
+            "settings is not known, nor that of the program."
         )
     bounds = sum(bool(grid.marks & Mark.MISSING) for grid in grids)
     if bounds:
         yield (
-            f"Energies of {bounds} of {len(grids)} kernels are lower bounds, because something could not be "
-            "counted or priced; what is missing could change the choice."
+            f"Energies of {bounds} of {len(grids)} {counts.nouns.kernels} are lower bounds, because something could "
+            "not be counted or priced; what is missing could change the choice."
         )
 
 

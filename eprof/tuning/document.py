@@ -47,6 +47,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         mispredictions=_mispredictions(choices),
         energy_lost_percent=_lost(choices),
         marks=tuple(names(int(program.marks))),
+        processor=tuning.processor,
         notes=[*tuning.notes, *_unpicked(whole, choices, tuning.grids, objective)],
         kernels=[_kernel(grid, choice, tuning.points) for grid, choice in zip(tuning.grids, choices, strict=True)],
     )

@@ -4,6 +4,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType, field, to_builtins
 
+from eprof.base.nouns import Nouns, nouns_of
 from eprof.validation.schema import Clocks
 
 SCHEMA = "eprof.tune/1"
@@ -138,7 +139,7 @@ class LostBy(Struct, frozen=True):
 
 
 class Tune(Struct, frozen=True, kw_only=True):
-    """The whole document; the settings picked are for all kernels together."""
+    """The whole document; the settings picked are for all kernels together. processor: "cpu"."""
 
     schema: str
     eprof: str
@@ -162,8 +163,14 @@ class Tune(Struct, frozen=True, kw_only=True):
     mispredictions: Mispredictions | None
     energy_lost_percent: LostBy | None
     marks: tuple[str, ...]
+    processor: str | UnsetType = UNSET
     notes: list[str]
     kernels: list[Kernel]
+
+    @property
+    def nouns(self) -> Nouns:
+        """The words for what ran."""
+        return nouns_of(self.processor)
 
     def plain(self) -> dict[str, Any]:
         """As plain data, in the order of the JSON."""

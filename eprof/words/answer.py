@@ -35,10 +35,10 @@ _NARROWER = (
     *(("tensor_fp16", "tensor_fp8"), ("tensor_bf16", "tensor_fp8"), ("tensor_fp8", "tensor_fp4")),
 )
 _PRICES = {
-    "measured": "measured on this GPU",
+    "measured": "measured on this {processor}",
     "fitted": "fitted to measured power",
     "published": "published, not measured here",
-    "estimated": "estimated, for a GPU that nobody measured",
+    "estimated": "estimated, for a {processor} that nobody measured",
 }
 
 
@@ -81,7 +81,7 @@ def where(view: View, most: int = _MOST) -> Table:
         ]
         rows.append(Row(cells))
     columns = [
-        Column("group" if view.document.groups else "kernel", "left"),
+        Column("group" if view.document.groups else view.nouns.kernel, "left"),
         Column({"total": "energy"}.get(view.measure, view.measure)),
         Column("share"),
         Column("largest cause" if view.has_energy else "", "left"),
@@ -115,7 +115,7 @@ def _left_out(view: View, entries: Sequence[schema.Kernel | schema.Group], shown
     rest = entries[shown:]
     if not rest:
         return ""
-    noun = "group" if view.document.groups else "kernel"
+    noun = "group" if view.document.groups else view.nouns.kernel
     start = f"and {whole(len(rest))} more {noun}{'s' if len(rest) > 1 else ''}"
     known = sum(view.ranked(entry).value or 0.0 for entry in rest)
     everything = view.ranked(view.document).value
@@ -161,7 +161,7 @@ def _why_constant(view: View, entry: schema.Kernel | schema.Group) -> str:
     """Short launches, or how far the kernel is from its roofline."""
     seconds = time_of(entry).value
     if seconds and seconds / entry.launches < _SHORT_S:
-        return f"launches of {quantity(seconds / entry.launches, 's')}"
+        return f"{view.nouns.launches} of {quantity(seconds / entry.launches, 's')}"
     place = view.place_of(entry)
     limits = view.document.limits
     if not limits or place is None:
@@ -343,22 +343,24 @@ def _prices(view: View) -> Iterator[str]:
         yield from view.document.warnings[:1]
         return
     if view.to_meter is not None:
-        yield metered.certainty(view.to_meter)
+        yield metered.certainty(view, view.to_meter)
         return
-    facts = [_basis(costs), _kernels_off(costs)]
+    facts = [_basis(view, costs), _kernels_off(view, costs)]
     if costs.name != costs.basis:
         facts = [costs_words.at_setting(costs), *facts]
     if costs.gpu_match == "other":
-        facts = [costs_words.at_setting(costs), "another GPU's, so joules hold if the two are alike"]
+        other = f"another {view.nouns.processor}'s, so joules hold if the two are alike"
+        facts = [costs_words.at_setting(costs), other]
     yield f"Prices: {', '.join(filter(None, facts))}."
     if costs.gpu_match != "other":
         yield from _range_of(view)
 
 
-def _basis(costs: schema.Costs) -> str:
+def _basis(view: View, costs: schema.Costs) -> str:
     """What the prices rest on."""
     basis = _PRICES.get(costs.basis or "", "of a table that does not say what they rest on")
-    return f"of a similar GPU, {basis}" if costs.gpu_match == "similar" else basis
+    basis = basis.format(processor=view.nouns.processor)
+    return f"of a similar {view.nouns.processor}, {basis}" if costs.gpu_match == "similar" else basis
 
 
 def _range_of(view: View) -> Iterator[str]:
@@ -378,11 +380,11 @@ def _left_open(view: View) -> Iterator[str]:
         yield "Perhaps: the prices leave the cause open."
 
 
-def _kernels_off(costs: schema.Costs) -> str:
+def _kernels_off(view: View, costs: schema.Costs) -> str:
     """The error of a fit on kernels that it had not seen."""
     errors: Mapping[str, float] = (costs.fit or {}).get("error_percent", {})
     error = errors.get("leave_one_benchmark_out")
-    return "" if error is None else f"new kernels {percent(error / 100)} off on average"
+    return "" if error is None else f"new {view.nouns.kernels} {percent(error / 100)} off on average"
 
 
 def _missing(view: View) -> Iterator[str]:
@@ -390,8 +392,8 @@ def _missing(view: View) -> Iterator[str]:
     if view.costs is None:
         return
     lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
-    wholly = [GROUPS[group] for group in GROUPS if group in lost and not _known_joules(view, group)]
-    partly = [GROUPS[group] for group in GROUPS if group in lost and _known_joules(view, group)]
+    wholly = [view.nouns.group(group) for group in GROUPS if group in lost and not _known_joules(view, group)]
+    partly = [view.nouns.group(group) for group in GROUPS if group in lost and _known_joules(view, group)]
     constant = view.energy(CONSTANT)
     if constant.value is None:
         wholly.insert(0, "constant power (no time)")
@@ -419,7 +421,7 @@ def _times(view: View) -> Iterator[str]:
         exact = "simulated" if _is_doubtful(view) else "exact for the simulator"
         yield f"Counts: {exact}. Time: a model."
     elif view.time.marks & SIMULATED:
-        yield "Time: given; how the kernels share it is a model."
+        yield f"Time: given; how the {view.nouns.kernels} share it is a model."
     elif view.document.time_from:
         yield f"Time: {view.document.time_from}."
 

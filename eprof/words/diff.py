@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from eprof.base.marks import from_names
+from eprof.base.nouns import Nouns
 from eprof.base.text import capital, cut, listed
-from eprof.base.vocabulary import COUNTS, GROUPS, INSTRUCTIONS
+from eprof.base.vocabulary import INSTRUCTIONS
 from eprof.compare.schema import Document, Gate, Model, Step, Test
 from eprof.words import diff_causes
 from eprof.words.blocks import Headline, Legend, Verdict
@@ -70,18 +71,19 @@ def bits(marks: list[str]) -> int:
 _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
 
 
-def step_label(step: Step) -> str:
+def step_label(step: Step, nouns: Nouns) -> str:
     """What a part of the change is: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
     if step.group is None:
         side = "NEW" if step.kernels == "appeared" else "OLD"
-        return f"Kernel only in {side}" if step.names == 1 else f"Kernels only in {side}"
-    name = _only_word(step) or GROUPS[step.group]
+        return f"{nouns.of(step.names).capitalize()} only in {side}"
+    word = _only_word(step)
+    name = nouns.label(word) if word else nouns.group(step.group)
     return name + _PRICES.get(step.because or "", "")
 
 
 def _only_word(step: Step) -> str:
-    """The one word of a step, where its group's name says little: "Warp instructions issued"."""
-    return COUNTS[step.words[0]].label if step.group == "other" and len(step.words) == 1 else ""
+    """The one word of a step, where its group's name says little: "warp_issue"."""
+    return step.words[0] if step.group == "other" and len(step.words) == 1 else ""
 
 
 def moving(document: Document) -> list[Step]:
@@ -91,13 +93,8 @@ def moving(document: Document) -> list[Step]:
 
 def unchanged(document: Document) -> str:
     """The steps that are not drawn: "Unchanged: DRAM, FP32."; empty if there are none."""
-    still = [step_label(step) for step in document.steps if not step.change_j]
+    still = [step_label(step, document.nouns) for step in document.steps if not step.change_j]
     return f"Unchanged: {', '.join(still)}." if still else ""
-
-
-def word_label(word: str) -> str:
-    """A word in the user's terms."""
-    return COUNTS[word].label if word in COUNTS else GROUPS[word]
 
 
 def verdicts(document: Document) -> list[Verdict]:

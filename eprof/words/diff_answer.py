@@ -6,14 +6,13 @@ from eprof.compare.matching import SIMILAR
 from eprof.compare.schema import Document, Unlike
 from eprof.words import costs as costs_words
 from eprof.words.badges import SIMULATED
-from eprof.words.diff import bits, moving, step_label, word_label
+from eprof.words.diff import bits, moving, step_label
 from eprof.words.numbers import plain
 from eprof.words.shared_marks import shared_by_changes
 
 _NAME, _LONGEST = 24, 60
 _MOST_NAMED = 3
 _SAME_WORK = 0.01
-_LABELS = {"gpu": "GPU", "costs": "cost table"}
 _UNITS = {"clocks": " MHz", "setting": " MHz"}
 
 
@@ -21,7 +20,8 @@ def head(document: Document) -> str:
     """Both names, with the GPU and the clocks of the prices where they are the same."""
     sides = document.old, document.new
     names = " → ".join(cut(side.name, _NAME) for side in sides)
-    devices = {", ".join(device.name or "GPU not named" for device in side.devices) for side in sides}
+    unnamed = f"{document.nouns.processor} not named"
+    devices = {", ".join(device.name or unnamed for device in side.devices) for side in sides}
     settings = {costs_words.setting(side.costs.setting) if side.costs else "" for side in sides}
     shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
     return " · ".join([names, *filter(None, shared)])
@@ -29,7 +29,8 @@ def head(document: Document) -> str:
 
 def unlike(document: Document) -> str:
     """What is not the same on both sides, and whether the work is; empty where all is."""
-    texts = [f"{_LABELS.get(fact.what, fact.what)} {_pair(fact)}" for fact in document.unlike]
+    labels = {"gpu": document.nouns.processor, "costs": "cost table"}
+    texts = [f"{labels.get(fact.what, fact.what)} {_pair(fact)}" for fact in document.unlike]
     if not texts:
         return ""
     if document.unlike[0].what == "arguments":
@@ -73,7 +74,7 @@ def trust(document: Document) -> str:
     parts = [*_prices(document), *_simulated(document), *_left_out(document)]
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
     if similar:
-        parts.append(f"{counted(similar, 'kernel')} paired by similar names")
+        parts.append(f"{counted(similar, document.nouns.kernel)} paired by similar names")
     if document.old.repeats == document.new.repeats == 1:
         parts.append("one run of each")
     return f"Trust: {'; '.join(parts)}."
@@ -85,10 +86,10 @@ def _prices(document: Document) -> list[str]:
         return ["no cost table (--costs)"]
     texts = [costs_words.all_named(tables)]
     if not all(costs.serves for costs in tables):
-        texts.append("not made for this GPU")
+        texts.append(f"not made for this {document.nouns.processor}")
     if document.intervals is not None and document.intervals.within:
         within = document.intervals.within
-        texts.append(f"nine of ten unseen kernels within a factor of {plain(within)}")
+        texts.append(f"nine of ten unseen {document.nouns.kernels} within a factor of {plain(within)}")
     return [", ".join(texts)]
 
 
@@ -112,12 +113,12 @@ def _shared(document: Document) -> list[str]:
 
 def _left_out(document: Document) -> list[str]:
     words = [*(lost.what for lost in document.uncompared), *(lost.what for lost in document.unknown)]
-    labels = list(dict.fromkeys(map(word_label, words)))
+    labels = list(dict.fromkeys(map(document.nouns.label, words)))
     return [f"not in it: {few(labels, _MOST_NAMED)}"] if labels else []
 
 
 def bar(document: Document) -> list[tuple[str, float]]:
     """The largest parts of the change with their share of it."""
     change = document.change_j
-    steps = [(step_label(step), step.change_j / change) for step in moving(document)] if change else []
+    steps = [(step_label(step, document.nouns), step.change_j / change) for step in moving(document)] if change else []
     return [(label, share) for label, share in steps if abs(share) >= 0.01][:4]

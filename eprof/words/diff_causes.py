@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from eprof.base.nouns import Nouns
 from eprof.base.text import capital
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.compare.schema import Cause, Document, Kernel
@@ -24,7 +25,6 @@ _NAMES = {
     "warp_issue": "warp instructions",
     "time": "constant power",
     "model": "constant power",
-    "launches": "launches",
     "appeared": "what only NEW has",
     "vanished": "what only OLD has",
 }
@@ -45,12 +45,12 @@ def sentences(document: Document) -> Iterator[str]:
         yield "The prices do not tell which part is the largest." if along else "Its parts cancel."
         return
     chosen = _together(told)
-    yield f"{capital(_all(chosen))}: {_shares(chosen, change)}{_against(document.causes, change)}."
+    yield f"{capital(_all(chosen, document.nouns))}: {_shares(document, chosen)}{_against(document)}."
     if not along[0].is_told:
         yield from _untold(document, along[0].what)
 
 
-def of_kernel(kernel: Kernel, brief: bool = False) -> str:
+def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
     """The cause of a kernel's change: "4.10 times fewer DRAM bytes, so 496 µs shorter"; empty if none is told.
 
     brief: the first part only, without the time that follows.
@@ -61,8 +61,8 @@ def of_kernel(kernel: Kernel, brief: bool = False) -> str:
     told = [cause for cause in kernel.causes if cause.is_told and cause.change_j * change > 0]
     chosen = _together(told)
     if brief:
-        return "".join(map(_phrase, chosen[:1]))
-    return _all(chosen)
+        return "".join(_phrase(cause, nouns) for cause in chosen[:1])
+    return _all(chosen, nouns)
 
 
 def _together(told: Sequence[Cause]) -> list[Cause]:
@@ -75,11 +75,11 @@ def _together(told: Sequence[Cause]) -> list[Cause]:
     return sorted([*first, *worth[:1]], key=lambda cause: cause.what == "time")
 
 
-def _all(causes: Sequence[Cause]) -> str:
-    return " and ".join(_phrase(cause) + _so(cause) for cause in causes)
+def _all(causes: Sequence[Cause], nouns: Nouns) -> str:
+    return " and ".join(_phrase(cause, nouns) + _so(cause) for cause in causes)
 
 
-def _phrase(cause: Cause) -> str:
+def _phrase(cause: Cause, nouns: Nouns) -> str:
     """What happened, as a noun."""
     if cause.what in _PRICES:
         return _PRICES[cause.what]
@@ -89,17 +89,17 @@ def _phrase(cause: Cause) -> str:
         case "model":
             return f"a modelled time {_time(cause)}, at another efficiency"
         case "launches":
-            return f"{_fewer(cause, 'launches')} ({cause.old:g} to {cause.new:g})"
+            return f"{_fewer(cause, nouns.launches)} ({cause.old:g} to {cause.new:g})"
         case "appeared" | "vanished":
-            return _one_sided(cause)
+            return _one_sided(cause, nouns)
     if cause.instead:
-        return f"{GROUPS[cause.instead]} instead of {GROUPS[cause.what]}"
-    return _fewer(cause, _noun(cause.what))
+        return f"{nouns.group(cause.instead)} instead of {nouns.group(cause.what)}"
+    return _fewer(cause, _noun(cause.what, nouns))
 
 
-def _one_sided(cause: Cause) -> str:
+def _one_sided(cause: Cause, nouns: Nouns) -> str:
     number, side = (cause.new, "NEW") if cause.what == "appeared" else (cause.old, "OLD")
-    return f"the kernel that only {side} has" if number == 1 else f"{number:g} kernels that only {side} has"
+    return f"{'the' if number == 1 else f'{number:g}'} {nouns.of(number)} that only {side} has"
 
 
 def _fewer(cause: Cause, noun: str) -> str:
@@ -127,13 +127,14 @@ def _time(cause: Cause) -> str:
     return f"{quantity(abs(cause.time_s), 's')} {'shorter' if cause.time_s < 0 else 'longer'}"
 
 
-def _shares(causes: Sequence[Cause], change: float) -> str:
+def _shares(document: Document, causes: Sequence[Cause]) -> str:
     """How much of the change it is: "together 91 % of the saving (DRAM 31 %, constant power 60 %)"."""
+    change = document.change_j or 0.0
     whole = "the saving" if change < 0 else "the increase"
     parts: defaultdict[str, float] = defaultdict(float)
     for cause in causes:
         constant_j = 0.0 if cause.what in _WHOLE else cause.constant_j
-        parts[_name(cause.what)] += cause.change_j - constant_j
+        parts[_name(cause.what, document.nouns)] += cause.change_j - constant_j
         parts["constant power"] += constant_j
     shares = {name: joules / change for name, joules in parts.items() if joules}
     total = sum(shares.values())
@@ -143,13 +144,14 @@ def _shares(causes: Sequence[Cause], change: float) -> str:
     return f"together {of_whole} ({', '.join(f'{name} {percent(share)}' for name, share in shares.items())})"
 
 
-def _against(causes: Sequence[Cause], change: float) -> str:
+def _against(document: Document) -> str:
     """What works against the change, if it is worth words."""
-    against = [cause for cause in causes if cause.change_j * change < 0 and cause.is_told]
+    change = document.change_j or 0.0
+    against = [cause for cause in document.causes if cause.change_j * change < 0 and cause.is_told]
     if not against or abs(against[0].change_j) < _WORTH * abs(change):
         return ""
     verb = "takes back" if change < 0 else "saves"
-    return f"; {_name(against[0].what)} {verb} {quantity(abs(against[0].change_j), 'J')}"
+    return f"; {_name(against[0].what, document.nouns)} {verb} {quantity(abs(against[0].change_j), 'J')}"
 
 
 def _untold(document: Document, what: str) -> Iterator[str]:
@@ -157,19 +159,23 @@ def _untold(document: Document, what: str) -> Iterator[str]:
     for step in document.steps:
         if step.interval_j is not None and what in (step.group, *step.words):
             low, high = step.interval_j
-            yield f"How much of it is {_name(what)} ({size(low, high, 'J')}) the prices do not tell."
+            yield f"How much of it is {_name(what, document.nouns)} ({size(low, high, 'J')}) the prices do not tell."
             return
 
 
-def _noun(what: str) -> str:
+def _noun(what: str, nouns: Nouns) -> str:
     """What is counted: "DRAM bytes", "integer instructions"."""
     if what in _LEVELS:
         return f"{_LEVELS[what]} bytes"
-    return _PROSE.get(what) or (_name(what) if what in COUNTS else f"{GROUPS[what]} instructions")
+    if what in nouns.labels:
+        return _name(what, nouns)
+    return _PROSE.get(what) or (_name(what, nouns) if what in COUNTS else f"{GROUPS[what]} instructions")
 
 
-def _name(what: str) -> str:
+def _name(what: str, nouns: Nouns) -> str:
     """A part of the energy in a sentence: "DRAM", "integer", "other prices"."""
-    if what in COUNTS and what not in GROUPS and what not in _NAMES:
-        return COUNTS[what].label[0].lower() + COUNTS[what].label[1:]
+    if what == "launches":
+        return nouns.launches
+    if what in nouns.labels or what in COUNTS and what not in GROUPS and what not in _NAMES:
+        return nouns.label(what)[0].lower() + nouns.label(what)[1:]
     return _NAMES.get(what) or GROUPS[what]

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from eprof.base.labels import labels
+from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import CONSTANT
 from eprof.compare.schema import Bounds, Document, Kernel, KernelSide, Model, Part
 from eprof.words import diff_causes, intervals
 from eprof.words.badges import MISSING
 from eprof.words.blocks import Column, Medium, Row, Table
 from eprof.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
-from eprof.words.diff import bits, moving, step_label, unchanged, word_label
+from eprof.words.diff import bits, moving, step_label, unchanged
 from eprof.words.numbers import plain, whole
 
 _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
@@ -61,7 +62,7 @@ def _interval_note(document: Document) -> str:
     refits = document.intervals
     if refits is None:
         return ""
-    return intervals.of_change(refits.share, refits.replicas, refits.paired, refits.within)
+    return intervals.of_change(document.nouns, refits.share, refits.replicas, refits.paired, refits.within)
 
 
 def _compared_old(parts: Sequence[Part]) -> float:
@@ -115,7 +116,7 @@ def steps(document: Document) -> Table:
     rows = [
         Row(
             [
-                step_label(step),
+                step_label(step, document.nouns),
                 Change(step.change_j, "J", bits(step.marks)),
                 *_interval_cell(document, step.interval_j),
                 Share(step.change_j / change if change else None),
@@ -152,7 +153,7 @@ def kernels(document: Document, limit: int | None = None) -> Table:
     largest = max((abs(change or 0.0) for change in changes), default=0.0) or 1.0
     ratios = Medium.PAGE | Medium.MARKDOWN
     columns = [
-        Column("kernel", align="left"),
+        Column(document.nouns.kernel, align="left"),
         *_SIDES,
         *_interval_column(document),
         Column("", media=Medium.PAGE),
@@ -162,15 +163,15 @@ def kernels(document: Document, limit: int | None = None) -> Table:
     ]
     names = labels([kernel.name for kernel in shown])
     rows = [_kernel(document, kernel, name, largest) for kernel, name in zip(shown, names, strict=True)]
-    return Table(columns, rows, left_out=_rest(changes[len(shown) :], document.has_energy), browsable=True)
+    return Table(columns, rows, left_out=_rest(document, changes[len(shown) :]), browsable=True)
 
 
-def _rest(changes: Sequence[float | None], has_energy: bool) -> str:
+def _rest(document: Document, changes: Sequence[float | None]) -> str:
     if not changes:
         return ""
     known = sum(change for change in changes if change is not None)
-    noun = "kernel" if len(changes) == 1 else "kernels"
-    return f"{whole(len(changes))} other {noun}, together {signed_quantity(known, 'J' if has_energy else 's')}"
+    together = signed_quantity(known, "J" if document.has_energy else "s")
+    return f"{whole(len(changes))} other {document.nouns.of(len(changes))}, together {together}"
 
 
 def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | None]:
@@ -189,7 +190,7 @@ def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Ro
     marks = bits(kernel.marks) if has_energy else 0
     return Row(
         [
-            Name(name, kernel.name, _remark(kernel)),
+            Name(name, kernel.name, _remark(kernel, document.nouns)),
             _amount(kernel.old, has_energy),
             _amount(kernel.new, has_energy),
             Change(change, "J" if has_energy else "s", marks),
@@ -202,10 +203,10 @@ def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Ro
     )
 
 
-def _remark(kernel: Kernel) -> str:
+def _remark(kernel: Kernel, nouns: Nouns) -> str:
     """How it was matched, and why it changed."""
     is_matched = kernel.status == "matched"
-    return "; ".join(filter(None, [_match(kernel), diff_causes.of_kernel(kernel) if is_matched else ""]))
+    return "; ".join(filter(None, [_match(kernel), diff_causes.of_kernel(kernel, nouns) if is_matched else ""]))
 
 
 def _match(kernel: Kernel) -> str:
@@ -241,10 +242,8 @@ def counts(document: Document) -> Table:
     for word, count in document.counts.items():
         if word not in priced:
             unit, marks = _UNITS[count.unit], bits(count.marks)
-            amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks)
-            rows.append(
-                Row([word_label(word), *amounts, Change(count.change, unit), "", "", *_interval_cell(document, None)])
-            )
+            amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks), Change(count.change, unit)
+            rows.append(Row([document.nouns.label(word), *amounts, "", "", *_interval_cell(document, None)]))
     return Table(columns, rows)
 
 
@@ -253,7 +252,7 @@ def _part(part: Part, document: Document) -> Row:
     is_price = part.because in ("cost", "setting", "meter")
     return Row(
         [
-            word_label(part.what),
+            document.nouns.label(part.what),
             Quantity(part.old, unit, marks),
             Quantity(part.new, unit, marks),
             "" if is_price else Change(part.new - part.old, unit),
@@ -294,11 +293,12 @@ def _break_even(pair: Bounds) -> str:
 
 def left_out(document: Document) -> Table | None:
     """What is not in the change: word, why, what OLD and NEW know of it; None if nothing is."""
+    label = document.nouns.label
     rows = [
-        Row([word_label(word.what), word.why, Quantity(word.old_j, "J"), Quantity(word.new_j, "J")])
+        Row([label(word.what), word.why, Quantity(word.old_j, "J"), Quantity(word.new_j, "J")])
         for word in document.uncompared
     ]
-    rows += [Row([word_label(word.what), word.why, Quantity(None), Quantity(None)]) for word in document.unknown]
+    rows += [Row([label(word.what), word.why, Quantity(None), Quantity(None)]) for word in document.unknown]
     columns = [
         Column("count", align="left"),
         Column("why", align="left"),

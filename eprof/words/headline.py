@@ -27,7 +27,7 @@ def _chosen(view: View) -> Headline:
         return _counts(view)
     total = view.energy("total")
     if not total.value:
-        why = "The time of all kernels is zero." if view.time.value == 0 else _constant_part(view)
+        why = f"The time of all {view.nouns.kernels} is zero." if view.time.value == 0 else _constant_part(view)
         return Headline("Nothing that was counted costs energy.", why, total.marks)
     if view.above.value is None:
         return _constant_alone(view)
@@ -178,7 +178,7 @@ def _measured_alone(view: View, measured: float, counted: list[str], marks: int)
 
 def _profiled(view: View, counted: list[str]) -> str:
     is_one = len(view.kernels) == 1
-    kernels = "One kernel" if is_one else f"{whole(len(view.kernels))} kernels"
+    kernels = f"{'One' if is_one else whole(len(view.kernels))} {view.nouns.of(len(view.kernels))}"
     time = at_least(view.time, "s") if view.time.value is not None else ""
     if counted:
         ran = f" in {time}" if time else ""

@@ -178,8 +178,9 @@ def _name(name: str) -> Name:
 
 def kernels(document: History, limit: int | None) -> Table:
     """Each kernel's energies, first and last, with how many changes it has."""
+    nouns = document.runs[-1].nouns
     columns = [
-        Column("kernel", "left"),
+        Column(nouns.kernel, "left"),
         Column("run by run", "left"),
         Column("first"),
         Column("last"),
@@ -189,7 +190,7 @@ def kernels(document: History, limit: int | None) -> Table:
     shown = document.kernels[:limit]
     rest = len(document.kernels) - len(shown)
     rows = [_kernel(document, kernel) for kernel in shown]
-    return Table(columns, rows, left_out=f"and {whole(rest)} more kernels" if rest else "")
+    return Table(columns, rows, left_out=f"and {whole(rest)} more {nouns.kernels}" if rest else "")
 
 
 def _kernel(document: History, kernel: Kernel) -> Row:
@@ -209,7 +210,7 @@ def runs(document: History) -> Table:
         Column("time, UTC", "left"),
         Column("energy"),
         Column("runs for"),
-        Column("GPU", "left"),
+        Column(document.runs[-1].nouns.processor, "left"),
     ]
     rows = [_run(run) for run in reversed(document.runs)]
     return Table(columns, rows)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from eprof.base.nouns import Nouns
 from eprof.words.numbers import percent, span
 
 Ends = Sequence[float | None] | None
@@ -50,7 +51,9 @@ def label(share: float) -> str:
     return "interval" if share >= 1 else f"{percent(share)} interval"
 
 
-def meaning(share: float, replicas: int, spans: str | None, basis: str | None, within: float | None = None) -> str:
+def meaning(
+    nouns: Nouns, share: float, replicas: int, spans: str | None, basis: str | None, within: float | None = None
+) -> str:
     """What the intervals of a document are made of.
 
     spans: what those of a table with intervals of its own span. basis: of the table. within: the factor that nine of
@@ -67,16 +70,19 @@ def meaning(share: float, replicas: int, spans: str | None, basis: str | None, w
         made_of = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if within is None:
         return f"{made_of}; errors of the model and of the counts are not in it."
-    return f"{made_of}, and for a kernel x/÷{within:.3g} at least, as nine of ten are off that the fit had not seen."
+    of_one = f"for a {nouns.kernel} x/÷{within:.3g} at least"
+    return f"{made_of}, and {of_one}, as nine of ten are off that the fit had not seen."
 
 
-def of_change(share: float, replicas: int, paired: bool, within: float | None = None) -> str:
+def of_change(nouns: Nouns, share: float, replicas: int, paired: bool, within: float | None = None) -> str:
     """What the intervals of a difference are made of. paired: each replica prices both sides."""
     whose = "the same prices for both sides" if paired else "prices of both sides drawn independently"
     source = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if share >= 1:
         source = "Interval: from those of the prices"
-    sides = "" if within is None else f"; those of OLD and NEW hold the error of the model (x/÷{within:.3g} a kernel)"
+    sides = ""
+    if within is not None:
+        sides = f"; those of OLD and NEW hold the error of the model (x/÷{within:.3g} a {nouns.kernel})"
     return f"{source}, {whose}{sides}; errors of the model and of the counts are not in that of the change."
 
 

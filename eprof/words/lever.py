@@ -1,17 +1,21 @@
 """Kernels below the lines: how much of them each reaches, and what would lift it (rooflines/dots.py)."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
+from msgspec import UNSET
+
+from eprof.base.nouns import Nouns
 from eprof.profile import schema
 from eprof.words.badges import UNKNOWN
 from eprof.words.blocks import Column, Medium, Row, Table
 from eprof.words.cells import Name
-from eprof.words.numbers import percent, plain, quantity
+from eprof.words.numbers import percent, plain, quantity, whole
 
-EXPLAINED = (
+_EXPLAINED = (
     "Modelled. Waiting: constant power while slower than the roofline. Constant power: what is left at the roofline's "
-    "time. Nearer bytes: of caches and shared memory."
+    "time. Nearer bytes: of caches"
 )
+_LEVELS = {"l3": "L3", "l2": "L2", "l1": "L1", "shared": "shared"}
 _PARTS = {
     "flops": ("flops", "fewer or narrower ones"),
     "dram": ("DRAM bytes", "more flop/B"),
@@ -47,29 +51,28 @@ def lever(limit: schema.Limit) -> str:
     return f"{part} {share}: {remedy}"
 
 
-def limit_table(kernels: Iterable[tuple[Name, schema.Limit]], left_out: str = "", levels: bool = True) -> Table:
-    """A row a kernel. levels: intensities at nearer levels and the speeds too, where there is room for them."""
+def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest: int, levels: bool = True) -> Table:
+    """A row a kernel. rest: how many more there are. levels: with nearer levels and speeds, where there is room."""
     all_levels = Medium.PAGE if levels else Medium(0)
     rates = Medium.PAGE | Medium.TERMINAL if levels else Medium(0)
     columns = [
-        Column("kernel", "left"),
+        Column(nouns.kernel, "left"),
         Column("flop/B"),
-        Column("L2", media=all_levels),
-        Column("L1", media=all_levels),
-        Column("shared", media=all_levels),
+        *(Column(_LEVELS[level], media=all_levels) for level in nouns.nearer),
         Column("flop/s", media=rates, from_width=_WIDE),
         Column("flop/J", media=rates, from_width=_WIDE),
         Column("of roofline"),
         Column("of arch line"),
         Column("largest part of its energy", "left"),
     ]
-    return Table(columns, [_row(*kernel) for kernel in kernels], note=EXPLAINED, left_out=left_out)
+    rows = [_row(name, limit, nouns) for name, limit in kernels]
+    note = f"{_EXPLAINED}{' and shared memory' if 'shared' in nouns.nearer else ''}."
+    return Table(columns, rows, note=note, left_out=f"and {whole(rest)} more {nouns.kernels}" if rest else "")
 
 
-def _row(name: Name, limit: schema.Limit) -> Row:
-    intensity = limit.intensity_flop_per_byte
-    levels = (intensity.dram, intensity.l2, intensity.l1, intensity.shared)
-    intensities = [UNKNOWN if value is None else plain(value) for value in levels]
+def _row(name: Name, limit: schema.Limit, nouns: Nouns) -> Row:
+    of_levels = [getattr(limit.intensity_flop_per_byte, level) for level in ("dram", *nouns.nearer)]
+    intensities = [UNKNOWN if value in (None, UNSET) else plain(value) for value in of_levels]
     rates = [UNKNOWN if value is None else quantity(value, "") for value in (limit.flop_per_s, limit.flop_per_j)]
     return Row(
         [

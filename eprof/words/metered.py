@@ -13,7 +13,7 @@ def sentences(view: View) -> Iterator[str]:
     """None where no meter was used."""
     if view.to_meter is None:
         return
-    yield _how(view.to_meter)
+    yield _how(view, view.to_meter)
     if len(view.kernels) > 1:
         yield _by_time(view, view.to_meter)
 
@@ -22,7 +22,7 @@ def brief(view: View) -> str:
     """The same in two lines: shape and factor, and the kernel of which time alone would say most else."""
     if view.to_meter is None:
         return ""
-    split = f"Split by {_shape(view.to_meter)} times {plain(view.to_meter.factor)}."
+    split = f"Split by {_shape(view, view.to_meter)} times {plain(view.to_meter.factor)}."
     apart = _apart(view, view.to_meter.within)
     if not apart:
         return f"{split} By time alone: much the same."
@@ -31,31 +31,32 @@ def brief(view: View) -> str:
     return f"{split} By time alone {name}: {quantity(by_time, 'J')}, not {quantity(by_counts, 'J')}."
 
 
-def certainty(to_meter: schema.ToMeter) -> str:
+def certainty(view: View, to_meter: schema.ToMeter) -> str:
     """What of the numbers is measured, and how well the rest is known."""
     idle = " together with idle time" if to_meter.idle_j else ""
+    kernels = view.nouns.kernels
     return (
-        f"Total{idle}: what the meter saw. Split over kernels: estimated, nine kernels of ten are a factor of "
+        f"Total{idle}: what the meter saw. Split over {kernels}: estimated, nine {kernels} of ten are a factor of "
         f"{to_meter.within:g} off at most."
     )
 
 
-def _how(to_meter: schema.ToMeter) -> str:
+def _how(view: View, to_meter: schema.ToMeter) -> str:
     """Shape, factor and idle time."""
     idle = ""
     if to_meter.idle_j:
         idle = f", {quantity(to_meter.idle_j, 'J')} of it idle for {quantity(to_meter.idle_s or 0, 's')}"
     return (
         f"{quantity(to_meter.metered_j, 'J')} were metered ({to_meter.source}){idle}. They are split by counts: "
-        f"{_shape(to_meter)} times {plain(to_meter.factor)}."
+        f"{_shape(view, to_meter)} times {plain(to_meter.factor)}."
     )
 
 
-def _shape(to_meter: schema.ToMeter) -> str:
+def _shape(view: View, to_meter: schema.ToMeter) -> str:
     """Whose prices give the shape of the split."""
     if to_meter.basis == "estimated":
-        return "prices estimated for a GPU that nobody measured,"
-    whose = "" if to_meter.own else ", another GPU's table,"
+        return f"prices estimated for a {view.nouns.processor} that nobody measured,"
+    whose = "" if to_meter.own else f", another {view.nouns.processor}'s table,"
     return f"the prices of {to_meter.shape}{whose}"
 
 
@@ -64,13 +65,13 @@ def _by_time(view: View, to_meter: schema.ToMeter) -> str:
     known = f"x/÷{to_meter.within:g}"
     apart = _apart(view, to_meter.within)
     if not apart:
-        return f"Time alone would say the same of every kernel, as far as the split is known ({known})."
+        return f"Time alone would say the same of every {view.nouns.kernel}, as far as the split is known ({known})."
     kernel, by_counts, by_time = apart[0]
     alike = len(view.kernels) - len(apart)
     return (
         f"By time alone {view.label(kernel)} would take {quantity(by_time, 'J')} instead of "
-        f"{quantity(by_counts, 'J')}; for {whole(alike)} of {whole(len(view.kernels))} kernels the two differ by less "
-        f"than the split is known to, {known}."
+        f"{quantity(by_counts, 'J')}; for {whole(alike)} of {whole(len(view.kernels))} {view.nouns.kernels} the two "
+        f"differ by less than the split is known to, {known}."
     )
 
 

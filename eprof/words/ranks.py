@@ -1,13 +1,18 @@
 """How ranks differ, in a sentence."""
 
+from eprof.base.nouns import Nouns
 from eprof.base.text import capital
 from eprof.profile import schema
 from eprof.words.numbers import percent, quantity, whole
 
 
-def rank_words(ranks: schema.Ranks) -> str:
+def rank_words(ranks: schema.Ranks, nouns: Nouns) -> str:
     """Times, energies and launches of the smallest, the median and the largest rank; the slowest; the imbalance."""
-    spreads = [_spread(ranks.time_s, "s", "time"), _spread(ranks.energy_j, "J", "energy"), _launches(ranks.launches)]
+    spreads = [
+        _spread(ranks.time_s, "s", "time"),
+        _spread(ranks.energy_j, "J", "energy"),
+        _launches(ranks.launches, nouns),
+    ]
     spread = "; ".join(phrase for phrase in spreads if phrase)
     sentences = [f"{whole(ranks.number)} ranks, smallest, median and largest: {spread}."]
 
@@ -35,6 +40,6 @@ def _spread(spread: schema.Spread, unit: str, noun: str) -> str:
     return f"{noun} {', '.join(numbers)}" if numbers else ""
 
 
-def _launches(spread: schema.Spread) -> str:
+def _launches(spread: schema.Spread, nouns: Nouns) -> str:
     low, high = spread.min or 0, spread.max or 0
-    return f"launches {whole(low)} to {whole(high)}" if low != high else ""
+    return f"{nouns.launches} {whole(low)} to {whole(high)}" if low != high else ""

@@ -38,9 +38,8 @@ def split_table(view: View) -> Table:
         rows.append(Row(cells, total=part == "total"))
     measured = view.document.energy_j.measured
     if view.to_meter is not None and view.to_meter.idle_j:
-        rows.append(
-            Row(["idle", Quantity(view.to_meter.idle_j, "J", ESTIMATED), "outside of kernels", "", "estimated"])
-        )
+        idle = Quantity(view.to_meter.idle_j, "J", ESTIMATED)
+        rows.append(Row(["idle", idle, f"outside of {view.nouns.kernels}", "", "estimated"]))
     if measured is not None:
         rows.append(Row(["measured", Quantity(measured, "J"), "by the meter, per run", "", ""]))
     return Table(columns, rows, note=_interval_note(view))
@@ -49,9 +48,9 @@ def split_table(view: View) -> Table:
 def kernel_table(view: View, limit: int | None) -> Table:
     """The kernels, largest first, each with how its known energy splits into the three parts."""
     columns = [
-        Column("kernel", "left"),
+        Column(view.nouns.kernel, "left"),
         Column("device", "left", _everywhere_if(view.several_devices)),
-        Column("launches"),
+        Column(view.nouns.launches),
         Column("time"),
         *_energy_columns(view, Medium.TERMINAL),
         Column("by time", media=_everywhere_if(view.to_meter is not None), from_width=_WIDE),
@@ -64,7 +63,7 @@ def kernel_table(view: View, limit: int | None) -> Table:
     short = labels([kernel.name for kernel in shown])
     rows = [_kernel_row(view, kernel, name) for kernel, name in zip(shown, short, strict=True)]
     rest = len(view.kernels) - len(shown)
-    return Table(columns, rows, left_out=f"and {whole(rest)} more kernels" if rest else "")
+    return Table(columns, rows, left_out=f"and {whole(rest)} more {view.nouns.kernels}" if rest else "")
 
 
 def _everywhere_if(is_shown: bool) -> Medium:
@@ -94,8 +93,8 @@ def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
     columns = [
         Column("group", "left"),
         Column("", "left", on_page),
-        Column("kernels", media=Medium.PAGE),
-        Column("launches"),
+        Column(view.nouns.kernels, media=Medium.PAGE),
+        Column(view.nouns.launches),
         Column("time"),
         *_energy_columns(view, Medium.ALL),
         Column("of all", media=on_page),
@@ -129,7 +128,7 @@ def operator_table(view: View, limit: int | None) -> Table:
     columns = [
         Column("operator", "left"),
         Column("called in", "left"),
-        Column("launches"),
+        Column(view.nouns.launches),
         Column("time"),
         *_energy_columns(view, Medium.PAGE),
         Column("of all"),
@@ -175,7 +174,7 @@ def _interval_note(view: View) -> str:
         return ""
     spans = view.costs.interval_is
     basis = view.costs.basis
-    return intervals.meaning(interval.share, interval.replicas, spans, basis, interval.within)
+    return intervals.meaning(view.nouns, interval.share, interval.replicas, spans, basis, interval.within)
 
 
 def _energy_columns(view: View, shares: Medium) -> list[Column]:

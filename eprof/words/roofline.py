@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
 from eprof.base.labels import label_of, labels
+from eprof.base.nouns import Nouns, nouns_of
 from eprof.profile import schema
 from eprof.words import costs as costs_words
 from eprof.words.blocks import Column, Row, Table
 from eprof.words.cells import Name
 from eprof.words.lever import lever, limit_table, reached
-from eprof.words.numbers import percent, plain, quantity, whole
+from eprof.words.numbers import percent, plain, quantity
 
 
 def label(machine: schema.Machine) -> str:
@@ -29,7 +30,13 @@ def head(document: schema.Roofline) -> str:
     return f"{document.title} · {tables}" if document.title else tables
 
 
-def verdict(machine: schema.Machine) -> str:
+def leads(document: schema.Roofline) -> list[str]:
+    """What is said above the lines: of equal power, then of each machine."""
+    nouns = nouns_of(document.processor)
+    return [*map(match, document.equal_power), *(verdict(machine, nouns) for machine in document.machines)]
+
+
+def verdict(machine: schema.Machine, nouns: Nouns) -> str:
     """Whether racing to halt is right, and why."""
     balance, half = plain(machine.time_balance), plain(machine.effective_energy_balance)
     if machine.race_to_halt:
@@ -39,7 +46,7 @@ def verdict(machine: schema.Machine) -> str:
         )
     return (
         f"{label(machine)}: racing to halt is not enough. Half of the best flop/J takes {half} flop/B, more than the "
-        f"time balance of {balance}: a kernel that is bound by arithmetic in time still pays mostly for bytes."
+        f"time balance of {balance}: a {nouns.kernel} that is bound by arithmetic in time still pays mostly for bytes."
     )
 
 
@@ -90,7 +97,7 @@ def headline(document: schema.Roofline) -> str:
                 f"{name} takes most energy: {speed} of the roofline's speed, "
                 f"{energy} of the arch line's flop/J; {lever(dot)}."
             )
-    return verdict(document.machines[0])
+    return verdict(document.machines[0], nouns_of(document.processor))
 
 
 _ROWS: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (
@@ -134,7 +141,7 @@ def dot_table(document: schema.Roofline, limit: int | None, letters: str = "") -
     texts = [f"{letter} {name}".lstrip() for letter, name in zip_longest(letters[: len(short)], short, fillvalue="")]
     names = [Name(text, dot.name) for text, dot in zip(texts, dots, strict=True)]
     rest = len(document.kernels) - len(dots)
-    return limit_table(zip(names, dots, strict=True), f"and {whole(rest)} more kernels" if rest else "")
+    return limit_table(list(zip(names, dots, strict=True)), nouns_of(document.processor), rest)
 
 
 def notes(machines: Sequence[schema.Machine]) -> list[str]:

@@ -130,7 +130,7 @@ def kernels(document: Tune, most: int | None = None) -> Table:
     is_measured = any(kernel.measured_best is not None for kernel in listed)
     measured = Medium.ALL if is_measured else Medium.NONE
     columns = [
-        Column("kernel", "left"),
+        Column(document.nouns.kernel, "left"),
         Column("best"),
         Column("energy"),
         Column("time"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
 from eprof.base.marks import from_names
+from eprof.base.nouns import nouns_of
 from eprof.base.vocabulary import (
     COMPUTATION,
     CONSTANT,
@@ -99,11 +100,6 @@ def _flops_by_word(entry: Entry) -> dict[str, int]:
     return flops
 
 
-def _count(name: str, count: schema.Count) -> Count:
-    """A word of the vocabulary in the unit of the document."""
-    return replace(COUNTS[name], unit=count.unit)
-
-
 class Word(Struct, frozen=True):
     """One count of the whole program."""
 
@@ -130,6 +126,7 @@ class View:
         self.costs = self.document.costs
         self.charges = {} if self.costs is None else self.costs.charges
         self.several_devices = len(self.document.devices) > 1
+        self.nouns = nouns_of(self.document.device.processor)
         self._columns: dict[str, Column] = {}
         self._groups: dict[int, dict[str, Amount]] = {}
 
@@ -254,7 +251,9 @@ class View:
     def in_prose(self, group: str) -> str:
         """A group of counts within a sentence; where only the issue of warps is priced, it is that."""
         priced = [name for name, word in self.words.items() if word.count.group == group and word.energy.value]
-        return "instruction issue" if priced == ["warp_issue"] else _PROSE.get(group, GROUPS[group])
+        if priced == ["warp_issue"]:
+            return "instruction issue"
+        return self.nouns.labels.get(group, "").lower() or _PROSE.get(group, GROUPS[group])
 
     # ----------------------------------------------------------------------------------------------------- counts
 
@@ -264,7 +263,7 @@ class View:
         listed = self.document.counts
         return {
             name: Word(
-                _count(name, listed[name]),
+                self._count(name, listed[name]),
                 self._counted(name),
                 self.energy_of_count(listed[name]),
                 listed[name].how,
@@ -272,6 +271,10 @@ class View:
             for name in COUNTS
             if name in listed
         }
+
+    def _count(self, name: str, count: schema.Count) -> Count:
+        """A word of the vocabulary in the unit of the document, and as its processor calls it."""
+        return replace(COUNTS[name], unit=count.unit, label=self.nouns.label(name))
 
     def _counted(self, name: str) -> Amount:
         """A count of the whole: without the marks of its price, MISSING only if a kernel lacks it."""

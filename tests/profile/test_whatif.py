@@ -332,7 +332,8 @@ def test_a_kernel_faster_than_the_roofline_keeps_its_share_of_the_roofline(profi
     slow, fast = ((seconds, 0.0, 0.0, 0.0, 0.0, 0.0, byte, 0.0) for seconds in (4.0, 0.1))
     one, other = (priced(like, [row]).what_if("dram=-25%") for row in (slow, fast))
     assert one.time_s == pytest.approx(3.75) and other.time_s == pytest.approx(0.075)
-    assert whatif.FASTER not in one.assumes and f"{whatif.FASTER} (1 of 1)" in other.assumes
+    faster = whatif.FASTER.format("kernel")
+    assert faster not in one.assumes and f"{faster} (1 of 1)" in other.assumes
 
 
 @pytest.mark.skipif(not TITAN.exists(), reason="needs ../shared/data")
@@ -544,4 +545,4 @@ def test_what_is_taken_for_granted_about_other_clocks_is_said(energy):
     partly = replace(energy, counts=counts_with(energy.counts, table=table))
     assert energy.what_if("setting=396/204").time_s != partly.what_if("setting=396/204").time_s
     said = partly.what_if("setting=396/204").assumes
-    assert said.startswith(whatif.AT_CLOCKS) and said.endswith(whatif.SHARE)
+    assert said.startswith(whatif.AT_CLOCKS) and said.endswith(whatif.SHARE.format("kernel"))

@@ -69,7 +69,8 @@ def section(view: View) -> Section | None:
         "panels": [panel for panel in panels if panel["lines"] or panel["none"]],
         "explained": _explained(view),
     }
-    return Section("kernel", "One kernel", "One kernel", "kernel.html", content)
+    heading = f"One {view.nouns.kernel}"
+    return Section("kernel", heading, heading, "kernel.html", content)
 
 
 def _explained(view: View) -> str:

@@ -24,9 +24,9 @@ GROUP_ABOVE = 50
 MEMBERS = 3
 UNITS = {"total": "J", "time": "s", "instructions": ""}
 _HEADINGS = {
-    "total": "Which kernels take it",
-    "time": "Which kernels take the time",
-    "instructions": "Which kernels execute most",
+    "total": "Which {} take it",
+    "time": "Which {} take the time",
+    "instructions": "Which {} execute most",
 }
 _LENGTHS = {"total": "energy", "time": "time", "instructions": "the number of instructions"}
 
@@ -67,7 +67,9 @@ def section(view: View) -> Section | None:
         "interval": _whisker_label(view, shown),
         "open": any(bunch.amount.marks & MISSING for bunch in shown),
     }
-    return Section("kernels", "Kernels", _HEADINGS[view.measure], "kernels.html", content)
+    nouns = view.nouns.kernels
+    heading = _HEADINGS[view.measure].format(nouns)
+    return Section("kernels", nouns.capitalize(), heading, "kernels.html", content)
 
 
 def _bunches(view: View) -> list[Bunch]:
@@ -106,20 +108,20 @@ def _whisker_label(view: View, bunches: Sequence[Bunch]) -> str:
 def _sentence(view: View, bunches: list[Bunch]) -> Markup:
     """The answer: how few kernels take most of it."""
     if len(view.kernels) == 1:
-        return Markup("There is one kernel. Bar length is {}.").format(_LENGTHS[view.measure])
+        return Markup("There is one {}. Bar length is {}.").format(view.nouns.kernel, _LENGTHS[view.measure])
 
     all_kernels = view.ranked(view.document)
     needed, sum_of_needed = _fewest(bunches, 0.8 * (all_kernels.value or 0.0))
     share = written(percent(sum_of_needed / (all_kernels.value or 1.0)), all_kernels.marks, bound=False)
     is_grouped = len(bunches) != len(view.kernels)
-    noun = "names" if is_grouped else "kernels"
+    noun = "names" if is_grouped else view.nouns.kernels
     subject = f"{whole(needed)} of {whole(len(bunches))} {noun} take"
     if needed == 1:
         subject = f"One of {whole(len(bunches))} {noun} takes"
     known = " of what is known" if all_kernels.lower else ""
     grouped = " Template instances of one name stand together; open a name to see them." if is_grouped else ""
-    return Markup("{} {}{}. Bar length is {}. Choose a kernel to see it below.{}").format(
-        subject, share, known, _LENGTHS[view.measure], grouped
+    return Markup("{} {}{}. Bar length is {}. Choose a {} to see it below.{}").format(
+        subject, share, known, _LENGTHS[view.measure], view.nouns.kernel, grouped
     )
 
 
@@ -138,7 +140,7 @@ def _fewest(bunches: list[Bunch], goal: float) -> tuple[int, float]:
 def _legend(view: View) -> list[tuple[str, str]]:
     if view.measure != "total":
         return []
-    return [(group, GROUPS[group]) for group, amount in view.groups.items() if amount.value]
+    return [(group, view.nouns.group(group)) for group, amount in view.groups.items() if amount.value]
 
 
 def _row(view: View, bunch: Bunch, scale: float) -> Row:
@@ -162,7 +164,7 @@ def _kernel_row(view: View, place: int, scale: float) -> Row:
     label, full = view.label(kernel), kernel.name
     bar = _bar(view, _colours(view, kernel, amount), amount, scale, label, _interval(view, place))
     if view.several_devices:
-        device = kernel.device or "unnamed GPU"
+        device = kernel.device or f"unnamed {view.nouns.processor}"
         label = f"{label} · {cut(device, DEVICE_WIDTH - 2)}"
         full = f"{kernel.name} on {device}"
     return Row(label, full, place, bar, *_numbers(view, amount))
@@ -216,5 +218,5 @@ def _rest(view: View, rest: list[Bunch]) -> tuple[str, Markup, Markup] | None:
     if not rest:
         return None
     count = sum(len(bunch.places) for bunch in rest)
-    noun = "kernel" if count == 1 else "kernels"
-    return f"{whole(count)} other {noun}, not drawn", *_numbers(view, total(bunch.amount for bunch in rest))
+    amount = total(bunch.amount for bunch in rest)
+    return f"{whole(count)} other {view.nouns.of(count)}, not drawn", *_numbers(view, amount)

@@ -29,9 +29,9 @@ def section(view: View) -> Section | None:
     content = {
         "sentence": _sentence(view, machines[0], drawable),
         "verdict": verdict(machines[0]),
-        "panels": panels.drawn(curves, shown),
+        "panels": panels.drawn(curves, shown, view.nouns),
         "legend": _legend(machines) if len(machines) > 1 else [],
-        "table": _table(limits.kernels, drawable),
+        "table": _table(view, limits.kernels, drawable),
     }
     data = {"dots": "1"} if len(drawable) > len(shown) else {}
     return Section("limits", "Limits", "How far from the limits", "limits.html", content, data)
@@ -69,14 +69,13 @@ def _dot(kernel: schema.Kernel, limit: schema.Limit, place: int) -> panels.Dot:
     )
 
 
-def _table(limits: Sequence[schema.Limit], drawable: Sequence[panels.Dot]) -> Table:
+def _table(view: View, limits: Sequence[schema.Limit], drawable: Sequence[panels.Dot]) -> Table:
     shown = drawable[:ROWS]
     kernels = [
         (Name(label, dot.name, place=dot.place), limits[dot.place or 0])
         for dot, label in zip(shown, labels([dot.name for dot in shown]), strict=True)
     ]
-    rest = len(drawable) - len(kernels)
-    return limit_table(kernels, f"and {whole(rest)} more kernels" if rest else "", levels=False)
+    return limit_table(kernels, view.nouns, len(drawable) - len(kernels), levels=False)
 
 
 def _sentence(view: View, machine: schema.Machine, drawable: Sequence[panels.Dot]) -> str:
@@ -87,7 +86,7 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[panels.Dot
     if view.is_modelled:
         lines += " Dots stand on it: their time is a model, and only where they stand along it was counted."
     if not drawable:
-        return f"{lines} No kernel is drawn: flops, DRAM bytes or time are not known."
+        return f"{lines} No {view.nouns.kernel} is drawn: flops, DRAM bytes or time are not known."
 
     left = sum(dot.energy_j for dot in drawable if (dot.intensity or 0.0) < balance)
     share = percent(left / (sum(dot.energy_j for dot in drawable) or 1.0))
@@ -97,7 +96,7 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[panels.Dot
     lost = len(view.kernels) - len(drawable)
     if not lost:
         return f"{lines} {side}"
-    return f"{lines} {side} {whole(lost)} kernels are not drawn: flops, DRAM bytes or time are not known."
+    return f"{lines} {side} {whole(lost)} {view.nouns.kernels} are not drawn: flops, DRAM bytes or time are not known."
 
 
 def verdict(machine: schema.Machine) -> str:

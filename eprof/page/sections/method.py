@@ -29,7 +29,7 @@ def section(view: View) -> Section:
         "costs": view.costs and _costs(view, view.costs),
         "counts": [_count(view, name) for name in view.words],
         "definition": document.definition,
-        "devices": [_device(device) for device in document.devices],
+        "devices": [_device(view, device) for device in document.devices],
         "inputs": [_input(log) for log in document.inputs],
         "warnings": document.warnings,
         "time_from": document.time_from,
@@ -89,7 +89,7 @@ def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
         "marks": bits(costs.marks),
         # A note that is among the warnings stands there.
         "notes": [note for note in costs.notes if note not in view.document.warnings],
-        "charges": _charges(costs),
+        "charges": _charges(view, costs),
     }
 
 
@@ -112,12 +112,12 @@ def setting(values: Mapping[str, float | None]) -> str:
     return ", ".join(parts)
 
 
-def _charges(costs: schema.Costs) -> list[Mapping[str, Any]]:
+def _charges(view: View, costs: schema.Costs) -> list[Mapping[str, Any]]:
     """What each count pays, those of one price for one reason together."""
     labels: dict[tuple[Any, ...], list[str]] = {}
     for name, charge in costs.charges.items():
         key = (_price(charge), charge.formula, charge.why, bits(charge.marks))
-        labels.setdefault(key, []).append(COUNTS[name].label)
+        labels.setdefault(key, []).append(view.nouns.label(name))
     return [
         {"labels": ", ".join(names), "price": price + letters(marks), "formula": formula, "why": why}
         for (price, formula, why, marks), names in labels.items()
@@ -131,29 +131,29 @@ def _count(view: View, name: str) -> Mapping[str, Any]:
         "label": word.count.label,
         "value": quantity_of(word.value, _unit(name)),
         "missing": word.value.value is None,
-        "how": [_derivation(derivation, len(view.kernels)) for derivation in word.how],
+        "how": [_derivation(view, derivation) for derivation in word.how],
     }
 
 
-def _derivation(derivation: schema.Derivation, all_kernels: int) -> Mapping[str, Any]:
+def _derivation(view: View, derivation: schema.Derivation) -> Mapping[str, Any]:
     """A formula with what it rests on; for how many kernels, if not for all."""
     kernels = derivation.kernels
-    noun = "kernel" if kernels == 1 else "kernels"
     return {
         "formula": derivation.formula,
         "note": derivation.note,
         "marks": bits(derivation.marks),
-        "kernels": "" if kernels == all_kernels else f"{whole(kernels)} {noun}",
+        "kernels": "" if kernels == len(view.kernels) else f"{whole(kernels)} {view.nouns.of(kernels)}",
     }
 
 
-def _device(device: schema.Device) -> str:
-    name = device.name or "The GPU is not named in the logs"
+def _device(view: View, device: schema.Device) -> str:
+    nouns = view.nouns
+    name = device.name or f"The {nouns.processor} is not named in the logs"
     index = "" if device.index is None else f" ({device.index})"
     if not device.capability:
-        return f"{name}{index}, compute capability not known"
+        return f"{name}{index}, {nouns.capability} not known"
     source = f" (from: {device.capability_from})" if device.capability_from else ""
-    return f"{name}{index}, compute capability {device.capability}{source}"
+    return f"{name}{index}, {nouns.capability} {device.capability}{source}"
 
 
 def _input(log: schema.Input) -> Mapping[str, Any]:

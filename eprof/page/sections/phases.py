@@ -16,7 +16,7 @@ def section(view: View) -> Section | None:
         return None
     content = {
         "sentence": _sentence(view, groups),
-        "ranks": rank_words(ranks) if ranks else None,
+        "ranks": rank_words(ranks, view.nouns) if ranks else None,
         "how": view.document.grouped,
         "table": group_table(view, groups),
     }

@@ -47,13 +47,13 @@ def _pj_per_flop(view: View, kernel: schema.Kernel) -> Amount:
 
 
 _CALLS = Column(
-    "launches", "Calls", "whole", title="launches of the kernel", read=lambda _, kernel: Amount(kernel.launches)
+    "launches", "Calls", "whole", title="how often it was called", read=lambda _, kernel: Amount(kernel.launches)
 )
 _TIME = Column(
     "time", "Time", "quantity", "s", "time of all calls, without counter collection", lambda _, kernel: time_of(kernel)
 )
 _INTENSITY = Column("intensity", "flop/B", "plain", "", "flops per DRAM byte", View.intensity, bound=False)
-_SHARE = Column("share", "Share", "share", title="share of all kernels")
+_SHARE = Column("share", "Share", "share", title="share of all")
 _SUM = Column("sum", "Sum", "sum", title="running sum of the shares, in the order shown")
 
 _ENERGY_COLUMNS = (
@@ -72,7 +72,7 @@ _ENERGY_COLUMNS = (
     Column("perflop", "pJ/flop", "plain", "", "energy for each flop", _pj_per_flop),
     _INTENSITY,
 )
-_INSTRUCTIONS = Column("instructions", "Instructions", "quantity", "", "thread-level instructions", View.instructions)
+_INSTRUCTIONS = Column("instructions", "Instructions", "quantity", "", "instructions of all threads", View.instructions)
 _COUNT_COLUMNS = (
     Column("flops", "Flops", "quantity", "", "floating-point operations", View.flops),
     Column("bytes", "Bytes", "quantity", "B", "bytes at all levels", lambda view, k: view.summed(k, view.byte_words)),
@@ -84,7 +84,7 @@ _MAIN = {"time": replace(_TIME, kind="main"), "instructions": replace(_INSTRUCTI
 
 def columns(view: View) -> list[Column]:
     """The columns of this document: those of energy where it is known, else those of the counts."""
-    first = [Column("name", "Kernel", "name")]
+    first = [Column("name", view.nouns.kernel.capitalize(), "name")]
     if view.several_devices:
         first.append(Column("device", "Device", "device"))
     if view.measure == "total":
@@ -129,7 +129,7 @@ def section(view: View) -> Section | None:
         "constant": view.measure == "total",
         "modelled": view.is_modelled,
     }
-    heading = "The kernel in numbers" if is_one else f"All {count} kernels"
+    heading = f"The {view.nouns.kernel} in numbers" if is_one else f"All {count} {view.nouns.kernels}"
     link = "Numbers" if is_one else f"All {count}"
     return Section("table", link, heading, "table.html", content, _data(table))
 
@@ -142,12 +142,13 @@ def _ranked(view: View, entry: Entry) -> Amount:
 def _status(table: _Table) -> Markup:
     """How many kernels the table shows, and how much of all they take; the script keeps it up to date."""
     measure, count = table.view.measure, whole(len(table.view.kernels))
+    shown = f"{count} of {count} {table.view.nouns.kernels}"
     if table.all.value is None:
-        return Markup("{} of {} kernels").format(count, count)
+        return Markup("{}").format(shown)
     noun = " instructions" if measure == "instructions" else ""
     share = percent(1.0 if table.all.value else 0.0)
     amount = quantity_of(table.all, UNITS[measure])
-    return Markup("{} of {} kernels, {}{} ({})").format(count, count, amount, noun, share)
+    return Markup("{}, {}{} ({})").format(shown, amount, noun, share)
 
 
 # ------------------------------------------------------------------------------------------------------ first rows

@@ -44,7 +44,7 @@ def _fit(view: View) -> Mapping[str, Any]:
 
 def _sentence(view: View, total: Amount, measured: float | None) -> str:
     if view.to_meter is not None:
-        return metered.certainty(view.to_meter)
+        return metered.certainty(view, view.to_meter)
     if measured:
         error = signed_percent((total.value or 0.0) / measured - 1)
         lower = ", a lower bound," if total.lower else ""

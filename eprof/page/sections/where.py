@@ -39,7 +39,8 @@ def section(view: View) -> Section | None:
 
 def _label(view: View, group: str) -> str:
     """A group, with its interval where the prices do not tell how large it is."""
-    return GROUPS[group] if view.is_told(group) else GROUPS[group] + in_brackets(view.interval(group), "J")
+    label = view.nouns.group(group)
+    return label if view.is_told(group) else label + in_brackets(view.interval(group), "J")
 
 
 def _sentence(view: View) -> Markup:
@@ -128,11 +129,11 @@ def _unknown(view: View) -> list[str]:
     if constant.value is None:
         reasons["no time"] = ["constant power"]
     elif constant.lower:
-        reasons["no time"] = ["constant power of some kernels"]
+        reasons["no time"] = [f"constant power of some {view.nouns.kernels}"]
     for word in view.words.values():
         if word.energy.value is None and word.energy.marks & MISSING:
             reason = "not counted" if word.value.value is None else "no price"
             reasons.setdefault(reason, []).append(word.count.label)
         elif word.energy.lower:
-            reasons.setdefault("not known for every kernel", []).append(word.count.label)
+            reasons.setdefault(f"not known for every {view.nouns.kernel}", []).append(word.count.label)
     return [f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items()]

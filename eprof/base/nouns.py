@@ -1,0 +1,65 @@
+"""What runs, and on what, in the words of its processor: a GPU launches kernels, a CPU calls functions."""
+
+from msgspec import UNSET, Struct, UnsetType
+
+from eprof.base.vocabulary import COUNTS, CPU, GPU, GROUPS
+
+
+class Nouns(Struct, frozen=True):
+    """The words for one kind of processor.
+
+    nearer: memory levels nearer than DRAM, the farthest first. labels: of what the vocabulary calls otherwise.
+    """
+
+    kernel: str
+    launch: str
+    launches: str
+    processor: str
+    capability: str
+    nearer: tuple[str, ...]
+    labels: dict[str, str] = {}
+
+    @property
+    def kernels(self) -> str:
+        """The plural."""
+        return f"{self.kernel}s"
+
+    def of(self, number: float) -> str:
+        """The noun behind a number: "kernel" or "kernels"."""
+        return self.kernel if number == 1 else self.kernels
+
+    def label(self, word: str) -> str:
+        """What a count is called; a group, where no count has its name."""
+        return self.labels.get(word) or (COUNTS[word].label if word in COUNTS else GROUPS[word])
+
+    def group(self, name: str) -> str:
+        """What a group of counts is called."""
+        return self.labels.get(name) or GROUPS[name]
+
+
+_OF_GPUS = Nouns("kernel", "launch", "launches", "GPU", "compute capability", ("l2", "l1", "shared"))
+_OF_CPUS = Nouns(
+    "function",
+    "call",
+    "calls",
+    "CPU",
+    "architecture",
+    ("l3", "l2", "l1"),
+    {
+        "special": "Divisions and roots",
+        "sfu": "Divisions and roots",
+        "misc": "Moves and others",
+        "global_read": "Requested read",
+        "global_write": "Requested write",
+    },
+)
+
+
+def in_document(processor: str) -> str | UnsetType:
+    """The processor as documents have it: they leave it out where it is a GPU."""
+    return UNSET if processor == GPU else processor
+
+
+def nouns_of(processor: str | UnsetType | None = None) -> Nouns:
+    """The words for "gpu", "cpu", or a GPU that a document leaves out."""
+    return _OF_CPUS if processor == CPU else _OF_GPUS
