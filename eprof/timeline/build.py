@@ -36,48 +36,67 @@ class Asked(NamedTuple):
     command_line: Sequence[str] = ()
 
 
+class _Fused(NamedTuple):
+    """Power and marks on one clock, from the first to the last moment of which power is known."""
+
+    series: Sequence[Series]
+    marks: Sequence[Mark]
+    begin_s: float
+    end_s: float
+    exclusive: fuse.Pieces
+    inclusive: fuse.Pieces
+    idle_w: Mapping[str, float | None]
+    wholes: Mapping[str, str]
+    offsets_s: Mapping[str, float]
+
+
 def timeline(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: Iterable[str], title: str) -> Timeline:
     """The joules of every component by function. Raises LogError: power and marks are of different times."""
     warnings = [*notes, *(marks.notes if marks else ())]
-    given = series
-    chosen: list[Mark] = []
-    if marks is not None:
-        chosen = _chosen(marks, series, warnings)
-        series = [_moved(each, marks, chosen, asked, warnings) for each in series]
-    begin_s, end_s = _window(series, chosen)
-    chosen = [Mark(mark.name, mark.begin_s, min(mark.end_s, end_s), mark.rank) for mark in chosen]
-    exclusive, inclusive = fuse.exclusive(chosen), fuse.inclusive(chosen)
-    wholes = _wholes(series)
-    idle_w = {each.component: _idle_w(each, chosen, asked) for each in series}
-    components = [
-        _component(
-            each,
-            idle_w[each.component],
-            wholes.get(each.component),
-            exclusive,
-            (begin_s, end_s),
-            float(each.edges[0] - was.edges[0]),
-        )
-        for each, was in zip(series, given, strict=True)
-    ]
-    outside_s = end_s - begin_s - float((exclusive.end_s - exclusive.begin_s).sum())
-    functions = list(_functions(series, chosen, exclusive, inclusive, idle_w))
+    fused = _fused(series, marks, asked, warnings)
+    components = [_component(fused, each) for each in fused.series]
+    functions = list(_functions(fused))
+    inside_s = float((fused.exclusive.end_s - fused.exclusive.begin_s).sum())
     return Timeline(
         eprof=__version__,
         title=title,
         created_utc=now(),
         command_line=list(asked.command_line),
-        start_utc=datetime.fromtimestamp(begin_s, UTC).isoformat() if series[0].absolute else None,
-        duration_s=end_s - begin_s,
+        start_utc=datetime.fromtimestamp(fused.begin_s, UTC).isoformat() if series[0].absolute else None,
+        duration_s=fused.end_s - fused.begin_s,
         total_j=sum(component.energy_j for component in components if component.part_of is None),
         components=components,
-        functions=[_from_start(function, begin_s) for function in functions],
-        outside_s=outside_s,
+        functions=functions,
+        outside_s=fused.end_s - fused.begin_s - inside_s,
         outside_j={
             component.name: component.energy_j - sum(function.energy_j[component.name] for function in functions)
             for component in components
         },
         warnings=warnings,
+    )
+
+
+def _fused(series: Sequence[Series], marks: Marks | None, asked: Asked, warnings: list[str]) -> _Fused:
+    chosen: list[Mark] = []
+    moved = list(series)
+    if marks is not None:
+        chosen = _chosen(marks, series, warnings)
+        moved = [_moved(each, marks, chosen, asked, warnings) for each in series]
+    begin_s, end_s = _window(moved, chosen)
+    seen = [mark for mark in chosen if mark.begin_s < end_s and mark.end_s > begin_s]
+    if len(seen) < len(chosen):
+        warnings.append(f"{len(chosen) - len(seen)} marks lie where no power was logged, and are left out.")
+    clipped = [Mark(mark.name, max(mark.begin_s, begin_s), min(mark.end_s, end_s), mark.rank) for mark in seen]
+    return _Fused(
+        series=moved,
+        marks=clipped,
+        begin_s=begin_s,
+        end_s=end_s,
+        exclusive=fuse.exclusive(clipped),
+        inclusive=fuse.inclusive(clipped),
+        idle_w={each.component: _idle_w(each, clipped, asked) for each in moved},
+        wholes=_wholes(moved),
+        offsets_s={new.component: float(new.edges[0] - old.edges[0]) for new, old in zip(moved, series, strict=True)},
     )
 
 
@@ -109,13 +128,13 @@ def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, w
     if asked.offset_s is not None:
         return series.shifted(asked.offset_s)
     if asked.sync_s is not None:
-        found = fuse.offset_s(
+        offset_s = fuse.offset_s(
             series, fuse.exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
         )
         warnings.append(
-            f"The power of {series.component} fits the marks best when it is moved by {1e3 * found:+.3g} ms."
+            f"The power of {series.component} fits the marks best when it is moved by {1e3 * offset_s:+.3g} ms."
         )
-        return series.shifted(found)
+        return series.shifted(offset_s)
     return series
 
 
@@ -133,14 +152,14 @@ def _window(series: Sequence[Series], marks: Sequence[Mark]) -> tuple[float, flo
 
 def _wholes(series: Sequence[Series]) -> dict[str, str]:
     """Component -> the one of the same log that contains it: its joules are never added to that one's."""
-    found: dict[str, str] = {}
+    whole_of: dict[str, str] = {}
     for whole, parts in _WHOLE:
         for outer in (each for each in series if whole.fullmatch(each.component)):
             for inner in series:
                 is_part = inner.source == outer.source and parts.fullmatch(inner.component) is not None
                 if is_part and inner.component != outer.component:
-                    found.setdefault(inner.component, outer.component)
-    return found
+                    whole_of.setdefault(inner.component, outer.component)
+    return whole_of
 
 
 def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None:
@@ -158,24 +177,22 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
     return float(series.energy_j(begins, ends).sum() / seconds)
 
 
-def _component(
-    series: Series, idle_w: float | None, whole: str | None, pieces: fuse.Pieces, window: tuple[float, float],
-    offset_s: float,
-) -> Component:  # fmt: skip
-    energy_j = float(series.energy_j(np.array(window[:1]), np.array(window[1:]))[0])
-    known_s = float(series.known_s(np.array(window[:1]), np.array(window[1:]))[0])
+def _component(fused: _Fused, series: Series) -> Component:
+    window = np.array([fused.begin_s]), np.array([fused.end_s])
+    energy_j = float(series.energy_j(*window)[0])
+    known_s = float(series.known_s(*window)[0])
     return Component(
         name=series.component,
         source=series.source,
         period_s=series.period_s,
         energy_j=energy_j,
         mean_w=energy_j / known_s if known_s else 0.0,
-        idle_w=idle_w,
-        unknown_s=window[1] - window[0] - known_s,
-        offset_s=offset_s,
-        moved_j_per_ms=fuse.moved_j_per_ms(series, pieces),
-        part_of=whole,
-        watts=_chart(series, window[0]),
+        idle_w=fused.idle_w[series.component],
+        unknown_s=fused.end_s - fused.begin_s - known_s,
+        offset_s=fused.offsets_s[series.component],
+        moved_j_per_ms=fuse.moved_j_per_ms(series, fused.exclusive),
+        part_of=fused.wholes.get(series.component),
+        watts=_chart(series, fused.begin_s),
     )
 
 
@@ -192,44 +209,36 @@ def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
     return [*steps, (float(series.edges[-1] - start_s), None)]
 
 
-def _functions(
-    series: Sequence[Series],
-    marks: Sequence[Mark],
-    exclusive: fuse.Pieces,
-    inclusive: fuse.Pieces,
-    idle_w: Mapping[str, float | None],
-) -> Iterator[Function]:
-    own_s = exclusive.summed(exclusive.end_s - exclusive.begin_s)
-    whole_s = inclusive.summed(inclusive.end_s - inclusive.begin_s)
-    own_j = {each.component: exclusive.summed(each.energy_j(exclusive.begin_s, exclusive.end_s)) for each in series}
-    whole_j = {each.component: inclusive.summed(each.energy_j(inclusive.begin_s, inclusive.end_s)) for each in series}
-    period_s = max(each.period_s for each in series)
-    for place, name in enumerate(exclusive.names):
-        spans = [(mark.begin_s, mark.end_s) for mark in marks if mark.name == name]
-        own = exclusive.owner == place
-        typical_s = float(np.median((exclusive.end_s - exclusive.begin_s)[own])) if own.any() else 0.0
+def _functions(fused: _Fused) -> Iterator[Function]:
+    own, whole = fused.exclusive, fused.inclusive
+    own_s, whole_s = own.summed(own.end_s - own.begin_s), whole.summed(whole.end_s - whole.begin_s)
+    own_j = {each.component: own.summed(each.energy_j(own.begin_s, own.end_s)) for each in fused.series}
+    whole_j = {each.component: whole.summed(each.energy_j(whole.begin_s, whole.end_s)) for each in fused.series}
+    period_s = max(each.period_s for each in fused.series)
+    for place, name in enumerate(own.names):
+        spans = [
+            (mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in fused.marks if mark.name == name
+        ]
+        stretches = (own.end_s - own.begin_s)[own.owner == place]
         energy_j = {component: float(joules[place]) for component, joules in own_j.items()}
-        seconds = float(own_s[place])
         yield Function(
             name=name,
             calls=len(spans),
-            time_s=seconds,
+            time_s=float(own_s[place]),
             inclusive_s=float(whole_s[place]),
             energy_j=energy_j,
             inclusive_j={component: float(joules[place]) for component, joules in whole_j.items()},
             above_idle_j={
-                component: None if idle_w[component] is None else joules - (idle_w[component] or 0.0) * seconds
+                component: _above(joules, fused.idle_w[component], float(own_s[place]))
                 for component, joules in energy_j.items()
             },
-            estimated=typical_s < _FEW_PERIODS * period_s,
+            estimated=not len(stretches) or float(np.median(stretches)) < _FEW_PERIODS * period_s,
             spans=spans[:_CHART_SPANS],
         )
 
 
-def _from_start(function: Function, start_s: float) -> Function:
-    from msgspec.structs import replace
-
-    return replace(function, spans=[(begin - start_s, end - start_s) for begin, end in function.spans])
+def _above(joules: float, idle_w: float | None, seconds: float) -> float | None:
+    return None if idle_w is None else joules - idle_w * seconds
 
 
 def merged(parts: Sequence[Marks]) -> Marks | None:
