@@ -10,9 +10,10 @@ from typing import Any
 
 import pandas as pd
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.errors import LogError
-from eprof.calibration.manifest import Benchmark, Capability, Manifest, capability_of
+from eprof.calibration.manifest import REGIONS, Benchmark, Capability, Manifest, capability_of
 from eprof.calibration.peaks import IMPOSSIBLE, SUSPICIOUS, fraction, peaks, resource
 from eprof.collect.cuda.worker import BEGAN, FAILED, LEFT_OUT, MEASURED
 
@@ -20,6 +21,7 @@ from eprof.collect.cuda.worker import BEGAN, FAILED, LEFT_OUT, MEASURED
 _OTHER_CLOCK = 0.03
 _RESTLESS = 0.01
 _APART = 0.05
+_FASTER = 1.2  # times what lies behind it, a cache must be
 # The words of measurements.csv: those that the mapping `eprof` prices. The loop's branches have no price of their own.
 _WORDS = (
     *(f"fp{bits}_{kind}" for bits in (64, 32, 16) for kind in ("fma", "add", "mul")),
@@ -124,11 +126,35 @@ def rows(
         if event["event"] == MEASURED:
             measured.setdefault(event["name"], []).append(event)
     setting = _clocks(measured, wanted, device)
-    return [
-        _row(manifest, device, benchmark, measured[benchmark.name], setting, contradictions.get(benchmark.name, ()))
+    made = {
+        benchmark: _row(
+            manifest, device, benchmark, measured[benchmark.name], setting, contradictions.get(benchmark.name, ())
+        )
         for benchmark in benchmarks
         if benchmark.name in measured
-    ]
+    }
+    return _of_their_caches(made) if device.get("processor") == "cpu" else list(made.values())
+
+
+def _of_their_caches(rows: Mapping[Benchmark, Row]) -> list[Row]:
+    """The rows, with a reason where a cache was no faster than what lies behind it: then it did not serve the bytes.
+
+    Others on the machine may fill a cache that all cores share, and a virtual machine may have less of it than it says.
+    """
+    by_region = {(benchmark.kernel, benchmark.region): row for benchmark, row in rows.items()}
+    judged = []
+    for benchmark, row in rows.items():
+        farther = REGIONS[REGIONS.index(benchmark.region) + 1 :] if benchmark.region != "none" else ()
+        behind = next((by_region[key] for region in farther if (key := (benchmark.kernel, region)) in by_region), None)
+        if behind is not None and _bytes_s(row) < _FASTER * _bytes_s(behind):
+            why = f"it ran at {_bytes_s(row) / _bytes_s(behind):.2f} times the speed of {behind.benchmark}"
+            row = replace(row, reasons=(*row.reasons, f"{why}: its cache did not hold what it reads"))
+        judged.append(row)
+    return judged
+
+
+def _bytes_s(row: Row) -> float:
+    return sum(count for word, count in row.counts.items() if word.endswith("_read")) / row.time_s
 
 
 def _clocks(

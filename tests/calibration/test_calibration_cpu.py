@@ -12,7 +12,7 @@ import pytest
 from eprof import costs
 from eprof.base.errors import CollectError
 from eprof.calibration import manifest as manifests
-from eprof.calibration import schedule, table
+from eprof.calibration import results, schedule, table
 from eprof.calibration.results import accessed
 from eprof.calibration.session import ON_CPU, Request, of_cpu
 from eprof.cli.commands import main
@@ -165,6 +165,20 @@ def test_the_same_measurements_give_the_same_prices_through_eprof_fit(session, t
     priced = costs.load(str(table_path)).at(None)
     assert priced.charges["dram_read"].pj == pytest.approx(PRICES["dram"], rel=1e-3)
     assert priced.constant_power_w == pytest.approx(CONSTANT_W, rel=1e-3)
+
+
+def test_a_cache_that_is_no_faster_than_memory_is_left_out(session):
+    events = results.read(session.events_file)
+    slow = [
+        {**event, "time_s": 6 * event["time_s"]}
+        if event["event"] == "measured" and event["name"] == "l3_read"
+        else event
+        for event in events
+    ]
+    rows = results.rows(MANIFEST, session.benchmarks, session.device, slow, None, {})
+    why = {row.benchmark: row.reasons for row in rows if not row.used}
+    assert set(why) == {"l3_read", "asleep"}
+    assert why["l3_read"][0].endswith(" times the speed of dram_read: its cache did not hold what it reads")
 
 
 def test_without_rapl_one_sentence_says_what_would_allow_it(tmp_path):
