@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 BASES: Mapping[str, str] = {
     "measured": "each price was measured by itself on this GPU",
-    "fitted": "a regression of energy measured on this GPU",
+    "fitted": "a regression of energy measured on this GPU or CPU",
     "published": "prices or measurements that others have published",
     "estimated": "nobody measured this GPU",
 }
