@@ -397,7 +397,7 @@ def _device(label: str | None, capability: str | None, counter_names: Sequence[s
     everywhere = counters.everywhere(profiler)
     if everywhere == counters.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
-    alike = Device(label, *_split_label(label), everywhere, f"{profiler} counts alike on all devices")
+    alike = Device(label, *_split_label(label), everywhere, f"what {profiler} counts alike on all devices")
     try:
         device = identify(label, capability, counter_names, profiler)
     except DefinitionError:
@@ -609,6 +609,11 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return f"Measured: {measured.words}. It may differ from the prediction: {measured.reasons()}."
 
     def _no_costs(self) -> str:
+        if self.profile.is_of_cpu:
+            return (
+                "No cost table is made for this CPU, so no energy is predicted: name one with --costs (i7-950), or "
+                "make one (eprof calibrate --cpu, eprof fit)."
+            )
         known = {part.device.name for part in self.profile.counted if part.device.name}
         named = {name for name in known if capability_of_label(name) is None}
         nouns = self.profile.nouns
@@ -633,7 +638,9 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             )
         devices = [counted.device for counted in self.profile.counted]
         known = [(device.capability,) if device.capability else may_be(device.label) for device in devices]
-        ways = advice.commands(advice.TIMES, chain.from_iterable(known))
+        ways = "perf stat -e duration_time, or LIKWID"
+        if not self.profile.is_of_cpu:
+            ways = advice.commands(advice.TIMES, chain.from_iterable(known))
         return (
             f"The time of {unknown} of {rows.n_kernels} {kernels} is not known, nor is their constant energy; "
             f"give times along with the log ({ways}), or --time."
