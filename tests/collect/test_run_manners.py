@@ -238,7 +238,8 @@ def test_little_is_imported_around_a_program_without_kernels(simulated):
         command, cwd=simulated.folder, env=simulated.environment(), capture_output=True, text=True, timeout=300
     )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")}
-    slow = {"dataclasses", "inspect", "tempfile", "threading", "datetime", "statistics"}
+    # Not `threading`: perf and valgrind are asked by `subprocess`, which imports it.
+    slow = {"dataclasses", "inspect", "tempfile", "datetime", "statistics"}
     assert not loaded & {
         "pandas",
         "numpy",

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from eprof.collect import cpu
 from eprof.collect.collector import (
     COUNTERS,
     CPU,
@@ -62,6 +61,8 @@ class Callgrind(Collector):
             return Tool(self.name, False, "valgrind does not start", path, remedy=_INSTALL)
         if find_spec("capstone") is None:
             return Tool(self.name, False, "capstone, which decodes instructions, is not installed", path, remedy=_EXTRA)
+        from eprof.collect import cpu  # late, with what it imports: machines without valgrind need not wait for it
+
         return Tool(
             self.name,
             True,

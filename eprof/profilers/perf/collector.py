@@ -9,8 +9,6 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 
-from eprof.base.cpus import in_cpuinfo
-from eprof.collect import cpu
 from eprof.collect.collector import COUNTERS, CPU, ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
 from eprof.collect.messages import beginnings, shortened
 from eprof.collect.process import Ended
@@ -42,9 +40,13 @@ class Perf(Collector):
             return Tool(self.name, False, "perf is not installed", remedy=_INSTALL)
         version = re.search(r"perf version (\S+)", ask([path, "--version"]))
         answer = _trial(path, "-e", "instructions:u")
-        tool = Tool(self.name, False, "", path, version and version[1], device=cpu.name())
+        tool = Tool(self.name, False, "", path, version and version[1])
         if re.search(r"(?m)^\d+;;instructions", answer):
-            return tool._replace(usable=True, why=_good_for(path), capability=in_cpuinfo(_CPUINFO.read_text()))
+            from eprof.base.cpus import in_cpuinfo  # late: they take longer than a machine without counters may wait
+            from eprof.collect import cpu
+
+            capability = in_cpuinfo(_CPUINFO.read_text())
+            return tool._replace(usable=True, why=_good_for(path), device=cpu.name(), capability=capability)
         why, remedy = _trouble(answer)
         return tool._replace(why=why, remedy=remedy)
 
