@@ -131,29 +131,20 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
     def typed(self) -> Document:
         """The whole difference as the document that every report is made of."""
         model = reading(self.old, self.new)
-        spread = self.spread
-        whole, of_kernels = causes(self.changes, spread.refits if spread else None)
         return Document(
             eprof=__version__,
             created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             command_line=list(self.command_line),
             old=tables.side_of(self.old, self.compared_j(self.changes.old)),
             new=tables.side_of(self.new, self.compared_j(self.changes.new)),
-            change_j=self.change_j,
-            interval_j=self._interval_j,
-            change_share=self.change_share,
-            interval_share=self._interval_share,
-            intervals=spread.refits.document if spread else None,
+            intervals=self.spread.refits.document if self.spread else None,
             change_time_s=less(total_time(self.changes.new), total_time(self.changes.old)),
             speedup=self.speedup,
-            greenup=self.greenup,
             powerup=self.powerup,
             is_zero=self.is_zero,
             same_inputs=self.same_inputs,
             partial=self.is_partial,
             parts=self.parts,
-            steps=parts.steps(self.parts, spread),
-            causes=whole,
             unlike=unlike(self.changes),
             uncompared=lost.uncompared(self.changes),
             unknown=lost.unknown(self.changes),
@@ -162,36 +153,41 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             model=model,
             tests=self._tests(),
             gates=[outcome.document() for outcome in self.gates],
-            marks=names(self.changes.marks_of(slice(None))),
             warnings=self.warnings,
-            kernels=tables.kernels(self.changes, spread, of_kernels),
             above_constant=self._above_constant(),
+            **self._answer(),
         )
+
+    def _answer(self) -> dict[str, Any]:
+        """What the difference of all energy and that above constant power both have."""
+        spread = self.spread
+        whole, of_kernels = causes(self.changes, spread.refits if spread else None)
+        return {
+            "change_j": self.change_j,
+            "interval_j": self._interval_j,
+            "change_share": self.change_share,
+            "interval_share": self._interval_share,
+            "greenup": self.greenup,
+            "steps": parts.steps(self.parts, spread),
+            "causes": whole,
+            "marks": names(self.changes.marks_of(slice(None))),
+            "kernels": tables.kernels(self.changes, spread, of_kernels),
+        }
 
     def _above_constant(self) -> AboveConstant | UnsetType:
         if not self.has_energy or not (self.old.is_modelled or self.new.is_modelled):
             return UNSET
         old, new = self.old.above_constant(), self.new.above_constant()
         counted = replace(self, old=old, new=new, changes=changes(old, new, self.matches))
-        spread = counted.spread
-        whole, of_kernels = causes(counted.changes, spread.refits if spread else None)
         return AboveConstant(
             old_j=counted.compared_j(counted.changes.old) or 0.0,
             new_j=counted.compared_j(counted.changes.new) or 0.0,
-            change_j=counted.change_j or 0.0,
-            interval_j=counted._interval_j,
-            change_share=counted.change_share,
-            interval_share=counted._interval_share,
-            greenup=counted.greenup,
-            steps=parts.steps(counted.parts, spread),
-            causes=whole,
             test=tables.test_of(counted.test()),
-            marks=names(counted.changes.marks_of(slice(None))),
-            kernels=tables.kernels(counted.changes, spread, of_kernels),
             constant_old_j=_constant_ends(self.old),
             constant_new_j=_constant_ends(self.new),
             efficiency_old=self.old.efficiency,
             efficiency_new=self.new.efficiency,
+            **counted._answer(),
         )
 
     @property

@@ -116,7 +116,9 @@ def _sections(document: Document) -> Iterator[Section]:
 
 
 def _how_to_read(document: Document) -> str:
-    subject = "What both sides know" if document.partial else "The change of energy"
+    subject = f"The change of energy{diff_words.above_constant(document)}"
+    if document.partial:
+        subject = "What both sides know"
     sentences = [f"{subject}, part by part, largest first; they add up, and shares are of the change."]
     if document.intervals is not None:
         sentences.append(f"A thin line over a bar is its {label(document.intervals.share)}.")

@@ -32,19 +32,13 @@ def answered(document: Document) -> Document:
         old=replace(document.old, compared_j=above.old_j),
         new=replace(document.new, compared_j=above.new_j),
         tests=replace(document.tests, energy=above.test),
-        **{name: getattr(above, name) for name in _ANSWERED},
+        **{name: getattr(above, name) for name in Document.__struct_fields__ if hasattr(above, name)},
     )
 
 
 def unmarked(document: Document) -> Document:
     """The difference without the marks that all its numbers share: what is trusted says those once."""
     return without(document, shared_by_changes(document))
-
-
-_ANSWERED = (
-    *("change_j", "interval_j", "change_share", "interval_share", "greenup"),
-    *("steps", "causes", "marks", "kernels"),
-)
 
 
 def headline(document: Document) -> Headline:
@@ -149,7 +143,7 @@ def _headline(document: Document) -> str:
             f"{quantity(change, 'J')}{_share(document)}, with a 95 % interval {_interval(test, 'J')}."
         )
     if change == 0:
-        energy = f"energy{_above(document)}"
+        energy = f"energy{above_constant(document)}"
         return capital(f"{_scope(document)}the {_basis(document)} {energy} is the same, though not every count is.")
     if document.interval_j is not None and document.interval_j[0] < 0 < document.interval_j[1]:
         return capital(_scope(document) + _undecided(document, change, *document.interval_j))
@@ -160,10 +154,10 @@ def _size(document: Document, change: float) -> str:
     """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
     share, ends = document.change_share, document.interval_share
     if share is None:
-        return f"{quantity(abs(change), 'J')} {_less_more(change)} energy{_above(document)}"
+        return f"{quantity(abs(change), 'J')} {_less_more(change)} energy{above_constant(document)}"
     has_interval = ends is not None and not is_metered(document)
     interval = percent_span(*sorted(abs(end) for end in ends)) if ends and has_interval else ""
-    less = f"{percent(abs(share))} {_less_more(change)} energy{_above(document)}"
+    less = f"{percent(abs(share))} {_less_more(change)} energy{above_constant(document)}"
     return f"{less} ({interval})" if " to " in interval else less
 
 
@@ -176,7 +170,7 @@ def _from_to(document: Document) -> str:
 
 def _undecided(document: Document, change: float, low: float, high: float) -> str:
     """What is said where the interval of the change holds 0."""
-    less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}{_above(document)}"
+    less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}{above_constant(document)}"
     return (
         f"the prices do not tell whether NEW uses less energy than OLD: {less} is predicted, "
         f"{span(low, high, 'J', signed=True)} is possible."
@@ -199,7 +193,7 @@ def _scope(document: Document) -> str:
     return "Of what is known, " if "missing" in document.marks else ""
 
 
-def _above(document: Document) -> str:
+def above_constant(document: Document) -> str:
     """Which energy it is, where time is a model."""
     return " above constant power" if document.above_constant else ""
 

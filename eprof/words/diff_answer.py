@@ -1,5 +1,6 @@
 """The first lines of a difference: what is compared, what is not the same, and how far to trust the answer."""
 
+from eprof.base.labels import fitted
 from eprof.base.text import counted, cut, few, listed
 from eprof.base.vocabulary import COUNTS
 from eprof.compare.matching import SIMILAR
@@ -10,7 +11,7 @@ from eprof.words.diff import bits, moving, step_label
 from eprof.words.numbers import plain
 from eprof.words.shared_marks import shared_by_changes
 
-_NAME, _LONGEST = 24, 60
+_NAME, _LONGEST = 18, 60
 _MOST_NAMED = 3
 _SAME_WORK = 0.01
 _UNITS = {"clocks": " MHz", "setting": " MHz"}
@@ -19,7 +20,7 @@ _UNITS = {"clocks": " MHz", "setting": " MHz"}
 def head(document: Document) -> str:
     """Both names, with the GPU and the clocks of the prices where they are the same."""
     sides = document.old, document.new
-    names = " → ".join(cut(side.name, _NAME) for side in sides)
+    names = " → ".join(fitted([side.name for side in sides], _NAME))
     unnamed = f"{document.nouns.processor} not named"
     devices = {", ".join(device.name or unnamed for device in side.devices) for side in sides}
     settings = {costs_words.setting(side.costs.setting) if side.costs else "" for side in sides}
