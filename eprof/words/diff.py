@@ -22,8 +22,22 @@ _CASES = {
 }
 
 
+_ROUNDING = 1e-9
+
+
 def answered(document: Document) -> Document:
-    """The difference that the answer is about: above constant power where time is a model, else all of it."""
+    """The difference that the answer is about: above constant power where time is a model, else all of it.
+
+    A change that is nothing but the rounding of its parts is none: shares of it would say nothing.
+    """
+    document = _above_constant(document)
+    size_j = sum(abs(step.change_j) for step in document.steps)
+    if document.change_j is None or abs(document.change_j) > _ROUNDING * size_j:
+        return document
+    return replace(document, change_j=0.0, change_share=0.0, interval_share=None)
+
+
+def _above_constant(document: Document) -> Document:
     above = document.above_constant
     if not above:
         return document
