@@ -23,6 +23,8 @@ JOULE = "joule"
 TOTALS = frozenset({COUNT, JOULE})
 # Between the names in the path of an operator: "BertLayer_0 > Linear_3 > aten::addmm".
 BETWEEN = " > "
+# What a log that counts all of a program, and does not name it, calls its only row.
+WHOLE_PROGRAM = "whole program"
 
 
 class Names(Brief, Struct, frozen=True, eq=False):

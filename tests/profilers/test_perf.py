@@ -219,7 +219,7 @@ def test_events_given_by_numbers_keep_them(read):
 
 def test_rows_that_come_again_in_the_same_order_are_further_runs(read):
     log = read("7,,cycles,10,100.00,,\n5,,branches,10,100.00,,\n" * 3, "loop.csv")
-    assert rows_of(log) == [("loop.csv", pytest.approx(math.nan, nan_ok=True), {"cycles": 7, "branches": 5})] * 3
+    assert rows_of(log) == [("whole program", pytest.approx(math.nan, nan_ok=True), {"cycles": 7, "branches": 5})] * 3
 
 
 def test_json_is_read_with_a_comma_too_much_and_with_decimal_commas(read):

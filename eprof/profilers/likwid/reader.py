@@ -21,10 +21,9 @@ from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.profilers.likwid.signs import KIND, SCALED
 from eprof.rows.cells import LARGEST
-from eprof.rows.log import COUNT, JOULE, OTHER, Log, Names, Table, TableRows
+from eprof.rows.log import COUNT, JOULE, OTHER, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
-WHOLE_PROGRAM = "whole program"
 _ABOUT = pattern(r"CPU (name|type):[\s,]*(.*?)[\s,]*")
 _TITLES = (
     pattern(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 from msgspec import Struct, field
@@ -31,7 +30,7 @@ from eprof.profilers.perf.events import (
 )
 from eprof.profilers.perf.lines import Lines, Row, Run, seconds
 from eprof.profilers.perf.signs import KIND, RUNNING
-from eprof.rows.log import COUNT, JOULE, PERCENT, Log, Names, Table, TableRows
+from eprof.rows.log import COUNT, JOULE, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
 _EXAMPLES = 3
@@ -100,7 +99,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
             lines.feed(line)
     lines.finish(rest)
     runs = list(lines.whole_runs())
-    rows = [row for run in runs for row in _rows(run, lines, Path(source.path).name)]
+    rows = [row for run in runs for row in _rows(run, lines)]
     if all(row.is_empty for row in rows):
         raise LogError(f"{source.path}: {_nothing(rows)}")
     commands = {run.command for run in runs} - {None, SYSTEM}
@@ -113,13 +112,13 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     )
 
 
-def _rows(run: Run, lines: Lines, name: str) -> list[_Counted]:
+def _rows(run: Run, lines: Lines) -> list[_Counted]:
     """The rows of a run. Of cgroups inside of each other only the innermost, which no other counts again."""
     cgroups = dict.fromkeys(row.cgroup for row in run.rows if plain(row.event)[0] not in SOFTWARE)
     inner = [each for each in cgroups if not any(other != each and _holds(each, other) for other in cgroups)]
     time_s = _time_s(run, lines)
     counted = {
-        cgroup: _Counted(cgroup or run.command or name, time_s if len(inner) < 2 else math.nan)
+        cgroup: _Counted(cgroup or run.command or WHOLE_PROGRAM, time_s if len(inner) < 2 else math.nan)
         for cgroup in inner or [""]
     }
     for row in run.rows:
