@@ -8,7 +8,8 @@ from eprof.base.vocabulary import COUNTS, CPU, GPU, GROUPS
 class Nouns(Struct, frozen=True):
     """The words for one kind of processor.
 
-    nearer: memory levels nearer than DRAM, the farthest first. labels: of what the vocabulary calls otherwise.
+    simulated: what its simulators do not count exactly. nearer: memory levels nearer than DRAM, the farthest first.
+    labels: of what the vocabulary calls otherwise.
     """
 
     kernel: str
@@ -16,8 +17,14 @@ class Nouns(Struct, frozen=True):
     launches: str
     processor: str
     capability: str
+    simulated: str
     nearer: tuple[str, ...]
     labels: dict[str, str] = {}
+
+    @property
+    def is_of_cpu(self) -> bool:
+        """Whether these are the words for a CPU."""
+        return self.processor == "CPU"
 
     @property
     def kernels(self) -> str:
@@ -37,13 +44,14 @@ class Nouns(Struct, frozen=True):
         return self.labels.get(name) or GROUPS[name]
 
 
-_OF_GPUS = Nouns("kernel", "launch", "launches", "GPU", "compute capability", ("l2", "l1", "shared"))
+_OF_GPUS = Nouns("kernel", "launch", "launches", "GPU", "compute capability", "counts", ("l2", "l1", "shared"))
 _OF_CPUS = Nouns(
     "function",
     "call",
     "calls",
     "CPU",
     "architecture",
+    "caches",
     ("l3", "l2", "l1"),
     {
         "special": "Divisions and roots",

@@ -56,6 +56,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def uncapital(text: str) -> str:
+    """`text` inside a sentence; "FP64 add" stays as it is."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
 def capital(text: str) -> str:
     """`text` as a sentence starts."""
     return text[:1].upper() + text[1:]

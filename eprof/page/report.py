@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from eprof.base.marks import Mark
 from eprof.base.nouns import nouns_of
+from eprof.base.vocabulary import CPU
 from eprof.page import packed, shell
 from eprof.page.figures import figures
 from eprof.page.sections import sections
@@ -53,6 +54,8 @@ def _subtitle(document: schema.Profile) -> str:
     if document.costs is not None:
         clocks = [part.partition(" at ")[0] for part in setting(document.costs.setting).split(", ")]
         parts += [f"costs {costs_words.named(document.costs)}", *clocks]
+        if document.device.processor == CPU and document.costs.gpu_match == "other":
+            parts.append(f"prices of an {document.costs.device}")
     if document.created_utc:
         parts.append(f"{utc(document.created_utc)[:16]}{NARROW}UTC")
     return " · ".join(part for part in parts if part)

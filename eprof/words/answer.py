@@ -26,6 +26,10 @@ _LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _WASTED = 1.2  # times the requested bytes, from which on they are the cause
 _SHORT_S = 10e-6  # launches that take less than this wait for their start
+_WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
+# Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
+_SCALAR = 3.0
+_MOSTLY_INTEGER = 30.0  # from here on, floating-point arithmetic is not what the function is for
 _REQUESTED = ("global_read", "global_write")
 _CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
 _FAMILIES = {count.group: count.family for count in COUNTS.values()}
@@ -217,9 +221,26 @@ class Try(Struct, frozen=True):
 def what_to_try(view: View) -> Point | None:
     """The change with the largest believable effect: a fifth less of what takes most, or other clocks."""
     found = max(_changes(view), key=lambda change: change.saves, default=None)
-    if found is None or found.saves < _LITTLE:
-        return None
-    return Point("Try", found.text)
+    texts = [_of_loops(view)]
+    if found is not None and found.saves >= _LITTLE:
+        texts.insert(0, found.text)
+    text = "; ".join(filter(None, texts))
+    return Point("Try", text) if text else None
+
+
+def _of_loops(view: View) -> str:
+    """What the counts of a CPU's largest function say of its loops: that they wait for DRAM, or are not vectorised."""
+    if not view.nouns.is_of_cpu or not view.kernels:
+        return ""
+    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).value or 0.0)
+    executed, flops = view.instructions(kernel).value or 0.0, view.flops(kernel).value or 0.0
+    missed = view.summed(kernel, ("dram_read", "dram"))
+    name = view.label(kernel)
+    if missed.marks & SIMULATED and _WAIT * (missed.value or 0.0) > executed:
+        return f"{name} mostly waits for DRAM: work on blocks that stay in the last-level cache"
+    if not flops or not _SCALAR <= executed / flops < _MOSTLY_INTEGER:
+        return ""
+    return f"{name} takes {plain(executed / flops)} instructions for each flop: vectorise its loops (-O3 -march=native)"
 
 
 def _changes(view: View) -> Iterator[Try]:
@@ -350,7 +371,7 @@ def _prices(view: View) -> Iterator[str]:
         facts = [costs_words.at_setting(costs), *facts]
     if costs.gpu_match == "other":
         other = f"another {view.nouns.processor}'s, so joules hold if the two are alike"
-        facts = [costs_words.at_setting(costs), other]
+        facts = [costs_words.of_another(costs, view.nouns), other]
     yield f"Prices: {', '.join(filter(None, facts))}."
     if costs.gpu_match != "other":
         yield from _range_of(view)

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from eprof.base.nouns import Nouns
+from eprof.profile import schema
+
 
 class Named(Protocol):
     """A cost table in a document."""
@@ -29,6 +32,11 @@ def named(costs: Named) -> str:
     if costs.basis and costs.name.startswith(costs.basis):
         return costs.name
     return f"{costs.name} ({costs.basis or 'basis not stated'})"
+
+
+def of_another(costs: schema.Costs, nouns: Nouns) -> str:
+    """Whose the prices are if they are not the profiled processor's; a CPU's in full, for it may be old."""
+    return costs.device if nouns.is_of_cpu else at_setting(costs)
 
 
 def all_named(tables: Iterable[Named]) -> str:

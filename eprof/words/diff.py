@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from eprof.base.marks import from_names
 from eprof.base.nouns import Nouns
-from eprof.base.text import capital, cut, listed
+from eprof.base.text import capital, cut, listed, uncapital
 from eprof.base.vocabulary import INSTRUCTIONS
 from eprof.compare.schema import Document, Gate, Model, Step, Test
 from eprof.words import diff_causes
@@ -76,6 +76,7 @@ def bits(marks: list[str]) -> int:
     return int(from_names(marks))
 
 
+_MOST_CHANGED = 2
 _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
 
 
@@ -276,8 +277,31 @@ def _by_how_much(ratio: float, less: str) -> str:
 def _lead(document: Document) -> Iterator[str]:
     if document.change_j and is_shown(document):
         yield from diff_causes.sentences(document)
+        yield from _executed(document)
     yield from _constant(document)
     yield from _measured(document)
+
+
+def _executed(document: Document) -> Iterator[str]:
+    """How a CPU's counts changed, which says why its time did, also where they have no price."""
+    changes = list(_count_changes(document)) if document.nouns.is_of_cpu else []
+    if changes:
+        yield f"NEW {listed(changes[::-1])}{_most_changed(document)}."
+
+
+def _most_changed(document: Document) -> str:
+    """The two instructions that changed most, and whether multiply-adds are new: " (80 % fewer integer, ...)"."""
+    known = [(word, count) for word, count in document.counts.items() if word in INSTRUCTIONS and count.old]
+    largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
+    texts = [
+        f"{_by_how_much((count.new or 0.0) / (count.old or 1.0), 'fewer')} {uncapital(document.nouns.label(word))}"
+        for word, count in largest
+        if count.change
+    ]
+    fused = [document.counts[word] for word in ("fp64_fma", "fp32_fma") if word in document.counts]
+    if any(count.new and not count.old for count in fused):
+        texts.append("multiply-adds instead of multiplies and adds")
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def _constant(document: Document) -> Iterator[str]:

@@ -30,7 +30,7 @@ def head(document: Document) -> str:
 
 def unlike(document: Document) -> str:
     """What is not the same on both sides, and whether the work is; empty where all is."""
-    labels = {"gpu": document.nouns.processor, "costs": "cost table"}
+    labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
     texts = [f"{labels.get(fact.what, fact.what)} {_pair(fact)}" for fact in document.unlike]
     if not texts:
         return ""
@@ -87,7 +87,8 @@ def _prices(document: Document) -> list[str]:
         return ["no cost table (--costs)"]
     texts = [costs_words.all_named(tables)]
     if not all(costs.serves for costs in tables):
-        texts.append(f"not made for this {document.nouns.processor}")
+        whose = f"of {tables[0].device}, " if document.nouns.is_of_cpu else ""
+        texts.append(f"{whose}not made for this {document.nouns.processor}")
     if document.intervals is not None and document.intervals.within:
         within = document.intervals.within
         texts.append(f"nine of ten unseen {document.nouns.kernels} within a factor of {plain(within)}")
@@ -99,7 +100,7 @@ def _simulated(document: Document) -> list[str]:
     sides = document.old, document.new
     texts = []
     if any(bits(side.marks) & SIMULATED for side in sides):
-        texts.append("counts simulated")
+        texts.append(f"{document.nouns.simulated} simulated")
     if any(bits(side.time_marks) & SIMULATED for side in sides):
         texts.append("time modelled")
     return [*([listed(texts)] if texts else []), *_shared(document)]

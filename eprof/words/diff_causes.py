@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from eprof.base.nouns import Nouns
-from eprof.base.text import capital
+from eprof.base.text import capital, uncapital
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.compare.schema import Cause, Document, Kernel
 from eprof.words.intervals import size
@@ -177,5 +177,5 @@ def _name(what: str, nouns: Nouns) -> str:
     if what == "launches":
         return nouns.launches
     if what in nouns.labels or what in COUNTS and what not in GROUPS and what not in _NAMES:
-        return nouns.label(what)[0].lower() + nouns.label(what)[1:]
+        return uncapital(nouns.label(what))
     return _NAMES.get(what) or GROUPS[what]

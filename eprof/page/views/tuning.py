@@ -51,7 +51,8 @@ def kernel_maps(document: Tune) -> Markup:
         }
         for kernel, name in zip(kernels, labels([kernel.name for kernel in kernels], _NAME), strict=True)
     ]
-    return Markup(templates().get_template("validation_maps.html").render(maps=maps))  # noqa: S704  escaped there
+    template = templates().get_template("validation_maps.html")
+    return Markup(template.render(maps=maps, nouns=document.nouns))  # noqa: S704  escaped there
 
 
 class _Scale:
