@@ -47,7 +47,7 @@ class Callgrind(Collector):
     counts_all = True
     costs = "i7-950"
     processor = CPU
-    quicker = "a smaller problem: valgrind takes 30 to 100 times as long as the program"
+    quicker = "a smaller problem: valgrind takes 30 to 200 times as long as the program"
 
     def find(self, program: str = "") -> Tool:
         """Look for valgrind and for what decodes its profiles."""
