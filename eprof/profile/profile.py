@@ -641,10 +641,10 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         ways = "perf stat -e duration_time, or LIKWID"
         if not self.profile.is_of_cpu:
             ways = advice.commands(advice.TIMES, chain.from_iterable(known))
-        return (
-            f"The time of {unknown} of {rows.n_kernels} {kernels} is not known, nor is their constant energy; "
-            f"give times along with the log ({ways}), or --time."
-        )
+        whose = f"{unknown} of {rows.n_kernels} {kernels} is not known, nor is their"
+        if rows.n_kernels == 1:
+            whose = f"the {self.counts.nouns.kernel} is not known, nor is its"
+        return f"The time of {whose} constant energy; give times along with the log ({ways}), or --time."
 
     def _unpriced(self) -> list[str]:
         """One sentence for the classes that were counted without a price and one for those priced but not counted."""
