@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _OBJECTIVES = ("energy", "edp", "e2d", "ed2p")
 _RANGE = pattern(r"(\d{1,9})\.\.(\d{1,9})")
 _MOST = 10_000_000
-_MOST_POINTS = 1000
 DEFAULT_CLUSTER = "gigabit-demo"
 
 

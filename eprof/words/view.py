@@ -179,11 +179,6 @@ class View:
             return "predicted"
         return "estimated" if self.to_meter.idle_j else "metered"
 
-    @property
-    def parts_are(self) -> str:
-        """What the parts of the total are: "predicted", or "estimated" where the total was metered."""
-        return "predicted" if self.to_meter is None else "estimated"
-
     @cached_property
     def groups(self) -> dict[str, Amount]:
         """Energy of each group of counts that has any or lacks some, in stacking order, constant power first.

@@ -65,7 +65,7 @@ def view(opener, files):
 STILL = ["fmm", "no_costs", "all_marks", "two_devices", "some_time"]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*support.CASES, "many"])
 def test_loads_clean_and_fits_a_phone(view, case):
     shown = view(case, width=390)
     shown.fits(390)
