@@ -113,7 +113,7 @@ def _formulas(changes: Changes) -> Iterator[str]:
         counted = all((np.nan_to_num(half.number[:, column]) > 0).any() for _, half in changes.halves)
         old, new = (_formulas_of(side, word) for side, _ in changes.halves)
         if counted and old and new and not old & new:
-            differ.append(COUNTS[word].label)
+            differ.append(changes.old_side.nouns.label(word))
     if differ:
         yield (
             f"Counted from other counters in OLD than in NEW: {few(differ, _FEW)}; part of their change may be that. "

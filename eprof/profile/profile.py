@@ -16,7 +16,7 @@ from eprof.base.errors import CostError, DefinitionError, LogError, MeterError, 
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed
-from eprof.base.vocabulary import COUNTS, CPU, GROUPS, PARTS
+from eprof.base.vocabulary import COUNTS, CPU, PARTS
 from eprof.costs import ESTIMATED, Charge, Costs, CostTable, estimate, for_device
 from eprof.costs import load as load_costs
 from eprof.counting import checks, counters, counts, times
@@ -656,9 +656,10 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         number = self.counts.amounts.values
         some = (~np.isnan(number) & (number != 0)).any(axis=0).tolist()
         unpriced = [word for word, there in zip(words, some, strict=True) if there and word not in costs.charges]
+        nouns = self.counts.nouns
         if unpriced:
             sentences.append(
-                f"{costs.name} has no price for {_labels(unpriced)}: that energy is missing, {self._bounded}."
+                f"{costs.name} has no price for {_labels(unpriced, nouns)}: that energy is missing, {self._bounded}."
             )
         marked = (self.counts.amount_marks.values & int(Mark.MISSING)) != 0
         lost = dict(zip(words, (np.isnan(number) & marked).any(axis=0).tolist(), strict=True))
@@ -667,7 +668,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             sentences.append(f"No instruction and no byte was counted in these logs; {self._bounded}.")
         elif uncounted:
             sentences.append(
-                f"Not counted here, though {costs.name} prices them: {_labels(uncounted)}; {self._bounded}."
+                f"Not counted here, though {costs.name} prices them: {_labels(uncounted, nouns)}; {self._bounded}."
             )
         return sentences
 
@@ -753,13 +754,8 @@ def _ranks(texts: Texts) -> Floats:
     return np.array([rank.get(text, len(rank)) for text in texts], dtype=np.float64)
 
 
-def _labels(words: Sequence[str]) -> str:
+def _labels(words: Sequence[str], nouns: Nouns) -> str:
     """The words in the user's terms, all parts of a class named as one: "FP64", "FP32 other", "Integer"."""
     complete = {part: whole for whole, parts in PARTS.items() if set(parts) <= set(words) for part in (whole, *parts)}
-    return listed(
-        list(
-            dict.fromkeys(
-                GROUPS[COUNTS[complete[word]].group] if word in complete else COUNTS[word].label for word in words
-            )
-        )
-    )
+    labels = [nouns.group(COUNTS[complete[word]].group) if word in complete else nouns.label(word) for word in words]
+    return listed(list(dict.fromkeys(labels)))

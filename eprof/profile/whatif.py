@@ -19,6 +19,7 @@ from eprof.base.arrays import Columns, Floats, known_or_zero, known_sum
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.marks import Mark, names
+from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
@@ -530,7 +531,7 @@ def _words(key: str) -> list[str]:
 def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     """A class for free, at the same time; or more or less of it: `_slower` then says what time that takes."""
     words = [name for name in _words(key) if name in now.work.sums]
-    label = _label(key)
+    label = _label(key, now.work.counts.nouns)
     if value.lower() == _FREE:
         charges = {
             name: replace(charge, pj=0.0) if name in words else charge for name, charge in now.costs.charges.items()
@@ -574,12 +575,12 @@ def _flattered(now: Scenario) -> str:
     return f"{FASTER.format(now.noun)} ({faster} of {timed.sum()})"
 
 
-def _label(key: str) -> str:
+def _label(key: str, nouns: Nouns) -> str:
     """What a key of a question stands for, in the words of the reports."""
     name = _ALIASES.get(key.lower(), key.lower())
     if name in GROUPS:
-        return GROUPS[name]
-    return COUNTS[name].label if name in COUNTS else {DATA: "data movement"}.get(name, name)
+        return nouns.group(name)
+    return nouns.label(name) if name in COUNTS else {DATA: "data movement"}.get(name, name)
 
 
 _CHANGES: Mapping[str, Callable[[Scenario, str, str, "Energy"], _Changed]] = {
