@@ -346,6 +346,18 @@ def test_what_valgrind_cannot_run_is_one_sentence_with_the_remedy(tmp_path):
     assert len(verdict.messages) == 1 and "-mno-avx512f" in verdict.messages[0]
 
 
+@pytest.mark.parametrize(("parts", "is_told"), [(b"Trigger: --dump-before=fork", False), (b"", True)])
+def test_a_child_that_has_the_costs_of_its_parent_is_told(tmp_path, parts, is_told):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "messages-1-7.txt").write_text("==7== Parent PID: 1\n==7== For interactive control, run it.\n")
+    (logs / "messages-1-9.txt").write_text("==9== Parent PID: 7\n==9==\n")
+    (logs / "counters-1-7.out").write_bytes(b"desc: " + parts)
+    step = COLLECTOR.step(COUNTERS, Tool("callgrind", True, ""), Request(("./a",)), Place(tmp_path))
+    said = COLLECTOR.judge(step, Ended(0, None, 1.0, False), [logs / "counters-1-7.callgrind"]).messages
+    assert any("counted again in 1 of its children" in sentence for sentence in said) == is_told
+
+
 def test_the_caches_are_those_of_the_table_in_force(tmp_path):
     tool = Tool("callgrind", True, "", "/bin/valgrind")
     own = COLLECTOR.step(

@@ -34,6 +34,8 @@ _LAST_LEVEL = "8388608,16,64"
 _MESSAGES = "messages"
 # A child begins with the costs of its parent; written down before the fork, they are the parent's alone.
 _FORKS = ("fork", "__libc_fork", "_Fork")
+_STARTED = "For interactive control"  # what a process says that was started, and one that was forked does not
+_DUMPED = b"Trigger: --dump-before="
 _SHOWN = 3
 _UNKNOWN = re.compile(r"unhandled instruction bytes|Unrecognised instruction|unrecognised instruction at address")
 
@@ -106,6 +108,7 @@ class Callgrind(Collector):
         messages = [_unknown_instruction()] if _UNKNOWN.search(said) else []
         failures = [path for path in sorted(folder.glob("*.callgrind.err")) if path.stat().st_size]
         messages += [_last_line(path) for path in failures[:_SHOWN]]
+        messages += _counted_twice(folder)
         if not logs and not messages:
             reason = _last(said) or _last(errors) or f"it ended with {ended.status}"
             messages.append(f"Callgrind left no profile: {reason}")
@@ -122,6 +125,31 @@ def _unknown_instruction() -> str:
         "Valgrind met an instruction that it cannot run, AVX-512 for example, and the program ended there: build it "
         "without (-march=haswell, or -mno-avx512f)."
     )
+
+
+def _counted_twice(folder: Path) -> list[str]:
+    """A sentence for processes that were forked by one whose costs could not be written down before."""
+    started: set[str] = set()
+    parents: dict[str, str] = {}
+    for path in sorted(folder.glob(f"{_MESSAGES}-*.txt")):
+        text = path.read_text(errors="replace")
+        process = path.stem.rpartition("-")[2]
+        if _STARTED in text:
+            started.add(process)
+        elif parent := re.search(r"Parent PID: (\d+)", text):
+            parents[process] = parent[1]
+    twice = [child for child, parent in parents.items() if parent in started and not _was_dumped(folder, parent)]
+    if not twice:
+        return []
+    return [
+        f"What a parent did before it forked is counted again in {len(twice)} of its children, so totals are too high: "
+        "callgrind found no function `fork` in the program. Build it with symbols, or not statically."
+    ]
+
+
+def _was_dumped(folder: Path, process: str) -> bool:
+    """Whether the costs of a process were written down before it forked."""
+    return any(_DUMPED in path.read_bytes() for path in folder.glob(f"{COUNTERS}-*-{process}.out"))
 
 
 def _last_line(path: Path) -> str:
