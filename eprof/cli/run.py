@@ -12,6 +12,7 @@ from eprof.base.text import printable
 from eprof.cli.options import (
     ALSO_WRITTEN,
     REPORT_SUFFIXES,
+    SUFFIXES,
     Commands,
     add_output,
     add_pricing,
@@ -27,8 +28,16 @@ from eprof.cli.report import deliver_energy
 from eprof.collect.collector import EACH
 
 if TYPE_CHECKING:
+    from eprof.collect.collector import Nodes
     from eprof.collect.session import Session
     from eprof.planning.settings import Settings, Setup
+
+CLUSTERS = "simgrid"  # the profiler that simulates clusters
+# Options that only a profiler of kernels can follow.
+_OF_KERNELS = (
+    *("costs", "setting", "efficiency", "capability", "kernel_name", "to_meter", "repeat", "launch_skip"),
+    *("launch_count", "nvtx", "time_only", "no_energy", "host_energy", "lock_clocks"),
+)
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
@@ -41,12 +50,14 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "energy went. Options of eprof come before PROGRAM; everything after it is PROGRAM's own.",
         "eprof run --costs jetson-tk1 ./fmm -- N=65536 Q=128",
         "eprof run --profiler oclgrind samples/nbody/nbody -- N=1024",
+        "eprof run --profiler simgrid --cluster gigabit-demo -n 16 --size 2^20 ./fft 1048576",
         "eprof run --dry-run ./fmm        what would be run, and why",
     )
     parser.usage = "eprof run [options] PROGRAM [--] [ARG...]"
     add_pricing(parser, "the one made for this GPU; jetson-tk1 for the simulated device")
     add_to_meter(parser)
     _add_measuring(parser)
+    _add_cluster(parser)
     purpose = f"the run directory, or a report: .html .json .csv .parquet .md .txt{ALSO_WRITTEN}"
     add_output(parser, purpose, "run directory and existing files", REPORT_SUFFIXES)
     parser.add_argument(
@@ -81,6 +92,13 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lock-clocks", action="store_true", help="let ncu lock the clocks to their base (it does not otherwise)"
     )
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("an MPI program on a simulated cluster (--profiler simgrid)")
+    group.add_argument("--cluster", metavar="NAME", help="the cluster's table, or a file.toml (docs/scale.md)")
+    group.add_argument("-n", "--processes", type=positive, metavar="N", help="processes, one a node")
+    group.add_argument("--size", metavar="N", help="the size of the problem, for `eprof scale`")
 
 
 def split(words: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
@@ -124,11 +142,13 @@ def _run(options: argparse.Namespace) -> int:
     from eprof.planning import settings
 
     _check_names(options.kernel_name)
+    nodes = _nodes(options)
     place, files = _places(options)
     outputs = []
     if files:
-        outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}), REPORT_SUFFIXES)
-    setup = settings.prepare(_settings(options, place))
+        suffixes = SUFFIXES if nodes else REPORT_SUFFIXES
+        outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}), suffixes)
+    setup = settings.prepare(_settings(options, place, nodes))
     options.costs = setup.costs
     if options.dry_run:
         return _dry_run(setup)
@@ -145,7 +165,7 @@ def _run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt as err:
         number = ended_by(err)
         shown = _short(session.directory.path)
-        say(f"ended by {number.name}; the raw logs are kept in {shown}; `eprof report {shown}` makes the report.")
+        say(f"ended by {number.name}; the raw logs are kept in {shown}; `{_again(options, shown)}` makes the report.")
         return 128 + number
 
 
@@ -157,7 +177,33 @@ def _check_names(names: Sequence[str]) -> None:
         selector(names)
 
 
-def _settings(options: argparse.Namespace, place: str | None) -> "Settings":
+def _nodes(options: argparse.Namespace) -> "Nodes | None":
+    """The cluster to simulate, if one is asked for. Raises UsageError."""
+    if options.profiler != CLUSTERS:
+        for name in ("cluster", "processes", "size"):
+            if getattr(options, name) is not None:
+                raise UsageError(f"--{name} is for --profiler {CLUSTERS}, which simulates clusters.")
+        return None
+    if options.cluster is None or options.processes is None:
+        raise UsageError(f"--profiler {CLUSTERS} needs a cluster and processes, such as --cluster gigabit-demo -n 16.")
+    _refuse_foreign(options)
+    from eprof.cli.scale import problem_size
+    from eprof.collect import process
+    from eprof.scaling import cluster, simulated
+
+    program = [process.resolve(options.program[0]), *options.program[1:]]
+    size = None if options.size is None else problem_size(options.size)
+    return simulated.nodes(cluster.load(options.cluster), program, options.processes, size)
+
+
+def _refuse_foreign(options: argparse.Namespace) -> None:
+    """Raises UsageError for an option that a simulated cluster has no use for."""
+    for name in _OF_KERNELS:
+        if getattr(options, name) != options.parser.get_default(name):
+            raise UsageError(f"--{name.replace('_', '-')} means nothing to {CLUSTERS}, which simulates whole programs.")
+
+
+def _settings(options: argparse.Namespace, place: str | None, nodes: "Nodes | None") -> "Settings":
     from eprof.planning.settings import Settings
 
     return Settings(
@@ -179,6 +225,7 @@ def _settings(options: argparse.Namespace, place: str | None) -> "Settings":
         no_energy=options.no_energy,
         host_energy=options.host_energy,
         lock_clocks=options.lock_clocks,
+        nodes=nodes,
         command_line=tuple(options.command_line),
         stdout=2 if options.format and not options.output else 1,
     )
@@ -213,7 +260,8 @@ def _dry_run(setup: "Setup") -> int:
     plan = setup.plan()
     lines = [f"# {_chosen(setup)}"]
     for step in setup.steps(plan, Path(setup.settings.place or "RUN")):
-        lines.append(f"# {step.what}: {step.why}; passes over each kernel: {step.passes}")
+        passes = "" if setup.settings.nodes else f"; passes over each kernel: {step.passes}"
+        lines.append(f"# {step.what}: {step.why}{passes}")
         words = [f"{key}={shlex.quote(value)}" for key, value in step.environment.items()]
         lines.append(" ".join([*words, shlex.join(step.command)]))
         if step.then is not None:
@@ -234,36 +282,55 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
         where = f"the run is kept in {shown}" if home.is_dir() else f"{shown} is gone"
         say(f"Nothing was collected to report on; {where}.")
         return status or 1
+    again = _again(options, shown)
     if options.no_report:
-        say(f"run directory {shown}; `eprof report {shown}` makes its report.")
+        say(f"run directory {shown}; `{again}` makes its report.")
         return status
     reason = _try_report(options, home, outputs)
     if reason is not None:
         say(reason)
         return status or 1
     if not options.quiet:
-        say(f"run directory {shown}; `eprof report {shown}` makes the report again, with other costs if asked.")
+        changed = "with other runs beside it" if options.profiler == CLUSTERS else "with other costs if asked"
+        say(f"run directory {shown}; `{again}` makes the report again, {changed}.")
     return status
+
+
+def _again(options: argparse.Namespace, shown: str) -> str:
+    """The command that reports on a run directory."""
+    return f"eprof scale {shown}" if options.profiler == CLUSTERS else f"eprof report {shown}"
+
+
+def _deliver(options: argparse.Namespace, home: Path, outputs: list[Output]) -> None:
+    """Make the report of a run and write it where it is wanted, the page into the run directory too."""
+    shown = _short(home)
+    page = Path(shown) / "report.html"
+    if options.profiler == CLUSTERS:
+        from eprof.cli.scale import deliver_runs
+
+        deliver_runs([shown], outputs, options, page)
+        return
+    from eprof import api
+
+    profile = api.load(
+        home,
+        capability=options.capability,
+        kernels=options.kernel_name,
+        command_line=options.command_line,
+        progress=Progress(options.quiet).reading,
+    )
+    energy = profile.energy(
+        options.costs, setting=options.setting, efficiency=options.efficiency, to_meter=options.to_meter
+    )
+    deliver_energy(energy, outputs, options, page=page)
 
 
 def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) -> str | None:
     """Make the report; why that failed, or None. What was collected stays in any case."""
-    from eprof import api
-
     shown = _short(home)
-    again = f"The raw logs are kept; `eprof report {shown}` makes the report again."
+    again = f"The raw logs are kept; `{_again(options, shown)}` makes the report again."
     try:
-        profile = api.load(
-            home,
-            capability=options.capability,
-            kernels=options.kernel_name,
-            command_line=options.command_line,
-            progress=Progress(options.quiet).reading,
-        )
-        energy = profile.energy(
-            options.costs, setting=options.setting, efficiency=options.efficiency, to_meter=options.to_meter
-        )
-        deliver_energy(energy, outputs, options, page=Path(shown) / "report.html")
+        _deliver(options, home, outputs)
     except LogError as err:
         return f"{str(err).rstrip('.')}. The raw logs are kept in {shown}/logs."
     except EprofError as err:

@@ -2,12 +2,13 @@
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.base.text import pattern
 from eprof.cli.options import Commands, add_output, command, matching
-from eprof.cli.output import deliver, of_document, planned
+from eprof.cli.output import Output, deliver, of_document, planned
 
 if TYPE_CHECKING:
     from eprof.scaling.build import Asked
@@ -115,6 +116,17 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     return build.measured(runs, notes, ", ".join(paths[:3]), asked, model)
 
 
+def deliver_runs(paths: Sequence[str], outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
+    """Report on runs alone. page: an HTML report to write in any case."""
+    from eprof.scaling import build, measured
+    from eprof.tuning.objective import parse
+
+    runs, notes = measured.read(paths)
+    asked = build.Asked([parse(name) for name in _OBJECTIVES], command_line=options.command_line)
+    document = build.measured(runs, notes, ", ".join(paths), asked)
+    deliver(of_document(document, "scaling", options.verbose, terminal="words"), outputs, options, page)
+
+
 def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
     """The closed form of a program on a cluster."""
     from eprof.scaling import build, cluster, program
@@ -127,11 +139,11 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
     clocks = _numbers(options.clock, "--clock") if options.clock else []
     chosen, waiting = cluster.chosen(machine, clocks, options.waiting)
     counts = _counts(options.processors, "-p")
-    case = build.Case(machine, program.load(options.counted), _size(options.size), counts, chosen, waiting)
+    case = build.Case(machine, program.load(options.counted), problem_size(options.size), counts, chosen, waiting)
     return build.modelled(case, asked)
 
 
-def _size(text: str) -> float:
+def problem_size(text: str) -> float:
     """A size: a number, or a formula of numbers such as 2^25."""
     from eprof.base.toml import Formula
 

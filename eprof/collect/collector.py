@@ -5,18 +5,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eprof.collect.process import Ended
 from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, executable, gpu, has_gpu
 
-CPU, GPU = "cpu", "gpu"  # what a profiler profiles
+CPU, GPU, CLUSTER = "cpu", "gpu", "cluster"  # what a profiler profiles
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 # The program alone, before everything else, where all of the others come with some profiler's own output.
 PLAIN = "plain"
 # In commands that are run for each of several files.
 EACH = "{}"
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Tool(NamedTuple):
@@ -32,6 +32,34 @@ class Tool(NamedTuple):
     capability: str | None = None
 
 
+class Speed(NamedTuple):
+    """A clock of simulated nodes: what a node computes in a second, and its power in W, waiting and computing."""
+
+    core_mhz: float
+    work_per_s: float
+    waiting_w: float
+    computing_w: float
+
+
+class Nodes(NamedTuple):
+    """A cluster to simulate, one process a node. speeds: its clocks; the program is run at the first.
+
+    link_w: the power of a link in one direction, idle and busy; None: not known. collectives: the algorithms of
+    collective operations ("alltoall:pair"). computes: the program's work is timed on this machine, as it does not say
+    how much it is. trace: of an earlier run, to replay in place of the program. about: for `run.json`.
+    """
+
+    processes: int
+    speeds: tuple[Speed, ...]
+    bandwidth_byte_per_s: float
+    latency_s: float
+    link_w: tuple[float, float] | None = None
+    collectives: tuple[str, ...] = ()
+    computes: bool = False
+    trace: str | None = None
+    about: Mapping[str, Any] = _NOTHING
+
+
 class Request(NamedTuple):
     """What to measure: the program, and which of its launches. caches: those to simulate (`CostTable.caches`)."""
 
@@ -43,6 +71,7 @@ class Request(NamedTuple):
     lock_clocks: bool = False
     caches: Mapping[str, str] = _NOTHING
     time_only: bool = False
+    nodes: Nodes | None = None
 
 
 class Offer(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from eprof.collect import machine
-from eprof.collect.collector import CPU, GPU, Collector, Tool
+from eprof.collect.collector import CLUSTER, GPU, Collector, Tool
 from eprof.collect.messages import permission_remedy
 from eprof.collect.meters import jetson, meter
 from eprof.collect.tools import clocks, gpu
@@ -59,10 +59,10 @@ def _profilers(collector: Collector, tool: Tool, has_gpu: bool) -> list[Check]:
 
 
 def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
-    kind = "simulated device ({})" if collector.simulated else "profiler {}"
-    name = kind.format(tool.name)
+    kind = "cluster" if collector.processor == CLUSTER else "device"
+    name = f"simulated {kind} ({tool.name})" if collector.simulated else f"profiler {tool.name}"
     device, capability = gpu()
-    needed = collector.simulated or (has_gpu and collector.processor == GPU and collector.fits(capability))
+    needed = collector.processor == GPU and (collector.simulated or (has_gpu and collector.fits(capability)))
     detail = _described(tool)
     if tool.usable:
         return Check(name, True, detail)
@@ -70,7 +70,7 @@ def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
         return Check(name, False, detail, tool.remedy)
     if has_gpu and tool.path is None and collector.processor == GPU:
         detail += f", and not needed: it does not count on {device} (capability {capability})"
-    return Check(name, None, detail, tool.remedy if collector.processor == CPU else None)
+    return Check(name, None, detail, None if collector.processor == GPU else tool.remedy)
 
 
 def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:
@@ -173,8 +173,8 @@ def _clocks(root: Path, has_gpu: bool) -> Check:
 
 
 def _best(known: Sequence[Collector], tools: Sequence[Tool]) -> Check:
-    for tool in tools:
-        if tool.usable:
+    for collector, tool in zip(known, tools, strict=True):
+        if tool.usable and collector.processor != CLUSTER:
             return Check("eprof run", True, f"uses {tool.name}: {tool.why}")
     simulated = [tool.remedy for collector, tool in zip(known, tools, strict=True) if collector.simulated]
     return Check("eprof run", False, "no profiler can be used here", *simulated[:1])

@@ -8,7 +8,7 @@ from eprof import profilers
 from eprof.base.errors import UsageError
 from eprof.base.progress import Progress
 from eprof.collect import process
-from eprof.collect.collector import COUNTERS, CPU, ENERGY, PLAIN, TIME, Collector, Place, Request, Step, Tool
+from eprof.collect.collector import COUNTERS, CPU, ENERGY, PLAIN, TIME, Collector, Nodes, Place, Request, Step, Tool
 from eprof.collect.session import Session
 from eprof.rundir import directory
 
@@ -39,6 +39,7 @@ class Settings(NamedTuple):
     no_energy: bool = False
     host_energy: bool = False
     lock_clocks: bool = False
+    nodes: Nodes | None = None
     command_line: tuple[str, ...] = ()
     stdout: int = 1
 
@@ -47,7 +48,7 @@ class Settings(NamedTuple):
         """What a collector needs of it."""
         return Request(
             self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
-            lock_clocks=self.lock_clocks, time_only=self.time_only,
+            lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes,
         )  # fmt: skip
 
     @property
@@ -194,6 +195,7 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
             "whole": settings.whole,
             "pricing": {"costs": setup.costs, "setting": settings.setting, "efficiency": settings.efficiency},
             "plan": planned,
+            "cluster": settings.nodes.about if settings.nodes else None,
         },
     )
     return planned_session

@@ -28,6 +28,7 @@ FORM: Mapping[str, Any] = {
     "device": {"name": str, "capability": str},
     "meter": {"name": str, "covers": str, "devices": list},
     "pricing": {"costs": str, "setting": str, "efficiency": float},
+    "cluster": {"name": str, "program": str, "processes": int, "nodes": int, "size": float, "marks": [str]},
     "measurements": [{"what": str, "number": int, "command": [str], "seconds": float, "energy": _ENERGY}],
 }
 

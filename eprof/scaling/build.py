@@ -9,19 +9,20 @@ from msgspec.structs import replace
 
 from eprof import __version__
 from eprof.base.errors import LogError
+from eprof.base.marks import names
 from eprof.profile.document import now
 from eprof.scaling import fit
 from eprof.scaling import keep as keeping
 from eprof.scaling.cluster import INTERRUPT, POLL, Clock, Cluster
-from eprof.scaling.measured import Run
 from eprof.scaling.model import CAUSES, Point, best_clock_mhz, efficiency, points
 from eprof.scaling.program import Program
+from eprof.scaling.run import Run
 from eprof.scaling.schema import MEASURED, MODELLED, Best, Keep, Row, Scale
 from eprof.tuning.objective import Objective
 
 _WORTHLESS, _NO_REACTION, _NETWORK_LED = 0.98, 1e-3, 0.5
 _SMALL_STEP = 1.01
-_OF_BEST = ("processors", "core_mhz", "energy_j", "time_s")
+_OF_BEST = ("processors", "core_mhz", "energy_j", "time_s", "marks")
 
 
 class Asked(NamedTuple):
@@ -153,6 +154,7 @@ def _measured_rows(runs: Sequence[Run]) -> Iterator[Row]:
             efficiency_to_slowest_clock=_over(slowest.energy_j if slowest else None, run.energy_j),
             speedup=_over(base.time_s if base else None, run.time_s),
             repeats=run.repeats,
+            marks=names(run.marks),
         )
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from eprof.base.errors import CostError, UsageError
 from eprof.base.resources import folder, tree
-from eprof.base.text import did_you_mean, listed
+from eprof.base.text import did_you_mean, listed, pattern
 from eprof.base.toml import Document, Node
 
 SCHEMA = 1
@@ -23,6 +23,7 @@ _KEYS = (
     *("setting", "time", "message", "network"),
 )
 _SETTING = ("core_mhz", "idle_w", "on_chip_w", "off_chip_w", "default")
+_ALGORITHM = pattern(r"[a-z_]{1,40}:\w{1,40}")
 _HZ = 1e6
 _MOST = 1e15
 
@@ -58,10 +59,15 @@ class Messages(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """What joins the nodes, for a simulation."""
+    """What joins the nodes, for a simulation. watts: of a link in one direction, idle and busy; None: not known.
+
+    collectives: the algorithms of collective operations, in SimGrid's words ("alltoall:pair").
+    """
 
     bandwidth_byte_per_s: float
     latency_s: float
+    watts: tuple[float, float] | None
+    collectives: tuple[str, ...]
 
 
 class Cluster(Struct, frozen=True, dict=True):
@@ -200,8 +206,17 @@ def _rising(node: Node) -> tuple[float, ...]:
 def _link(node: Node) -> Link | None:
     if node.value is None:
         return None
-    node.table(("bandwidth_byte_per_s", "latency_s"))
-    return Link(node["bandwidth_byte_per_s"].number(1, _MOST), node["latency_s"].number(0, _MOST))
+    node.table(("bandwidth_byte_per_s", "latency_s", "idle_w", "busy_w", "collectives"))
+    watts = None
+    if "idle_w" in node or "busy_w" in node:
+        watts = node["idle_w"].number(0, _MOST), node["busy_w"].number(0, _MOST)
+    collectives = node["collectives"].texts()
+    for text in collectives:
+        if not _ALGORITHM.fullmatch(text):
+            raise node["collectives"].error(f"`{text}` is no operation with its algorithm, such as alltoall:pair.")
+    return Link(
+        node["bandwidth_byte_per_s"].number(1, _MOST), node["latency_s"].number(0, _MOST), watts, collectives
+    )  # fmt: skip
 
 
 def chosen(cluster: Cluster, clocks_mhz: Sequence[float], waiting: str | None) -> tuple[list[Clock], str]:

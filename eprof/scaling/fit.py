@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
 from eprof.scaling.cluster import Cluster
-from eprof.scaling.measured import Run
 from eprof.scaling.model import Point, points
 from eprof.scaling.program import WORDS, Program
+from eprof.scaling.run import Run
 from eprof.scaling.schema import Fit, Prediction
 
 ALPHA_VARIES = 0.05

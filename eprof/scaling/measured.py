@@ -1,19 +1,20 @@
-"""Measured runs at several node counts and clocks: tables of one's own, and what Slurm's `sacct` prints."""
+"""Runs at several node counts and clocks: tables of one's own, what Slurm's `sacct` prints, and simulated ones."""
 
 from __future__ import annotations
 
 import csv
 import math
 import re
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.base.resources import opened
 from eprof.base.text import listed, pattern
+from eprof.scaling import simulated
+from eprof.scaling.run import Run, medians
 
 # What columns are called, the first that a table has; `sacct`'s names are among them.
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -34,23 +35,16 @@ _ASK = "sacct -P -o JobID,JobName,NNodes,ElapsedRaw,ConsumedEnergyRaw,ReqCPUFreq
 _KHZ_SUFFIX = {"k": 1e-3, "m": 1.0, "g": 1e3}
 
 
-class Run(Struct, frozen=True):
-    """One program of one size on so many processors at a clock: medians over repeats. None: not known."""
-
-    program: str
-    size: float | None
-    processors: int
-    core_mhz: float | None
-    time_s: float
-    energy_j: float | None
-    repeats: int = 1
-
-
 def read(paths: Sequence[str]) -> tuple[list[Run], list[str]]:
-    """The runs of several tables, and notes. Raises LogError with file and line."""
+    """The runs of tables and of directories of simulated runs, and notes. Raises LogError with file and line."""
     notes: list[str] = []
-    runs = [run for path in paths for run in _table(path, notes)]
-    return _medians(runs, notes), notes
+    runs: list[Run] = []
+    for path in paths:
+        runs += simulated.runs(Path(path), notes) if Path(path).is_dir() else _table(path, notes)
+    if len({run.cluster for run in runs}) > 1:
+        runs = [replace(run, program=f"{run.program} on {run.cluster}") if run.cluster else run for run in runs]
+    notes = list(dict.fromkeys(notes))
+    return medians(runs, notes), notes
 
 
 def _table(path: str, notes: list[str]) -> Iterator[Run]:
@@ -175,24 +169,3 @@ def _mhz(text: str) -> float | None:
     if match is None:
         return None
     return float(match[1]) * _KHZ_SUFFIX[match[2].lower() or "k"] or None
-
-
-# ---- repeats
-
-
-def _medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """One row for repeats of the same: the medians of their times, and of the energies that are known."""
-    groups: dict[tuple[object, ...], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.program, run.size, run.processors, run.core_mhz), []).append(run)
-    if len(groups) < len(runs):
-        notes.append(f"{len(runs)} rows are {len(groups)} different runs: repeats are shown as their medians")
-    return [_median(same) for same in groups.values()]
-
-
-def _median(same: Sequence[Run]) -> Run:
-    first = same[0]
-    joules = [run.energy_j for run in same if run.energy_j is not None]
-    energy_j = statistics.median(joules) if joules else None
-    time_s = statistics.median(run.time_s for run in same)
-    return Run(first.program, first.size, first.processors, first.core_mhz, time_s, energy_j, len(same))

@@ -14,7 +14,7 @@ class Row(Struct, frozen=True, kw_only=True):
     efficiency: E1/Ep, both at this clock (4.21). efficiency_to_slowest_clock: E1 at the slowest clock over Ep (4.25).
     speedup: T1/Tp at this clock. overhead_j: Ep - E1 by cause, where it is modelled; it adds up. alpha: measured time
     over the modelled one. polling_j: what Ep is if processors poll while they wait. pareto: nothing else of the same
-    program and size takes less energy and less time.
+    program and size takes less energy and less time. marks: "simulated", "assumed"... (docs/profile-json.md).
     """
 
     program: str
@@ -31,6 +31,7 @@ class Row(Struct, frozen=True, kw_only=True):
     polling_j: float | None = None
     alpha: float | None = None
     repeats: int = 1
+    marks: list[str] = field(default_factory=list)
     pareto: bool = False
 
 
@@ -54,6 +55,7 @@ class Best(Struct, frozen=True, kw_only=True):
     core_mhz: float | None = None
     energy_j: float | None = None
     time_s: float | None = None
+    marks: list[str] = field(default_factory=list)
 
 
 class Prediction(Struct, frozen=True, kw_only=True):

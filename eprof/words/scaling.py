@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from eprof.base.marks import Mark
+from eprof.base.marks import Mark, from_names
 from eprof.scaling.schema import MODELLED, Best, Fit, Keep, Row, Scale
 from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone
 from eprof.words.blocks import Row as Cells
@@ -39,7 +39,8 @@ def subject(document: Scale) -> str:
         cluster = document.cluster or {}
         prices = f"powers and times: {cluster['name']} ({cluster['basis']})"
         return f"modelled in closed form · {prices} · waiting: {document.waiting}"
-    return f"{whole(len(document.rows))} measured runs"
+    kind = "simulated" if all("simulated" in row.marks for row in document.rows) else "measured"
+    return f"{whole(len(document.rows))} {kind} runs"
 
 
 def headline(document: Scale) -> Headline:
@@ -166,7 +167,8 @@ def best(document: Scale) -> Table:
     columns = [Column("for", "left"), Column("on", "left"), Column("energy"), Column("time")]
     lines = []
     for entry in document.best:
-        cells = [Quantity(entry.energy_j, "J"), Quantity(entry.time_s, "s")]
+        marks = int(from_names(entry.marks))
+        cells = [Quantity(entry.energy_j, "J", marks), Quantity(entry.time_s, "s", marks)]
         lines.append(Cells([_objective(entry.objective), place(document, entry), *cells]))
     return Table(columns, lines, title="Best")
 
@@ -221,14 +223,15 @@ def rows(document: Scale, limit: int | None = _ROWS) -> Table:
 
 
 def _cells(row: Row) -> list[str | Quantity | Factor | Written]:
+    marks = int(from_names(row.marks))
     return [
         row.program,
         Written("" if row.size is None else f"{row.size:.10g}", row.size),
         str(row.processors),
         Written("" if row.core_mhz is None else f"{row.core_mhz:g}", row.core_mhz),
-        Quantity(row.energy_j, "J"),
-        Quantity(row.time_s, "s"),
-        Quantity(row.power_w, "W"),
+        Quantity(row.energy_j, "J", marks),
+        Quantity(row.time_s, "s", marks),
+        Quantity(row.power_w, "W", marks),
         Factor(row.efficiency),
         Factor(row.efficiency_to_slowest_clock),
         Factor(row.speedup),

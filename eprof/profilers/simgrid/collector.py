@@ -1,0 +1,145 @@
+"""SimGrid: an MPI program on a cluster that is simulated on this machine, with the energy of its nodes and links.
+
+The program runs once, at the first clock of the cluster's table. SimGrid records what each process computes and sends,
+independent of time; that trace is replayed at the other clocks.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from eprof.base.errors import UsageError
+from eprof.collect.collector import CLUSTER, Collector, Nodes, Place, Request, Speed, Step, Tool, Verdict
+from eprof.collect.process import Ended
+from eprof.collect.tools import ask, executable
+from eprof.profilers.simgrid import energy
+from eprof.profilers.simgrid.platform import hosts, platform
+
+TRACE = "logs/trace.txt"
+_TRACE = "-trace-ti"
+_INSTALL = "apt install libsimgrid-dev"
+# Any algorithm that the table does not pin is SimGrid's own, which no environment variable changes.
+_FIXED = ("plugin:host_energy", "smpi/coll-selector:default")
+_SPLIT_BY_A_SHELL = re.compile(r"[\s*?\[\]]")
+_LONGEST_END = 100
+_TROUBLE = re.compile(r"\[(?:\S+/)?(?:CRITICAL|ERROR)\] (.*)")
+
+
+class SimGrid(Collector):
+    """The simulated cluster."""
+
+    name = "simgrid"
+    rank = 90
+    simulated = True
+    counts_all = True
+    processor = CLUSTER
+    quicker = "fewer processes or iterations: all of them run on this machine"
+
+    def find(self, program: str = "") -> Tool:
+        """Look for `smpirun`."""
+        path = executable(("smpirun",), ("/usr/bin", "/usr/local/bin", "/opt/simgrid/bin"))
+        if path is None:
+            why = "SimGrid is not installed; `eprof scale --program` models clusters without it"
+            return Tool(self.name, False, why, remedy=_INSTALL)
+        version = re.search(r"SimGrid version (\S+)", ask([path, "-version"]))
+        why = "MPI programs of smpicc on a simulated cluster (--cluster NAME -n PROCESSES)"
+        return Tool(self.name, True, why, path, version and version[1])
+
+    def order(self, request: Request) -> tuple[str, ...]:
+        """A simulation for each clock."""
+        return tuple(_name(speed) for speed in _nodes(request).speeds)
+
+    def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
+        """The program itself at the first clock, and a replay of its trace at others. Raises UsageError."""
+        nodes = _nodes(request)
+        speed = next(speed for speed in nodes.speeds if _name(speed) == what)
+        log = place.log(what, ".log")
+        files = {"hosts.txt": hosts(nodes), f"platform-{what}.xml": platform(nodes, speed)}
+        simulated = [
+            *(str(tool.path), "-np", str(nodes.processes)),
+            *("-platform", str(place.directory / f"platform-{what}.xml")),
+            *("-hostfile", str(place.directory / "hosts.txt")),
+            *(f"--cfg={setting}" for setting in _settings(nodes)),
+            *_logging(nodes, log),
+        ]
+        trace = nodes.trace or str(place.directory / TRACE)
+        if nodes.trace or speed != nodes.speeds[0]:
+            command = [*simulated, "-replay", trace]
+            why = "the trace of what each process computes and sends, replayed"
+        else:
+            computing = f"host-speed:{speed.work_per_s}f" if nodes.computes else "simulate-computation:no"
+            command = [*simulated, f"--cfg=smpi/{computing}", _TRACE, "-trace-file", trace, *request.program]
+            why = f"the program, {'timed here' if nodes.computes else 'by the flops that it states'}, and its trace"
+        _check(command)
+        return Step(what, tuple(command), f"{why} at {speed.core_mhz:g} MHz", logs=(log.name,), files=files)
+
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
+        """Whether the simulation came to its end, and left a trace that can be replayed."""
+        if not logs:
+            trouble = _TROUBLE.search(errors)
+            reason = f": {trouble[1][:300]}" if trouble else ""
+            return Verdict((f"The simulation at {step.what} did not come to its end{reason}.",), failed=True)
+        if _TRACE in step.command and not whole(ranks(logs[0].parent), int(step.command[2])):
+            return Verdict(("The trace is cut off, so it is not replayed at other clocks.",), failed=True)
+        return Verdict()
+
+    def is_log(self, path: Path) -> bool:
+        """Whether the simulation came to its end."""
+        return energy.read(path) is not None
+
+
+def _nodes(request: Request) -> Nodes:
+    if request.nodes is None:
+        raise UsageError("--profiler simgrid needs a cluster and a number of processes: --cluster gigabit-demo -n 16.")
+    return request.nodes
+
+
+def _name(speed: Speed) -> str:
+    return f"{speed.core_mhz:g}mhz"
+
+
+def _settings(nodes: Nodes) -> list[str]:
+    plugins = ["plugin:link_energy"] if nodes.link_w else []
+    return [*_FIXED, *plugins, *(f"smpi/{algorithm}" for algorithm in nodes.collectives)]
+
+
+def _logging(nodes: Nodes, log: Path) -> list[str]:
+    """The energies go to files; what else SimGrid says stands in standard error, if it is a warning."""
+    logs = {"host_energy": log}
+    if nodes.link_w:
+        logs["link_energy"] = energy.of_links(log)
+    words = ["--log=root.thres:warning"]
+    for category, file in logs.items():
+        words += [f"--log={category}.thres:info", f"--log={category}.app:file:{file}"]
+    return words
+
+
+def _check(command: Sequence[str]) -> None:
+    """Raises UsageError for what smpirun, a script of the shell, would take apart."""
+    for word in command:
+        if _SPLIT_BY_A_SHELL.search(word) or not word:
+            raise UsageError(f"`{word}`: smpirun passes on no words with spaces or wildcards; rename or leave it out.")
+
+
+def ranks(folder: Path) -> list[Path]:
+    """The files of a trace below `logs/`, in the order of processes."""
+    files = (folder / f"{Path(TRACE).name}_files").glob("*_rank-*.txt")
+    return sorted(files, key=lambda path: (len(path.name), path.name))
+
+
+def whole(files: Sequence[Path], processes: int) -> bool:
+    """Whether a trace has a file for each process, which ends as a process does."""
+    return len(files) == processes and all(_last_words(path) == ["finalize"] for path in files)
+
+
+def _last_words(path: Path) -> list[str]:
+    """The last line of a file behind the number of the process; nothing where the line is cut off."""
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - _LONGEST_END, 0))
+        ending = file.read()
+    if not ending.endswith(b"\n"):
+        return []
+    return ending.split(b"\n")[-2].decode(errors="replace").split()[1:]
+
+
+COLLECTOR = SimGrid()

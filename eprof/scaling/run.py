@@ -1,0 +1,47 @@
+"""A run of a program on a number of nodes."""
+
+import statistics
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+
+class Run(Struct, frozen=True):
+    """One program of one size on so many processors at a clock: medians over repeats. None: not known.
+
+    marks: how far time and energy can be trusted. cluster: the one that was simulated.
+    """
+
+    program: str
+    size: float | None
+    processors: int
+    core_mhz: float | None
+    time_s: float
+    energy_j: float | None
+    repeats: int = 1
+    marks: int = 0
+    cluster: str | None = None
+
+    @property
+    def problem(self) -> tuple[str, float | None]:
+        """What was solved: the program and its size."""
+        return self.program, self.size
+
+
+def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
+    """One row for repeats of the same: the medians of their times, and of the energies that are known."""
+    groups: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.program, run.size, run.processors, run.core_mhz), []).append(run)
+    if len(groups) < len(runs):
+        notes.append(f"{len(runs)} rows are {len(groups)} different runs: repeats are shown as their medians")
+    return [_median(same) for same in groups.values()]
+
+
+def _median(same: Sequence[Run]) -> Run:
+    first = same[0]
+    joules = [run.energy_j for run in same if run.energy_j is not None]
+    energy_j = statistics.median(joules) if joules else None
+    time_s = statistics.median(run.time_s for run in same)
+    return replace(first, time_s=time_s, energy_j=energy_j, repeats=len(same))
