@@ -86,9 +86,9 @@ def measured(
     warnings = [*notes]
     if model is not None:
         cluster, program = model
+        runs = fit.of_program(runs, program.name)
         fitted = fit.fit(cluster, program, runs, asked.predict, cluster.waiting)
         warnings += fit.warnings(cluster, fitted)
-        runs = [run for run in runs if run.program == program.name]
     rows = _with_pareto(list(_measured_rows(runs)))
     warnings += _lacks(rows)
     return Scale(

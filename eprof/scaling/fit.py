@@ -53,14 +53,11 @@ class _Fitted(Struct, frozen=True):
 
 
 def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int], waiting: str) -> Fit:
-    """The fit on the runs below the node counts to `predict`, with its errors. Raises UsageError: too few runs."""
+    """The fit of a program to its runs below the node counts to `predict`, and its errors. Raises UsageError: too few."""
     plain = replace(program, alpha=1.0)
     known = list(_known(cluster, plain, runs, waiting))
     small = [each for each in known if each.run.processors < min(predict, default=math.inf)]
     counts = sorted({each.run.processors for each in small})
-    if not known:
-        names = ", ".join(dict.fromkeys(run.program for run in runs))
-        raise UsageError(f"No run of {program.name} has a size and an energy; the table has runs of {names}.")
     if len(counts) < _LEAST_NODE_COUNTS:
         raise UsageError(
             f"A fit needs runs of {program.name} with size, time and energy on {_LEAST_NODE_COUNTS} node counts or "
@@ -80,6 +77,15 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
     )
 
 
+def of_program(runs: Sequence[Run], name: str) -> list[Run]:
+    """The runs of a program; where all are of one, those, whatever it is called. Raises UsageError: there are none."""
+    names = dict.fromkeys(run.program for run in runs)
+    chosen = [run for run in runs if run.program == name or len(names) == 1]
+    if not chosen:
+        raise UsageError(f"There is no run of {name}; there are runs of {', '.join(names)}.")
+    return chosen
+
+
 def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
     """What the fit's user should know: alpha that varies with p is one that cannot be carried to other p."""
     alphas = fitted.alpha_by_processors.values()
@@ -93,7 +99,7 @@ def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
 
 def _known(cluster: Cluster, program: Program, runs: Sequence[Run], waiting: str) -> Iterator[_Known]:
     for run in runs:
-        if run.size is not None and run.energy_j is not None and run.program == program.name:
+        if run.size is not None and run.energy_j is not None:
             clock = cluster.at(run.core_mhz)
             point = points(cluster, program, [run.size], [run.processors], clock, waiting)[0]
             yield _Known(run, point, clock.idle_w)

@@ -167,7 +167,7 @@ def best(document: Scale) -> Table:
     columns = [Column("for", "left"), Column("on", "left"), Column("energy"), Column("time")]
     lines = []
     for entry in document.best:
-        marks = int(from_names(entry.marks))
+        marks = _own_marks(document, entry)
         cells = [Quantity(entry.energy_j, "J", marks), Quantity(entry.time_s, "s", marks)]
         lines.append(Cells([_objective(entry.objective), place(document, entry), *cells]))
     return Table(columns, lines, title="Best")
@@ -217,13 +217,18 @@ def rows(document: Scale, limit: int | None = _ROWS) -> Table:
         Column("to slowest clock", media=~Medium.TERMINAL),
         Column("speedup", from_width=100),
     ]
-    lines = [Cells(_cells(row), total=row.pareto) for row in shown]
+    lines = [Cells(_cells(document, row), total=row.pareto) for row in shown]
     note = "Bold: no other row takes less energy and less time." if any(row.pareto for row in shown) else ""
     return Table(columns, lines, title="All", note=note, left_out=f"and {whole(rest)} more rows" if rest else "")
 
 
-def _cells(row: Row) -> list[str | Quantity | Factor | Written]:
-    marks = int(from_names(row.marks))
+def _own_marks(document: Scale, entry: Row | Best) -> int:
+    """The marks that not all rows have: a note tells the others."""
+    return int(from_names([mark for mark in entry.marks if not all(mark in row.marks for row in document.rows)]))
+
+
+def _cells(document: Scale, row: Row) -> list[str | Quantity | Factor | Written]:
+    marks = _own_marks(document, row)
     return [
         row.program,
         Written("" if row.size is None else f"{row.size:.10g}", row.size),
