@@ -53,7 +53,7 @@ class _Fitted(Struct, frozen=True):
 
 
 def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int], waiting: str) -> Fit:
-    """The fit of a program to its runs below the node counts to `predict`, and its errors. Raises UsageError: too few."""
+    """The fit of a program to its runs below the node counts to `predict`, and its errors. Raises UsageError."""
     plain = replace(program, alpha=1.0)
     known = list(_known(cluster, plain, runs, waiting))
     small = [each for each in known if each.run.processors < min(predict, default=math.inf)]
