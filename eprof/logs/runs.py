@@ -253,6 +253,8 @@ def open_run(path: Path) -> Run:
             repeats[number] = (*repeats.get(number, ()), file)
     whole = (manifest or {}).get("whole", True) is True
     run = Run(path, manifest, files, whole, tuple(strange))
+    if not run.main_logs() and (manifest or {}).get("cluster"):
+        raise LogError(f"{path}: is a program on a simulated cluster; `eprof scale {path}` reports on it.")
     if not run.main_logs():
         reasons = _warnings(manifest) or ["The run ended before a profiler wrote anything."]
         if strange:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import warm
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,8 @@ def test_a_program_is_run_once_and_its_trace_replayed_at_the_other_clocks(cluste
     assert [(row["program"], row["size"], row["processors"], row["marks"]) for row in rows] == [
         ("program ft N 6", 1e9, 4, ["simulated", "assumed"])
     ] * 2
+    refused = warm.run(("report", "program.eprof"), clusters.folder, clusters.environment())
+    assert "`eprof scale program.eprof` reports on it" in refused.stderr
     energies = {row["core_mhz"]: (row["time_s"], row["energy_j"]) for row in rows}
     assert energies == {2400: (8.035695, 3796.685246), 2800: (7.661194, 3854.972073)}
 

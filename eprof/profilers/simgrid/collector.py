@@ -75,17 +75,13 @@ class SimGrid(Collector):
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
         """Whether the simulation came to its end, and left a trace that can be replayed."""
-        if not logs:
+        if not logs or energy.read(logs[0]) is None:
             trouble = _TROUBLE.search(errors)
             reason = f": {trouble[1][:300]}" if trouble else ""
-            return Verdict((f"The simulation at {step.what} did not come to its end{reason}.",), failed=True)
+            return Verdict((f"The simulation at {step.what} did not come to its end{reason}.",), failed=True, kernels=0)
         if _TRACE in step.command and not whole(ranks(logs[0].parent), int(step.command[2])):
             return Verdict(("The trace is cut off, so it is not replayed at other clocks.",), failed=True)
         return Verdict()
-
-    def is_log(self, path: Path) -> bool:
-        """Whether the simulation came to its end."""
-        return energy.read(path) is not None
 
 
 def _nodes(request: Request) -> Nodes:
