@@ -108,7 +108,7 @@ def runs(path: Path, notes: list[str]) -> Iterator[Run]:
 def _run(path: Path, about: Mapping[str, Any], marks: Mark, measurement: Mapping[str, Any]) -> Iterator[Run]:
     core_mhz = _CLOCK.fullmatch(measurement["what"])
     log = path / "logs" / f"{measurement['what']}-1.log"
-    if core_mhz is None or not log.is_file():
+    if core_mhz is None or measurement.get("failed") or not log.is_file():
         return
     used = energy.read(log)
     if used is not None:

@@ -80,7 +80,8 @@ class SimGrid(Collector):
             reason = f": {trouble[1][:300]}" if trouble else ""
             return Verdict((f"The simulation at {step.what} did not come to its end{reason}.",), failed=True, kernels=0)
         if _TRACE in step.command and not whole(ranks(logs[0].parent), int(step.command[2])):
-            return Verdict(("The trace is cut off, so it is not replayed at other clocks.",), failed=True)
+            message = "A process did not come to its end, or its trace is cut off: no energy, and nothing to replay."
+            return Verdict((message,), failed=True, kernels=0)
         return Verdict()
 
 
