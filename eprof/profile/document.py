@@ -14,6 +14,7 @@ from eprof.base.nouns import in_document
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
+from eprof.profile.callees import inclusive_j
 from eprof.profile.grouping import Grouping, shown, spread_of_ranks
 from eprof.profile.operators import operators
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum, ratio
@@ -298,6 +299,8 @@ def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> li
     }
     if energy.metered is not None:
         columns["by_time_j"] = _numbers(energy.metered.by_time_j(energy.counts.rows.time_s))
+    if (with_callees := inclusive_j(energy)) is not None:
+        columns["inclusive_j"] = _numbers(with_callees)
     return [schema.Kernel(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 

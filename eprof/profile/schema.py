@@ -134,7 +134,10 @@ class TotalCount(Count, kw_only=True):
 
 
 class Kernel(Struct, kw_only=True):
-    """One kernel on one device. interval_j: of its total energy; by_time_j: what metered energy, by time, would be."""
+    """One kernel on one device. interval_j: of its total energy; by_time_j: what metered energy, by time, would be.
+
+    inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md).
+    """
 
     name: str
     device: str | None
@@ -149,6 +152,7 @@ class Kernel(Struct, kw_only=True):
     intensity_flop_per_byte: float | None
     marks: Marks
     by_time_j: float | None | UnsetType = UNSET
+    inclusive_j: float | None | UnsetType = UNSET
 
 
 class Group(Struct, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -193,11 +193,26 @@ def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
     return sum(mhz * time_s for mhz, time_s in known) / sum(time_s for _, time_s in known)
 
 
+class Calls(Struct, frozen=True, eq=False):
+    """Calls between the kernels of a log, which are functions; all columns (n_calls,).
+
+    beneath: the instructions that ran in the callee, and in all that it called, for that caller.
+    """
+
+    caller: Names
+    callee: Names
+    beneath: Floats
+
+    def each(self) -> Iterator[tuple[str, str, float]]:
+        """Caller, callee and what ran beneath, one by one."""
+        return zip(self.caller.texts().tolist(), self.callee.texts().tolist(), self.beneath.tolist(), strict=True)
+
+
 class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
 
     clocks: those that the launches ran at, a device each, where the log has them.
-    device: the only one that lines beside the tables name.
+    device: the only one that lines beside the tables name. calls: who called whom, where the log tells it.
     """
 
     path: str
@@ -213,6 +228,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     processes: int = 1
     clocks: tuple[Clock, ...] = ()
     device: str | None = None
+    calls: Calls | None = None
 
     def of_bounds(self) -> Log:
         """The same log, all of whose sums are lower bounds."""

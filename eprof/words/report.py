@@ -12,7 +12,7 @@ from eprof.words.blocks import Column, Medium, Row, Table
 from eprof.words.cells import Cell, Name, Quantity, Share, Stack
 from eprof.words.numbers import plain, whole
 from eprof.words.operators import HOW, merged
-from eprof.words.view import Priced, View, by_time_of, energy_of, time_of
+from eprof.words.view import Priced, View, by_time_of, callees_of, energy_of, time_of
 
 _PARTS = (COMPUTATION, DATA, CONSTANT)
 _WIDE, _WIDEST = 90, 100  # columns of a terminal
@@ -54,6 +54,11 @@ def kernel_table(view: View, limit: int | None) -> Table:
         Column("time"),
         *_energy_columns(view, Medium.TERMINAL),
         Column("by time", media=_everywhere_if(view.to_meter is not None), from_width=_WIDE),
+        Column(
+            "with callees",
+            media=_everywhere_if(any(callees_of(kernel).value is not None for kernel in view.kernels)),
+            from_width=_WIDE,
+        ),
         *(Column(part, media=Medium.MARKDOWN) for part in _PARTS),
         Column("flop/B", media=Medium.TERMINAL, from_width=_WIDE),
         Column(_interval_label(view), media=_intervals_of(view.kernels) & ~Medium.PAGE, from_width=_WIDEST),
@@ -78,6 +83,7 @@ def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
         _quantity(time_of(kernel), "s"),
         *_energy_cells(view, kernel),
         _quantity(by_time_of(kernel), "J"),
+        _quantity(callees_of(kernel), "J"),
         *(_quantity(energy_of(kernel, part), "J") for part in _PARTS),
         _plain(kernel.intensity_flop_per_byte, ""),
         intervals.cell(kernel.interval_j, "J"),

@@ -85,6 +85,13 @@ def by_time_of(kernel: schema.Kernel) -> Amount:
     return Amount(None if kernel.by_time_j is UNSET else kernel.by_time_j)
 
 
+def callees_of(kernel: schema.Kernel) -> Amount:
+    """The energy of a kernel with all that it calls, an estimate."""
+    if kernel.inclusive_j is UNSET:
+        return Amount(None)
+    return Amount(kernel.inclusive_j, energy_of(kernel, "total").marks | ESTIMATED)
+
+
 def power_of(entry: Entry) -> Amount:
     """Mean power: all energy over the time."""
     return Amount(entry.power_w, energy_of(entry, "total").marks | time_of(entry).marks)

@@ -264,6 +264,10 @@ def test_eprof_run_counts_children_once_and_shares_the_time_of_the_bare_run(comp
     assert np.isclose(rows.time_s.sum(), bare_s)
     assert "estimated" in rows.loc["work", "marks"]
 
+    document = api.load(tmp_path / "run.eprof").energy().document()
+    callees = {kernel["name"]: kernel["inclusive_j"] for kernel in document["kernels"]}
+    assert callees["main"] > callees["work"] > 0
+
     some = api.load(tmp_path / "run.eprof", kernels=["work"]).energy().to_frame()
     assert np.isclose(some.time_s.item(), rows.loc["work", "time_s"])
 

@@ -15,7 +15,7 @@ from eprof.page.sections.kernels import UNITS
 from eprof.profile import schema
 from eprof.words.badges import Amount, quantity_of, share_of, written
 from eprof.words.numbers import percent, plain, quantity, whole
-from eprof.words.view import DRAM, Entry, View, by_time_of, energy_of, power_of, time_of
+from eprof.words.view import DRAM, Entry, View, by_time_of, callees_of, energy_of, power_of, time_of
 from eprof.words.view import Column as Counted
 
 FIRST_ROWS = 20
@@ -65,6 +65,7 @@ _ENERGY_COLUMNS = (
     Column(
         "bytime", "By time", "quantity", "J", "metered energy if it went with time alone", lambda _, k: by_time_of(k)
     ),
+    Column("callees", "With callees", "quantity", "J", "with all that it calls, estimated", lambda _, k: callees_of(k)),
     Column("power", "Power", "quantity", "W", "mean power: energy over time", lambda _, kernel: power_of(kernel)),
     Column("constant", "Constant", "quantity", "J", "constant power times time", _joules(CONSTANT)),
     Column("computation", "Computation", "quantity", "J", "energy of all instructions", _joules(COMPUTATION)),

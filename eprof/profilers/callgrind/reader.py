@@ -11,7 +11,7 @@ from eprof.base.errors import LogError
 from eprof.profilers.callgrind.costs import Costs, Function, parse
 from eprof.profilers.callgrind.decode import decoded
 from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
-from eprof.rows.log import COUNT, Log, Names, Table, TableRows
+from eprof.rows.log import COUNT, Calls, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
 _FEW = 3
@@ -32,7 +32,9 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     table = _table(functions, keep)
     if not costs.is_whole:
         notes.append("the profile has no end: functions may be missing, and counts are lower bounds")
-    return source.log([table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=command)
+    return source.log(
+        [table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=command, calls=_calls(functions)
+    )
 
 
 def _shortened(notes: list[str]) -> list[str]:
@@ -57,6 +59,20 @@ def _table(costs: Costs, keep: Container[str] | None) -> Table:
     kept = [name for name in costs.own.names if keep is None or name in keep or name == UNDECODED]
     counters = Columns(tuple(kept), np.where(_unknown(costs.own, kept), np.nan, costs.own.only(kept)))
     return Table(KIND, rows, counters, dict.fromkeys(kept, COUNT), lacks_rows=not costs.is_whole)
+
+
+def _calls(costs: Costs) -> Calls | None:
+    """Who called whom, and the instructions beneath (the first event); None in a profile without calls."""
+    known = costs.places.tolist()
+    name_of = dict(zip(known, _names([costs.functions[place] for place in known]), strict=True))
+    calls = [call for call in costs.calls if call.caller in name_of and call.callee in name_of and call.costs]
+    if not calls:
+        return None
+    return Calls(
+        caller=Names.of(name_of[call.caller] for call in calls),
+        callee=Names.of(name_of[call.callee] for call in calls),
+        beneath=np.array([float(call.costs[0]) for call in calls]),
+    )
 
 
 def _unknown(own: Columns, names: Sequence[str]) -> Bools:

@@ -1,0 +1,95 @@
+"""Energy with callees: what each function takes, and all that it calls.
+
+A log of calls says what ran beneath each (callgrind, in instructions, exactly). A caller gets of its callee's energy,
+with what that calls in turn, the share of the instructions that ran beneath its calls; that joules go as instructions
+do is an estimate, gprof's (Graham, Kessler, McKusick 1982). Functions that call each other in a circle have the energy
+of the whole circle each.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eprof.base.arrays import Floats
+
+if TYPE_CHECKING:
+    from eprof.profile.profile import Energy
+
+_Edges = Mapping[int, Mapping[int, float]]  # caller -> callee -> instructions beneath
+
+
+def inclusive_j(energy: "Energy") -> Floats | None:
+    """The known energy of each row of the counts with its callees, (n_rows,), in J; None where no log tells calls.
+
+    Of some kernels alone (`-k`) nothing is told: what they call is not there.
+    """
+    if energy.split is None or not energy.profile.whole or not any(log.calls for log in energy.profile.logs):
+        return None
+    places = {name: row for row, name in enumerate(energy.counts.rows.kernel.tolist())}
+    beneath: dict[int, dict[int, float]] = {}
+    for log in energy.profile.logs:
+        for caller, callee, number in log.calls.each() if log.calls else ():
+            if caller in places and callee in places and caller != callee:
+                of_caller = beneath.setdefault(places[caller], {})
+                of_caller[places[callee]] = of_caller.get(places[callee], 0.0) + number
+    return _summed(np.nan_to_num(energy.split.total_j), beneath)
+
+
+def _summed(own_j: Floats, beneath: _Edges) -> Floats:
+    """The joules of each node and what is below it; callees come before their callers."""
+    circles = list(_circles(len(own_j), beneath))
+    circle_of = {node: number for number, circle in enumerate(circles) for node in circle}
+    calls: list[dict[int, float]] = [{} for _ in circles]
+    called = np.zeros(len(circles))
+    for caller, callees in beneath.items():
+        for callee, number in callees.items():
+            above, below = circle_of[caller], circle_of[callee]
+            if above != below:
+                calls[above][below] = calls[above].get(below, 0.0) + number
+                called[below] += number
+
+    joules = np.zeros(len(circles))
+    for number, circle in enumerate(circles):
+        shares = (joules[below] * weight / called[below] for below, weight in calls[number].items() if called[below])
+        joules[number] = own_j[circle].sum() + sum(shares)
+    return np.array([joules[circle_of[node]] for node in range(len(own_j))])
+
+
+def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
+    """The nodes that call each other, together, callees before callers (Tarjan 1972); without recursion of our own."""
+    order: dict[int, int] = {}
+    lowest: dict[int, int] = {}
+    open_: list[int] = []
+    is_open: set[int] = set()
+    for root in range(nodes):
+        if root in order:
+            continue
+        path: list[tuple[int, Iterator[int]]] = [(root, iter(beneath.get(root, {})))]
+        while path:
+            node, callees = path[-1]
+            if node not in order:
+                order[node] = lowest[node] = len(order)
+                open_.append(node)
+                is_open.add(node)
+            following = next((callee for callee in callees if callee not in order or callee in is_open), None)
+            if following is not None:
+                if following in order:
+                    lowest[node] = min(lowest[node], order[following])
+                else:
+                    path.append((following, iter(beneath.get(following, {}))))
+                continue
+            path.pop()
+            if path:
+                lowest[path[-1][0]] = min(lowest[path[-1][0]], lowest[node])
+            if lowest[node] == order[node]:
+                yield _closed(open_, is_open, node)
+
+
+def _closed(open_: list[int], is_open: set[int], node: int) -> list[int]:
+    """The nodes from `node` on, which are a circle."""
+    place = open_.index(node)
+    circle = open_[place:]
+    del open_[place:]
+    is_open.difference_update(circle)
+    return circle
