@@ -57,7 +57,7 @@ def _sections(document: Scale) -> Iterator[Section]:
         yield card("fit", "Predicted", "Predicted from small runs", words.predictions(document.fit))
     if document.kind == MODELLED:
         yield card("why", "Why", "Why the efficiency falls", words.causes(document))
-    yield card("rows", "All", "All rows", words.rows(document, None))
+    yield card("rows", "All", "All rows", words.rows(document))
     yield method(_method(document))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.errors import CostError, UsageError
+from eprof.base.errors import CostError
 from eprof.base.resources import folder, tree
 from eprof.base.text import did_you_mean, listed, pattern
 from eprof.base.toml import Document, Node
@@ -220,8 +220,6 @@ def _link(node: Node) -> Link | None:
 
 
 def chosen(cluster: Cluster, clocks_mhz: Sequence[float], waiting: str | None) -> tuple[list[Clock], str]:
-    """The clocks that a user wants (none: all of the table), and how processors wait. Raises UsageError."""
-    if waiting not in (None, *WAITING):
-        raise UsageError(f"--waiting {waiting}: is {INTERRUPT} or {POLL}.")
+    """The clocks that a user wants (none: all of the table), and how processors wait. Raises CostError."""
     clocks = [cluster.at(core_mhz) for core_mhz in clocks_mhz] or list(cluster.clocks)
     return clocks, waiting or cluster.waiting

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
-from eprof.base.resources import opened
+from eprof.base.resources import content
 from eprof.base.text import listed, pattern
 from eprof.scaling import simulated
 from eprof.scaling.run import Run, medians
@@ -79,13 +79,10 @@ def _table(path: str, notes: list[str]) -> Iterator[Run]:
 
 def _lines(path: str) -> list[str]:
     try:
-        with opened(Path(path)) as file:
-            content = file.read(_MOST_BYTES + 1)
+        data = content(Path(path), _MOST_BYTES)
     except OSError as err:
         raise LogError(f"{path}: cannot be read ({err.strerror or err}).") from err
-    if len(content) > _MOST_BYTES:
-        raise LogError(f"{path}: is larger than {_MOST_BYTES >> 20} MB, which no table of runs is.")
-    return content.decode("utf-8-sig", "replace").replace("\0", "").splitlines()
+    return data.decode("utf-8-sig", "replace").replace("\0", "").splitlines()
 
 
 def _run(where: str, cells: Mapping[str, str], energy_j: float | None = None) -> Run:

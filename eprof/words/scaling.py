@@ -30,7 +30,6 @@ SHAPES = {
     3: "its efficiency falls with the processors, mostly by the network; a larger problem helps",
     4: "its efficiency falls with the processors, and a larger problem does not help",
 }
-_ROWS = 8
 
 
 def subject(document: Scale) -> str:
@@ -126,7 +125,7 @@ def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
         yield kept(document.keep)
     yield from points(document)
     if verbose:
-        yield rows(document, None)
+        yield rows(document)
         if document.kind == MODELLED:
             yield causes(document)
     if document.fit:
@@ -201,10 +200,8 @@ def kept(entries: Sequence[Keep]) -> Table:
     return Table(columns, lines, title=f"What keeps an energy efficiency of {entries[0].target:g}")
 
 
-def rows(document: Scale, limit: int | None = _ROWS) -> Table:
+def rows(document: Scale) -> Table:
     """Every row: energy, time, efficiency."""
-    shown = document.rows[:limit]
-    rest = len(document.rows) - len(shown)
     columns = [
         Column("program", "left"),
         Column("size"),
@@ -217,9 +214,9 @@ def rows(document: Scale, limit: int | None = _ROWS) -> Table:
         Column("to slowest clock", media=~Medium.TERMINAL),
         Column("speedup", from_width=100),
     ]
-    lines = [Cells(_cells(document, row), total=row.pareto) for row in shown]
-    note = "Bold: no other row takes less energy and less time." if any(row.pareto for row in shown) else ""
-    return Table(columns, lines, title="All", note=note, left_out=f"and {whole(rest)} more rows" if rest else "")
+    lines = [Cells(_cells(document, row), total=row.pareto) for row in document.rows]
+    note = "Bold: no other row takes less energy and less time." if any(row.pareto for row in document.rows) else ""
+    return Table(columns, lines, title="All", note=note)
 
 
 def _own_marks(document: Scale, entry: Row | Best) -> int:
