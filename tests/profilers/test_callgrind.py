@@ -160,6 +160,9 @@ def test_a_profile_without_costs_is_one_sentence(tmp_path, text, reason):
         ("d8c1", "x87", 1, 0),  # fadd st, st(1)
         ("d9ff", "special", 1, 0),  # fcos
         ("f3a4", "misc", 1, 1),  # rep movsb
+        ("c4e2e59304e2", "misc", 1, 8),  # vgatherqpd ymm0, [rdx + ymm4*8], ymm3: a lane at a time
+        ("c4e2e59004e2", "misc", 1, 8),  # vpgatherdq
+        ("c4e2659004e2", "misc", 1, 4),  # vpgatherdd
     ],
 )
 def test_an_instruction_counts_its_lanes_and_its_operand(code, counted, lanes, access_bytes):
@@ -232,13 +235,24 @@ def test_known_programs_are_counted_exactly(compiled, tmp_path, build):
 
 
 FORKS = """
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+static char bytes[2048];
+__attribute__((noinline)) void compare(void) {
+    char *one = bytes, *other = bytes + 1024;
+    long rest = 1024;
+    __asm__ volatile("repe cmpsb" : "+D"(one), "+S"(other), "+c"(rest) : : "memory", "cc");
+}
 __attribute__((noinline)) double work(int n) { double s = 0; for (int i = 0; i < n; i++) s += 0.5 * i; return s; }
 int main(void) {
+    char *none[] = {0};
+    pid_t child;
     double s = work(1000);
     if (fork() == 0) { s += work(20000); _exit(s < 0 ? 9 : 0); }
     wait(0);
+    posix_spawn(&child, "./no-such-program", 0, 0, none, none);
+    compare();
     return s + work(300) < 0 ? 9 : 7;
 }
 """
@@ -261,6 +275,7 @@ def test_eprof_run_counts_children_once_and_shares_the_time_of_the_bare_run(comp
     rows = energy.to_frame().set_index("kernel")
     assert rows.loc["work", "fp64_add"] == 1000 + 20000 + 300
     assert rows.loc["work", "launches"] == 3
+    assert rows.loc["compare", "global_read"] == 2 * 1024 + 8  # and the return address
     assert np.isclose(rows.time_s.sum(), bare_s)
     assert "estimated" in rows.loc["work", "marks"]
 

@@ -32,8 +32,9 @@ _ARCHITECTURE = "x86_64"
 # The size of many last-level caches; that of the machine at hand may hold all that a program touches.
 _LAST_LEVEL = "8388608,16,64"
 _MESSAGES = "messages"
-# A child begins with the costs of its parent; written down before the fork, they are the parent's alone.
-_FORKS = ("fork", "__libc_fork", "_Fork")
+# A child begins with the costs of its parent; written down before the fork, they are the parent's alone. A spawned
+# child whose program cannot be executed writes its costs down, too.
+_FORKS = ("fork", "__libc_fork", "_Fork", "vfork*", "__vfork*", "posix_spawn*")
 _STARTED = "For interactive control"  # what a process says that was started, and one that was forked does not
 _DUMPED = b"Trigger: --dump-before="
 _SHOWN = 3

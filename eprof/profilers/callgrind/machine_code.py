@@ -25,13 +25,15 @@ _SIZES = {"byte": 1, "word": 2, "dword": 4, "fword": 6, "qword": 8, "tbyte": 10,
           "ymmword": 32, "zmmword": 64}  # fmt: skip
 _VECTOR = re.compile(r"\b([xyz]?)mm")
 _WIDTHS = {"": 8, "x": 16, "y": 32, "z": 64}
+_GATHERS = ("vgather", "vpgather")
 _STACK = 8  # bytes that a push, a pop, a call or a return moves
 
 
 class Instruction(NamedTuple):
     """What one execution counts: `lanes` of the class `counted_as`, and the bytes of an access to memory (0: none).
 
-    each: every lane has an access of its own (gathers); else a vector is one access, however often it was counted.
+    each: one execution has several accesses (gathers, comparisons of strings); else a vector is one, however often it was
+    counted.
     """
 
     counted_as: str
@@ -117,7 +119,9 @@ def _known(mnemonic: str, width: int, size: str, has_operand: bool) -> Instructi
     """An instruction by its mnemonic, the bytes of its widest vector register, and the size of its operand."""
     plain = mnemonic.rpartition(" ")[2]  # without rep, lock, notrack
     access_bytes = _SIZES.get(size, _STACK) if has_operand or plain.startswith(_IMPLICIT) else 0
-    each = "gather" in plain
+    each = plain.startswith(("cmps", *_GATHERS))
+    if plain.startswith(_GATHERS):
+        access_bytes = 8 if plain.endswith(("pd", "q")) else 4
     for expression, count, lane_bytes in _rules():
         if expression.fullmatch(plain):
             lanes = width // lane_bytes if lane_bytes else 1
