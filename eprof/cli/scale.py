@@ -152,7 +152,7 @@ def problem_size(text: str) -> float:
     except (ValueError, KeyError, ZeroDivisionError, OverflowError):
         size = 0.0
     if not 0 < size < 1e18:
-        raise UsageError(f"--size {text}: is no size above 0; write 33554432, 3e7 or 2^25.")
+        raise UsageError(f"--size {text}: is no size above 0 and below 10^18; write 33554432, 3e7 or 2^25.")
     return size
 
 

@@ -52,7 +52,7 @@ def timeline(options: argparse.Namespace) -> int:
     paths = matching(options.inputs)
     outputs = planned(options)
     notes: list[str] = []
-    series = [each for path in paths for each in power.read(path, notes)]
+    series = [each for path in dict.fromkeys(paths) for each in power.read(path, notes)]
     notes += build.twice(series)
     asked = build.Asked(options.sync, options.offset, options.idle, options.command_line)
     read = build.merged([marks.read(path) for path in options.marks])

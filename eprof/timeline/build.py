@@ -9,7 +9,7 @@ import numpy as np
 
 from eprof import __version__
 from eprof.base.errors import LogError
-from eprof.base.text import listed
+from eprof.base.text import few, listed
 from eprof.profile.document import now
 from eprof.timeline import fuse
 from eprof.timeline.marks import Mark, Marks
@@ -18,12 +18,14 @@ from eprof.timeline.series import Series
 
 _FEW_PERIODS = 3.0
 _IDLE_SAMPLES = 3
+_NAMED = 3
 _CHART_STEPS, _CHART_SPANS = 600, 400
 # Components whose joules contain those of others in the same log: what is whole, and which parts it has.
 _WHOLE = (
-    (re.compile(r"vdd_in|pom_5v_in|system|total|node|syswatt|energy-psys", re.I), re.compile(r".*")),
+    (re.compile(r"vdd_in|pom_5v_in|system|total|node|syswatt|(energy-)?psys|platform", re.I), re.compile(r".*")),
     (re.compile(r"pkgwatt", re.I), re.compile(r"corwatt|gfxwatt", re.I)),
     (re.compile(r"energy-pkg", re.I), re.compile(r"energy-(cores|gpu)", re.I)),
+    (re.compile(r"(pkg|package)([-_ ]?\d+)?", re.I), re.compile(r"cores?|uncore|pp[01]", re.I)),
 )
 
 
@@ -86,6 +88,10 @@ def _fused(series: Sequence[Series], marks: Marks | None, asked: Asked, warnings
     seen = [mark for mark in chosen if mark.begin_s < end_s and mark.end_s > begin_s]
     if len(seen) < len(chosen):
         warnings.append(f"{len(chosen) - len(seen)} marks lie where no power was logged, and are left out.")
+    cut = [mark for mark in seen if mark.begin_s < begin_s or end_s < mark.end_s < np.inf]
+    if cut:
+        names = few(list(dict.fromkeys(f"`{mark.name}`" for mark in cut)), _NAMED)
+        warnings.append(f"{names}: marked also where no power was logged, so its time and joules are lower bounds.")
     clipped = [Mark(mark.name, max(mark.begin_s, begin_s), min(mark.end_s, end_s), mark.rank) for mark in seen]
     return _Fused(
         series=moved,

@@ -25,10 +25,13 @@ _MOST_BYTES = 256 << 20
 _WATT, _JOULE = "W", "J"
 # What a unit is in W or J.
 _UNITS = {"w": (_WATT, 1.0), "mw": (_WATT, 1e-3), "uw": (_WATT, 1e-6), "j": (_JOULE, 1.0), "uj": (_JOULE, 1e-6)}
+_UNITS |= {"kw": (_WATT, 1e3), "kj": (_JOULE, 1e3)}
 _UNITS |= {"watts": (_WATT, 1.0), "watt": (_WATT, 1.0), "joules": (_JOULE, 1.0), "mj": (_JOULE, 1e-3)}
 _TIMES = ("time_s", "timestamp", "time", "t", "t_s", "seconds", "epoch_s")
 _NAMES = ("index", "gpu", "device", "uuid", "name")  # columns that tell one component from another
-_IN_HEADER = pattern(r"(?P<name>.*?)[\s_]*(?:\[(?P<unit>\w+)\]|\((?P<unit2>\w+)\)|_(?P<unit3>[mu]?[wj]|watts|joules))")
+_IN_HEADER = pattern(
+    r"(?P<name>.*?)[\s_]*(?:\[(?P<unit>\w+)\]|\((?P<unit2>\w+)\)|_(?P<unit3>[kmuM]?[wjWJ]|watts|joules))"
+)
 _CELL = pattern(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*([mu]?[WJ])?")
 _POWER = pattern(r".*power.*|.*watt.*")
 _LIMITS = pattern(r".*(limit|cap|max|min|average|instant).*")
@@ -123,7 +126,7 @@ def _of_table(path: str, lines: Sequence[str]) -> _Table | None:
     time_at = next((lower.index(name) for name in _TIMES if name in lower), None)
     if time_at is None:
         return None
-    columns = dict(_columns(names, time_at))
+    columns = dict(_columns(path, names, time_at))
     if not columns:
         return None
     by = next((lower.index(name) for name in _NAMES if name in lower), None)
@@ -141,12 +144,16 @@ def _of_table(path: str, lines: Sequence[str]) -> _Table | None:
     return table
 
 
-def _columns(names: Sequence[str], time_at: int) -> Iterator[tuple[int, tuple[str, str, float]]]:
+def _columns(path: str, names: Sequence[str], time_at: int) -> Iterator[tuple[int, tuple[str, str, float]]]:
     """The columns of power: place -> component, kind and factor. A counter of joules stands for the power beside it."""
     found: dict[str, tuple[int, str, float]] = {}
     for place, name in enumerate(names):
         unit = _IN_HEADER.fullmatch(name)
         written = next((text for text in unit.groups()[1:] if text), "") if unit else ""
+        if written in ("MW", "MJ"):
+            raise LogError(
+                f"{path}: `{name}` may be in m{written[1]} or in millions of {written[1]}; write it in {written[1]}."
+            )
         kind, scale = _UNITS.get(written.lower(), ("", 1.0))
         if not kind and _POWER.fullmatch(name.lower()):
             kind = _WATT
@@ -179,7 +186,12 @@ def _time(text: str) -> tuple[float, bool]:
         seconds = float(text)
     except ValueError:
         return _date(text), True
-    return seconds, seconds > 1e9
+    return seconds * _second_of(seconds), seconds > 1e9
+
+
+def _second_of(time: float) -> float:
+    """The unit of a time since the epoch, in s: as seconds, milliseconds and less lie thousands of years ahead."""
+    return next((unit for least, unit in ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3)) if time >= least), 1.0)
 
 
 def _date(text: str) -> float:

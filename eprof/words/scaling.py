@@ -46,7 +46,9 @@ def headline(document: Scale) -> Headline:
     """The best node count for energy x time of the largest problem, and how efficient it is."""
     row = _leading(document)
     if row is None:
-        return Headline(document.title, "No run has an energy, so nothing can be said of efficiency.")
+        is_known = any(other.energy_j for other in document.rows)
+        reason = "No run is within the limits." if is_known else "No run has an energy, so no node count is best."
+        return Headline(document.title, reason)
     problems = len({(other.program, other.size) for other in document.rows})
     if problems > 1:
         least = min(

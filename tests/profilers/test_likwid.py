@@ -279,6 +279,13 @@ def test_groups_that_were_counted_in_turn_are_lower_bounds_over_the_time_of_all(
     assert any("in turn" in note for note in profile.logs[0].notes)
 
 
+@pytest.mark.parametrize(("others", "joules"), [([("PWR_PKG_ENERGY", "PWR0", [20])], 30.5), ([], None)])
+def test_joules_of_groups_counted_in_turn_add_up_or_are_left_out(load, others, joules):
+    first = csv("L3", [("L2_LINES_IN_ALL", "PMC0", [7]), ("PWR_PKG_ENERGY", "PWR0", [10.5])], seconds=3.0)
+    second = csv("L2", [("L1D_REPLACEMENT", "PMC0", [9]), *others], seconds=2.0, number=2)
+    assert load(first + second).energy("i7-950").measured_j == joules
+
+
 def test_a_table_that_lacks_rows_is_a_lower_bound(load):
     whole = csv("L3", [("L2_LINES_IN_ALL", "PMC0", [7]), ("L2_TRANS_L2_WB", "PMC1", [8])])
     for cut in (whole[: whole.index("L2_TRANS")], whole[:-6]):

@@ -201,6 +201,17 @@ def test_cgroups_are_rows_without_those_that_hold_others(read):
         ("/a", {"cycles": 5}),
         ("/b", {"cycles": 4}),
     ]
+    assert any(note.startswith("`/`: holds other cgroups") for note in log.notes)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_the_kernel_did_is_another_count(order, read):
+    lines = ["9,,instructions:u,10,100.00,,", "2,,instructions:k,10,100.00,,", "1,,cpu/branches/k,10,100.00,,"]
+    assert only(read("\n".join(lines[::order]) + "\n"))[2] == {
+        "instructions": 9,
+        "instructions:k": 2,
+        "cpu/branches/k": 1,
+    }
 
 
 def test_values_that_perf_lacks_are_missing_and_no_zeros(read, tmp_path):

@@ -326,6 +326,7 @@ def test_the_command_tells_best_place_cause_and_what_polling_costs(tmp_path, epr
     [
         ([], 2, "Give tables of RUNS"),
         (["--program", "ft", "--size", "0", "-p", "4"], 2, "no size above 0"),
+        (["--program", "ft", "--size", "1e30", "-p", "4"], 2, "below 10^18"),
         (["--program", "ft", "--size", "2^25", "-p", "0"], 2, "from 1 to"),
         (["--program", "ft", "--size", "2^25", "-p", "2.5"], 2, "no whole number of nodes"),
         (["--program", "ft", "--size", "2^25", "-p", "4", "--clock", "1000"], 1, "no powers at 1000 MHz"),

@@ -141,6 +141,33 @@ def test_rails_inside_of_another_are_not_added(tmp_path):
     assert [component.part_of for component in made.components] == [None, "VDD_IN", "VDD_IN"]
 
 
+def test_cores_lie_in_their_package_and_all_in_the_platform(tmp_path):
+    made = document(tmp_path, "time_s,psys_w,package-0_W,core_w,dram_kW\n0,150,100,60,0.02\n1,150,100,60,0.02\n")
+    assert {component.name: (component.energy_j, component.part_of) for component in made.components} == {
+        "psys": (300, None),
+        "package-0": (200, "psys"),
+        "core": (120, "psys"),
+        "dram": (40, "psys"),
+    }
+    assert made.total_j == 300
+    made = document(tmp_path, "time_s,package_w,cores_w,dram_w\n0,100,60,20\n1,100,60,20\n")
+    assert made.total_j == 240
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e-6, 1e-9])
+def test_times_since_the_epoch_may_be_in_parts_of_a_second(tmp_path, unit):
+    lines = [f"{round((1760000000 + second) / unit)},100\n" for second in range(10)]
+    made = document(tmp_path, "timestamp,cpu_w\n" + "".join(lines), "begin_s,end_s,name\n1760000002,1760000005,x\n")
+    assert made.functions[0].energy_j["cpu"] == pytest.approx(300)
+    assert made.total_j == pytest.approx(1000)
+
+
+def test_a_mark_that_reaches_beyond_the_power_is_a_lower_bound(tmp_path):
+    made = document(tmp_path, steps(range(10)), "begin_s,end_s,name\n-5,4,early\n4,6,inside\n6,40,late\n")
+    assert [function.time_s for function in made.functions] == [4, 2, 4]
+    assert any("`early`, `late`: marked also where no power was logged" in warning for warning in made.warnings)
+
+
 def test_joules_of_perf_intervals_add_up_to_what_perf_printed():
     (series,) = power.read(shared(RAPL), [])
     assert series.energy_j(series.edges[[0]], series.edges[[-1]])[0] == pytest.approx(595.11)
@@ -195,6 +222,8 @@ def test_a_counter_stands_for_the_power_beside_it(tmp_path):
         ("a,b\n1,2\n", None, "no power over time was found"),
         ("time_s,a_w\nx,1\n", None, "power.csv:2: `x` is no time"),
         ("time_s,a_w\n0,1\n", None, "fewer than two samples"),
+        ("time_s,node [MJ]\n0,1\n1,2\n", None, r"`node \[MJ\]` may be in mJ or in millions of J"),
+        ("TIME_S,GPU_POWER_MW\n0,1\n1,2\n", None, "`GPU_POWER_MW` may be in mW"),
         (steps(range(4)), "begin_s,end_s,name\n2e9,2.1e9,x\n", None),
         (steps(range(4)), "begin_s,end_s,name\n100,101,x\n", "different times"),
         (steps(range(4)), "begin_s,end_s,name\n2,1,x\n", "`x` ends at 1 s"),

@@ -204,8 +204,18 @@ def _share_time(blocks: Sequence[_Block]) -> None:
     for run in runs:
         if len(run) > 1:
             total_s = sum(block.time_s for block in run)
+            _share_energy(run)
             for block in run:
                 block.times, block.is_share = [f"{total_s:f}"], True
+
+
+def _share_energy(run: Sequence[_Block]) -> None:
+    """Give groups that were counted in turn the joules of all of them; none where one of them has no joules."""
+    for name in (*_PACKAGES, *_DRAM):
+        joules = [block.counts.pop(name, math.nan) for block in run]
+        if not math.isnan(sum(joules)):
+            for block in run:
+                block.counts[name] = sum(joules)
 
 
 def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
@@ -222,7 +232,10 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
     if is_scaled:
         yield "the kernel counted events in turn and LIKWID scaled them up, so all counts are estimated"
     if any(block.is_share for block in blocks):
-        yield "groups of events were counted in turn, each in a part of the run, so their counts are lower bounds"
+        yield (
+            "groups of events were counted in turn, each in a part of the run, so their counts are lower bounds, and "
+            "joules are taken only where all groups have them"
+        )
     if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:
         yield "LIKWID does not tell whether a region lies inside of another; where one does, totals count it twice"
 

@@ -24,6 +24,7 @@ BYTES = {"B": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _PMU = pattern(r"([\w-]+)/(.*)/\w*|(?P<event>\S+) \[(?P<unit>\w+)\]")
 _CORES = pattern(r"cpu|cpu_core|cpu_atom|armv[0-9]+\w*|apple_\w+")
 _MODIFIERS = pattern(r":[ukhpPGHSDeIW]+$")
+_KERNEL_ONLY = pattern(r".*[:/](?=[pPGHSDeIW]*[kh])[khpPGHSDeIW]+$")
 # Domains of RAPL: cores and graphics are inside of packages, and everything is inside of psys.
 _DOMAINS = {"pkg": "package", "psys": "the whole platform", "cores": "processor cores", "gpu": "the graphics unit"}
 
@@ -33,9 +34,12 @@ def plain(event: str) -> tuple[str, str]:
     """An event's plain name, and the unit of the processor that counts it.
 
     `cpu_core/INST_RETIRED.ANY/u` is "inst_retired.any" on "cpu_core"; channels such as `uncore_imc_3/x/` are all
-    `uncore_imc/x/`. An event that is given by numbers keeps its unit: `cpu/event=0xc7,umask=0x10/`.
+    `uncore_imc/x/`. An event that is given by numbers keeps its unit: `cpu/event=0xc7,umask=0x10/`. What only the kernel
+    did is another count: `instructions:k`.
     """
     name = event.lower()
+    if _KERNEL_ONLY.fullmatch(event):
+        return name, ""
     inside = _PMU.fullmatch(name)
     if inside is None:
         return _MODIFIERS.sub("", name), ""

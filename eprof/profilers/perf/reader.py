@@ -222,6 +222,10 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted]) -> Iterator[str]:
     if lost:
         names = few([f"`{name}`" for name in dict.fromkeys(lost)], _EXAMPLES, "events")
         yield f"{names}: not counted or not supported on that machine, so missing"
+    left_out = {row.cgroup for row in cells if row.cgroup} - {row.kernel for row in rows}
+    if left_out:
+        names = few([f"`{name}`" for name in sorted(left_out)], _EXAMPLES, "cgroups")
+        yield f"{names}: holds other cgroups, so it is left out; what ran in it alone is not in the counts"
     if any(row.is_mean for row in cells):
         yield "values are means over the runs of `perf stat -r`, so a row is one run"
     if any(is_user_only(row.event) for row in cells):
