@@ -32,8 +32,8 @@ _STACK = 8  # bytes that a push, a pop, a call or a return moves
 class Instruction(NamedTuple):
     """What one execution counts: `lanes` of the class `counted_as`, and the bytes of an access to memory (0: none).
 
-    each: one execution has several accesses (gathers, comparisons of strings); else a vector is one, however often it was
-    counted.
+    each: one execution has several accesses (gathers, comparisons of strings); else a vector is one, however often it
+    was counted.
     """
 
     counted_as: str

@@ -34,8 +34,8 @@ def plain(event: str) -> tuple[str, str]:
     """An event's plain name, and the unit of the processor that counts it.
 
     `cpu_core/INST_RETIRED.ANY/u` is "inst_retired.any" on "cpu_core"; channels such as `uncore_imc_3/x/` are all
-    `uncore_imc/x/`. An event that is given by numbers keeps its unit: `cpu/event=0xc7,umask=0x10/`. What only the kernel
-    did is another count: `instructions:k`.
+    `uncore_imc/x/`. An event that is given by numbers keeps its unit: `cpu/event=0xc7,umask=0x10/`. What only
+    the kernel did is another count: `instructions:k`.
     """
     name = event.lower()
     if _KERNEL_ONLY.fullmatch(event):
