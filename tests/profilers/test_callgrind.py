@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -340,6 +341,27 @@ def test_another_file_of_the_same_name_is_not_decoded(recorded):
     shutil.copy("/bin/true", path.parent / "g_nehalem")
     own = api.load(path, cache=False).energy("i7-950").to_frame().set_index("kernel").loc["gemm"]
     assert np.isnan(own.fp64_add)
+
+
+def test_a_program_that_was_built_again_since_is_not_decoded(compiled, tmp_path):
+    source, profile = tmp_path / "square.c", tmp_path / "callgrind.out"
+    body = "static volatile double a = 2; int main(void) { return a * a > 9; }"
+    source.write_text(body)
+    program = compiled("square", "-O1", source=source)
+    subprocess.run(
+        ["valgrind", "--tool=callgrind", "--dump-instr=yes", f"--callgrind-out-file={profile}", str(program)],
+        check=True,
+        capture_output=True,
+    )
+    assert api.load(profile, cache=False).energy("i7-950").to_frame().fp64_mul.sum() >= 1
+
+    source.write_text(body.replace("*", "+"))
+    compiled("square", "-O1", source=source)
+    rebuilt_s = profile.stat().st_mtime + 5
+    os.utime(program, (rebuilt_s, rebuilt_s))
+    again = api.load(profile, cache=False)
+    assert np.isnan(again.energy("i7-950").to_frame().set_index("kernel").loc["main", "fp64_add"])
+    assert any("square: was changed after the profile was written" in note for log in again.logs for note in log.notes)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in DATA.glob("*.out.gz")) or ["none.out.gz"])

@@ -4,6 +4,7 @@ A profile holds no machine code, only the names of the program and its libraries
 while they are those that ran; what is printed is a profile of functions in the same format (`costs.py`).
 """
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,16 +26,17 @@ _NO_OBJECT, _MOST_STUBS = "???", 1e-3
 _STUB = Instruction(STUBS, 1, 0)
 
 
-def decoded(costs: Costs, beside: Path) -> Costs:
+def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
     """The costs of functions, with their instructions by class where these can be decoded; its `notes` say where not.
 
-    beside: a folder where objects may be that are not where they were.
+    beside: a folder where objects may be that are not where they were. written_s: when the profile was written, in s
+    since the epoch; an object that is newer is not the one that ran.
     """
     own = costs.own
     if not costs.has_addresses or "Ir" not in own:
         notes = ["it was made without --dump-instr=yes, so its instructions have no classes"]
     else:
-        by_class, notes = _by_class(costs, beside)
+        by_class, notes = _by_class(costs, beside, written_s)
         if by_class is not None:
             own = Columns((*own.names, *by_class.names), np.hstack([own.values, by_class.values]))
     used, codes = np.unique(costs.places, return_inverse=True)
@@ -42,7 +44,7 @@ def decoded(costs: Costs, beside: Path) -> Costs:
     return replace(costs, places=used, addresses=used, own=sums, has_addresses=False).with_notes(notes)
 
 
-def _by_class(costs: Costs, beside: Path) -> tuple[Columns | None, list[str]]:
+def _by_class(costs: Costs, beside: Path, written_s: float) -> tuple[Columns | None, list[str]]:
     """The instructions of each row by class, and the bytes that they moved; None if not one can be decoded."""
     object_of = numbers_of(function.object for function in costs.functions)[costs.places]
     names = list(dict.fromkeys(function.object for function in costs.functions))
@@ -54,6 +56,7 @@ def _by_class(costs: Costs, beside: Path) -> tuple[Columns | None, list[str]]:
         rows = np.flatnonzero(object_of == number)
         is_small = executed[rows].sum() < _MOST_STUBS * executed.sum()
         try:
+            _check_age(Path(name), written_s)
             instructions = _instructions(name, costs.addresses[rows], moved[rows], beside, is_small)
         except (OSError, ValueError, LogError) as err:
             reason = err.strerror if isinstance(err, OSError) else err
@@ -63,6 +66,12 @@ def _by_class(costs: Costs, beside: Path) -> tuple[Columns | None, list[str]]:
             found[row] = instructions.get(address)
     is_decoded = any(instruction not in (None, _STUB) for instruction in found)
     return (_counted(costs.own, found) if is_decoded else None), notes
+
+
+def _check_age(place: Path, written_s: float) -> None:
+    """Raise LogError if an object was built again since: another build may have the same layout."""
+    if place.is_file() and place.stat().st_mtime > written_s:
+        raise LogError("was changed after the profile was written")
 
 
 def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_small: bool) -> dict[int, Instruction]:

@@ -1,5 +1,6 @@
 """Reader of profiles of callgrind and cachegrind, decoded or as valgrind wrote them. A function is a row."""
 
+import math
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     except LogError as err:
         raise LogError(f"{source.path}: {err}") from err
     is_of_run = UNDECODED in costs.own
-    functions = costs if is_of_run else decoded(costs, Path(source.path).parent)
+    functions = costs if is_of_run else _decoded(costs, Path(source.path))
     # A run directory knows the program, of which this may be a child.
     command = None if is_of_run else costs.header.get("cmd")
     notes = _shortened(functions.notes)
@@ -35,6 +36,10 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     return source.log(
         [table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=command, calls=_calls(functions)
     )
+
+
+def _decoded(costs: Costs, path: Path) -> Costs:
+    return decoded(costs, path.parent, path.stat().st_mtime if path.is_file() else math.inf)
 
 
 def _shortened(notes: list[str]) -> list[str]:
