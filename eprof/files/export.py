@@ -94,5 +94,7 @@ def to_markdown(document: schema.Profile | Mapping[str, Any], limit: int = 50) -
         blocks.append(Sentence(f"Costs: {costs_words.priced(view.costs)}.", Tone.QUIET))
     notes = Notes(view.document.warnings, "warning")
     operators = [operator_table(view, limit)] if view.document.operators else []
-    tried = [point for point in (what_to_try(view), trust(view)) if point is not None]
-    return markdown(heading, [*blocks, *tried, split_table(view), *operators, kernel_table(view, limit), notes])
+    return markdown(
+        heading,
+        [*blocks, what_to_try(view), trust(view), split_table(view), *operators, kernel_table(view, limit), notes],
+    )

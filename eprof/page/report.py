@@ -40,7 +40,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         headline=headline(full),
         figures=figures(view),
         where=answer.where(view),
-        points=[point for point in (answer.what_to_try(view), answer.trust(full)) if point is not None],
+        points=[answer.what_to_try(view), answer.trust(full)],
         legend=badges.legend(view.marks),
         warnings=len(document.warnings),
         sections=cards,

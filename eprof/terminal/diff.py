@@ -17,10 +17,10 @@ from eprof.words import diff as diff_words
 from eprof.words import diff_answer, diff_causes, diff_tables
 from eprof.words.blocks import Block, Headline, Notes, Sentence, Tone, Verdict
 from eprof.words.cells import signed_quantity
-from eprof.words.numbers import percent, signed_percent
+from eprof.words.numbers import percent, quantity
 
 _LINES, _USED = 15, 76
-_KERNELS, _NAME, _BAR = 4, 26, 24
+_KERNELS, _NAME, _BAR = 4, 24, 24
 
 
 _Text: TypeAlias = Headline | Sentence | Verdict
@@ -78,22 +78,24 @@ def _last(document: Document) -> str:
 def _drawn(document: Document, room: int) -> Iterator[RenderableType]:
     """The kernels that change most, in `room` lines at most; of a single one, the parts of its change."""
     if len(document.kernels) > 1:
-        yield _kernels(document, max(1, min(_KERNELS, room)))
+        yield from _kernels(document, max(2, room))
     elif parts := diff_answer.bar(document):
         yield _bar(parts)
 
 
-def _kernels(document: Document, rows: int) -> RenderableType:
-    """A line a kernel: by how much it changed, and why."""
+def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
+    """A line a kernel: by how much it changed, and why; and how many more there are."""
+    rows = min(_KERNELS, room)
+    if len(document.kernels) > rows:
+        rows = min(_KERNELS, room - 1)
     shown = document.kernels[:rows]
     lines = [[f"  {label}"] for label in labels([kernel.name for kernel in shown], _NAME)]
     for line, kernel in zip(lines, shown, strict=True):
         change, share = diff_tables.change_of(kernel, document.has_energy)
         unit = "J" if document.has_energy else "s"
         line.append("not known" if change is None else signed_quantity(change, unit))
-        line.append("" if share is None else signed_percent(share))
+        line.append("" if not change or not share else f"of {quantity(abs(change / share), unit)}")
         line.append(diff_causes.of_kernel(kernel, document.nouns, brief=True))
-    lines[-1][-1] += f" · {len(document.kernels) - rows} more" if len(document.kernels) > rows else ""
 
     grid = Grid.grid(padding=(0, 1, 0, 0))
     for place in range(len(lines[0]) - 1):
@@ -102,7 +104,10 @@ def _kernels(document: Document, rows: int) -> RenderableType:
     grid.add_column(no_wrap=True, overflow="ellipsis")
     for line in lines:
         grid.add_row(*(Text(printable(cell)) for cell in line))
-    return grid
+    yield grid
+    rest = len(document.kernels) - rows
+    if rest > 0:
+        yield Text(f"  and {counted(rest, f'more {document.nouns.kernel}')}", style="dim")
 
 
 def _bar(parts: list[tuple[str, float]]) -> RenderableType:

@@ -97,9 +97,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     yield answer.where(view, kernels)
     if view.document.ranks:
         yield Sentence(slowest_words(view.document.ranks))
-    tried = answer.what_to_try(view)
-    if tried is not None:
-        yield tried
+    yield answer.what_to_try(view)
     for asked in view.document.what_if or ():
         if asked.asked:
             yield Point("If", answer_words(asked).removeprefix("If "))
@@ -166,6 +164,8 @@ def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableTyp
     """The 100 % bar, and what stands for what: each group in a legend of its own, or the three families."""
     is_left_out = {CONSTANT} if view.is_modelled and not legend else set()
     parts = {group: amount.value for group, amount in view.groups.items() if amount.value and group not in is_left_out}
+    if view.above.value is None:
+        return
     total = sum(parts.values())
     if total <= 0:
         return

@@ -4,23 +4,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from eprof.base.text import few
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, GROUPS
 from eprof.profile import schema
 from eprof.words import costs as costs_words
-from eprof.words import metered
+from eprof.words import lacking, metered
 from eprof.words.badges import ASSUMED, MISSING, SIMULATED, Amount, ratio
 from eprof.words.blocks import Column, Point, Row, Table
 from eprof.words.cells import Cell, Name, Quantity, Share
-from eprof.words.headline import at_least
-from eprof.words.intervals import in_brackets
+from eprof.words.headline import at_least, contenders
+from eprof.words.intervals import in_brackets, known
 from eprof.words.lever import reached
-from eprof.words.numbers import NARROW, percent, percent_span, plain, quantity, whole
-from eprof.words.view import View, Word, time_of
+from eprof.words.numbers import NARROW, percent, percent_span, plain, quantity, signed_percent, span, whole
+from eprof.words.view import View, above_of, time_of
 
 _FEWEST, _MOST = 3, 5
 _ENOUGH = 0.9  # of the energy, that the kernels shown take
-_NAMED = 6  # things that are missing
 _STEP = 0.2  # what is tried: a fifth less of something
 _LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
@@ -52,13 +50,13 @@ class Cause(Struct, frozen=True):
     name: str
     share: float
     why: str = ""
-    is_told: bool = True
+    is_decided: bool = True
 
     @property
     def text(self) -> str:
         """As in "DRAM 71 %: 4.1 times the bytes requested"."""
-        if not self.is_told:
-            return f"perhaps {self.name}"
+        if not self.is_decided:
+            return f"undecided{self.name}"
         start = f"{self.name} {percent(self.share)}"
         return f"{start}: {self.why}" if self.why else start
 
@@ -136,7 +134,9 @@ def _common(amounts: Sequence[Amount]) -> int:
 
 def _cause_text(view: View, entry: schema.Kernel | schema.Group) -> str:
     found = cause(view, entry)
-    return "" if found is None else found.text
+    if found is not None:
+        return found.text
+    return "unknown" if view.has_energy and above_of(entry).value is None else ""
 
 
 def cause(view: View, entry: schema.Kernel | schema.Group) -> Cause | None:
@@ -146,11 +146,14 @@ def cause(view: View, entry: schema.Kernel | schema.Group) -> Cause | None:
     """
     parts = {group: amount.value for group, amount in view.groups_of(entry).items() if amount.value}
     everything = view.counted_energy(entry).value
-    if not parts or not everything:
+    if not parts or not everything or above_of(entry).value is None:
         return None
-    largest = max(parts, key=lambda group: parts[group])
+    largest, *others = contenders(view, parts)
     share = parts[largest] / everything
-    return Cause(view.in_prose(largest), share, _why(view, entry, largest), view.is_told(largest))
+    if not others:
+        return Cause(view.in_prose(largest), share, _why(view, entry, largest))
+    both = f": {view.in_prose(largest)} or {view.in_prose(others[0])}" if len(others) == 1 else ""
+    return Cause(both, share, is_decided=False)
 
 
 def _why(view: View, entry: schema.Kernel | schema.Group, group: str) -> str:
@@ -212,20 +215,38 @@ def _words_of(entry: schema.Kernel | schema.Group, group: str) -> list[str]:
 
 
 class Try(Struct, frozen=True):
-    """A change, and which share of the energy it saves."""
+    """A change, what it saves in words, and which share of the energy that is."""
 
-    text: str
+    act: str
     saves: float
+    most: float | None = None
+    beside: str = ""
+
+    def text(self, everything: float) -> str:
+        """As in "cut DRAM bytes by 20 %: saves 1.74 mJ (15 % of 11.6 mJ)". everything: J that the share is of."""
+        most = self.saves if self.most is None else self.most
+        joules = span(self.saves * everything, most * everything, "J")
+        share = percent_span(self.saves, most)
+        return f"{self.act}: saves {joules} ({share} of {quantity(everything, 'J')}){self.beside}"
 
 
-def what_to_try(view: View) -> Point | None:
+def what_to_try(view: View) -> Point:
     """The change with the largest believable effect: a fifth less of what takes most, or other clocks."""
     found = max(_changes(view), key=lambda change: change.saves, default=None)
     texts = [_of_loops(view)]
     if found is not None and found.saves >= _LITTLE:
-        texts.insert(0, found.text)
-    text = "; ".join(filter(None, texts))
-    return Point("Try", text) if text else None
+        texts.insert(0, found.text(view.counted_energy(view.document).value or 0.0))
+    return Point("Try", "; ".join(filter(None, texts)) or f"nothing, because {_why_nothing(view)}")
+
+
+def _why_nothing(view: View) -> str:
+    if not view.has_energy:
+        return "no joules are known"
+    if view.above.value is None:
+        return "nothing that was counted has a price"
+    if not any(view.is_told(group) for group, amount in view.groups.items() if amount.value):
+        return "the prices leave every part open"
+    return f"{percent(_STEP)} less of any part that the prices tell saves less than {percent(_LITTLE)}"
 
 
 def _of_loops(view: View) -> str:
@@ -244,25 +265,18 @@ def _of_loops(view: View) -> str:
 
 
 def _changes(view: View) -> Iterator[Try]:
-    if not view.has_energy or view.energy("total").lower and view.above.value is None:
-        return
     everything = view.counted_energy(view.document).value
-    if not everything:
+    if not everything or view.above.value is None:
         return
-    of = " energy"
-    if view.is_modelled:
-        of = " of the energy above constant power"
-    elif view.energy("total").lower:
-        of = " of what is known"
     for group, amount in view.groups.items():
         if group != "tensor" and amount.value and view.is_told(group):
-            yield from _fewer(view, group, amount.value / everything, of)
+            yield _fewer(view, group, amount.value / everything)
     if view.is_told("tensor"):
-        yield from _narrower(view, everything, of)
+        yield from _narrower(view, everything)
     yield from _other_clocks(view)
 
 
-def _narrower(view: View, everything: float, of: str) -> Iterator[Try]:
+def _narrower(view: View, everything: float) -> Iterator[Try]:
     """Work on tensor cores is what the algorithm needs; a narrower type does it for less."""
     for wide, narrow in _NARROWER:
         price, other = view.charges.get(wide), view.charges.get(narrow)
@@ -271,21 +285,20 @@ def _narrower(view: View, everything: float, of: str) -> Iterator[Try]:
             continue
         saves = joules / everything * (1 - other.pj / price.pj)
         names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
-        yield Try(f"{' for '.join(names)} on tensor cores, if accurate enough: {_less(saves)}{of}", saves)
+        yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
 
 
-def _fewer(view: View, group: str, share: float, of: str) -> Iterator[Try]:
+def _fewer(view: View, group: str, share: float) -> Try:
     """A fifth less of one thing; of DRAM bytes as the what-if has it, in which time follows the roofline."""
     if group == CONSTANT:
-        yield Try(f"{percent(_STEP)} less time{_mostly_in(view, group)}: {_less(_STEP * share)}{of}", _STEP * share)
-        return
+        return Try(f"shorten the run by {percent(_STEP)}{_mostly_in(view, group)}", _STEP * share)
     noun = _counted_things(view, group)
     answer = _answer(view, f"{group}=-20%") if not view.is_modelled else None
     saves, time = _STEP * share, ""
     if answer is not None and answer.change_share is not None:
         saves = -answer.change_share
         time = _time_of(answer.time_share)
-    yield Try(f"{percent(_STEP)} fewer {noun}{_mostly_in(view, group)}: {_less(saves)}{of}{time}", saves)
+    return Try(f"cut {noun} by {percent(_STEP)}{_mostly_in(view, group)}", saves, beside=time)
 
 
 def _counted_things(view: View, group: str) -> str:
@@ -297,10 +310,6 @@ def _counted_things(view: View, group: str) -> str:
     return view.in_prose(group) if group in _INSTRUCTIONS else f"{GROUPS[group]} operations"
 
 
-def _less(share: float) -> str:
-    return f"{percent(share)} less" if share else "nothing less"
-
-
 def _time_of(share: float | None) -> str:
     if share is None or abs(share) < _LITTLE:
         return ""
@@ -308,13 +317,16 @@ def _time_of(share: float | None) -> str:
 
 
 def _mostly_in(view: View, group: str) -> str:
-    """The kernel that has most of a part, where there are several kernels: " (most of it in sgemm)"."""
-    if len(view.kernels) < 2:
-        return ""
+    """The kernel that has most of a part, and how slow it is: " (53 % in u_list, now 20 % of roofline speed)"."""
     joules = [_part_of(view, kernel, group) for kernel in view.kernels]
     largest = max(range(len(joules)), key=joules.__getitem__)
-    share = joules[largest] / (sum(joules) or 1.0)
-    return f" ({percent(share)} of it in {view.label(view.kernels[largest])})" if share >= _MOSTLY else ""
+    kernel, share = view.kernels[largest], joules[largest] / (sum(joules) or 1.0)
+    if share < _MOSTLY:
+        return ""
+    speed = _why_constant(view, kernel) if group == CONSTANT else ""
+    facts = [f"{percent(share)} in {view.label(kernel)}"] if len(joules) > 1 else []
+    facts += [f"now {speed}"] if speed else []
+    return f" ({', '.join(facts)})" if facts else ""
 
 
 def _part_of(view: View, kernel: schema.Kernel, group: str) -> float:
@@ -338,9 +350,15 @@ def _other_clocks(view: View) -> Iterator[Try]:
     ends = [end or lowest.energy_j for end in lowest.energy_range_j or ()] or [lowest.energy_j]
     saves = [1 - end / here.energy_j for end in reversed(ends)]
     time = None if lowest.time_s is None or not here.time_s else lowest.time_s / here.time_s - 1
-    setting = f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}{NARROW}MHz"
-    less = percent_span(saves[0], saves[-1])
-    yield Try(f"{setting} (core/memory): {less} less energy{_time_of(time)}, modelled", saves[0])
+    clocks_of = {"core": (lowest.core_mhz, here.core_mhz), "memory": (lowest.memory_mhz, here.memory_mhz)}
+    changes = [_other_clock(name, *pair) for name, pair in clocks_of.items() if pair[0] != pair[1]]
+    if changes:
+        yield Try(" and ".join(changes), saves[0], saves[-1], f"{_time_of(time)}, modelled")
+
+
+def _other_clock(name: str, now: float, before: float) -> str:
+    verb = "lower" if now < before else "raise"
+    return f"{verb} the {name} clock to {now:g}{NARROW}MHz (from {before:g})"
 
 
 # -------------------------------------------------------------------------------------------------------------- trust
@@ -348,7 +366,29 @@ def _other_clocks(view: View) -> Iterator[Try]:
 
 def trust(view: View) -> Point:
     """What the prices are and how far off, what is missing, and where the time is from."""
-    return Point("Trust", " ".join([*_prices(view), *_left_open(view), *_missing(view), *_times(view)]))
+    texts = [_verdict(view), *_prices(view), lacking.in_trust(view), *_times(view)]
+    return Point("Trust", " ".join(filter(None, texts)))
+
+
+def _verdict(view: View) -> str:
+    """One word, and how far off the joules may be: "good (new kernels 8.6 % off on average)."."""
+    if view.costs is None or not view.has_energy:
+        return ""
+    if view.to_meter is not None:
+        return "rough." if view.to_meter.idle_j else "good."
+    off = _kernels_off(view, view.costs)
+    word = "good" if off and view.costs.gpu_match == "own" and not view.is_modelled else "rough"
+    if view.energy("total").lower:
+        word = "floor only"
+    return f"{word} ({off or _spread(view) or 'error unknown'})."
+
+
+def _spread(view: View) -> str:
+    """How far the total may be from what is predicted."""
+    total, pair = view.energy("total").value, known(view.interval("total"))
+    if not total or pair is None or view.is_modelled:
+        return ""
+    return f"{signed_percent(pair[0] / total - 1)} to {signed_percent(pair[1] / total - 1)}"
 
 
 def notes(view: View) -> list[str]:
@@ -366,9 +406,10 @@ def _prices(view: View) -> Iterator[str]:
     if view.to_meter is not None:
         yield metered.certainty(view, view.to_meter)
         return
-    facts = [_basis(view, costs), _kernels_off(view, costs)]
+    facts = [_basis(view, costs)]
     if costs.name != costs.basis:
-        facts = [costs_words.at_setting(costs), *facts]
+        is_default = costs.setting_from == "the table's default"
+        facts = [costs_words.at_setting(costs) + " (its default)" * is_default, *facts]
     if costs.gpu_match == "other":
         other = f"another {view.nouns.processor}'s, so joules hold if the two are alike"
         facts = [costs_words.of_another(costs, view.nouns), other]
@@ -379,9 +420,9 @@ def _prices(view: View) -> Iterator[str]:
 
 def _basis(view: View, costs: schema.Costs) -> str:
     """What the prices rest on."""
-    basis = _PRICES.get(costs.basis or "", "of a table that does not say what they rest on")
+    basis = _PRICES.get(costs.basis or "", "without a stated basis")
     basis = basis.format(processor=view.nouns.processor)
-    return f"of a similar {view.nouns.processor}, {basis}" if costs.gpu_match == "similar" else basis
+    return f"of the similar {costs.device.partition(' (')[0]}, {basis}" if costs.gpu_match == "similar" else basis
 
 
 def _range_of(view: View) -> Iterator[str]:
@@ -394,47 +435,13 @@ def _range_of(view: View) -> Iterator[str]:
     yield f"Brackets: {holds}."
 
 
-def _left_open(view: View) -> Iterator[str]:
-    """What "perhaps" means, where it stands beside a kernel."""
-    causes = [cause(view, kernel) for kernel in view.kernels[:_MOST]]
-    if any(found is not None and not found.is_told for found in causes):
-        yield "Perhaps: the prices leave the cause open."
-
-
 def _kernels_off(view: View, costs: schema.Costs) -> str:
-    """The error of a fit on kernels that it had not seen."""
+    """The error of a fit on kernels that it had not seen; not where another's prices are taken."""
+    if costs.gpu_match != "own":
+        return ""
     errors: Mapping[str, float] = (costs.fit or {}).get("error_percent", {})
     error = errors.get("leave_one_benchmark_out")
     return "" if error is None else f"new {view.nouns.kernels} {percent(error / 100)} off on average"
-
-
-def _missing(view: View) -> Iterator[str]:
-    """What the total lacks wholly, and of what it lacks a part, by groups of counts."""
-    if view.costs is None:
-        return
-    lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
-    wholly = [view.nouns.group(group) for group in GROUPS if group in lost and not _known_joules(view, group)]
-    partly = [view.nouns.group(group) for group in GROUPS if group in lost and _known_joules(view, group)]
-    constant = view.energy(CONSTANT)
-    if constant.value is None:
-        wholly.insert(0, "constant power (no time)")
-    elif constant.lower:
-        partly.insert(0, "constant power")
-    lacks = [few(wholly, _NAMED)] if wholly else []
-    lacks += [f"a part of {few(partly, _NAMED)}"] if partly else []
-    if lacks:
-        yield f"Not in the {'total' if view.to_meter is None else 'split'}: {', and '.join(lacks)}."
-
-
-def _lacks(view: View, word: Word) -> bool:
-    """Whether the energy of a count lacks something; of a metered share, whether the count does."""
-    is_share = view.to_meter is not None and word.energy.value
-    return bool((word.value if is_share else word.energy).marks & MISSING)
-
-
-def _known_joules(view: View, group: str) -> float:
-    amount = view.groups.get(group)
-    return (amount.value or 0.0) if amount else 0.0
 
 
 def _times(view: View) -> Iterator[str]:

@@ -72,13 +72,31 @@ def _sum(document: Document, side: str, weights: dict[str, int]) -> float | None
 
 def trust(document: Document) -> str:
     """What the answer rests on, and what is not in it."""
-    parts = [*_prices(document), *_simulated(document), *_left_out(document)]
+    parts = [*_verdict(document), *_prices(document), *_simulated(document), *_left_out(document)]
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
     if similar:
         parts.append(f"{counted(similar, document.nouns.kernel)} paired by similar names")
     if document.old.repeats == document.new.repeats == 1:
         parts.append("one run of each")
     return f"Trust: {'; '.join(parts)}."
+
+
+def _verdict(document: Document) -> list[str]:
+    """One word, and how far off the joules of a side may be."""
+    if not document.has_energy:
+        return []
+    tables = [side.costs for side in (document.old, document.new) if side.costs is not None]
+    within = document.intervals.within if document.intervals else None
+    if within is None or not all(costs.serves for costs in tables):
+        return ["rough (error unknown)"]
+    word = "rough" if document.above_constant or "missing" in document.marks else "good"
+    kernels = document.nouns.kernels
+    return [f"{word} (each side: nine of ten unseen {kernels} within a factor of {plain(within)}{_cancels(document)})"]
+
+
+def _cancels(document: Document) -> str:
+    """Why a change may be surer than its sides."""
+    return "; errors of prices that both share cancel" if document.intervals and document.intervals.paired else ""
 
 
 def _prices(document: Document) -> list[str]:
@@ -89,9 +107,6 @@ def _prices(document: Document) -> list[str]:
     if not all(costs.serves for costs in tables):
         whose = f"of {tables[0].device}, " if document.nouns.is_of_cpu else ""
         texts.append(f"{whose}not made for this {document.nouns.processor}")
-    if document.intervals is not None and document.intervals.within:
-        within = document.intervals.within
-        texts.append(f"nine of ten unseen {document.nouns.kernels} within a factor of {plain(within)}")
     return [", ".join(texts)]
 
 

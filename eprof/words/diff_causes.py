@@ -7,8 +7,7 @@ from eprof.base.nouns import Nouns
 from eprof.base.text import capital, uncapital
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.compare.schema import Cause, Document, Kernel
-from eprof.words.intervals import size
-from eprof.words.numbers import percent, plain, quantity
+from eprof.words.numbers import percent, percent_span, plain, quantity
 
 _LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
 _PROSE = {"int": "integer instructions", "sfu": "special functions", "tensor": "tensor operations"}
@@ -37,17 +36,17 @@ _TIMES = 1.5
 
 
 def sentences(document: Document) -> Iterator[str]:
-    """The largest cause that the prices tell, with the time that follows from it; then what they do not tell."""
+    """What may be the largest cause, where the prices leave it open; the largest that they tell, with its time."""
     change = document.change_j or 0.0
     along = [cause for cause in document.causes if cause.change_j * change > 0]
     told = [cause for cause in along if cause.is_told]
     if not told:
-        yield "The prices do not tell which part is the largest." if along else "Its parts cancel."
+        yield "Undecided: the prices do not tell which part is the largest." if along else "Its parts cancel."
         return
     chosen = _together(told)
-    yield f"{capital(_all(chosen, document.nouns))}: {_shares(document, chosen)}{_against(document)}."
-    if not along[0].is_told:
-        yield from _untold(document, along[0].what)
+    answer = f"{_all(chosen, document.nouns)}: {_shares(document, chosen)}{_against(document)}."
+    untold = "" if along[0].is_told else _untold(document, along[0].what)
+    yield f"{untold} Surer: {answer}" if untold else capital(answer)
 
 
 def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
@@ -154,13 +153,15 @@ def _against(document: Document) -> str:
     return f"; {_name(against[0].what, document.nouns)} {verb} {quantity(abs(against[0].change_j), 'J')}"
 
 
-def _untold(document: Document, what: str) -> Iterator[str]:
+def _untold(document: Document, what: str) -> str:
     """What would be the largest cause, where the prices do not tell how large it is."""
+    whole = "the saving" if (document.change_j or 0.0) < 0 else "the increase"
     for step in document.steps:
         if step.interval_j is not None and what in (step.group, *step.words):
-            low, high = step.interval_j
-            yield f"How much of it is {_name(what, document.nouns)} ({size(low, high, 'J')}) the prices do not tell."
-            return
+            shares = sorted(end / (document.change_j or 1.0) for end in step.interval_j)
+            name = _name(what, document.nouns)
+            return f"Undecided: {name} may be {percent_span(*shares)} of {whole}, partly instead of what follows."
+    return ""
 
 
 def _noun(what: str, nouns: Nouns) -> str:

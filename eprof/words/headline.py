@@ -1,19 +1,22 @@
 """The total and what it is made of, in one sentence, and what belongs beside it."""
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
-from eprof.base.text import capital, listed
+from eprof.base.text import capital, few, listed
 from eprof.base.vocabulary import CONSTANT
-from eprof.words import metered
+from eprof.words import lacking, metered
 from eprof.words.badges import ASSUMED, MISSING, Amount
 from eprof.words.blocks import Headline
-from eprof.words.intervals import in_brackets
-from eprof.words.numbers import percent, quantity, span, whole
+from eprof.words.intervals import in_brackets, known
+from eprof.words.numbers import percent, percent_span, quantity, span, whole
 from eprof.words.view import DRAM, View
 
 _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
+_ALIKE = 1.1  # times a part without an interval: where another is less, neither is surely the larger
 
 
 def headline(view: View) -> Headline:
@@ -50,23 +53,25 @@ def _total(view: View) -> Headline:
     total = view.energy("total")
     joules = capital(at_least(total, "J")) + in_brackets(view.interval("total"), "J")
     time = f" in {at_least(view.time, 's')}" if view.time.value else ""
-    of = "; of what is known, " if total.lower else ": "
-    text = f"{joules} {view.total_is}{time}{of}{_parts(view, total)}."
-    lead = _joined(_not_told(view), "" if view.energy(CONSTANT).value is not None else _constant_part(view))
-    return Headline(text, lead, total.marks)
+    without = lacking.in_headline(view) if total.lower else ""
+    text = f"{joules} {view.total_is}{time}{without}: {_parts(view, total)}."
+    return Headline(text, "" if view.energy(CONSTANT).value is not None else _constant_part(view), total.marks)
 
 
 def _above_constant(view: View) -> Headline:
     """A simulated device: the joules of what was counted; constant power as a range, because the time is a model."""
     above = view.above
-    counted = f"{quantity(above.value or 0, 'J')} for what was counted ({_parts(view, above)})"
+    text = f"{capital(at_least(above, 'J'))} above constant power: {_parts(view, above)}."
     constant = constant_range(view)
     if not constant:
-        return Headline(capital(f"{at_least(above, 'J')} above constant power: {counted}."), "", above.marks)
-    low, high = _constant_ends(view)
-    total = span((above.value or 0) + low, (above.value or 0) + high, "J")
-    start = f"At least {total}" if above.lower else total
-    return Headline(f"{start}: {counted}, and {constant}.", _not_told(view), above.marks)
+        return Headline(text, "", above.marks)
+    joules = above.value or 0.0
+    ends = _constant_ends(view)
+    low, high = (joules + end for end in ends)
+    more = " or more" if view.energy("total").lower else ""
+    share = percent_span(ends[0] / low, ends[1] / high)
+    text += f" {capital(constant)}. Together {span(low, high, 'J')}{more}, {share} of it constant power."
+    return Headline(text, "", above.marks)
 
 
 def constant_range(view: View) -> str:
@@ -79,8 +84,8 @@ def constant_range(view: View) -> str:
     slower = f"{quantity(high, 'J')} at {percent(modelled.efficiency)} of it"
     given = ", as --efficiency says" if modelled.given else ""
     return (
-        f"constant power of {least}{quantity(low, 'J')} at the roofline's speed to {slower}{given}, because time is a "
-        "model"
+        f"constant power adds {least}{quantity(low, 'J')} at the roofline's speed to {slower}{given}, because time is "
+        "a model"
     )
 
 
@@ -91,49 +96,71 @@ def _constant_ends(view: View) -> tuple[float, float]:
 
 
 def _parts(view: View, whole_amount: Amount) -> str:
-    """The largest parts: "47 % DRAM, perhaps 18 % FP64, 11 % L2"; not where the prices leave the largest one open."""
-    shares = {group: amount.value / (whole_amount.value or 1) for group, amount in view.groups.items() if amount.value}
-    largest = sorted(shares, key=lambda group: -shares[group])
-    if not view.is_told(largest[0]):
-        return "the prices do not tell what takes most of it"
-    named = [group for group in largest[:_PARTS] if shares[group] >= _SMALL]
-    return ", ".join(f"{_perhaps(view, group)}{percent(shares[group])} {view.in_prose(group)}" for group in named)
+    """The largest parts: "47 % DRAM, 10 to 30 % FP64"; all that may be the largest, where more than one may be."""
+    joules = {group: amount.value for group, amount in view.groups.items() if amount.value}
+    leading = contenders(view, joules)
+    total = whole_amount.value or 1.0
+    if len(leading) > 1:
+        named = [f"{view.in_prose(group)} ({_share_span(view, group, total)})" for group in leading]
+        return f"largest part undecided, {_some(named)}"
+    largest = sorted(joules, key=lambda group: -joules[group])[:_PARTS]
+    return ", ".join(
+        f"{_share(view, group, total)} {view.in_prose(group)}" for group in largest if joules[group] >= _SMALL * total
+    )
 
 
-def _perhaps(view: View, group: str) -> str:
-    return "" if view.is_told(group) else "perhaps "
+def contenders(view: View, joules: Mapping[str, float]) -> list[str]:
+    """The groups of counts that may be the largest, the largest first: no other is surely above them.
+
+    joules: of the program or of a kernel, whose interval is as wide as the program's against its value.
+    """
+    ends = {group: _ends(view, group, value) for group, value in joules.items()}
+    sure = max(low for low, _ in ends.values())
+    return sorted((group for group in joules if ends[group][1] >= sure), key=lambda group: -joules[group])
 
 
-def _not_told(view: View) -> str:
-    """Large parts that the prices leave open."""
-    total = view.energy("total").value or 1
-    groups = [
-        f"{view.in_prose(group)}{in_brackets(view.interval(group), 'J')}"
-        for group, amount in view.groups.items()
-        if not view.is_told(group) and (amount.value or 0) >= _SMALL * total
-    ]
-    return f"The prices do not tell how much is {listed(groups, 'or')}." if groups else ""
+def _ends(view: View, group: str, joules: float) -> tuple[float, float]:
+    pair = known(view.interval(group))
+    if pair is None:
+        return joules, _ALIKE * joules
+    scale = joules / (view.groups[group].value or 1.0)
+    return scale * pair[0], scale * pair[1]
+
+
+def _share(view: View, group: str, total: float) -> str:
+    """The share of a group; as a span, where the prices leave it open."""
+    if not view.is_told(group):
+        return _share_span(view, group, total)
+    return percent((view.groups[group].value or 0.0) / total)
+
+
+def _share_span(view: View, group: str, total: float) -> str:
+    joules = view.groups[group].value or 0.0
+    low, high = known(view.interval(group)) or (joules, joules)
+    return percent_span(low / total, min(high / total, 1.0))
+
+
+def _some(names: list[str]) -> str:
+    return listed(names, "or") if len(names) <= _PARTS else few(names, _PARTS)
 
 
 def _constant_alone(view: View) -> Headline:
     constant = view.energy(CONSTANT)
     joules = quantity(constant.value or 0, "J")
-    return Headline(
-        f"At least {joules} {view.total_is}, for constant power alone{_draws(view, constant)}.",
-        "What computation and data movement add is not known: no count that has a price is in the logs.",
-        constant.marks | MISSING,
-    )
+    total = f"{joules} {view.total_is}" if view.to_meter else f"Total unknown, at least {joules}"
+    text = f"{total}: only constant power is priced{_drawn(view, constant)}. Cause unknown; shares are of time."
+    return Headline(text, "", constant.marks | MISSING)
 
 
-def _draws(view: View, constant: Amount) -> str:
-    """What the board draws, and how long; it may not be the board whose constant power the table gives."""
+def _drawn(view: View, constant: Amount) -> str:
+    """Power and time; the board may not be the one whose constant power the table gives."""
     power = view.costs.constant_power_w if view.costs else 0.0
     if not power:
         return ""
-    verb = "is taken to draw" if constant.marks & ASSUMED else "draws"
+    taken = ", assumed" if constant.marks & ASSUMED else ""
     if view.costs and view.costs.basis == "estimated":
-        verb = "is estimated to draw"
-    return f": the board {verb} {quantity(power, 'W')} for {at_least(view.time, 's')}"
+        taken = ", estimated"
+    return f" ({quantity(power, 'W')}{taken}, for {at_least(view.time, 's')})"
 
 
 def _constant_part(view: View) -> str:

@@ -209,14 +209,14 @@ def test_the_headline_carries_the_interval_and_the_next_sentence_the_cause():
 def test_a_part_that_is_not_told_is_never_the_first_cause():
     parts = {"fp64": (-0.6, [-1.2, 0.0], False), "dram": (-0.4, [-0.5, -0.3], True)}
     sentence, lead = said(made([-1.2, -0.5], [-0.3, -0.1], parts))
-    assert lead.startswith("4.00 times fewer DRAM bytes: 40 % of the saving.") and "FP64" not in sentence
-    assert lead.endswith("How much of it is FP64 (0 to 1.20 J) the prices do not tell.")
+    assert lead.startswith("Undecided: FP64 may be 0 to 120 % of the saving") and "FP64" not in sentence
+    assert lead.endswith("Surer: 4.00 times fewer DRAM bytes: 40 % of the saving.")
 
 
 def test_where_no_part_is_told_none_is_named():
     parts = {"fp64": (-0.6, [-1.2, 0.0], False), "dram": (-0.4, [-0.9, 0.3], False)}
     _, lead = said(made([-1.2, -0.5], [-0.3, -0.1], parts))
-    assert lead == "The prices do not tell which part is the largest."
+    assert lead == "Undecided: the prices do not tell which part is the largest."
 
 
 def test_an_interval_around_zero_says_that_nothing_is_told():

@@ -7,7 +7,7 @@ import pytest
 from report_support import CASES
 
 from eprof.terminal.report import text
-from eprof.words.answer import cause, what_to_try, where
+from eprof.words.answer import cause, trust, what_to_try, where
 from eprof.words.view import View
 
 LINES, COLUMNS = 15, 80
@@ -69,20 +69,32 @@ def test_work_on_tensor_cores_is_tried_in_a_narrower_type_that_has_a_price():
             if name == "fp64_fma":
                 entry["counts"]["tensor_fp16"] = count
     tried = what_to_try(View(document))
-    assert tried is not None and tried.text.startswith("FP8 for FP16 on tensor cores")
+    assert tried.text.startswith("use FP8 for FP16 on tensor cores")
     assert View(document).groups["tensor"].value == pytest.approx(joules, rel=0.2)
     del document["costs"]["charges"]["tensor_fp8"]
-    tried = what_to_try(View(document))
-    assert tried is None or "ensor" not in tried.text
+    assert "ensor" not in what_to_try(View(document)).text
 
 
 def test_what_the_prices_leave_open_is_not_tried():
     document = CASES["compute_bound"]()
     joules = View(document).groups["fp64"].value
     document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {"fp64": [0.0, 3 * joules]}}
-    tried = what_to_try(View(document))
-    assert tried is None or "FP64" not in tried.text
-    assert "perhaps FP64" in text(document)
+    assert "FP64" not in what_to_try(View(document)).text
+    assert "undecided: FP64 or shared memory" in text(document)
+
+
+def test_where_nothing_can_be_tried_the_reason_is_said():
+    for name, why in (("time_only", "nothing that was counted has a price"), ("no_costs", "no joules are known")):
+        assert what_to_try(View(CASES[name]())).text == f"nothing, because {why}"
+
+
+def test_trust_begins_with_a_verdict_and_an_error():
+    document = CASES["compute_bound"]()
+    assert trust(View(document)).text.startswith("rough (error unknown).")
+    document["costs"]["fit"] = {"error_percent": {"leave_one_benchmark_out": 8.64}}
+    assert trust(View(document)).text.startswith("good (new kernels 8.6\u202f% off on average).")
+    document["energy_marks"]["total"] = ["missing"]
+    assert trust(View(document)).text.startswith("floor only (new kernels")
 
 
 def modelled(document, efficiency=0.25):
@@ -134,9 +146,8 @@ def test_a_large_part_that_the_prices_leave_open_is_not_skipped():
     second = sorted(View(document).groups.items(), key=lambda item: -(item[1].value or 0))[1]
     joules = second[1].value
     document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {second[0]: [0.0, 3 * joules]}}
-    assert f"% {View(document).in_prose(second[0])}" in text(document, width=200).split("perhaps ")[1].replace(
-        "\u202f", " "
-    )
+    share = 100 * 3 * joules / document["energy_j"]["total"]
+    assert f"0 to {share:.0f}\u202f% {View(document).in_prose(second[0])}" in text(document, width=200)
 
 
 def test_nothing_is_divided_where_only_the_whole_has_a_time():

@@ -1,0 +1,61 @@
+"""What a total lacks, wholly or in part, by groups of counts."""
+
+from eprof.base.text import few
+from eprof.base.vocabulary import CONSTANT, GROUPS
+from eprof.words.badges import MISSING
+from eprof.words.view import View, Word
+
+_NAMED = 6
+_SHORT = 2  # things that the headline has room for
+
+
+def in_headline(view: View) -> str:
+    """What a lower bound is without, where that is short: " without host memory"; else empty."""
+    lost = _lost(view)
+    return f" without {' and '.join(lost)}" if 0 < len(lost) <= _SHORT else ""
+
+
+def in_trust(view: View) -> str:
+    """All that is missing, where the headline has no room for it: "Missing wholly: FP64; partly: integer."."""
+    wholly, partly = _groups(view)
+    if in_headline(view) or not wholly + partly:
+        return ""
+    missing = {"wholly": few(wholly, _NAMED), "partly": few(partly, _NAMED)}
+    return f"Missing {'; '.join(f'{how}: {names}' for how, names in missing.items() if names)}."
+
+
+def _lost(view: View) -> list[str]:
+    wholly, partly = _groups(view)
+    return wholly + [f"a part of {name}" for name in partly]
+
+
+def _groups(view: View) -> tuple[list[str], list[str]]:
+    """What is wholly missing, and of what there is a part."""
+    if view.costs is None:
+        return [], []
+    lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
+    wholly = [_name(view, group) for group in GROUPS if group in lost and not _joules(view, group)]
+    partly = [_name(view, group) for group in GROUPS if group in lost and _joules(view, group)]
+    constant = view.energy(CONSTANT)
+    if constant.value is None:
+        wholly.insert(0, "constant power (no time)")
+    elif constant.lower:
+        partly.insert(0, "constant power")
+    return wholly, partly
+
+
+def _lacks(view: View, word: Word) -> bool:
+    """Whether the energy of a count lacks something; of a metered share, whether the count does."""
+    is_share = view.to_meter is not None and word.energy.value
+    return bool((word.value if is_share else word.energy).marks & MISSING)
+
+
+def _joules(view: View, group: str) -> float:
+    amount = view.groups.get(group)
+    return (amount.value or 0.0) if amount else 0.0
+
+
+def _name(view: View, group: str) -> str:
+    """A group in prose; beside work on tensor cores, FP16 that is missing is that of other instructions."""
+    name = view.in_prose(group)
+    return f"{name} outside tensor cores" if group == "fp16" and _joules(view, "tensor") else name
