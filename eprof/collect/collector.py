@@ -46,7 +46,7 @@ class Nodes(NamedTuple):
 
     link_w: the power of a link in one direction, idle and busy; None: not known. collectives: the algorithms of
     collective operations ("alltoall:pair"). computes: the program's work is timed on this machine, as it does not say
-    how much it is. trace: of an earlier run, to replay in place of the program. about: for `run.json`.
+    how much it is. about: for `run.json`.
     """
 
     processes: int
@@ -56,7 +56,6 @@ class Nodes(NamedTuple):
     link_w: tuple[float, float] | None = None
     collectives: tuple[str, ...] = ()
     computes: bool = False
-    trace: str | None = None
     about: Mapping[str, Any] = _NOTHING
 
 

@@ -278,10 +278,10 @@ def _lacks(rows: Sequence[Row]) -> Iterable[str]:
     """What cannot be told of measured runs, and why."""
     no_energy = sum(row.energy_j is None for row in rows)
     if no_energy:
-        yield f"{no_energy} of {len(rows)} runs have no energy (blank or 0); nothing is taken for it."
+        yield f"{no_energy} of {len(rows)} runs without energy (blank or 0): nothing is taken for it."
     no_base = sum(row.efficiency is None and row.energy_j is not None for row in rows)
     if no_base:
         yield (
-            f"{no_base} of {len(rows)} runs have no efficiency: none on one processor, of the same program and size at "
+            f"{no_base} of {len(rows)} runs without efficiency: none on one processor, of the same program and size at "
             "the same clock, has an energy."
         )

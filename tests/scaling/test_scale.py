@@ -229,7 +229,7 @@ def test_what_is_not_known_is_no_zero(tmp_path):
     assert [(row.energy_j, row.time_s, row.repeats) for row in document.rows] == [(None, 10, 1), (200, 7, 2)]
     assert all(row.efficiency is None for row in document.rows)
     said = " ".join(document.warnings)
-    assert "1 of 2 runs have no energy" in said and "have no efficiency" in said and "medians" in said
+    assert "1 of 2 runs without energy" in said and "without efficiency" in said and "medians" in said
 
 
 @pytest.mark.parametrize(

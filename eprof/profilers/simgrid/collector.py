@@ -62,8 +62,8 @@ class SimGrid(Collector):
             *(f"--cfg={setting}" for setting in _settings(nodes)),
             *_logging(nodes, log),
         ]
-        trace = nodes.trace or str(place.directory / TRACE)
-        if nodes.trace or speed != nodes.speeds[0]:
+        trace = str(place.directory / TRACE)
+        if speed != nodes.speeds[0]:
             command = [*simulated, "-replay", trace]
             why = "the trace of what each process computes and sends, replayed"
         else:
