@@ -18,6 +18,7 @@ from eprof.timeline.series import Series
 
 _FEW_PERIODS = 3.0
 _IDLE_SAMPLES = 3
+_ROUNDING = 1e-9
 _NAMED = 3
 _CHART_STEPS, _CHART_SPANS = 600, 400
 # Components whose joules contain those of others in the same log: what is whole, and which parts it has.
@@ -221,6 +222,8 @@ def _functions(fused: _Fused) -> Iterator[Function]:
     own_j = {each.component: own.summed(each.energy_j(own.begin_s, own.end_s)) for each in fused.series}
     whole_j = {each.component: whole.summed(each.energy_j(whole.begin_s, whole.end_s)) for each in fused.series}
     period_s = max(each.period_s for each in fused.series)
+    known_s = np.stack([own.summed(each.known_s(own.begin_s, own.end_s)) for each in fused.series]).min(axis=0)
+    unknown_s = np.where(own_s - known_s > _ROUNDING * own_s, own_s - known_s, 0.0)
     for place, name in enumerate(own.names):
         spans = [
             (mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in fused.marks if mark.name == name
@@ -238,6 +241,7 @@ def _functions(fused: _Fused) -> Iterator[Function]:
                 component: _above(joules, fused.idle_w[component], float(own_s[place]))
                 for component, joules in energy_j.items()
             },
+            unknown_s=float(unknown_s[place]),
             estimated=not len(stretches) or float(np.median(stretches)) < _FEW_PERIODS * period_s,
             spans=spans[:_CHART_SPANS],
         )

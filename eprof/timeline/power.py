@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.base.resources import opened
@@ -51,11 +51,15 @@ _NO_SERIES = (
 
 
 class _Table(Struct):
-    """Samples of watts and of joules by component, as (time, value); absolute: the times are since the epoch."""
+    """Samples of watts and of joules by component, as (time, value); absolute: the times are since the epoch.
+
+    untold: components whose unit is written neither in their header nor in their cells.
+    """
 
     kinds: dict[str, str]
     samples: dict[str, list[tuple[float, float]]]
     absolute: bool = False
+    untold: set[str] = field(default_factory=set)
 
     def add(self, component: str, kind: str, time_s: float, value: float) -> None:
         """Take a sample."""
@@ -69,6 +73,8 @@ def read(path: str, notes: list[str]) -> list[Series]:
     table = next((made for reader in _READERS if (made := reader(path, lines)) is not None), None)
     if table is None or not table.samples:
         raise LogError(f"{path}: {_why_nothing(lines)}")
+    if table.untold:
+        notes.append(f"{path}: no unit is written for {', '.join(sorted(table.untold))}; taken for W")
     return [_series(path, table, component, notes) for component in table.samples]
 
 
@@ -140,7 +146,10 @@ def _of_table(path: str, lines: Sequence[str]) -> _Table | None:
         table.absolute |= absolute
         for at, (name, kind, scale) in columns.items():
             label = f"{name} {row[by].strip()}" if by is not None else name
-            table.add(label, kind, time_s, _value(row[at]) * scale)
+            value, has_unit = _value(row[at])
+            table.add(label, kind, time_s, value * scale)
+            if not (has_unit or _unit(names[at]) or math.isnan(value)):
+                table.untold.add(label)
     return table
 
 
@@ -149,7 +158,7 @@ def _columns(path: str, names: Sequence[str], time_at: int) -> Iterator[tuple[in
     found: dict[str, tuple[int, str, float]] = {}
     for place, name in enumerate(names):
         unit = _IN_HEADER.fullmatch(name)
-        written = next((text for text in unit.groups()[1:] if text), "") if unit else ""
+        written = _unit(name)
         if written in ("MW", "MJ"):
             raise LogError(
                 f"{path}: `{name}` may be in m{written[1]} or in millions of {written[1]}; write it in {written[1]}."
@@ -172,12 +181,18 @@ def _component(name: str) -> str:
     return " ".join(bare.split()) or "power"
 
 
-def _value(text: str) -> float:
-    """A cell in the unit of its column; NaN for what is none, such as "[N/A]". "22.89 W" is 22.89."""
+def _unit(name: str) -> str:
+    """The unit in a header; "" where none is."""
+    unit = _IN_HEADER.fullmatch(name)
+    return next((text for text in unit.groups()[1:] if text), "") if unit else ""
+
+
+def _value(text: str) -> tuple[float, bool]:
+    """A cell in the unit of its column, and whether it has one of its own; NaN for what is no number ("[N/A]")."""
     match = _CELL.fullmatch(text.strip())
     if match is None:
-        return math.nan
-    return float(match[1]) * (_UNITS[match[2].lower()][1] if match[2] else 1.0)
+        return math.nan, False
+    return float(match[1]) * (_UNITS[match[2].lower()][1] if match[2] else 1.0), bool(match[2])
 
 
 def _time(text: str) -> tuple[float, bool]:

@@ -112,6 +112,7 @@ def functions(document: Timeline, limit: int | None) -> Table:
 
 def _function(document: Timeline, function: Function, names: Sequence[str]) -> Row:
     marks = int(Mark.ESTIMATED if function.estimated else NONE)
+    marks |= int(Mark.MISSING if function.unknown_s else NONE)
     joules = total_of(document, function.energy_j)
     above = [function.above_idle_j[component.name] for component in document.components if component.part_of is None]
     above_j = None if None in above else sum(value or 0.0 for value in above)

@@ -163,6 +163,7 @@ def test_a_profile_without_costs_is_one_sentence(tmp_path, text, reason):
         ("f3a4", "misc", 1, 1),  # rep movsb
         ("c4e2e59304e2", "misc", 1, 8),  # vgatherqpd ymm0, [rdx + ymm4*8], ymm3: a lane at a time
         ("c4e2e59004e2", "misc", 1, 8),  # vpgatherdq
+        ("c4e27d2f0f", "masked", 1, 32),  # vmaskmovpd [rdi], ymm0, ymm1: valgrind counts no access
         ("c4e2659004e2", "misc", 1, 4),  # vpgatherdd
     ],
 )
@@ -391,8 +392,10 @@ def test_what_valgrind_cannot_run_is_one_sentence_with_the_remedy(tmp_path):
 def test_a_child_that_has_the_costs_of_its_parent_is_told(tmp_path, parts, is_told):
     logs = tmp_path / "logs"
     logs.mkdir()
-    (logs / "messages-1-7.txt").write_text("==7== Parent PID: 1\n==7== For interactive control, run it.\n")
-    (logs / "messages-1-9.txt").write_text("==9== Parent PID: 7\n==9==\n")
+    (logs / "messages-1-7.txt").write_text(
+        "==7== Command: ./a\n==7== Parent PID: 1\n==7== For interactive control, run it.\n"
+    )
+    (logs / "messages-1-9.txt").write_text("==9== Command: ./a\n==9== Parent PID: 7\n==9==\n")
     (logs / "counters-1-7.out").write_bytes(b"desc: " + parts)
     step = COLLECTOR.step(COUNTERS, Tool("callgrind", True, ""), Request(("./a",)), Place(tmp_path))
     said = COLLECTOR.judge(step, Ended(0, None, 1.0, False), [logs / "counters-1-7.callgrind"]).messages

@@ -200,6 +200,19 @@ def test_holes_gaps_and_counters_that_fall_are_not_known(tmp_path):
     assert "not known for 54 s" in " ".join(made.warnings)
 
 
+def test_a_unit_that_nobody_wrote_is_told(tmp_path):
+    assert "no unit is written for power; taken for W" in " ".join(
+        document(tmp_path, "time_s,power\n0,1\n1,1\n").warnings
+    )
+    assert not document(tmp_path, "time_s,power\n0,1 W\n1,1 W\n").warnings
+
+
+def test_the_joules_of_a_function_in_a_gap_are_a_bound(tmp_path):
+    table = "time_s,a_w\n" + "".join(f"{t},10\n" for t in [*range(6), *range(60, 66)])
+    made = document(tmp_path, table, "begin_s,end_s,name\n0,3,before\n4,61,across\n")
+    assert {function.name: function.unknown_s for function in made.functions} == {"before": 0, "across": 55}
+
+
 def test_samples_that_go_back_in_time_are_left_out(tmp_path):
     made = document(tmp_path, "time_s,a_w\n0,10\n1,10\n0.5,99\n1,99\n2,10\n")
     assert made.total_j == 30 and "2 samples of a do not come later" in " ".join(made.warnings)

@@ -130,16 +130,18 @@ def _unknown_instruction() -> str:
 
 def _counted_twice(folder: Path) -> list[str]:
     """A sentence for processes that were forked by one whose costs could not be written down before."""
-    started: set[str] = set()
+    commands: dict[str, str] = {}
     parents: dict[str, str] = {}
     for path in sorted(folder.glob(f"{_MESSAGES}-*.txt")):
         text = path.read_text(errors="replace")
         process = path.stem.rpartition("-")[2]
-        if _STARTED in text:
-            started.add(process)
-        elif parent := re.search(r"Parent PID: (\d+)", text):
+        command, parent = (re.search(rf"{about}: (.*)", text) for about in ("Command", "Parent PID"))
+        commands[process] = command[1] if command else ""
+        if parent and _STARTED not in text:
             parents[process] = parent[1]
-    twice = [child for child, parent in parents.items() if parent in started and not _was_dumped(folder, parent)]
+    # A parent that became another program since has a profile of that one only.
+    same = [child for child, parent in parents.items() if commands[child] == commands.get(parent)]
+    twice = [child for child in same if not _was_dumped(folder, parents[child])]
     if not twice:
         return []
     return [
