@@ -371,7 +371,7 @@ def trust(view: View) -> Point:
 
 
 def _verdict(view: View) -> str:
-    """One word, and how far off the joules may be: "good (new kernels 8.6 % off on average)."."""
+    """One word, whether it is a floor, how far off the joules may be: "good (new kernels 8.6 % off on average)."."""
     if view.costs is None or not view.has_energy:
         return ""
     if view.to_meter is not None:
@@ -379,7 +379,7 @@ def _verdict(view: View) -> str:
     off = _kernels_off(view, view.costs)
     word = "good" if off and view.costs.gpu_match == "own" and not view.is_modelled else "rough"
     if view.energy("total").lower:
-        word = "floor only"
+        word += f", a floor{lacking.in_headline(view)}"
     return f"{word} ({off or _spread(view) or 'error unknown'})."
 
 
