@@ -88,8 +88,8 @@ def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
 
 def _closed(open_: list[int], is_open: set[int], node: int) -> list[int]:
     """The nodes from `node` on, which are a circle."""
-    place = open_.index(node)
-    circle = open_[place:]
-    del open_[place:]
+    circle = [open_.pop()]
+    while circle[-1] != node:
+        circle.append(open_.pop())
     is_open.difference_update(circle)
     return circle

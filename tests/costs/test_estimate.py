@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from eprof.base.errors import CostError
 from eprof.base.gpus import normal_name
+from eprof.base.nouns import nouns_of
 from eprof.costs.datasheets import data_sheet, power_limit_w
 from eprof.costs.estimate import estimated, shape
 from eprof.counting.counters import capability_of
@@ -143,5 +144,5 @@ def test_every_board_has_a_compute_capability():
 def test_intervals_of_an_estimated_table_are_no_refits():
     table = estimated("RTX 4090")
     assert "nobody measured" in table.interval_is
-    sentence = intervals.meaning(0.9, 60, table.interval_is, table.basis)
+    sentence = intervals.meaning(nouns_of(), 0.9, 60, table.interval_is, table.basis)
     assert "refits" not in sentence and "GPUs left out" in sentence

@@ -48,7 +48,11 @@ def test_links_of_the_wheels_readme_lead_to_the_repository(wheel):
     links = re.findall(r"\]\(([^)\s]+)\)", metadata)
     repository = re.search(r"^Project-URL: Repository, (\S+)$", metadata, re.MULTILINE)[1]
     assert [link for link in links if not link.startswith("https://")] == []
-    paths = {link.removeprefix(repository).split("/", 3)[3] for link in links if link.startswith(repository)}
+    paths = {
+        link.partition("#")[0].removeprefix(repository).split("/", 3)[3]
+        for link in links
+        if link.startswith(repository)
+    }
     assert "docs/growth.svg" in paths and all((ROOT / path).exists() for path in paths)
 
 

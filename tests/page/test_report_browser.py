@@ -145,7 +145,7 @@ def test_filter_sum_and_running_share(view):
     expected = f"1 of 6 kernels, {numbers.quantity(energy, 'J')}? ({numbers.percent(share)})"
     assert shown.text("#count") == expected.replace(N, " ")
     shown.page.fill("#filter", ".*(")
-    shown.until("document.querySelector('#kernels-table tbody').textContent.startsWith('No kernel')")
+    shown.until("document.querySelector('#kernels-table tbody').textContent.startsWith('No name')")
     assert shown.text("#count").startswith("0 of 6 kernels, 0 J")
     shown.page.fill("#filter", "")
     shown.until("document.querySelectorAll('#kernels-table tbody tr').length === 6")
