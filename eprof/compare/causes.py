@@ -186,7 +186,7 @@ def _causes_of_time(changes: Changes) -> Ints:
     is_modelled = (changes.old.counted & changes.new.counted)[:, TIME] & _SIMULATED != 0
     before, after = (roofs_s(Columns(tuple(WORDS), half.number), old) for half in (changes.old, changes.new))
     lasting = [np.maximum(roofs["fp32"] + roofs["fp64"], roofs["dram"]) for roofs in (before, after)]
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         is_explained = np.isclose(times_s[0] * lasting[1] / lasting[0], times_s[1], rtol=_EXACT, atol=0)
     binding = np.where(lasting[0] >= lasting[1], _binding(before), _binding(after))
     is_priced_alike = (old.name, old.setting) == (new.name, new.setting)
