@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
@@ -9,7 +10,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 class Readme(MetadataHookInterface):
     """Fills in `readme`."""
 
-    def update(self, metadata):
+    def update(self, metadata: dict[str, Any]) -> None:
         """Pictures lead to the raw file, all else to the page of the file."""
         repository = metadata["urls"]["Repository"]
         text = Path(self.root, "README.md").read_text(encoding="utf-8")

@@ -5,9 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+from eprof.base.errors import LogError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -68,5 +72,31 @@ def content(source: Traversable, most: int) -> bytes:
     with opened(source) as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, which no such file is")
+        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, the most that is read here")
     return data
+
+
+def log_content(path: str, most: int) -> bytes:
+    """The bytes of a log of at most `most` bytes. Raises LogError."""
+    with _readable(path):
+        return content(Path(path), most)
+
+
+def log_start(path: str, size: int) -> bytes:
+    """The first `size` bytes of a log of any size. Raises LogError."""
+    with _readable(path), opened(Path(path)) as file:
+        return file.read(size)
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """What goes wrong within, as a sentence."""
+    try:
+        yield
+    except OSError as err:
+        raise LogError(f"{path}: cannot be read ({err.strerror or err}).") from err
+
+
+def lines(data: bytes) -> list[str]:
+    """The lines of a text of any origin; what is no UTF-8 is replaced, and zero bytes are left out."""
+    return data.decode("utf-8-sig", "replace").replace("\0", "").splitlines()

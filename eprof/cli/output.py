@@ -5,6 +5,7 @@ import io
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,9 @@ from eprof.cli.writing import refuse_existing, write
 
 Output = tuple[Path, str]
 _closed: set[int] = set()  # standard streams that our caller had closed
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_TIDYING_S = 5.0
+_ended_at_s = float("-inf")
 
 
 class Result(NamedTuple):
@@ -203,12 +207,22 @@ class _Messages(io.FileIO):
 
 def end_by_signals() -> None:
     """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that no temporary file or process is left behind."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in _ENDING:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _end)
 
 
 def _end(number: int, _: object) -> None:
+    """The first signal ends the command. The next would cut short what the first one still tidies up or says.
+
+    Python drops an exception that is raised in a finalizer. So that a command can be ended all the same, signals count
+    again some seconds later.
+    """
+    global _ended_at_s
+    now_s = time.monotonic()
+    if now_s - _ended_at_s < _TIDYING_S:
+        return
+    _ended_at_s = now_s
     raise KeyboardInterrupt(number)
 
 
@@ -219,7 +233,7 @@ def ended_by(err: KeyboardInterrupt) -> signal.Signals:
 
 def end_now() -> None:
     """Let no further signal disturb the last words of a command that ends anyway."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
 
 

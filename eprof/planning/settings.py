@@ -68,8 +68,8 @@ class Setup(NamedTuple):
 
     @property
     def costs(self) -> str | None:
-        """The cost table to price with; None: the one made for the GPU."""
-        return self.settings.costs or self.collector.costs
+        """The cost table to price with; None: the one made for the device."""
+        return self.settings.costs or _stand_in(self.collector, self.tool)
 
     @property
     def request(self) -> Request:
@@ -110,7 +110,7 @@ def prepare(settings: Settings) -> Setup:
     collector, tool, looked = profilers.choose(settings.profiler, path, settings.program[1:])
     _check_pricing(settings, collector, tool)
     if table is None and collector.processor == CPU:
-        table = _table(settings._replace(costs=collector.costs))
+        table = _usual_table(collector, tool)
     if settings.time_only and TIME not in collector.kinds:
         raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
     if settings.lock_clocks and not collector.locks_clocks:
@@ -151,15 +151,33 @@ def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None
         checked_efficiency(settings.efficiency)
     if settings.setting is None or settings.costs is not None or not (collector.costs or tool.device):
         return
-    from eprof import costs
-
-    table = costs.load(collector.costs) if collector.costs else costs.for_device(tool.device or "")
+    table = _usual_table(collector, tool)
     if table is None:
         raise UsageError(
             f"--setting {settings.setting} is one of a cost table, and there is none for {tool.device}: name it with "
             "--costs."
         )
     table.at(settings.setting)
+
+
+def _stand_in(collector: Collector, tool: Tool) -> str | None:
+    """The collector's table for devices without one of their own; None: there is one, or the collector has none.
+
+    A simulated device never has a table of its own, so none is looked for.
+    """
+    if collector.costs is None or collector.processor != CPU or tool.device is None:
+        return collector.costs
+    from eprof import costs
+
+    return collector.costs if costs.for_device(tool.device) is None else None
+
+
+def _usual_table(collector: Collector, tool: Tool) -> "CostTable | None":
+    """The table that prices where the user names none."""
+    from eprof import costs
+
+    stand_in = _stand_in(collector, tool)
+    return costs.load(stand_in) if stand_in else costs.for_device(tool.device or "")
 
 
 def session(setup: Setup, progress: Progress | None = None) -> Session:

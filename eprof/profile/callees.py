@@ -7,11 +7,12 @@ of the whole circle each.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, Ints
+from eprof.base.marks import Mark
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -19,8 +20,15 @@ if TYPE_CHECKING:
 _Edges = Mapping[int, Mapping[int, float]]  # caller -> callee -> instructions beneath
 
 
-def inclusive_j(energy: "Energy") -> Floats | None:
-    """The known energy of each row of the counts with its callees, (n_rows,), in J; None where no log tells calls.
+class Inclusive(NamedTuple):
+    """The known energy of each row with its callees, in J, and the marks of all that is in it; both (n_rows,)."""
+
+    energy_j: Floats
+    marks: Ints
+
+
+def inclusive(energy: "Energy") -> Inclusive | None:
+    """The energy of each row of the counts with its callees; None where no log tells calls.
 
     Of some kernels alone (`-k`) nothing is told: what they call is not there.
     """
@@ -33,11 +41,12 @@ def inclusive_j(energy: "Energy") -> Floats | None:
             if caller in places and callee in places and caller != callee:
                 of_caller = beneath.setdefault(places[caller], {})
                 of_caller[places[callee]] = of_caller.get(places[callee], 0.0) + number
-    return _summed(np.nan_to_num(energy.split.total_j), beneath)
+    own_marks = energy.split.family_marks["total"] | int(Mark.ESTIMATED)
+    return _summed(np.nan_to_num(energy.split.total_j), own_marks, beneath)
 
 
-def _summed(own_j: Floats, beneath: _Edges) -> Floats:
-    """The joules of each node and what is below it; callees come before their callers."""
+def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
+    """The joules and the marks of each node and what is below it; callees come before their callers."""
     circles = list(_circles(len(own_j), beneath))
     circle_of = {node: number for number, circle in enumerate(circles) for node in circle}
     calls: list[dict[int, float]] = [{} for _ in circles]
@@ -50,10 +59,16 @@ def _summed(own_j: Floats, beneath: _Edges) -> Floats:
                 called[below] += number
 
     joules = np.zeros(len(circles))
+    marks = np.zeros(len(circles), dtype=int)
     for number, circle in enumerate(circles):
-        shares = (joules[below] * weight / called[below] for below, weight in calls[number].items() if called[below])
-        joules[number] = own_j[circle].sum() + sum(shares)
-    return np.array([joules[circle_of[node]] for node in range(len(own_j))])
+        joules[number] = own_j[circle].sum()
+        marks[number] = np.bitwise_or.reduce(own_marks[circle])
+        for below, weight in calls[number].items():
+            if called[below]:
+                joules[number] += joules[below] * weight / called[below]
+                marks[number] |= marks[below]
+    place = [circle_of[node] for node in range(len(own_j))]
+    return Inclusive(joules[place], marks[place])
 
 
 def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:

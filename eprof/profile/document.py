@@ -14,7 +14,7 @@ from eprof.base.nouns import in_document
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
-from eprof.profile.callees import inclusive_j
+from eprof.profile.callees import inclusive
 from eprof.profile.grouping import Grouping, shown, spread_of_ranks
 from eprof.profile.operators import operators
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum, ratio
@@ -299,8 +299,9 @@ def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> li
     }
     if energy.metered is not None:
         columns["by_time_j"] = _numbers(energy.metered.by_time_j(energy.counts.rows.time_s))
-    if (with_callees := inclusive_j(energy)) is not None:
-        columns["inclusive_j"] = _numbers(with_callees)
+    if (with_callees := inclusive(energy)) is not None:
+        columns["inclusive_j"] = _numbers(with_callees.energy_j)
+        columns["inclusive_marks"] = [_WORDS[mark] for mark in with_callees.marks.tolist()]
     return [schema.Kernel(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 
@@ -319,6 +320,9 @@ def _without_bounds(made: schema.Profile) -> schema.Profile:
         marks = {family: _split_marks(words) for family, words in msgspec.structs.asdict(entry.energy_marks).items()}
         entry.energy_marks = schema.JouleMarks(**marks)
         entry.marks = entry.energy_marks.total
+    for kernel in made.kernels:
+        if kernel.inclusive_marks is not UNSET:
+            kernel.inclusive_marks = _split_marks(kernel.inclusive_marks)
     for modelled in (*(made.what_if or ()), *filter(None, [made.clocks])):
         modelled.marks = _split_marks(modelled.marks)
     return made

@@ -1,7 +1,7 @@
 """`Profile`: what a program did, counted. `Energy`: a profile with prices on it, and its document `eprof.profile/1`."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any
@@ -382,8 +382,18 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = counters.find(profiler, device.capability) if device.capability and names else without_counters()
     timed, time_from, warnings = times.recover(launches, definition)
-    messages = [*warnings, *checks.check(timed, definition)]
+    messages = [*warnings, *checks.check(timed, definition), *_unread(launches, names, profiler)]
     return Counted(device, timed, definition, time_from, tuple(messages))
+
+
+def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
+    """What is not counted: a name may mean another thing to another profiler, so one definition reads one profiler."""
+    others = sorted({launches.profilers[name] for name in counter_names} - {profiler})
+    if others:
+        yield (
+            f"Only the counters of {profiler} are counted, and those of {listed(others)} are not; report on logs of "
+            "different profilers one by one."
+        )
 
 
 def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:
@@ -404,7 +414,7 @@ def _device(label: str | None, capability: str | None, counter_names: Sequence[s
         if everywhere is None:
             raise
         return alike
-    return alike if everywhere in (device.capability, device.capability or everywhere) else device
+    return alike if everywhere is not None and device.capability in (everywhere, None) else device
 
 
 def _marks(launches: Launches, profiler: str, device: Device) -> Columns:

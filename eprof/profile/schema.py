@@ -153,6 +153,7 @@ class Kernel(Struct, kw_only=True):
     marks: Marks
     by_time_j: float | None | UnsetType = UNSET
     inclusive_j: float | None | UnsetType = UNSET
+    inclusive_marks: Marks | UnsetType = UNSET
 
 
 class Group(Struct, kw_only=True):

@@ -11,7 +11,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
-from eprof.base.resources import content
+from eprof.base.resources import lines as lines_of
+from eprof.base.resources import log_content
 from eprof.base.text import listed, pattern
 from eprof.scaling import simulated
 from eprof.scaling.run import Run, medians
@@ -48,7 +49,7 @@ def read(paths: Sequence[str]) -> tuple[list[Run], list[str]]:
 
 
 def _table(path: str, notes: list[str]) -> Iterator[Run]:
-    lines = _lines(path)
+    lines = lines_of(log_content(path, _MOST_BYTES))
     header = next((line for line in lines if line.strip()), None)
     if header is None:
         raise LogError(
@@ -75,14 +76,6 @@ def _table(path: str, notes: list[str]) -> Iterator[Run]:
         if len(row) != len(names):
             raise LogError(f"{path}:{number}: {len(row)} cells, but the header has {len(names)}.")
         yield _run(f"{path}:{number}", {key: row[place] for key, place in places.items()})
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        data = content(Path(path), _MOST_BYTES)
-    except OSError as err:
-        raise LogError(f"{path}: cannot be read ({err.strerror or err}).") from err
-    return data.decode("utf-8-sig", "replace").replace("\0", "").splitlines()
 
 
 def _run(where: str, cells: Mapping[str, str], energy_j: float | None = None) -> Run:

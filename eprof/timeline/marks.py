@@ -13,7 +13,8 @@ from pathlib import Path
 from msgspec import DecodeError, Struct
 
 from eprof.base.errors import LogError
-from eprof.base.resources import opened
+from eprof.base.resources import lines as lines_of
+from eprof.base.resources import log_content, log_start
 from eprof.base.text import pattern
 
 _MOST_BYTES = 1 << 30
@@ -43,20 +44,15 @@ class Marks(Struct, frozen=True):
 
 def read(path: str) -> Marks:
     """The marks of a file. Raises LogError, with the line where there is one."""
-    try:
-        with opened(Path(path)) as file:
-            head = file.read(16)
-            content = b"" if head.startswith(_SQLITE) else head + file.read(_MOST_BYTES)
-    except OSError as err:
-        raise LogError(f"{path}: cannot be read ({err.strerror or err}).") from err
-    if head.startswith(_SQLITE):
+    if log_start(path, len(_SQLITE)) == _SQLITE:
         return _of_nsys(path)
-    if head.startswith(_GZIP):
+    content = log_content(path, _MOST_BYTES)
+    if content.startswith(_GZIP):
         with contextlib.suppress(EOFError, OSError):
             content = gzip.decompress(content)
     if content.lstrip()[:1] == b"{":
         return _of_kineto(path, content)
-    lines = content.decode("utf-8-sig", "replace").splitlines()
+    lines = lines_of(content)
     if any(_OTF2.match(line) for line in lines[:1000]):
         return _of_otf2(lines)
     return _of_csv(path, lines)
@@ -88,7 +84,8 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
         if len(row) < len(names):
             raise LogError(f"{path}:{number}: {len(row)} cells, but the header has {len(names)}.")
         begin, end, name = (row[place].strip() for place in places)
-        marks.append(Mark(name, _second(path, number, begin), _end(path, number, end), row[rank_at] if rank_at else ""))
+        rank = "" if rank_at is None else row[rank_at].strip()
+        marks.append(Mark(name, _second(path, number, begin), _end(path, number, end), rank))
     if any(mark.end_s <= mark.begin_s for mark in marks):
         worst = next(mark for mark in marks if mark.end_s <= mark.begin_s)
         raise LogError(

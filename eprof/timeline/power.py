@@ -11,13 +11,13 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
-from eprof.base.resources import opened
+from eprof.base.resources import lines as lines_of
+from eprof.base.resources import log_content
 from eprof.base.text import pattern
 from eprof.timeline.series import Series
 
@@ -69,24 +69,13 @@ class _Table(Struct):
 
 def read(path: str, notes: list[str]) -> list[Series]:
     """The series of a log, and notes on what is not in it. Raises LogError, with the line where there is one."""
-    lines = _lines(path)
+    lines = lines_of(log_content(path, _MOST_BYTES))
     table = next((made for reader in _READERS if (made := reader(path, lines)) is not None), None)
     if table is None or not table.samples:
         raise LogError(f"{path}: {_why_nothing(lines)}")
     if table.untold:
         notes.append(f"{path}: no unit is written for {', '.join(sorted(table.untold))}; taken for W")
     return [_series(path, table, component, notes) for component in table.samples]
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        with opened(Path(path)) as file:
-            content = file.read(_MOST_BYTES + 1)
-    except OSError as err:
-        raise LogError(f"{path}: cannot be read ({err.strerror or err}).") from err
-    if len(content) > _MOST_BYTES:
-        raise LogError(f"{path}: is larger than {_MOST_BYTES >> 20} MB; cut it to the run.")
-    return content.decode("utf-8-sig", "replace").replace("\0", "").splitlines()
 
 
 def _why_nothing(lines: Sequence[str]) -> str:

@@ -87,9 +87,9 @@ def by_time_of(kernel: schema.Kernel) -> Amount:
 
 def callees_of(kernel: schema.Kernel) -> Amount:
     """The energy of a kernel with all that it calls, an estimate."""
-    if kernel.inclusive_j is UNSET:
+    if kernel.inclusive_j is UNSET or kernel.inclusive_marks is UNSET:
         return Amount(None)
-    return Amount(kernel.inclusive_j, energy_of(kernel, "total").marks | ESTIMATED)
+    return Amount(kernel.inclusive_j, bits(kernel.inclusive_marks))
 
 
 def power_of(entry: Entry) -> Amount:

@@ -446,4 +446,5 @@ def test_a_second_signal_does_not_cut_the_last_words_short(simulated):
     _, err = running.communicate(timeout=300)
     # A signal that comes when Python has let go of its handlers ends it at once: after its last words.
     assert running.returncode in (129, 143, -signal.SIGHUP) and "Traceback" not in err, err
-    assert "ended by SIGTERM" in err
+    # Of two that wait at once, Python takes the lower number first.
+    assert "ended by SIGTERM" in err or "ended by SIGHUP" in err

@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eprof.profile.callees import _summed
+from eprof.base.arrays import Floats
+from eprof.base.marks import Mark
+from eprof.profile import callees
+
+NOTHING, ESTIMATED, MISSING = 0, int(Mark.ESTIMATED), int(Mark.MISSING)
+
+
+def _summed(joules, beneath) -> Floats:
+    return callees._summed(joules, np.zeros(len(joules), dtype=int), beneath).energy_j
 
 
 def test_a_caller_gets_the_share_that_ran_beneath_its_calls():
@@ -17,6 +25,14 @@ def test_a_caller_gets_the_share_that_ran_beneath_its_calls():
 def test_functions_that_call_each_other_have_the_energy_of_the_circle():
     beneath = {0: {1: 50.0}, 1: {2: 40.0}, 2: {1: 30.0, 3: 10.0}}
     assert _summed(np.array([1.0, 2.0, 4.0, 8.0]), beneath).tolist() == [15, 14, 14, 8]
+
+
+def test_a_caller_has_the_marks_of_all_that_it_calls_and_no_other():
+    # main -> a <-> b -> leaf, whose energy is a lower bound; other is called by main too.
+    beneath = {0: {1: 50.0, 4: 9.0}, 1: {2: 40.0}, 2: {1: 30.0, 3: 10.0}}
+    marks = np.array([NOTHING, ESTIMATED, NOTHING, MISSING, NOTHING])
+    above = ESTIMATED | MISSING
+    assert callees._summed(np.ones(5), marks, beneath).marks.tolist() == [above, above, above, MISSING, NOTHING]
 
 
 @given(

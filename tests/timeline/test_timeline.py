@@ -95,6 +95,11 @@ def test_functions_and_the_rest_are_the_integral(watts, spans):
     assert inside == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
+def test_ranks_are_told_wherever_their_column_stands(tmp_path):
+    read = marks.read(written(tmp_path, "marks.csv", "rank,begin_s,end_s,name\n0,0,1,a\n1,0,2,a\n"))
+    assert [mark.rank for mark in read.marks] == ["0", "1"]
+
+
 def test_idle_power_is_what_was_drawn_before_and_after(tmp_path):
     table = "time_s,cpu_w\n" + "".join(f"{t},{90 if 4 <= t < 8 else 30}\n" for t in range(12))
     made = document(tmp_path, table, "begin_s,end_s,name\n4,8,work\n")

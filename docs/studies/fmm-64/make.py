@@ -121,7 +121,9 @@ def priced(law: Law, name: str, folder: Path) -> list[Row]:
         counts = energy.counts
         cached = cases.ideal_caches(counts.table, counts.kernels["kernel"], plan)
         untimed = counts.kernels.assign(time_s=float("nan"))
-        timed, _, _ = model_time(Counts.of_frames(untimed, cached, counts.marks, counts.how, counts.books), energy.costs)
+        timed, _, _ = model_time(
+            Counts.of_frames(untimed, cached, counts.marks, counts.how, counts.books), energy.costs
+        )
         split = attribute(timed, energy.costs)
         found.append({**head, "caches": IDEAL, **sums(timed, split)})
     return found
