@@ -28,6 +28,7 @@ from eprof.words.view import View
 _LINES = 15
 _BAR = 64
 _SHORT_BAR = 30
+_LINE = 80
 _SHORTEST_TITLE = 24
 _STYLES = {
     "constant": "bright_black",
@@ -161,39 +162,56 @@ def _short_subject(document: schema.Profile, width: int) -> str:
 
 
 def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableType]:
-    """The 100 % bar, and what stands for what: each group in a legend of its own, or the three families."""
+    """The 100 % bar, and what stands for what: each group in a legend of its own, or the three families beside it."""
     is_left_out = {CONSTANT} if view.is_modelled and not legend else set()
     parts = {group: amount.value for group, amount in view.groups.items() if amount.value and group not in is_left_out}
-    if view.above.value is None:
+    if view.above.value is None or sum(parts.values()) <= 0:
         return
-    total = sum(parts.values())
-    if total <= 0:
+
+    if legend:
+        yield Padding(_filled(parts, cells), (1, 0, 0, 0))
+        yield _group_legend(view, parts)
         return
+    families = _family_legend(parts)
+    yield _filled(parts, min(cells, _LINE - len(families))).append(families, style="dim")
+
+
+def _filled(parts: Mapping[str, float], cells: int) -> Text:
+    total_j = sum(parts.values())
     bar = Text()
-    names = Text()
-    running = 0.0
+    running_j = 0.0
     drawn = 0
     for group, joules in parts.items():
         # Rounding is done on the running sum, so that the cells add up to the width exactly.
-        running += joules
-        length = round(cells * running / total) - drawn
+        running_j += joules
+        length = round(cells * running_j / total_j) - drawn
         drawn += length
-        fill, style = _FILLS.get(group, "░"), _STYLES[group]
-        bar.append(fill * length, style=style)
-        share = f"{100 * joules / total:.0f}" if joules >= 0.005 * total else "<1"
-        names.append(f"{fill * 2} ", style=style)
+        bar.append(_fill(group) * length, style=_STYLES[group])
+    return bar
+
+
+def _fill(group: str) -> str:
+    return _FILLS.get(group, "░")
+
+
+def _group_legend(view: View, parts: Mapping[str, float]) -> Text:
+    total_j = sum(parts.values())
+    names = Text()
+    for group, joules in parts.items():
+        share = f"{100 * joules / total_j:.0f}" if joules >= 0.005 * total_j else "<1"
+        names.append(f"{_fill(group) * 2} ", style=_STYLES[group])
         names.append(f"{view.nouns.group(group)} {share} %".replace(" ", "\u00a0") + "   ")
-    if legend:
-        yield Padding(bar, (1, 0, 0, 0))
-        yield names
-        return
-    shares = {
-        family: sum(parts.get(group, 0.0) for group in dict.fromkeys(groups)) / total
-        for family, groups in _FAMILIES.items()
-    }
-    shown = [f"{_SIGNS[family]} {family} {percent(share)}" for family, share in shares.items() if share]
-    bar.append("  " + "  ".join(shown), style="dim")
-    yield bar
+    return names
+
+
+def _family_legend(parts: Mapping[str, float]) -> str:
+    total_j = sum(parts.values())
+    legend = ""
+    for family, groups in _FAMILIES.items():
+        joules = sum(parts.get(group, 0.0) for group in dict.fromkeys(groups))
+        if joules:
+            legend += f"  {_SIGNS[family]} {family} {percent(joules / total_j)}"
+    return legend
 
 
 def _groups(view: View) -> Iterator[Part]:

@@ -1,12 +1,13 @@
 """The first screen of a report: at most 15 lines of 80 columns, and nothing in it that went in as a default."""
 
+import itertools
 import json
 import re
 
 import pytest
 from report_support import CASES
 
-from eprof.terminal.report import text
+from eprof.terminal.report import _family_legend, text
 from eprof.words.answer import cause, trust, what_to_try, where
 from eprof.words.view import View
 
@@ -18,6 +19,18 @@ def test_any_report_fits_the_first_screen(case):
     screen = text(CASES[case](), width=COLUMNS).splitlines()
     assert len(screen) <= LINES
     assert max(map(len, screen)) <= COLUMNS
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_bar_and_its_legend_share_a_line(case):
+    bars = [line for line in text(CASES[case](), width=COLUMNS).splitlines() if line.startswith(tuple("░▓█"))]
+    assert all("%" in bar for bar in bars) and len(bars) <= 1
+
+
+@pytest.mark.parametrize("joules", list(itertools.product((1e-9, 0.0015, 0.4, 1.0), repeat=3)))
+def test_the_bar_fits_whatever_the_shares(joules):
+    legend = _family_legend(dict(zip(("constant", "fp64", "dram"), joules, strict=True)))
+    assert len(legend) <= COLUMNS - 20
 
 
 def test_a_mark_that_all_kernels_share_stands_beside_none_of_them():
