@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from eprof import __version__
 from eprof.base.errors import LogError
-from eprof.base.marks import names
+from eprof.base.marks import Mark, names
 from eprof.profile.document import now
 from eprof.scaling import fit
 from eprof.scaling import keep as keeping
-from eprof.scaling.cluster import INTERRUPT, POLL, Clock, Cluster
+from eprof.scaling.cluster import POLL, Clock, Cluster
 from eprof.scaling.model import CAUSES, Point, best_clock_mhz, efficiency, points
 from eprof.scaling.program import Program
 from eprof.scaling.run import Run
@@ -22,7 +22,7 @@ from eprof.tuning.objective import Objective
 
 _WORTHLESS, _NO_REACTION, _NETWORK_LED = 0.98, 1e-3, 0.5
 _SMALL_STEP = 1.01
-_OF_BEST = ("processors", "core_mhz", "energy_j", "time_s", "marks")
+_OF_BEST = ("processors", "core_mhz", "energy_j", "time_s", "marks", "time_marks")
 
 
 class Asked(NamedTuple):
@@ -51,21 +51,20 @@ class Case(NamedTuple):
 def modelled(case: Case, asked: Asked) -> Scale:
     """The closed form ([S] 4): every number of processors at every clock. Raises UsageError."""
     cluster, program = case.cluster, case.program
-    slowest = points(cluster, program, [case.size], [1], cluster.slowest, case.waiting)[0].base_j
-    rows = [row for clock in case.clocks for row in _modelled_rows(case, clock, slowest)]
-    rows = _with_pareto(rows)
-    return Scale(
-        eprof=__version__,
-        title=f"{program.name} of {case.size:.10g} {program.size} on {cluster.name}",
-        created_utc=now(),
-        command_line=list(asked.command_line),
-        kind=MODELLED,
+    modelled = [point for clock in case.clocks for point in _points(case, clock, case.processors, case.waiting)]
+    polling = [point for clock in case.clocks for point in _points(case, clock, case.processors, POLL)]
+    alone = [_points(case, clock, [1], case.waiting)[0] for clock in {*case.clocks, cluster.slowest}]
+    rows = _rows([_run(program, point) for point in modelled], [_run(program, point) for point in alone])
+    rows = [
+        replace(row, overhead_j=point.overhead_j, polling_j=polled.energy_j, alpha=program.alpha)
+        for row, point, polled in zip(rows, modelled, polling, strict=True)
+    ]
+    return replace(
+        _document(MODELLED, f"{program.name} of {case.size:.10g} {program.size} on {cluster.name}", rows, asked),
         cluster=_about_cluster(cluster),
         program=_about_program(program),
         unit=cluster.unit,
         waiting=case.waiting,
-        rows=rows,
-        best=list(_best(rows, asked)),
         keep=list(_keep(case, asked)),
         shape=_shape(case),
         f_star_mhz=best_clock_mhz(cluster, program, case.size),
@@ -82,80 +81,99 @@ def measured(
     """
     if not runs:
         raise LogError(f"{title}: has no runs.")
-    fitted = None
-    warnings = [*notes]
     if model is not None:
-        cluster, program = model
-        runs = fit.of_program(runs, program.name)
-        fitted = fit.fit(cluster, program, runs, asked.predict, cluster.waiting)
-        warnings += fit.warnings(cluster, fitted)
-    rows = _with_pareto(list(_measured_rows(runs)))
-    warnings += _lacks(rows)
+        runs = fit.of_program(runs, model[1].name)
+    runs = sorted(runs, key=_order)
+    document = _document(MEASURED, title, _rows(runs, [run for run in runs if run.processors == 1]), asked)
+    document = replace(document, warnings=[*notes, *_lacks(document.rows)])
+    return document if model is None else _with_fit(document, runs, asked, *model)
+
+
+def _with_fit(document: Scale, runs: Sequence[Run], asked: Asked, cluster: Cluster, program: Program) -> Scale:
+    fitted = fit.fit(cluster, program, runs, asked.predict, cluster.waiting)
+    return replace(
+        document,
+        cluster=_about_cluster(cluster),
+        program=_about_program(program),
+        unit=cluster.unit,
+        fit=fitted,
+        warnings=[*document.warnings, *fit.warnings(cluster, fitted)],
+    )
+
+
+def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale:
+    """What all documents say: their rows, and the best of them."""
+    rows = [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
     return Scale(
         eprof=__version__,
         title=title,
         created_utc=now(),
         command_line=list(asked.command_line),
-        kind=MEASURED,
-        cluster=_about_cluster(model[0]) if model else None,
-        program=_about_program(model[1]) if model else None,
-        unit=model[0].unit if model else "node",
-        waiting=None,
+        kind=kind,
         rows=rows,
         best=list(_best(rows, asked)),
-        fit=fitted,
-        warnings=warnings,
     )
 
 
 # ---- rows
 
 
-def _modelled_rows(case: Case, clock: Clock, slowest_j: float) -> Iterator[Row]:
-    interrupt, polling = (
-        points(case.cluster, case.program, [case.size], case.processors, clock, waiting)
-        for waiting in (INTERRUPT, POLL)
+def _points(case: Case, clock: Clock, processors: Sequence[int], waiting: str) -> list[Point]:
+    return points(case.cluster, case.program, [case.size], processors, clock, waiting)
+
+
+def _run(program: Program, point: Point) -> Run:
+    return Run(program.name, point.size, point.processors, point.core_mhz, point.time_s, point.energy_j)
+
+
+def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
+    """A row a run, against the run on one processor at its clock, and against that at the slowest clock."""
+    at_clock = {(*run.problem, run.core_mhz): run for run in alone}
+    slowest: dict[tuple[str, float | None], Run] = {}
+    for run in sorted((run for run in alone if run.core_mhz), key=_order, reverse=True):
+        slowest[run.problem] = run
+    return [_row(run, at_clock.get((*run.problem, run.core_mhz)), slowest.get(run.problem)) for run in runs]
+
+
+def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
+    base_j, slowest_j = (_alike_j(other, run) for other in (base, slowest))
+    return Row(
+        program=run.program,
+        size=run.size,
+        processors=run.processors,
+        core_mhz=run.core_mhz,
+        time_s=run.time_s,
+        energy_j=run.energy_j,
+        power_w=None if run.time_marks & Mark.MISSING else _over(run.energy_j, run.time_s),
+        efficiency=_over(base_j, run.energy_j),
+        efficiency_to_slowest_clock=_over(slowest_j, run.energy_j),
+        speedup=_over(base.time_s if base else None, run.time_s),
+        overhead_j=_beyond(base, run),
+        repeats=run.repeats,
+        marks=names(run.marks),
+        time_marks=names(run.time_marks),
+        parts=dict(run.parts) if run.parts is not None else None,
+        ranks=run.ranks,
+        imbalance=run.imbalance,
     )
-    chosen = polling if case.waiting == POLL else interrupt
-    for point, polled in zip(chosen, polling, strict=True):
-        yield Row(
-            program=case.program.name,
-            size=case.size,
-            processors=point.processors,
-            core_mhz=clock.core_mhz,
-            time_s=point.time_s,
-            energy_j=point.energy_j,
-            power_w=_over(point.energy_j, point.time_s),
-            efficiency=point.efficiency,
-            efficiency_to_slowest_clock=_over(slowest_j, point.energy_j),
-            speedup=_over(point.base_s, point.time_s),
-            overhead_j=point.overhead_j,
-            polling_j=polled.energy_j,
-            alpha=case.program.alpha,
-        )
 
 
-def _measured_rows(runs: Sequence[Run]) -> Iterator[Row]:
-    """Rows in the order of program, size, clock and processors, each against its own run on one processor."""
-    alone = {(run.program, run.size, run.core_mhz): run for run in runs if run.processors == 1}
-    for run in sorted(runs, key=_order):
-        base = alone.get((run.program, run.size, run.core_mhz))
-        clocks = [mhz for program, size, mhz in alone if (program, size) == (run.program, run.size) and mhz is not None]
-        slowest = alone.get((run.program, run.size, min(clocks))) if clocks else None
-        yield Row(
-            program=run.program,
-            size=run.size,
-            processors=run.processors,
-            core_mhz=run.core_mhz,
-            time_s=run.time_s,
-            energy_j=run.energy_j,
-            power_w=_over(run.energy_j, run.time_s),
-            efficiency=_over(base.energy_j if base else None, run.energy_j),
-            efficiency_to_slowest_clock=_over(slowest.energy_j if slowest else None, run.energy_j),
-            speedup=_over(base.time_s if base else None, run.time_s),
-            repeats=run.repeats,
-            marks=names(run.marks),
-        )
+def _alike_j(base: Run | None, run: Run) -> float | None:
+    """The energy of a run that another is set against; None where only one of the two is a lower bound."""
+    is_alike = base is not None and not (base.marks ^ run.marks) & Mark.MISSING
+    return base.energy_j if base is not None and is_alike else None
+
+
+def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:
+    """What a run in parts takes more than that on one node, by cause, as far as both are known."""
+    if base is None or base.parts is None or run.parts is None:
+        return None
+    alone_j = {cause: part.energy_j for cause, part in base.parts.items()}
+    return {
+        cause: part.energy_j - (alone_j.get(cause) or 0.0)
+        for cause, part in run.parts.items()
+        if part.energy_j is not None
+    }
 
 
 def _order(run: Run) -> tuple[Any, ...]:
@@ -167,12 +185,8 @@ def _over(above: float | None, below: float | None) -> float | None:
     return None if above is None or not below else above / below
 
 
-def _with_pareto(rows: Sequence[Row]) -> list[Row]:
-    """The rows, those marked that no other of the same program and size beats in energy and in time."""
-    return [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
-
-
 def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:
+    """Whether no other row of the same program and size beats a row in energy and in time."""
     if row.energy_j is None:
         return False
     for other in rows:
@@ -192,7 +206,10 @@ def _best(rows: Sequence[Row], asked: Asked) -> Iterator[Best]:
     for program, size in dict.fromkeys((row.program, row.size) for row in rows):
         same = [row for row in rows if (row.program, row.size) == (program, size)]
         in_time = [row for row in same if asked.deadline_s is None or row.time_s <= asked.deadline_s]
+        is_bound = [Mark.MISSING.name.lower() in row.marks for row in in_time]
         energies = np.array([math.nan if row.energy_j is None else row.energy_j for row in in_time])
+        # A lower bound is no less than an energy that is known in full.
+        energies[np.array(is_bound, dtype=bool) & (not all(is_bound))] = math.nan
         times = np.array([row.time_s for row in in_time])
         for objective in asked.objectives:
             place = objective.pick(energies, times) if in_time else None

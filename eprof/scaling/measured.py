@@ -10,11 +10,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from eprof.base.errors import LogError
+from eprof.base.errors import CollectError, LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_content
 from eprof.base.text import listed, pattern
-from eprof.scaling import simulated
+from eprof.rundir import directory
+from eprof.scaling import ranks, simulated
 from eprof.scaling.run import Run, medians
 
 # What columns are called, the first that a table has; `sacct`'s names are among them.
@@ -36,16 +37,34 @@ _ASK = "sacct -P -o JobID,JobName,NNodes,ElapsedRaw,ConsumedEnergyRaw,ReqCPUFreq
 _KHZ_SUFFIX = {"k": 1e-3, "m": 1.0, "g": 1e3}
 
 
-def read(paths: Sequence[str]) -> tuple[list[Run], list[str]]:
-    """The runs of tables and of directories of simulated runs, and notes. Raises LogError with file and line."""
+def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[list[Run], list[str]]:
+    """The runs of tables, of simulated runs and of the ranks of GPU clusters, and notes.
+
+    Raises LogError with file and line.
+    """
     notes: list[str] = []
     runs: list[Run] = []
+    reports: list[ranks.Report] = []
     for path in paths:
-        runs += simulated.runs(Path(path), notes) if Path(path).is_dir() else _table(path, notes)
+        if _is_simulated(path):
+            runs += simulated.runs(Path(path), notes)
+        elif ranks.is_one(path):
+            reports.append(ranks.read(path, reading or ranks.Reading()))
+        else:
+            runs += _table(path, notes)
+    runs += ranks.runs(reports, (reading or ranks.Reading()).beside, notes)
     if len({run.cluster for run in runs}) > 1:
         runs = [replace(run, program=f"{run.program} on {run.cluster}") if run.cluster else run for run in runs]
     notes = list(dict.fromkeys(notes))
     return medians(runs, notes), notes
+
+
+def _is_simulated(path: str) -> bool:
+    """Whether a path is a run directory of a simulated cluster. Raises LogError: its `run.json` is damaged."""
+    try:
+        return "cluster" in (directory.manifest(Path(path)) or {})
+    except CollectError as err:
+        raise LogError(str(err)) from err
 
 
 def _table(path: str, notes: list[str]) -> Iterator[Run]:

@@ -1,0 +1,342 @@
+"""Runs on a GPU cluster: reports of their ranks, and what their nodes draw beside ([S] 5.14 to 5.16, docs/scale.md).
+
+    E(N) = sum over GPUs (computation + data + constant + P_idle (T - t_kernels)) + N (P_host + P_network) T
+
+T: of the whole program where every run tells it, else of the slowest rank's kernels.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from eprof import api
+from eprof.base.errors import LogError
+from eprof.base.marks import NONE, Mark, from_names, names
+from eprof.base.resources import log_content
+from eprof.base.text import few, listed, pattern
+from eprof.logs import runs as directories
+from eprof.profile import schema
+from eprof.profile.document import document as described
+from eprof.profile.profile import Energy, Profile
+from eprof.scaling.cluster import Beside
+from eprof.scaling.run import Run
+from eprof.scaling.schema import Part
+
+_NAMED = pattern(r"n?(\d{1,7})=(.+)")
+_WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+_MOST_BYTES = 256 << 20
+_SUFFIX = ".json"
+_DEFAULT = "the table's default"
+
+
+class Reading(NamedTuple):
+    """How ranks are read and priced. load: `api.load`, price: `Profile.energy`, with the options of the user."""
+
+    beside: Beside = Beside()
+    rank: str | None = None
+    load: Callable[..., Profile] = api.load
+    price: Callable[[Profile], Energy] = Profile.energy
+
+
+class _Seen(NamedTuple):
+    """What run directories tell beside their logs. None: not known.
+
+    ranks: of the whole program. time_s: of the slowest program. metered_j: of the GPUs, by a meter on each.
+    """
+
+    hosts: int | None = None
+    ranks: int | None = None
+    time_s: float | None = None
+    metered_j: float | None = None
+
+
+class Report(NamedTuple):
+    """The ranks of a run. nodes: as the user says; None: nothing was said."""
+
+    path: str
+    nodes: int | None
+    profile: schema.Profile
+    seen: _Seen
+
+    @property
+    def ranks(self) -> int:
+        """How many there are."""
+        return self.profile.ranks.number if self.profile.ranks else 1
+
+    @property
+    def kernels_s(self) -> float | None:
+        """The time of the slowest rank's kernels."""
+        return self.profile.ranks.time_s.max if self.profile.ranks else self.profile.time_s
+
+
+def named(given: str) -> tuple[int | None, str]:
+    """The node count that "n4=PATH" says, and the path."""
+    match = _NAMED.fullmatch(given)
+    return (int(match[1]), match[2]) if match and not Path(given).exists() else (None, given)
+
+
+def is_one(given: str) -> bool:
+    """Whether what a user gives may be ranks: a folder, a report in JSON, a node count before them."""
+    nodes, name = named(given)
+    return nodes is not None or Path(name).is_dir() or name.endswith(_SUFFIX)
+
+
+def read(given: str, reading: Reading) -> Report:
+    """The ranks in a folder of run directories or logs, in a run directory, or in a report of `--group rank`.
+
+    Raises LogError: a run is not whole, or nothing can be read; UsageError: nothing tells the ranks.
+    """
+    nodes, name = named(given)
+    path = Path(name)
+    if not path.is_dir():
+        return Report(given, nodes, _saved(path), _Seen())
+    inputs = _inputs(path)
+    by_rank = len(inputs) > 1 or reading.rank is not None
+    parts = {"parts": "rank", "rank": reading.rank} if by_rank else {}
+    energy = reading.price(reading.load(*inputs, **parts))
+    profile = described(energy.grouped("rank") if by_rank else energy)
+    opened = [directories.open_run(each) for each in inputs if directories.is_run(each)]
+    report = Report(given, nodes, profile, _seen(opened) if len(opened) == len(inputs) else _Seen())
+    _check_whole(report, opened)
+    return report
+
+
+def _inputs(path: Path) -> list[Path]:
+    """The run directories of a folder, which may be one itself; without any, its files."""
+    if directories.is_run(path):
+        return [path]
+    below = sorted(each for each in path.rglob("*") if not each.name.startswith("."))
+    inputs = [each for each in below if each.is_dir() and directories.is_run(each)]
+    inputs = inputs or [each for each in below if each.is_file()]
+    if not inputs:
+        raise LogError(f"{path}: is a folder without run directories or logs.")
+    return inputs
+
+
+def _saved(path: Path) -> schema.Profile:
+    """A report in JSON. Raises LogError."""
+    try:
+        return msgspec.json.decode(log_content(str(path), _MOST_BYTES), type=schema.Profile)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as err:
+        raise LogError(f"{path}: is no report in JSON ({err}); `eprof report --group rank -o` makes them.") from err
+
+
+def _seen(runs: Sequence[directories.Run]) -> _Seen:
+    hosts = {str(run.section("host").get("name")) for run in runs if run.section("host").get("name")}
+    metered = [measured for run in runs if (measured := run.measured())]
+    times_s = [each.seconds for each in metered] if metered else [run.program_s for run in runs]
+    known_s = [time_s for time_s in times_s if time_s is not None]
+    is_metered = len(metered) == len(runs) and all(each.boards == 1 for each in metered)
+    return _Seen(
+        hosts=len(hosts) or None,
+        ranks=_world(runs),
+        time_s=max(known_s) if len(known_s) == len(runs) else None,
+        metered_j=sum(each.joules for each in metered) if is_metered else None,
+    )
+
+
+def _world(runs: Sequence[directories.Run]) -> int | None:
+    """How many ranks the launcher started."""
+    environments = [run.section("environment") for run in runs]
+    told = [str(each[key]) for each in environments for key in _WORLD if key in each]
+    return max((int(number) for number in told if number.isdecimal() and len(number) < 10), default=None)
+
+
+def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
+    """Raises LogError: ranks are missing, or one did not come to its end."""
+    partial_runs = [run.path.name for run in runs if run.is_partial]
+    if partial_runs:
+        raise LogError(f"{report.path}: {few(partial_runs, 3)} did not come to an end; E(N) needs whole runs.")
+    if report.seen.ranks is not None and report.seen.ranks > report.ranks:
+        raise LogError(
+            f"{report.path}: holds {report.ranks} of {report.seen.ranks} ranks; the energy of the others is not known."
+        )
+
+
+# ---- energy
+
+
+def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterator[Run]:
+    """A run a report. Raises LogError: its node count is not known, or its GPUs have no prices, or no times."""
+    is_timed = all(report.seen.time_s is not None for report in reports)
+    for report in reports:
+        yield _run(report, beside, is_timed)
+    notes += dict.fromkeys([*_notes(reports, beside, is_timed), *_unlike(reports)])
+
+
+def _run(report: Report, beside: Beside, is_timed: bool) -> Run:
+    nodes = _nodes(report, beside)
+    of_kernels = _of_kernels(report)
+    time_s, time_marks = _time(report, is_timed)
+    parts = of_kernels | _of_waiting(report, _waiting_s(report, nodes, time_s, is_timed, beside), beside)
+    marks = _marks_of(parts)
+    if report.seen.metered_j is not None:
+        parts["metered"] = Part(energy_j=report.seen.metered_j - _known_j(parts), marks=names(marks & ~Mark.MISSING))
+        marks = NONE
+    around = _of_nodes(nodes * time_s, beside, time_marks & Mark.MISSING)
+    profile = report.profile
+    return Run(
+        program=_program(profile),
+        size=None,
+        processors=nodes,
+        core_mhz=_core_mhz(profile),
+        time_s=time_s,
+        energy_j=_known_j(parts | around),
+        marks=marks | _marks_of(around),
+        time_marks=time_marks,
+        parts=parts | around,
+        ranks=report.ranks,
+        imbalance=profile.ranks.imbalance if profile.ranks else None,
+    )
+
+
+def _nodes(report: Report, beside: Beside) -> int:
+    """On how many nodes it ran: as the user says, by its hosts, or by the GPUs of a node."""
+    by_gpus = -(-report.ranks // beside.gpus) if beside.gpus else None
+    nodes = report.nodes or report.seen.hosts or (1 if report.ranks == 1 else by_gpus)
+    if nodes is None:
+        raise LogError(
+            f"{report.path}: nothing tells on how many nodes its {report.ranks} ranks ran; name it, such as "
+            f"n4={report.path}, or give `gpus` of a node in [node] of the --cluster."
+        )
+    if by_gpus is not None and by_gpus > nodes:
+        raise LogError(
+            f"{report.path}: {report.ranks} ranks on {nodes} x {beside.gpus} GPUs: the energy of ranks that share a "
+            "GPU cannot be told apart."
+        )
+    return nodes
+
+
+def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
+    """The time of the program, or of the slowest rank's kernels, which is a lower bound."""
+    kernels_s = report.kernels_s or 0.0
+    if is_timed:
+        return max(report.seen.time_s or 0.0, kernels_s), NONE
+    if not kernels_s:
+        raise LogError(f"{report.path}: the times of its kernels are not known; a log with times, such as a trace, is.")
+    return kernels_s, from_names(report.profile.time_marks) | Mark.MISSING
+
+
+def _of_kernels(report: Report) -> dict[str, Part]:
+    """What kernels take. Raises LogError: nothing has a price, and there is no meter."""
+    profile = report.profile
+    if profile.energy_j.total is None and report.seen.metered_j is None:
+        raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
+    return {
+        family: Part(energy_j=getattr(profile.energy_j, family), marks=getattr(profile.energy_marks, family))
+        for family in ("computation", "data", "constant")
+    }
+
+
+def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside: Beside) -> dict[str, float | None]:
+    """How long GPUs wait, all together: for the slowest rank, between kernels, and those of nodes without a rank."""
+    ranks, kernels_s, total_s = report.ranks, report.kernels_s or 0.0, report.profile.time_s or 0.0
+    waiting_s: dict[str, float | None] = {
+        "imbalance": max(ranks * kernels_s - total_s, 0.0) if ranks > 1 else 0.0,
+        "between": ranks * (time_s - kernels_s) if is_timed else None,
+    }
+    if beside.gpus is not None:
+        waiting_s["unused"] = (nodes * beside.gpus - ranks) * time_s
+    return waiting_s
+
+
+def _of_waiting(report: Report, waiting_s: Mapping[str, float | None], beside: Beside) -> dict[str, Part]:
+    idle_w, marks = _idle(report.profile, beside)
+    marks |= from_names(report.profile.time_marks)
+    return {cause: _part(idle_w, seconds, marks) for cause, seconds in waiting_s.items()}
+
+
+def _idle(profile: schema.Profile, beside: Beside) -> tuple[float | None, Mark]:
+    """The power of a GPU that waits: of the cluster's table, else the constant power of the GPU's."""
+    if beside.gpu_idle_w is not None:
+        return beside.gpu_idle_w, beside.marks
+    if profile.costs is None:
+        return None, NONE
+    return profile.costs.constant_power_w, from_names(profile.energy_marks.constant) | Mark.ASSUMED
+
+
+def _of_nodes(node_s: float, beside: Beside, marks: Mark) -> dict[str, Part]:
+    """What hosts and network take in so many seconds of all nodes."""
+    return {
+        "host": _part(beside.host_w, node_s, beside.marks | marks),
+        "network": _part(beside.network_w, node_s, beside.marks | marks),
+    }
+
+
+def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
+    """A power over a time; nothing is sure to be nothing."""
+    if watts is None or seconds is None:
+        return Part(energy_j=None, marks=names(Mark.MISSING))
+    energy_j = watts * seconds
+    return Part(energy_j=energy_j, marks=names(marks if energy_j else NONE))
+
+
+def _known_j(parts: Mapping[str, Part]) -> float:
+    return sum(part.energy_j for part in parts.values() if part.energy_j is not None)
+
+
+def _marks_of(parts: Mapping[str, Part]) -> Mark:
+    marks = NONE
+    for part in parts.values():
+        marks |= from_names(part.marks)
+    return marks
+
+
+def _core_mhz(profile: schema.Profile) -> float | None:
+    """The clock that the run is priced at, but for a table's default, which is no run's."""
+    costs = profile.costs
+    return costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None
+
+
+# ---- what to say
+
+
+def _program(profile: schema.Profile) -> str:
+    """The name of the program, if the logs tell one."""
+    commands = {Path(command.split()[0]).name for command in _commands(profile)}
+    return commands.pop() if len(commands) == 1 else "program"
+
+
+def _commands(profile: schema.Profile) -> list[str]:
+    return sorted({log.command for log in profile.inputs if log.command and log.command.strip()})
+
+
+def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterator[str]:
+    unknown = [
+        name for name, watts in (("the hosts", beside.host_w), ("the network", beside.network_w)) if watts is None
+    ]
+    if unknown:
+        yield (
+            f"The power of {listed(unknown)} is not known, so energies are lower bounds; give it in [node] of a "
+            "--cluster, or with --host-power and --network-power."
+        )
+    if not is_timed:
+        yield "The time between kernels is not known, so times and energies are lower bounds."
+    if Mark.ASSUMED in beside.marks and beside.name:
+        yield f"The powers of {beside.name} are assumed: nobody measured them."
+    if beside.gpu_idle_w is None:
+        watts = {f"{report.profile.costs.constant_power_w:.4g} W" for report in reports if report.profile.costs}
+        yield f"A GPU that waits is taken to draw its constant power, {listed(sorted(watts))}."
+    for report in reports:
+        costs = report.profile.costs
+        if costs and costs.gpu_match == "other":
+            yield f"{costs.name} was made for another GPU: that these cost the same is assumed."
+        yield from (f"{report.path}: {warning}" for warning in report.profile.warnings if "Left out" in warning)
+        if report.seen.metered_j is not None:
+            yield f"{report.path}: the energy of its GPUs is metered; how it splits is modelled."
+
+
+def _unlike(reports: Sequence[Report]) -> Iterator[str]:
+    """What is not the same at all node counts."""
+    profiles = [report.profile for report in reports]
+    told = {
+        "commands": [", ".join(_commands(profile)) for profile in profiles],
+        "GPUs": [listed(sorted({device.name or "not named" for device in profile.devices})) for profile in profiles],
+        "cost tables": [profile.costs.name if profile.costs else "none" for profile in profiles],
+    }
+    for what, values in told.items():
+        different = list(dict.fromkeys(values))
+        if len(different) > 1:
+            yield f"The runs differ in their {what}, so more than the node count changes: {few(different, 3)}."
