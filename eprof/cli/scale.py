@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
-from eprof.base.text import pattern
+from eprof.base.text import few, pattern
 from eprof.cli.options import Commands, add_output, add_pricing, command, matching
 from eprof.cli.output import Output, deliver, of_document, planned
 
@@ -121,7 +121,7 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     model = None
     if options.counted:
         model = cluster.load(options.cluster or DEFAULT_CLUSTER), program.load(options.counted)
-    return build.measured(runs, notes, ", ".join(paths[:3]), asked, model)
+    return build.measured(runs, notes, few(paths, 2), asked, model)
 
 
 def _reading(options: argparse.Namespace) -> "Reading":

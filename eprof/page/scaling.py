@@ -1,21 +1,38 @@
 """The page of `eprof scale`, one file that fetches nothing (docs/scale.md)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from markupsafe import Markup
 
+from eprof.base.marks import from_names
+from eprof.page import svg
 from eprof.page.figures import Figure
 from eprof.page.plot import Dot, Line, Panel, axis, drawn
 from eprof.page.sections.method import utc
 from eprof.page.validation import card, method, page, quiet
 from eprof.scaling.schema import MODELLED, Row, Scale
 from eprof.words import scaling as words
-from eprof.words.blocks import Section
+from eprof.words.blocks import Section, Sentence
+from eprof.words.cells import legend
 from eprof.words.numbers import quantity
 
 _KINDS = 6  # of lines that a page can tell apart
 _DOTS = 400
+# The colours of reports: kernels' are warm, cold and hatched there too.
+_COLOURS = {
+    "computation": "fp32",
+    "data": "dram",
+    "constant": "other",
+    "imbalance": "int",
+    "between": "sfu",
+    "unused": "tensor",
+    "metered": "fp16",
+    "host": "plain",
+    "network": "system",
+}
 _LARGE, _SMALL = 1.0, 0.2  # areas of dots
 
 
@@ -51,6 +68,8 @@ def _sections(document: Scale) -> Iterator[Section]:
     if charts := _charts(document):
         legend = "A line a program, size and clock; logarithmic axes. Large dots: nothing takes less energy and time."
         yield card("curves", "Curves", "Efficiency, energy and time", charts, _names(document), quiet(legend))
+    if document.rows[0].parts:
+        yield card("causes", "Causes", "Energy by cause", _bars(document), words.parts(document), _marks(document))
     if document.keep:
         yield card("keep", "Keep", "How to keep the efficiency", words.kept(document.keep))
     if document.fit is not None:
@@ -95,6 +114,40 @@ def _charts(document: Scale) -> Markup:
     return Markup('<div class="plots">{}</div>').format(
         Markup("").join(drawn(panel, f"{panel.title} over {panel.below}", named=False) for panel in shown)
     )
+
+
+def _bars(document: Scale) -> Markup:
+    """A bar a node count, of what its energy is made of; its end is open where something is not known."""
+    rows = [row for row in document.rows if row.parts]
+    largest = max(sum(_known(row).values()) for row in rows)
+    causes = [cause for cause in _COLOURS if any(cause in _known(row) for row in rows)]
+    key = Markup('<li><i class="swatch s-{}"></i>{}</li>')
+    keys = Markup("").join(key.format(_COLOURS[cause], words.CAUSES[cause]) for cause in causes)
+    line = Markup('<div class="row"><span class="name">{}</span>{}<span class="num">{}</span><span></span></div>')
+    lines = Markup("").join(
+        line.format(words.place(document, row), _bar(row, largest), quantity(row.energy_j or 0.0, "J")) for row in rows
+    )
+    return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
+
+
+def _marks(document: Scale) -> Sentence:
+    """What the signs beside the numbers mean."""
+    marks = (from_names(part.marks) for row in document.rows for part in (row.parts or {}).values())
+    return quiet(legend(reduce(or_, marks, 0)))
+
+
+def _bar(row: Row, largest: float) -> Markup:
+    known = _known(row)
+    spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
+    segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
+    return svg.bar(segments, spoken, open_end="missing" in row.marks)
+
+
+def _known(row: Row) -> dict[str, float]:
+    """The causes that are known to take something, in the order of the words."""
+    parts = row.parts or {}
+    joules = {cause: parts[cause].energy_j for cause in _COLOURS if cause in parts}
+    return {cause: energy_j for cause, energy_j in joules.items() if energy_j is not None and energy_j > 0}
 
 
 class _Chart(NamedTuple):

@@ -26,6 +26,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "core_mhz": ("core_mhz", "clock_mhz", "mhz"),
     "time_s": ("time_s", "elapsed_s", "seconds", "elapsedraw"),
     "energy_j": ("energy_j", "joules", "consumedenergyraw"),
+    "report": ("report",),
 }
 _NEEDED = ("processes", "time_s")
 _FREQUENCY = "reqcpufreq"
@@ -45,14 +46,17 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
     notes: list[str] = []
     runs: list[Run] = []
     reports: list[ranks.Report] = []
+    reading = reading or ranks.Reading()
     for path in paths:
         if _is_simulated(path):
             runs += simulated.runs(Path(path), notes)
         elif ranks.is_one(path):
-            reports.append(ranks.read(path, reading or ranks.Reading()))
+            reports.append(ranks.read(path, reading))
         else:
-            runs += _table(path, notes)
-    runs += ranks.runs(reports, (reading or ranks.Reading()).beside, notes)
+            table = list(_table(path, notes))
+            runs += [run for run in table if not run.report]
+            reports += [ranks.told(run, run.report, Path(path).parent, reading) for run in table if run.report]
+    runs += ranks.runs(reports, reading.beside, notes)
     if len({run.cluster for run in runs}) > 1:
         runs = [replace(run, program=f"{run.program} on {run.cluster}") if run.cluster else run for run in runs]
     notes = list(dict.fromkeys(notes))
@@ -62,7 +66,7 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
 def _is_simulated(path: str) -> bool:
     """Whether a path is a run directory of a simulated cluster. Raises LogError: its `run.json` is damaged."""
     try:
-        return "cluster" in (directory.manifest(Path(path)) or {})
+        return Path(path).is_dir() and "cluster" in (directory.manifest(Path(path)) or {})
     except CollectError as err:
         raise LogError(str(err)) from err
 
@@ -112,6 +116,7 @@ def _run(where: str, cells: Mapping[str, str], energy_j: float | None = None) ->
         core_mhz=_number(where, "core_mhz", cells.get("core_mhz", "")) or None,
         time_s=time_s,
         energy_j=energy_j or _number(where, "energy_j", cells.get("energy_j", "")) or None,
+        report=cells.get("report", ""),
     )
 
 

@@ -6,6 +6,8 @@ T: of the whole program where every run tells it, else of the slowest rank's ker
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +30,7 @@ _NAMED = pattern(r"n?(\d{1,7})=(.+)")
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 _MOST_BYTES = 256 << 20
 _SUFFIX = ".json"
+_GPU = ("computation", "data", "constant", "imbalance", "between", "unused", "metered")
 _DEFAULT = "the table's default"
 
 
@@ -43,13 +46,17 @@ class Reading(NamedTuple):
 class _Seen(NamedTuple):
     """What run directories tell beside their logs. None: not known.
 
-    ranks: of the whole program. time_s: of the slowest program. metered_j: of the GPUs, by a meter on each.
+    ranks: of the whole program. time_s: of the slowest program. gpus_j: by a meter on each GPU. hosts_j: by one on each
+    host, of its processor. all_j: of the whole cluster. is_metered: whether a meter saw anything.
     """
 
     hosts: int | None = None
     ranks: int | None = None
     time_s: float | None = None
-    metered_j: float | None = None
+    gpus_j: float | None = None
+    hosts_j: float | None = None
+    all_j: float | None = None
+    is_metered: bool = False
 
 
 class Report(NamedTuple):
@@ -103,6 +110,13 @@ def read(given: str, reading: Reading) -> Report:
     return report
 
 
+def told(run: Run, report: str, folder: Path, reading: Reading) -> Report:
+    """The ranks of a row of a table, which tells their nodes and time, and may tell what meters of the cluster saw."""
+    ranks = read(str(folder / report), reading)
+    seen = ranks.seen._replace(time_s=run.time_s, all_j=run.energy_j, hosts=None)
+    return ranks._replace(nodes=run.processors, seen=seen)
+
+
 def _inputs(path: Path) -> list[Path]:
     """The run directories of a folder, which may be one itself; without any, its files."""
     if directories.is_run(path):
@@ -124,17 +138,29 @@ def _saved(path: Path) -> schema.Profile:
 
 
 def _seen(runs: Sequence[directories.Run]) -> _Seen:
-    hosts = {str(run.section("host").get("name")) for run in runs if run.section("host").get("name")}
+    hosts = [str(run.section("host").get("name", "")) for run in runs]
     metered = [measured for run in runs if (measured := run.measured())]
     times_s = [each.seconds for each in metered] if metered else [run.program_s for run in runs]
     known_s = [time_s for time_s in times_s if time_s is not None]
-    is_metered = len(metered) == len(runs) and all(each.boards == 1 for each in metered)
-    return _Seen(
-        hosts=len(hosts) or None,
+    seen = _Seen(
+        hosts=len(set(hosts)) if all(hosts) else None,
         ranks=_world(runs),
         time_s=max(known_s) if len(known_s) == len(runs) else None,
-        metered_j=sum(each.joules for each in metered) if is_metered else None,
+        is_metered=bool(metered),
     )
+    if len(metered) == len(runs) and all(each.boards == 1 for each in metered):
+        return seen._replace(gpus_j=sum(each.joules for each in metered))
+    if len(metered) == len(runs) and all(each.boards == 0 for each in metered) and seen.hosts:
+        return seen._replace(hosts_j=_once_a_host(hosts, metered))
+    return seen
+
+
+def _once_a_host(hosts: Sequence[str], metered: Sequence[directories.Measured]) -> float:
+    """What the meters of hosts saw: each rank's saw all of its host, so that the longest counts."""
+    joules: dict[str, float] = {}
+    for host, measured in zip(hosts, metered, strict=True):
+        joules[host] = max(joules.get(host, 0.0), measured.joules)
+    return sum(joules.values())
 
 
 def _world(runs: Sequence[directories.Run]) -> int | None:
@@ -167,29 +193,41 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
 
 
 def _run(report: Report, beside: Beside, is_timed: bool) -> Run:
-    nodes = _nodes(report, beside)
+    profile, nodes = report.profile, _nodes(report, beside)
     of_kernels = _of_kernels(report)
     time_s, time_marks = _time(report, is_timed)
-    parts = of_kernels | _of_waiting(report, _waiting_s(report, nodes, time_s, is_timed, beside), beside)
-    marks = _marks_of(parts)
-    if report.seen.metered_j is not None:
-        parts["metered"] = Part(energy_j=report.seen.metered_j - _known_j(parts), marks=names(marks & ~Mark.MISSING))
-        marks = NONE
-    around = _of_nodes(nodes * time_s, beside, time_marks & Mark.MISSING)
-    profile = report.profile
+    waiting_s = _waiting_s(report, nodes, time_s, is_timed, beside)
+    gpus = _metered(of_kernels | _of_waiting(report, waiting_s, beside), report.seen.gpus_j)
+    parts = _metered(gpus | _of_nodes(report, nodes * time_s, beside, time_marks & Mark.MISSING), report.seen.all_j)
     return Run(
         program=_program(profile),
         size=None,
         processors=nodes,
         core_mhz=_core_mhz(profile),
         time_s=time_s,
-        energy_j=_known_j(parts | around),
-        marks=marks | _marks_of(around),
+        energy_j=sum(part.energy_j for part in parts.values() if part.energy_j is not None),
+        marks=_marks_of(parts, report.seen),
         time_marks=time_marks,
-        parts=parts | around,
+        parts=parts,
         ranks=report.ranks,
         imbalance=profile.ranks.imbalance if profile.ranks else None,
     )
+
+
+def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]:
+    """The parts, and what a meter saw of all of them beyond what is known of each."""
+    if metered_j is None:
+        return parts
+    known_j = sum(part.energy_j for part in parts.values() if part.energy_j is not None)
+    marks = reduce(or_, (from_names(part.marks) for part in parts.values())) & ~Mark.MISSING
+    return parts | {"metered": Part(energy_j=metered_j - known_j, marks=names(marks))}
+
+
+def _marks_of(parts: Mapping[str, Part], seen: _Seen) -> Mark:
+    """The marks of the whole: of what no meter saw."""
+    metered = () if seen.gpus_j is None and seen.all_j is None else _GPU
+    unmetered = () if seen.all_j is not None else parts
+    return reduce(or_, (from_names(parts[cause].marks) for cause in unmetered if cause not in metered), NONE)
 
 
 def _nodes(report: Report, beside: Beside) -> int:
@@ -204,7 +242,7 @@ def _nodes(report: Report, beside: Beside) -> int:
     if by_gpus is not None and by_gpus > nodes:
         raise LogError(
             f"{report.path}: {report.ranks} ranks on {nodes} x {beside.gpus} GPUs: the energy of ranks that share a "
-            "GPU cannot be told apart."
+            f"GPU cannot be told apart. If they ran on more nodes, name them, such as n{by_gpus}=..."
         )
     return nodes
 
@@ -222,7 +260,7 @@ def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
 def _of_kernels(report: Report) -> dict[str, Part]:
     """What kernels take. Raises LogError: nothing has a price, and there is no meter."""
     profile = report.profile
-    if profile.energy_j.total is None and report.seen.metered_j is None:
+    if profile.energy_j.total is None and report.seen.gpus_j is None:
         raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
     return {
         family: Part(energy_j=getattr(profile.energy_j, family), marks=getattr(profile.energy_marks, family))
@@ -257,12 +295,12 @@ def _idle(profile: schema.Profile, beside: Beside) -> tuple[float | None, Mark]:
     return profile.costs.constant_power_w, from_names(profile.energy_marks.constant) | Mark.ASSUMED
 
 
-def _of_nodes(node_s: float, beside: Beside, marks: Mark) -> dict[str, Part]:
+def _of_nodes(report: Report, node_s: float, beside: Beside, marks: Mark) -> dict[str, Part]:
     """What hosts and network take in so many seconds of all nodes."""
-    return {
-        "host": _part(beside.host_w, node_s, beside.marks | marks),
-        "network": _part(beside.network_w, node_s, beside.marks | marks),
-    }
+    hosts = _part(beside.host_w, node_s, beside.marks | marks)
+    if beside.host_w is None and report.seen.hosts_j is not None:
+        hosts = Part(energy_j=report.seen.hosts_j, marks=names(Mark.MISSING))
+    return {"host": hosts, "network": _part(beside.network_w, node_s, beside.marks | marks)}
 
 
 def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
@@ -271,17 +309,6 @@ def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
         return Part(energy_j=None, marks=names(Mark.MISSING))
     energy_j = watts * seconds
     return Part(energy_j=energy_j, marks=names(marks if energy_j else NONE))
-
-
-def _known_j(parts: Mapping[str, Part]) -> float:
-    return sum(part.energy_j for part in parts.values() if part.energy_j is not None)
-
-
-def _marks_of(parts: Mapping[str, Part]) -> Mark:
-    marks = NONE
-    for part in parts.values():
-        marks |= from_names(part.marks)
-    return marks
 
 
 def _core_mhz(profile: schema.Profile) -> float | None:
@@ -304,9 +331,8 @@ def _commands(profile: schema.Profile) -> list[str]:
 
 
 def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterator[str]:
-    unknown = [
-        name for name, watts in (("the hosts", beside.host_w), ("the network", beside.network_w)) if watts is None
-    ]
+    powers = {"the hosts": beside.host_w, "the network": beside.network_w}
+    unknown = [name for name, watts in powers.items() if watts is None]
     if unknown:
         yield (
             f"The power of {listed(unknown)} is not known, so energies are lower bounds; give it in [node] of a "
@@ -316,16 +342,28 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
         yield "The time between kernels is not known, so times and energies are lower bounds."
     if Mark.ASSUMED in beside.marks and beside.name:
         yield f"The powers of {beside.name} are assumed: nobody measured them."
+    tables = [report.profile.costs for report in reports if report.profile.costs]
     if beside.gpu_idle_w is None:
-        watts = {f"{report.profile.costs.constant_power_w:.4g} W" for report in reports if report.profile.costs}
+        watts = {f"{costs.constant_power_w:.4g} W" for costs in tables}
         yield f"A GPU that waits is taken to draw its constant power, {listed(sorted(watts))}."
-    for report in reports:
-        costs = report.profile.costs
-        if costs and costs.gpu_match == "other":
+    for costs in tables:
+        if costs.gpu_match == "other":
             yield f"{costs.name} was made for another GPU: that these cost the same is assumed."
-        yield from (f"{report.path}: {warning}" for warning in report.profile.warnings if "Left out" in warning)
-        if report.seen.metered_j is not None:
-            yield f"{report.path}: the energy of its GPUs is metered; how it splits is modelled."
+    for report in reports:
+        yield from (f"{report.path}: {sentence}" for sentence in _of_report(report, beside))
+
+
+def _of_report(report: Report, beside: Beside) -> Iterator[str]:
+    yield from (warning for warning in report.profile.warnings if "Left out" in warning)
+    seen = report.seen
+    if seen.all_j is not None:
+        yield "its energy is metered; how it splits is modelled."
+    elif seen.gpus_j is not None:
+        yield "the energy of its GPUs is metered; how it splits is modelled."
+    elif seen.hosts_j is not None and beside.host_w is None:
+        yield "the energy of its hosts is what the meters of their processors saw."
+    elif seen.is_metered:
+        yield "what meters saw is not used, for it is not that of one GPU a rank."
 
 
 def _unlike(reports: Sequence[Report]) -> Iterator[str]:

@@ -13,7 +13,7 @@ class Run(Struct, frozen=True):
     """One program of one size on so many processors at a clock: medians over repeats. None: not known.
 
     marks: how far time and energy can be trusted. cluster: the one that was simulated. parts: what makes up the energy
-    of a GPU cluster; time_marks, ranks, imbalance: of such a run (`ranks.py`).
+    of a GPU cluster; time_marks, ranks, imbalance: of such a run (`ranks.py`). report: where its ranks are.
     """
 
     program: str
@@ -25,6 +25,7 @@ class Run(Struct, frozen=True):
     repeats: int = 1
     marks: int = 0
     cluster: str | None = None
+    report: str = ""
     time_marks: int = 0
     parts: Mapping[str, Part] | None = None
     ranks: int | None = None

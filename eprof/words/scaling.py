@@ -1,5 +1,6 @@
 """A document `eprof.scale/1` in words: the answer, what keeps the efficiency, every row, a fit."""
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import and_
@@ -32,7 +33,7 @@ CAUSES = {
     "between": "GPUs idle between kernels",
     "unused": "GPUs without a rank",
     "metered": "what a meter saw beyond it",
-    "host": "hosts",
+    "host": "the hosts",
     "network": "the network",
 }
 # Columns of a terminal, of 80 characters.
@@ -219,7 +220,7 @@ def _objective(name: str) -> str:
 def places(document: Scale) -> Point:
     """The best node count for each objective, in a sentence."""
     found: dict[str, list[str]] = {}
-    for entry in document.best:
+    for entry in sorted(document.best, key=lambda entry: entry.processors or math.inf):
         found.setdefault(place(document, entry), []).append(_objective(entry.objective).removeprefix("least "))
     return Point("Best", "; ".join(f"{where}: {', '.join(names)}" for where, names in found.items()) + ".")
 
