@@ -134,9 +134,7 @@ def _reading(options: argparse.Namespace) -> "Reading":
     from eprof.scaling import cluster
     from eprof.scaling.ranks import Reading
 
-    beside = cluster.Beside()
-    if options.cluster and not options.counted:
-        beside = cluster.beside(options.cluster)
+    beside = cluster.beside(options.cluster) if options.cluster else cluster.Beside()
     for name in ("host_w", "network_w"):
         watts = getattr(options, name)
         if watts is not None and not 0 <= watts < _MOST:

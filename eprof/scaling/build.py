@@ -165,15 +165,15 @@ def _alike_j(base: Run | None, run: Run) -> float | None:
 
 
 def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:
-    """What a run in parts takes more than that on one node, by cause, as far as both are known."""
-    if base is None or base.parts is None or run.parts is None:
+    """What a run takes more than that on one node, by cause; None where not the same is known of both."""
+    joules = [
+        {cause: part.energy_j for cause, part in each.parts.items() if part.energy_j is not None}
+        for each in (base, run)
+        if each is not None and each.parts is not None
+    ]
+    if len(joules) < 2 or joules[0].keys() != joules[1].keys():
         return None
-    alone_j = {cause: part.energy_j for cause, part in base.parts.items()}
-    return {
-        cause: part.energy_j - (alone_j.get(cause) or 0.0)
-        for cause, part in run.parts.items()
-        if part.energy_j is not None
-    }
+    return {cause: energy_j - joules[0][cause] for cause, energy_j in joules[1].items()}
 
 
 def _order(run: Run) -> tuple[Any, ...]:

@@ -148,11 +148,9 @@ def load(name_or_path: str) -> Cluster:
 
 
 def beside(name_or_path: str) -> Beside:
-    """What [node] of a cluster's file says; the rest of the file need not be there. Raises DefinitionError."""
+    """What [node] of a cluster's file says, if it has one; nothing else need be there. Raises DefinitionError."""
     root = definitions.find(name_or_path, _shelf(), "cluster").root.table(_KEYS)
     root.schema(SCHEMA)
-    if "node" not in root:
-        raise root.error("has no [node] with the power of a node's host, which ranks of GPUs need (docs/scale.md).")
     return _beside(root)
 
 

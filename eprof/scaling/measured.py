@@ -56,7 +56,8 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
             table = list(_table(path, notes))
             runs += [run for run in table if not run.report]
             reports += [ranks.told(run, run.report, Path(path).parent, reading) for run in table if run.report]
-    runs += ranks.runs(reports, reading.beside, notes)
+    if reports:
+        runs += ranks.runs(reports, reading.beside, notes)
     if len({run.cluster for run in runs}) > 1:
         runs = [replace(run, program=f"{run.program} on {run.cluster}") if run.cluster else run for run in runs]
     notes = list(dict.fromkeys(notes))

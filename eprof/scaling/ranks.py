@@ -188,8 +188,21 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
     """A run a report. Raises LogError: its node count is not known, or its GPUs have no prices, or no times."""
     is_timed = all(report.seen.time_s is not None for report in reports)
     for report in reports:
+        _check_gpus(report)
         yield _run(report, beside, is_timed)
     notes += dict.fromkeys([*_notes(reports, beside, is_timed), *_unlike(reports)])
+
+
+def _check_gpus(report: Report) -> None:
+    """Raises LogError: a rank has several GPUs, so that the times of its kernels do not add up to its own."""
+    kernels = report.profile.kernels
+    groups = [group.kernels for group in report.profile.groups or () if group.stands_for is msgspec.UNSET]
+    for places in groups or [list(range(len(kernels)))]:
+        gpus = sorted({kernels[place].device or "" for place in places} - {""})
+        if len(gpus) > 1:
+            raise LogError(
+                f"{report.path}: a rank runs kernels on {listed(gpus)}, whose times overlap; use one GPU a rank."
+            )
 
 
 def _run(report: Report, beside: Beside, is_timed: bool) -> Run:

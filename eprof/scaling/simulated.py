@@ -121,6 +121,7 @@ def _run(path: Path, about: Mapping[str, Any], marks: Mark, measurement: Mapping
             used.time_s,
             energy_j or None,
             marks=marks,
+            time_marks=marks,
             cluster=about["name"],
         )
 

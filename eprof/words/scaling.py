@@ -1,7 +1,7 @@
 """A document `eprof.scale/1` in words: the answer, what keeps the efficiency, every row, a fit."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import and_
 
@@ -41,7 +41,7 @@ _TOGETHER = {
     "kernels": ("computation", "data", "constant"),
     "idle": ("imbalance", "between", "unused"),
     "nodes": ("host", "network"),
-    "metered": ("metered",),
+    "rest": ("metered",),
 }
 _SHOWN = 5
 SHAPES = {
@@ -300,20 +300,16 @@ def rows(document: Scale) -> Table:
     return Table(columns, lines, title="All", note=note)
 
 
-def _own_marks(document: Scale, entry: Row | Best) -> int:
+def _own_marks(marks: list[str], of_all: Iterable[list[str]]) -> int:
     """That a number is a lower bound, and the marks that not all rows have: a note tells the others."""
-    marks = from_names(entry.marks)
-    shared = reduce(and_, (from_names(row.marks) for row in document.rows))
-    return int(marks & (~shared | Mark.MISSING))
+    shared = reduce(and_, map(from_names, of_all))
+    return int(from_names(marks) & (~shared | Mark.MISSING))
 
 
 def _energy_and_time(document: Scale, entry: Row | Best) -> list[Quantity]:
-    marks = _own_marks(document, entry)
-    is_bound = from_names(entry.time_marks) & Mark.MISSING
-    return [
-        Quantity(entry.energy_j, "J", marks),
-        Quantity(entry.time_s, "s", int(marks & ~Mark.MISSING | is_bound)),
-    ]
+    energy_marks = _own_marks(entry.marks, (row.marks for row in document.rows))
+    time_marks = _own_marks(entry.time_marks, (row.time_marks for row in document.rows))
+    return [Quantity(entry.energy_j, "J", energy_marks), Quantity(entry.time_s, "s", time_marks)]
 
 
 def _cells(document: Scale, row: Row) -> list[str | Quantity | Factor | Written]:
@@ -323,7 +319,7 @@ def _cells(document: Scale, row: Row) -> list[str | Quantity | Factor | Written]
         str(row.processors),
         Written("" if row.core_mhz is None else f"{row.core_mhz:g}", row.core_mhz),
         *_energy_and_time(document, row),
-        Quantity(row.power_w, "W", _own_marks(document, row)),
+        Quantity(row.power_w, "W", _own_marks(row.marks, (other.marks for other in document.rows))),
         Factor(row.efficiency),
         Factor(row.efficiency_to_slowest_clock),
         Factor(row.speedup),
