@@ -117,11 +117,12 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     if options.keep is not None:
         raise UsageError("--keep is asked of a model; leave the RUNS out and say --program and --size.")
     paths = matching(options.inputs)
-    runs, notes = measured.read(paths, _reading(options))
+    reading = _reading(options)
+    runs, notes = measured.read(paths, reading)
     model = None
     if options.counted:
         model = cluster.load(options.cluster or DEFAULT_CLUSTER), program.load(options.counted)
-    return build.measured(runs, notes, few(paths, 2), asked, model)
+    return build.measured(runs, notes, few(paths, 2), asked, model, reading.beside)
 
 
 def _reading(options: argparse.Namespace) -> "Reading":
@@ -130,7 +131,9 @@ def _reading(options: argparse.Namespace) -> "Reading":
 
     from eprof import api
     from eprof.base.marks import Mark
+    from eprof.cli.progress import Progress
     from eprof.profile.profile import Profile
+    from eprof.rows.threads import cores
     from eprof.scaling import cluster
     from eprof.scaling.ranks import Reading
 
@@ -148,7 +151,13 @@ def _reading(options: argparse.Namespace) -> "Reading":
         efficiency=options.efficiency,
         to_meter=False,
     )
-    return Reading(beside, options.rank, partial(api.load, capability=options.capability), price)
+    load = partial(
+        api.load,
+        capability=options.capability,
+        workers=cores(),
+        progress=Progress(options.quiet).reading,
+    )
+    return Reading(beside, options.rank, load, price)
 
 
 def deliver_runs(paths: Sequence[str], outputs: list[Output], options: argparse.Namespace, page: Path) -> None:

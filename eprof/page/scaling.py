@@ -187,7 +187,11 @@ def _method(document: Scale) -> dict[str, list[str]]:
         ],
         "Notes": document.warnings,
     }
-    cluster, program = document.cluster, document.program
+    cluster, program, node = document.cluster, document.program, document.node
+    if node:
+        powers = ("host_w", "network_w", "gpu_idle_w")
+        told = ", ".join(f"{name} {'unknown' if node[name] is None else f'{node[name]:g}'}" for name in powers)
+        parts["Nodes"] = [f"{node['name'] or 'As asked'}: {told}. {node['source']}".strip()]
     if cluster:
         parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
     if program:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from eprof import __version__
 from eprof.base.errors import LogError
@@ -13,7 +13,7 @@ from eprof.base.marks import Mark, names
 from eprof.profile.document import now
 from eprof.scaling import fit
 from eprof.scaling import keep as keeping
-from eprof.scaling.cluster import POLL, Clock, Cluster
+from eprof.scaling.cluster import POLL, Beside, Clock, Cluster
 from eprof.scaling.model import CAUSES, Point, best_clock_mhz, efficiency, points
 from eprof.scaling.program import Program
 from eprof.scaling.run import Run
@@ -73,9 +73,16 @@ def modelled(case: Case, asked: Asked) -> Scale:
 
 
 def measured(
-    runs: Sequence[Run], notes: Sequence[str], title: str, asked: Asked, model: tuple[Cluster, Program] | None = None
+    runs: Sequence[Run],
+    notes: Sequence[str],
+    title: str,
+    asked: Asked,
+    model: tuple[Cluster, Program] | None = None,
+    beside: Beside | None = None,
 ) -> Scale:
     """Measured runs: efficiency, speedup, best node count and clock. model: fitted to them, for alpha and predictions.
+
+    beside: what their nodes were taken to draw, of GPU clusters.
 
     Raises LogError: there are no runs; UsageError: too few for the fit.
     """
@@ -85,7 +92,8 @@ def measured(
         runs = fit.of_program(runs, model[1].name)
     runs = sorted(runs, key=_order)
     document = _document(MEASURED, title, _rows(runs, [run for run in runs if run.processors == 1]), asked)
-    document = replace(document, warnings=[*notes, *_lacks(document.rows)])
+    node = _about_node(beside) if beside is not None and any(run.parts for run in runs) else None
+    document = replace(document, node=node, warnings=[*notes, *_lacks(document.rows)])
     return document if model is None else _with_fit(document, runs, asked, *model)
 
 
@@ -270,6 +278,10 @@ def _about_cluster(cluster: Cluster) -> dict[str, Any]:
         "clocks_mhz": [clock.core_mhz for clock in cluster.clocks],
         "nodes": cluster.nodes,
     }
+
+
+def _about_node(beside: Beside) -> dict[str, Any]:
+    return {**asdict(beside), "marks": names(beside.marks)}
 
 
 def _about_program(program: Program) -> dict[str, Any]:

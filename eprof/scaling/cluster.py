@@ -88,6 +88,7 @@ class Beside(Struct, frozen=True):
     gpus: int | None = None
     marks: Mark = NONE
     name: str = ""
+    source: str = ""
 
     @property
     def idle_w(self) -> float | None:
@@ -166,6 +167,7 @@ def _beside(root: Node) -> Beside:
         gpus=_count(node["gpus"]),
         marks=Mark.ASSUMED if root["basis"].choice(BASES) == "assumed" else NONE,
         name=root["name"].text(),
+        source=root["source"].text(),
     )
 
 

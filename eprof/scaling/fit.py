@@ -40,6 +40,11 @@ class _Known(Struct, frozen=True):
     def size(self) -> float:
         return self.point.size
 
+    @property
+    def work_s(self) -> float:
+        """Of all processors, as counted: A."""
+        return self.point.time_s * self.point.processors - self.point.network_s
+
 
 class _Fitted(Struct, frozen=True):
     work: float
@@ -110,12 +115,10 @@ def _solved(known: Sequence[_Known]) -> _Fitted:
     equations = []
     for each in known:
         total_s = each.run.processors * each.run.time_s
-        work_s = each.point.time_s * each.point.processors - each.point.network_s
         above_idle_j = each.point.energy_j - each.idle_w * each.point.time_s * each.point.processors
-        equations.append(np.array([0.0, work_s, each.point.network_s]) / total_s)
-        constant_w = each.idle_w / (each.run.energy_j or np.nan)
-        row = [above_idle_j / (each.run.energy_j or np.nan), constant_w * work_s, constant_w * each.point.network_s]
-        equations.append(np.array(row))
+        equations.append(np.array([0.0, each.work_s, each.point.network_s]) / total_s)
+        joules = [above_idle_j, each.idle_w * each.work_s, each.idle_w * each.point.network_s]
+        equations.append(np.array(joules) / (each.run.energy_j or np.nan))
     matrix: Floats = np.stack(equations)
     work, alpha_work, alpha_network = _non_negative(matrix, np.ones(len(matrix)))
     if not work or not alpha_work:
@@ -144,8 +147,7 @@ def _alphas(known: Sequence[_Known], fitted: _Fitted) -> dict[str, float]:
     """Measured over modelled time, by processors: the mean over sizes and clocks."""
     by_count: dict[int, list[float]] = {}
     for each in known:
-        work_s = each.point.time_s * each.point.processors - each.point.network_s
-        modelled_s = fitted.work * work_s + fitted.network * each.point.network_s
+        modelled_s = fitted.work * each.work_s + fitted.network * each.point.network_s
         by_count.setdefault(each.run.processors, []).append(each.run.processors * each.run.time_s / modelled_s)
     return {str(count): float(np.mean(alphas)) for count, alphas in sorted(by_count.items())}
 

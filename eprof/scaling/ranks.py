@@ -5,6 +5,7 @@
 T: of the whole program where every run tells it, else of the slowest rank's kernels.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
@@ -132,9 +133,25 @@ def _inputs(path: Path) -> list[Path]:
 def _saved(path: Path) -> schema.Profile:
     """A report in JSON. Raises LogError."""
     try:
-        return msgspec.json.decode(log_content(str(path), _MOST_BYTES), type=schema.Profile)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as err:
+        profile = msgspec.json.decode(log_content(str(path), _MOST_BYTES), type=schema.Profile)
+        _check(profile)
+    except (ValueError, KeyError, IndexError, RecursionError) as err:
         raise LogError(f"{path}: is no report in JSON ({err}); `eprof report --group rank -o` makes them.") from err
+    return profile
+
+
+def _check(profile: schema.Profile) -> None:
+    """Raises ValueError, KeyError, IndexError: numbers, marks or places that no report has."""
+    energy, ranks = profile.energy_j, profile.ranks
+    numbers = [energy.computation, energy.data, energy.constant, profile.time_s]
+    numbers += [profile.costs.constant_power_w] if profile.costs else []
+    numbers += [ranks.number - 1, ranks.time_s.max] if ranks else []
+    if not all(0 <= number < math.inf for number in numbers if number is not None):
+        raise ValueError("a time, a power or an energy is no number from 0 on")
+    for marks in (profile.time_marks, *msgspec.structs.astuple(profile.energy_marks)):
+        from_names(marks)
+    for group in profile.groups or ():
+        [profile.kernels[place] for place in group.kernels]
 
 
 def _seen(runs: Sequence[directories.Run]) -> _Seen:
@@ -283,11 +300,11 @@ def _of_kernels(report: Report) -> dict[str, Part]:
 
 def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside: Beside) -> dict[str, float | None]:
     """How long GPUs wait, all together: for the slowest rank, between kernels, and those of nodes without a rank."""
-    ranks, kernels_s, total_s = report.ranks, report.kernels_s or 0.0, report.profile.time_s or 0.0
-    waiting_s: dict[str, float | None] = {
-        "imbalance": max(ranks * kernels_s - total_s, 0.0) if ranks > 1 else 0.0,
-        "between": ranks * (time_s - kernels_s) if is_timed else None,
-    }
+    ranks, kernels_s, total_s = report.ranks, report.kernels_s, report.profile.time_s
+    waiting_s: dict[str, float | None] = {"imbalance": None, "between": None}
+    if kernels_s is not None and total_s is not None:
+        waiting_s["imbalance"] = max(ranks * kernels_s - total_s, 0.0) if ranks > 1 else 0.0
+        waiting_s["between"] = ranks * (time_s - kernels_s) if is_timed else None
     if beside.gpus is not None:
         waiting_s["unused"] = (nodes * beside.gpus - ranks) * time_s
     return waiting_s
@@ -352,7 +369,7 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
             "--cluster, or with --host-power and --network-power."
         )
     if not is_timed:
-        yield "The time between kernels is not known, so times and energies are lower bounds."
+        yield "Time between kernels is unknown: times and energies are lower bounds."
     if Mark.ASSUMED in beside.marks and beside.name:
         yield f"The powers of {beside.name} are assumed: nobody measured them."
     tables = [report.profile.costs for report in reports if report.profile.costs]

@@ -101,7 +101,7 @@ class Fit(Struct, frozen=True, kw_only=True):
 class Scale(Struct, frozen=True, kw_only=True):
     """The whole document. kind: "modelled" or "measured". f_star_mhz: the clock at which E1 is least (docs/scale.md).
 
-    shape: the class of the program, 1 to 4 ([S] 4.7-6), modelled only.
+    shape: the class of the program, 1 to 4 ([S] 4.7-6), modelled only. node: what a node of GPUs draws beside them.
     """
 
     schema: str = SCHEMA
@@ -114,6 +114,7 @@ class Scale(Struct, frozen=True, kw_only=True):
     program: dict[str, Any] | None = None
     unit: str = "node"
     waiting: str | None = None
+    node: dict[str, Any] | None = None
     rows: list[Row]
     best: list[Best]
     keep: list[Keep] = field(default_factory=list)

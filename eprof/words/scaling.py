@@ -149,7 +149,7 @@ def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
     elif verbose:
         yield from (best(document), parts(document))
     else:
-        yield from (on_nodes(document), places(document))
+        yield from (on_nodes(document), Point("Least", f"{_places(document)}."))
     if document.keep:
         yield kept(document.keep)
     yield from points(document)
@@ -213,16 +213,16 @@ def _best_of_each(document: Scale) -> Table:
     return Table(columns, lines, title="Best")
 
 
-def _objective(name: str) -> str:
-    return OBJECTIVES.get(name, name)
-
-
-def places(document: Scale) -> Point:
-    """The best node count for each objective, in a sentence."""
+def _places(document: Scale) -> str:
+    """Where each objective is least, in a sentence."""
     found: dict[str, list[str]] = {}
     for entry in sorted(document.best, key=lambda entry: entry.processors or math.inf):
         found.setdefault(place(document, entry), []).append(_objective(entry.objective).removeprefix("least "))
-    return Point("Best", "; ".join(f"{where}: {', '.join(names)}" for where, names in found.items()) + ".")
+    return "; ".join(f"{', '.join(names)} on {where}" for where, names in found.items())
+
+
+def _objective(name: str) -> str:
+    return OBJECTIVES.get(name, name)
 
 
 def on_nodes(document: Scale) -> Table:
