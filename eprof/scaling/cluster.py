@@ -93,9 +93,9 @@ class Beside(Struct, frozen=True):
     @property
     def idle_w(self) -> float | None:
         """All of a node while it waits."""
-        if self.host_w is None or self.gpu_idle_w is None or self.gpus is None:
+        if self.host_w is None or self.network_w is None or self.gpu_idle_w is None or self.gpus is None:
             return None
-        return self.host_w + (self.network_w or 0.0) + self.gpus * self.gpu_idle_w
+        return self.host_w + self.network_w + self.gpus * self.gpu_idle_w
 
 
 class Cluster(Struct, frozen=True, dict=True):

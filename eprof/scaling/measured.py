@@ -10,11 +10,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from eprof.base.errors import CollectError, LogError
+from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_content
 from eprof.base.text import listed, pattern
-from eprof.rundir import directory
 from eprof.scaling import ranks, simulated
 from eprof.scaling.run import Run, medians
 
@@ -48,8 +47,8 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
     reports: list[ranks.Report] = []
     reading = reading or ranks.Reading()
     for path in paths:
-        if _is_simulated(path):
-            runs += simulated.runs(Path(path), notes)
+        if manifest := simulated.record(Path(path)):
+            runs += simulated.runs(Path(path), manifest, notes)
         elif ranks.is_one(path):
             reports.append(ranks.read(path, reading))
         else:
@@ -64,14 +63,6 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
     return medians(runs, notes), notes
 
 
-def _is_simulated(path: str) -> bool:
-    """Whether a path is a run directory of a simulated cluster. Raises LogError: its `run.json` is damaged."""
-    try:
-        return Path(path).is_dir() and "cluster" in (directory.manifest(Path(path)) or {})
-    except CollectError as err:
-        raise LogError(str(err)) from err
-
-
 def _table(path: str, notes: list[str]) -> Iterator[Run]:
     lines = lines_of(log_content(path, _MOST_BYTES))
     header = next((line for line in lines if line.strip()), None)
@@ -83,9 +74,8 @@ def _table(path: str, notes: list[str]) -> Iterator[Run]:
     first = lines.index(header)
     rows = csv.reader(lines[first:], delimiter=separator)
     names = [name.strip().lower() for name in next(rows)]
-    places = {key: names.index(name) for key, known in _COLUMNS.items() for name in known if name in names}
-    # The first name of each key is the one that counts.
-    places |= {key: next(names.index(name) for name in _COLUMNS[key] if name in names) for key in places}
+    found = {key: [names.index(name) for name in known if name in names] for key, known in _COLUMNS.items()}
+    places = {key: numbers[0] for key, numbers in found.items() if numbers}
     lacks = [key for key in _NEEDED if key not in places]
     if lacks:
         raise LogError(

@@ -27,7 +27,7 @@ from eprof.scaling.cluster import Beside
 from eprof.scaling.run import Run
 from eprof.scaling.schema import Part
 
-_NAMED = pattern(r"n?(\d{1,7})=(.+)")
+_NAMED = pattern(r"n?([1-9]\d{0,6})=(.+)")
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 _MOST_BYTES = 256 << 20
 _SUFFIX = ".json"
@@ -114,7 +114,9 @@ def read(given: str, reading: Reading) -> Report:
 def told(run: Run, report: str, folder: Path, reading: Reading) -> Report:
     """The ranks of a row of a table, which tells their nodes and time, and may tell what meters of the cluster saw."""
     ranks = read(str(folder / report), reading)
-    seen = ranks.seen._replace(time_s=run.time_s, all_j=run.energy_j, hosts=None)
+    seen = ranks.seen._replace(time_s=run.time_s)
+    if run.energy_j is not None:
+        seen = _Seen(time_s=run.time_s, all_j=run.energy_j)
     return ranks._replace(nodes=run.processors, seen=seen)
 
 
@@ -135,13 +137,13 @@ def _saved(path: Path) -> schema.Profile:
     try:
         profile = msgspec.json.decode(log_content(str(path), _MOST_BYTES), type=schema.Profile)
         _check(profile)
-    except (ValueError, KeyError, IndexError, RecursionError) as err:
+    except (ValueError, KeyError, RecursionError) as err:
         raise LogError(f"{path}: is no report in JSON ({err}); `eprof report --group rank -o` makes them.") from err
     return profile
 
 
 def _check(profile: schema.Profile) -> None:
-    """Raises ValueError, KeyError, IndexError: numbers, marks or places that no report has."""
+    """Raises ValueError, KeyError: numbers, marks or places that no report has."""
     energy, ranks = profile.energy_j, profile.ranks
     numbers = [energy.computation, energy.data, energy.constant, profile.time_s]
     numbers += [profile.costs.constant_power_w] if profile.costs else []
@@ -150,8 +152,9 @@ def _check(profile: schema.Profile) -> None:
         raise ValueError("a time, a power or an energy is no number from 0 on")
     for marks in (profile.time_marks, *msgspec.structs.astuple(profile.energy_marks)):
         from_names(marks)
-    for group in profile.groups or ():
-        [profile.kernels[place] for place in group.kernels]
+    places = [place for group in profile.groups or () for place in group.kernels]
+    if not all(0 <= place < len(profile.kernels) for place in places):
+        raise ValueError("a group has kernels that are not there")
 
 
 def _seen(runs: Sequence[directories.Run]) -> _Seen:
@@ -290,7 +293,7 @@ def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
 def _of_kernels(report: Report) -> dict[str, Part]:
     """What kernels take. Raises LogError: nothing has a price, and there is no meter."""
     profile = report.profile
-    if profile.energy_j.total is None and report.seen.gpus_j is None:
+    if profile.energy_j.total is None and report.seen.gpus_j is None and report.seen.all_j is None:
         raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
     return {
         family: Part(energy_j=getattr(profile.energy_j, family), marks=getattr(profile.energy_marks, family))
@@ -373,7 +376,7 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
     if Mark.ASSUMED in beside.marks and beside.name:
         yield f"The powers of {beside.name} are assumed: nobody measured them."
     tables = [report.profile.costs for report in reports if report.profile.costs]
-    if beside.gpu_idle_w is None:
+    if beside.gpu_idle_w is None and tables:
         watts = {f"{costs.constant_power_w:.4g} W" for costs in tables}
         yield f"A GPU that waits is taken to draw its constant power, {listed(sorted(watts))}."
     for costs in tables:

@@ -32,6 +32,7 @@ basis = "measured"
 [node]
 gpus = 3
 host_w = 180
+network_w = 0
 gpu_idle_w = 60
 [[setting]]
 core_mhz = 1
@@ -89,6 +90,8 @@ def test_the_closed_form_of_a_gpu_cluster_and_its_best_node_counts():
     assert [at[nodes].time_s for nodes in (1, 8, 20)] == pytest.approx([174.017, 28.183, 17.393], abs=5e-4)
     assert [at[nodes].energy_j for nodes in (1, 8, 20)] == pytest.approx([112694, 131216, 175280], rel=1e-5)
     assert [best.processors for best in document.best] == [1, 12, 17, 22, 24]
+    # Against the kernels and copies alone, without what even a single node waits.
+    assert at[1].efficiency == pytest.approx((112694 - 360 * 6.15) / 112694, rel=1e-5)
 
 
 def profile_of(kernels_s, dynamic_w=100.0, constant_w=60.0):
@@ -153,6 +156,26 @@ def test_what_a_meter_saw_is_the_energy_and_what_is_modelled_only_splits_it():
     assert run.parts["metered"].energy_j == pytest.approx(1000 - modelled_j)
     assert run.energy_j == pytest.approx(1000 + 40)
     assert run.marks == 0
+
+
+def test_a_meter_does_without_a_cost_table():
+    profile = profile_of([1.0, 3.0])
+    profile.costs, profile.energy_j = None, schema.RunJoules(None, None, None, None)
+    report = ranks.Report("here", 1, profile, ranks._Seen(time_s=4.0, gpus_j=1000.0, is_metered=True))
+    (run,) = ranks.runs([report], Beside(10.0, 0.0), [])
+    assert run.energy_j == pytest.approx(1000 + 40)
+    assert run.parts["metered"].energy_j == 1000 and run.parts["imbalance"].energy_j is None
+    assert run.marks == 0
+
+
+def test_what_a_meter_saw_of_the_cluster_comes_before_what_meters_of_its_gpus_saw(tmp_path):
+    for rank in range(2):
+        run_directory(tmp_path / "n2" / f"fmm-{rank}.eprof", joules=50.0)
+    (tmp_path / "runs.csv").write_text("nodes,time_s,energy_j,report\n2,12,400,n2\n1,12,,n2\n")
+    one, two = sorted(measured.read([str(tmp_path / "runs.csv")])[0], key=lambda run: run.processors)
+    for run, joules in ((one, 100.0), (two, 400.0)):
+        assert run.energy_j == pytest.approx(joules)
+        assert sum(part.energy_j or 0.0 for part in run.parts.values()) == pytest.approx(joules)
 
 
 def test_what_the_meters_of_processors_saw_is_a_lower_bound_of_the_hosts():
