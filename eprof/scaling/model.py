@@ -101,19 +101,26 @@ def _priced(cluster: Cluster, works: Sequence[Work], clock: Clock, waiting: str)
 
 def _counts(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> tuple[Floats, Floats]:
     """Amounts, (n_causes, n_words), and the seconds of all processors that each cause takes, (n_causes,)."""
+    on_chip_s = cluster.on_chip_s(clock)
     start_s, transfer_s = _network_s(cluster, work)
-    byte_s = transfer_s / work.network_bytes if work.network_bytes else 0.0
-    message_s = start_s / work.messages if work.messages else 0.0
     spinning_s = work.alpha * (start_s + transfer_s) if waiting == POLL else 0.0
-    amounts = np.zeros((len(_ROWS), len(_WORDS)))
-    amounts[0, :2] = work.on_chip, work.off_chip
-    # What p processors do more is a word a cause, in their order.
-    np.fill_diagonal(
-        amounts[1:], (work.on_chip_extra, work.off_chip_extra, work.messages, work.network_bytes, spinning_s)
-    )
-    # Spinning takes no time of its own: it fills that of the messages.
-    seconds = amounts @ np.array([cluster.on_chip_s(clock), cluster.off_chip_s, message_s, byte_s, 0.0])
-    return amounts, work.alpha * seconds
+    amounts = [
+        [work.on_chip, work.off_chip, 0.0, 0.0, 0.0],
+        [work.on_chip_extra, 0.0, 0.0, 0.0, 0.0],
+        [0.0, work.off_chip_extra, 0.0, 0.0, 0.0],
+        [0.0, 0.0, work.messages, 0.0, 0.0],
+        [0.0, 0.0, 0.0, work.network_bytes, 0.0],
+        [0.0, 0.0, 0.0, 0.0, spinning_s],
+    ]
+    seconds = [
+        work.on_chip * on_chip_s + work.off_chip * cluster.off_chip_s,
+        work.on_chip_extra * on_chip_s,
+        work.off_chip_extra * cluster.off_chip_s,
+        start_s,
+        transfer_s,
+        0.0,
+    ]
+    return np.array(amounts), work.alpha * np.array(seconds)
 
 
 def _network_s(cluster: Cluster, work: Work) -> tuple[float, float]:
