@@ -93,7 +93,7 @@ def measured(
     runs = sorted(runs, key=_order)
     document = _document(MEASURED, title, _rows(runs, [run for run in runs if run.processors == 1]), asked)
     node = _about_node(beside) if beside is not None and any(run.parts for run in runs) else None
-    document = replace(document, node=node, warnings=[*notes, *_lacks(document.rows)])
+    document = replace(document, unit=runs[0].unit, node=node, warnings=[*notes, *_lacks(document.rows)])
     return document if model is None else _with_fit(document, runs, asked, *model)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from eprof import api
 from eprof.base.errors import LogError
@@ -32,6 +33,7 @@ _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 _MOST_BYTES = 256 << 20
 _SUFFIX = ".json"
 _GPU = ("computation", "data", "constant", "imbalance", "between", "unused", "metered")
+NODE, GPU = "node", "GPU"
 _DEFAULT = "the table's default"
 
 
@@ -207,9 +209,12 @@ def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
 def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterator[Run]:
     """A run a report. Raises LogError: its node count is not known, or its GPUs have no prices, or no times."""
     is_timed = all(report.seen.time_s is not None for report in reports)
-    for report in reports:
+    nodes = [_nodes(report, beside) for report in reports]
+    unit = _unit(reports, nodes)
+    for report, count in zip(reports, nodes, strict=True):
         _check_gpus(report)
-        yield _run(report, beside, is_timed)
+        run = _run(report, count, beside, is_timed)
+        yield replace(run, processors=report.ranks, unit=unit) if unit == GPU else run
     notes += dict.fromkeys([*_notes(reports, beside, is_timed), *_unlike(reports)])
 
 
@@ -225,8 +230,23 @@ def _check_gpus(report: Report) -> None:
             )
 
 
-def _run(report: Report, beside: Beside, is_timed: bool) -> Run:
-    profile, nodes = report.profile, _nodes(report, beside)
+def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
+    """What the runs have more and more of: nodes; or, where all ran on as many, GPUs. Raises LogError: both."""
+    ranks: dict[int, set[int]] = {}
+    for report, count in zip(reports, nodes, strict=True):
+        ranks.setdefault(count, set()).add(report.ranks)
+    if all(len(numbers) == 1 for numbers in ranks.values()):
+        return NODE
+    if len(ranks) == 1:
+        return GPU
+    raise LogError(
+        f"{few([report.path for report in reports], 3)}: runs on as many nodes have different numbers of ranks; "
+        "compare them apart, or name node counts, such as n4=FOLDER."
+    )
+
+
+def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
+    profile = report.profile
     of_kernels = _of_kernels(report)
     time_s, time_marks = _time(report, is_timed)
     waiting_s = _waiting_s(report, nodes, time_s, is_timed, beside)

@@ -12,8 +12,9 @@ from eprof.scaling.schema import Part
 class Run(Struct, frozen=True):
     """One program of one size on so many processors at a clock: medians over repeats. None: not known.
 
-    marks: how far time and energy can be trusted. cluster: the one that was simulated. parts: what makes up the energy
-    of a GPU cluster; time_marks, ranks, imbalance: of such a run (`ranks.py`). report: where its ranks are.
+    marks, time_marks: how far energy and time can be trusted. cluster: the one that was simulated. unit: what a
+    processor is. parts: what makes up the energy of a GPU cluster, and ranks, imbalance (`ranks.py`). report: where the
+    ranks are.
     """
 
     program: str
@@ -25,6 +26,7 @@ class Run(Struct, frozen=True):
     repeats: int = 1
     marks: int = 0
     cluster: str | None = None
+    unit: str = "node"
     report: str = ""
     time_marks: int = 0
     parts: Mapping[str, Part] | None = None

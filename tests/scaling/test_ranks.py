@@ -316,6 +316,17 @@ def test_ranks_of_a_run_on_one_host_with_several_gpus_are_one_node(eprof, tmp_pa
     assert (row["processors"], row["ranks"]) == (1, 2)
 
 
+def test_more_and_more_ranks_on_one_host_are_compared_by_gpus(eprof, tmp_path):
+    for number in (1, 2):
+        for rank in range(number):
+            run_directory(tmp_path / f"g{number}" / f"fmm-{rank}.eprof", world=number)
+    document = document_of(eprof, tmp_path / "g1", tmp_path / "g2", "--host-power", "10")
+    assert document["unit"] == "GPU"
+    assert [row["processors"] for row in document["rows"]] == [1, 2]
+    for row in document["rows"]:  # a single host, whatever number of GPUs
+        assert row["parts"]["host"]["energy_j"] == pytest.approx(10 * row["time_s"])
+
+
 @pytest.mark.parametrize(
     ("world", "status", "sentence"),
     [(3, "complete", "holds 2 of 3 ranks"), (2, "partial", "fmm-0.eprof and fmm-1.eprof|fmm-0.eprof, fmm-1.eprof")],
@@ -337,6 +348,7 @@ def test_ranks_that_are_missing_or_did_not_end_are_no_run(eprof, tmp_path, world
         ([f"n1={RANKS / 'n4'}", *DEMO], 1, "4 ranks on 1 x 1 GPUs"),
         ([RANKS / "n1"], 1, "no cost table is made for its GPU; name one with --costs"),
         ([RANKS / "n1", "--host-power", "-1"], 2, "--host-power -1: must be a power"),
+        ([f"n2={RANKS / 'n2'}", f"n2={RANKS / 'n4'}", f"n1={RANKS / 'n1'}", *DEMO[:2]], 1, "different numbers of ranks"),
         (["n2=nowhere"], 1, "nowhere"),
         (["nowhere.json"], 1, "nowhere.json"),
     ],
