@@ -200,15 +200,21 @@ def _over(above: float | None, below: float | None) -> float | None:
 
 def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:
     """Whether no other row of the same program and size beats a row in energy and in time."""
-    if row.energy_j is None:
+    rivals = _alike([other for other in rows if (other.program, other.size) == (row.program, row.size)])
+    return row.energy_j is not None and row in rivals and not any(_beats(other, row) for other in rivals)
+
+
+def _beats(other: Row, row: Row) -> bool:
+    if other.energy_j is None or row.energy_j is None:
         return False
-    for other in rows:
-        if (other.program, other.size) != (row.program, row.size) or other.energy_j is None:
-            continue
-        no_worse = other.energy_j <= row.energy_j and other.time_s <= row.time_s
-        if no_worse and (other.energy_j, other.time_s) != (row.energy_j, row.time_s):
-            return False
-    return True
+    no_worse = other.energy_j <= row.energy_j and other.time_s <= row.time_s
+    return no_worse and (other.energy_j, other.time_s) != (row.energy_j, row.time_s)
+
+
+def _alike(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows whose energies can be compared: lower bounds only where none is known in full."""
+    full = [row for row in rows if "missing" not in row.marks]
+    return full if any(row.energy_j is not None for row in full) else rows
 
 
 # ---- answers
@@ -218,11 +224,8 @@ def _best(rows: Sequence[Row], asked: Asked) -> Iterator[Best]:
     """The best row of each program and size for each objective, within a deadline and the limits of the objective."""
     for program, size in dict.fromkeys((row.program, row.size) for row in rows):
         same = [row for row in rows if (row.program, row.size) == (program, size)]
-        in_time = [row for row in same if asked.deadline_s is None or row.time_s <= asked.deadline_s]
-        is_bound = [Mark.MISSING.name.lower() in row.marks for row in in_time]
+        in_time = _alike([row for row in same if asked.deadline_s is None or row.time_s <= asked.deadline_s])
         energies = np.array([math.nan if row.energy_j is None else row.energy_j for row in in_time])
-        # A lower bound is no less than an energy that is known in full.
-        energies[np.array(is_bound, dtype=bool) & (not all(is_bound))] = math.nan
         times = np.array([row.time_s for row in in_time])
         for objective in asked.objectives:
             place = objective.pick(energies, times) if in_time else None
@@ -317,5 +320,5 @@ def _lacks(rows: Sequence[Row]) -> Iterable[str]:
     if no_base:
         yield (
             f"{no_base} of {len(rows)} runs without efficiency: none on one processor, of the same program and size at "
-            "the same clock, has an energy."
+            "the same clock, has an energy that is known as well."
         )
