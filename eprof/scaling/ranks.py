@@ -29,6 +29,7 @@ from eprof.scaling.run import Run
 from eprof.scaling.schema import Part
 
 _NAMED = pattern(r"n?([1-9]\d{0,6})=(.+)")
+_NUMBER = pattern(r"\d+")
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 _MOST_BYTES = 256 << 20
 _SUFFIX = ".json"
@@ -103,7 +104,7 @@ def read(given: str, reading: Reading) -> Report:
     if not path.is_dir():
         return Report(given, nodes, _saved(path), _Seen())
     inputs = _inputs(path)
-    by_rank = len(inputs) > 1 or reading.rank is not None
+    by_rank = reading.rank is not None or _are_of_ranks(inputs)
     parts = {"parts": "rank", "rank": reading.rank} if by_rank else {}
     energy = reading.price(reading.load(*inputs, **parts))
     profile = described(energy.grouped("rank") if by_rank else energy)
@@ -132,6 +133,12 @@ def _inputs(path: Path) -> list[Path]:
     if not inputs:
         raise LogError(f"{path}: is a folder without run directories or logs.")
     return inputs
+
+
+def _are_of_ranks(inputs: Sequence[Path]) -> bool:
+    """Whether some are named alike but for numbers; a log of counters and one of times are of one rank."""
+    alike = {_NUMBER.sub("#", str(path)) for path in inputs}
+    return len(alike) < len(inputs) or len(inputs) > 1 and directories.is_run(inputs[0])
 
 
 def _saved(path: Path) -> schema.Profile:
@@ -408,7 +415,9 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
 
 def _of_report(report: Report, beside: Beside) -> Iterator[str]:
     yield from (warning for warning in report.profile.warnings if "Left out" in warning)
-    seen = report.seen
+    seen, logs = report.seen, report.profile.inputs
+    if report.ranks == 1 and len(logs) > 1 and seen.hosts is None:
+        yield f"its {len(logs)} logs are taken for those of one rank."
     if seen.all_j is not None:
         yield "its energy is metered; how it splits is modelled."
     elif seen.gpus_j is not None:

@@ -264,6 +264,17 @@ def test_a_table_tells_nodes_and_times_and_what_meters_saw_of_all(eprof, tmp_pat
     assert {best["processors"] for best in document["best"]} == {4}
 
 
+def test_logs_of_different_kinds_are_those_of_one_rank_and_it_is_said(eprof, tmp_path):
+    for place in ("n1", "n2/rank0", "n2/rank1"):
+        (tmp_path / place).mkdir(parents=True)
+        for log in ("counters", "times"):
+            (tmp_path / place / f"{log}.csv").write_text((LOGS / "invented" / f"tk1-fmm-{log}.csv").read_text())
+    document = document_of(eprof, tmp_path / "n1", f"n2={tmp_path / 'n2'}")
+    assert [row["ranks"] for row in document["rows"]] == [1, 2]
+    assert document["rows"][1]["energy_j"] == pytest.approx(2 * document["rows"][0]["energy_j"])
+    assert "n1: its 2 logs are taken for those of one rank" in " ".join(document["warnings"])
+
+
 def test_different_programs_and_gpus_are_said():
     reports = []
     for name, command in (("Tesla K20c", "./a 1"), ("Tesla V100", "./a 2")):
