@@ -144,20 +144,9 @@ def _reading(options: argparse.Namespace) -> "Reading":
             raise UsageError(f"--{name.removesuffix('_w')}-power {watts:g}: must be a power in W from 0 on.")
         if watts is not None:
             beside = replace(beside, **{name: watts}, marks=beside.marks | Mark.ASSUMED)
-    price = partial(
-        Profile.energy,
-        costs=options.costs,
-        setting=options.setting,
-        efficiency=options.efficiency,
-        to_meter=False,
-    )
-    load = partial(
-        api.load,
-        capability=options.capability,
-        workers=cores(),
-        progress=Progress(options.quiet).reading,
-    )
-    return Reading(beside, options.rank, load, price)
+    load = partial(api.load, capability=options.capability, workers=cores(), progress=Progress(options.quiet).reading)
+    asked = {name: getattr(options, name) for name in ("costs", "setting", "efficiency")}
+    return Reading(beside, options.rank, load, partial(Profile.energy, **asked, to_meter=False))
 
 
 def deliver_runs(paths: Sequence[str], outputs: list[Output], options: argparse.Namespace, page: Path) -> None:

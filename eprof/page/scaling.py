@@ -1,13 +1,11 @@
 """The page of `eprof scale`, one file that fetches nothing (docs/scale.md)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 from markupsafe import Markup
 
-from eprof.base.marks import from_names
+from eprof.base.marks import Mark
 from eprof.page import svg
 from eprof.page.figures import Figure
 from eprof.page.plot import Dot, Line, Panel, axis, drawn
@@ -15,7 +13,7 @@ from eprof.page.sections.method import utc
 from eprof.page.validation import card, method, page, quiet
 from eprof.scaling.schema import MODELLED, Row, Scale
 from eprof.words import scaling as words
-from eprof.words.blocks import Section, Sentence
+from eprof.words.blocks import Section
 from eprof.words.cells import legend
 from eprof.words.numbers import quantity
 
@@ -33,6 +31,7 @@ _COLOURS = {
     "host": "plain",
     "network": "system",
 }
+_SIGNS = legend(sum(Mark))
 _LARGE, _SMALL = 1.0, 0.2  # areas of dots
 
 
@@ -69,7 +68,7 @@ def _sections(document: Scale) -> Iterator[Section]:
         legend = "A line a program, size and clock; logarithmic axes. Large dots: nothing takes less energy and time."
         yield card("curves", "Curves", "Efficiency, energy and time", charts, _names(document), quiet(legend))
     if document.rows[0].parts:
-        yield card("causes", "Causes", "Energy by cause", _bars(document), words.parts(document), _marks(document))
+        yield card("causes", "Causes", "Energy by cause", _bars(document), words.parts(document), quiet(_SIGNS))
     if document.keep:
         yield card("keep", "Keep", "How to keep the efficiency", words.kept(document.keep))
     if document.fit is not None:
@@ -130,12 +129,6 @@ def _bars(document: Scale) -> Markup:
     return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
 
 
-def _marks(document: Scale) -> Sentence:
-    """What the signs beside the numbers mean."""
-    marks = (from_names(part.marks) for row in document.rows for part in (row.parts or {}).values())
-    return quiet(legend(reduce(or_, marks, 0)))
-
-
 def _bar(row: Row, largest: float) -> Markup:
     known = _known(row)
     spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
@@ -144,10 +137,9 @@ def _bar(row: Row, largest: float) -> Markup:
 
 
 def _known(row: Row) -> dict[str, float]:
-    """The causes that are known to take something, in the order of the words."""
-    parts = row.parts or {}
-    joules = {cause: parts[cause].energy_j for cause in _COLOURS if cause in parts}
-    return {cause: energy_j for cause, energy_j in joules.items() if energy_j is not None and energy_j > 0}
+    """What causes are known to take, in the order of their colours."""
+    joules = ((cause, row.parts[cause].energy_j) for cause in _COLOURS if row.parts and cause in row.parts)
+    return {cause: energy_j for cause, energy_j in joules if energy_j is not None and energy_j > 0}
 
 
 class _Chart(NamedTuple):

@@ -98,7 +98,7 @@ def measured(
 
 
 def _with_fit(document: Scale, runs: Sequence[Run], asked: Asked, cluster: Cluster, program: Program) -> Scale:
-    fitted = fit.fit(cluster, program, runs, asked.predict, cluster.waiting)
+    fitted = fit.fit(cluster, program, runs, asked.predict)
     return replace(
         document,
         cluster=_about_cluster(cluster),

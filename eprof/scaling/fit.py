@@ -57,10 +57,9 @@ class _Fitted(Struct, frozen=True):
         return replace(program, alpha=self.alpha, factors=factors)
 
 
-def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int], waiting: str) -> Fit:
+def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int]) -> Fit:
     """The fit of a program to its runs below the node counts to `predict`, and its errors. Raises UsageError."""
-    plain = replace(program, alpha=1.0)
-    known = list(_known(cluster, plain, runs, waiting))
+    known = list(_known(cluster, replace(program, alpha=1.0), runs))
     small = [each for each in known if each.run.processors < min(predict, default=math.inf)]
     counts = sorted({each.run.processors for each in small})
     if len(counts) < _LEAST_NODE_COUNTS:
@@ -69,8 +68,7 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
             f"more, below those to predict; there are {len(counts)}."
         )
     fitted = _solved(small)
-    fitted_program = fitted.program(program)
-    left_out = list(_left_out(cluster, program, small, counts, waiting))
+    left_out = list(_left_out(cluster, program, small, counts))
     return Fit(
         fitted_on=counts,
         factors={"work": fitted.work, "network": fitted.network},
@@ -78,7 +76,7 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
         alpha_by_processors=_alphas(known, fitted),
         left_out_time=max((abs(error.time_error or 0.0) for error in left_out), default=None),
         left_out_energy=max((abs(error.energy_error or 0.0) for error in left_out), default=None),
-        predictions=list(_predicted(cluster, fitted_program, known, small, predict, waiting)),
+        predictions=list(_predicted(cluster, fitted.program(program), known, small, predict)),
     )
 
 
@@ -102,11 +100,11 @@ def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
     return []
 
 
-def _known(cluster: Cluster, program: Program, runs: Sequence[Run], waiting: str) -> Iterator[_Known]:
+def _known(cluster: Cluster, program: Program, runs: Sequence[Run]) -> Iterator[_Known]:
     for run in runs:
         if run.size is not None and run.energy_j is not None:
             clock = cluster.at(run.core_mhz)
-            point = points(cluster, program, [run.size], [run.processors], clock, waiting)[0]
+            point = points(cluster, program, [run.size], [run.processors], clock, cluster.waiting)[0]
             yield _Known(run, point, clock.idle_w)
 
 
@@ -153,28 +151,23 @@ def _alphas(known: Sequence[_Known], fitted: _Fitted) -> dict[str, float]:
 
 
 def _left_out(
-    cluster: Cluster, program: Program, known: Sequence[_Known], counts: Sequence[int], waiting: str
+    cluster: Cluster, program: Program, known: Sequence[_Known], counts: Sequence[int]
 ) -> Iterator[Prediction]:
     """The errors at each node count of a fit on the others."""
     for count in counts[1:] if len(counts) > _LEAST_NODE_COUNTS else ():
         others = [each for each in known if each.run.processors != count]
         fitted = _solved(others).program(program)
-        yield from _predicted(cluster, fitted, known, others, [count], waiting)
+        yield from _predicted(cluster, fitted, known, others, [count])
 
 
 def _predicted(
-    cluster: Cluster,
-    program: Program,
-    known: Sequence[_Known],
-    small: Sequence[_Known],
-    counts: Sequence[int],
-    waiting: str,
+    cluster: Cluster, program: Program, known: Sequence[_Known], small: Sequence[_Known], counts: Sequence[int]
 ) -> Iterator[Prediction]:
     """What the fit says of each size and clock that it was made of, on other node counts."""
     measured = {(each.size, each.run.processors, each.point.core_mhz): each.run for each in known}
     seen = sorted({(each.size, each.point.core_mhz) for each in small})
     for size, core_mhz in seen:
-        for point in points(cluster, program, [size], counts, cluster.at(core_mhz), waiting):
+        for point in points(cluster, program, [size], counts, cluster.at(core_mhz), cluster.waiting):
             run = measured.get((size, point.processors, core_mhz))
             yield Prediction(
                 size=size,

@@ -341,18 +341,12 @@ def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside
 
 
 def _of_waiting(report: Report, waiting_s: Mapping[str, float | None], beside: Beside) -> dict[str, Part]:
-    idle_w, marks = _idle(report.profile, beside)
-    marks |= from_names(report.profile.time_marks)
+    """What GPUs take that wait: at the power in the cluster's table, else at the constant power of their own."""
+    profile, idle_w, marks = report.profile, beside.gpu_idle_w, beside.marks
+    if idle_w is None and profile.costs is not None:
+        idle_w, marks = profile.costs.constant_power_w, from_names(profile.energy_marks.constant) | Mark.ASSUMED
+    marks |= from_names(profile.time_marks)
     return {cause: _part(idle_w, seconds, marks) for cause, seconds in waiting_s.items()}
-
-
-def _idle(profile: schema.Profile, beside: Beside) -> tuple[float | None, Mark]:
-    """The power of a GPU that waits: of the cluster's table, else the constant power of the GPU's."""
-    if beside.gpu_idle_w is not None:
-        return beside.gpu_idle_w, beside.marks
-    if profile.costs is None:
-        return None, NONE
-    return profile.costs.constant_power_w, from_names(profile.energy_marks.constant) | Mark.ASSUMED
 
 
 def _of_nodes(report: Report, node_s: float, beside: Beside, marks: Mark) -> dict[str, Part]:
