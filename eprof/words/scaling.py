@@ -217,7 +217,8 @@ def _places(document: Scale) -> str:
     """Where each objective is least, in a sentence."""
     found: dict[str, list[str]] = {}
     for entry in sorted(document.best, key=lambda entry: entry.processors or math.inf):
-        found.setdefault(place(document, entry), []).append(_objective(entry.objective).removeprefix("least "))
+        where = "nothing within the limits" if entry.processors is None else place(document, entry)
+        found.setdefault(where, []).append(_objective(entry.objective).removeprefix("least "))
     return "; ".join(f"{', '.join(names)} on {where}" for where, names in found.items())
 
 

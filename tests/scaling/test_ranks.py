@@ -444,6 +444,15 @@ def test_the_terminal_shows_energy_on_each_node_count_on_one_screen(eprof, monke
     assert "4 nodes" in out and "≥ 1.61 mJ" in out and "least energy x time on 4 nodes" in out
 
 
+def test_limits_hold_for_ranks_too(eprof):
+    code, out, _ = eprof("scale", *FOLDERS, *DEMO, "--deadline", "3e-6", "--power-limit", "500")
+    assert (
+        code == 0 and "No run is within the limits." in out and "on nothing within the limits" in " ".join(out.split())
+    )
+    (best,) = document_of(eprof, *FOLDERS, *DEMO, "--deadline", "4e-6", "--objective", "energy")["best"]
+    assert best["processors"] == 2
+
+
 def test_every_form_has_the_causes(eprof, tmp_path):
     files = [tmp_path / f"x.{suffix}" for suffix in ("html", "md", "csv")]
     outputs = [word for file in files for word in ("-o", file)]
