@@ -2,16 +2,18 @@
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
-from eprof.base.text import pattern
-from eprof.cli.options import Commands, add_output, command, matching
+from eprof.base.text import few, pattern
+from eprof.cli.options import Commands, add_output, add_pricing, command, matching
 from eprof.cli.output import Output, deliver, of_document, planned
 
 if TYPE_CHECKING:
     from eprof.scaling.build import Asked
+    from eprof.scaling.ranks import Reading
     from eprof.scaling.schema import Scale
 
 _OBJECTIVES = ("energy", "edp", "e2d", "ed2p")
@@ -38,7 +40,8 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "inputs",
         nargs="*",
         metavar="RUNS",
-        help="tables of runs: program,size,processes,core_mhz,time_s,energy_j; or sacct -P",
+        help="tables of runs: program,size,processes,core_mhz,time_s,energy_j; or sacct -P; of GPU clusters a folder a "
+        "node count, of run directories or logs by rank, or a report in JSON; `n4=` before it: of four nodes",
     )
     model = parser.add_argument_group("model")
     model.add_argument(
@@ -64,6 +67,11 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     model.add_argument(
         "--predict", metavar="LIST", help="node counts to predict by a fit of the program to the other RUNS"
     )
+    ranks = parser.add_argument_group("ranks on GPUs")
+    add_pricing(parser, "the one made for the GPU")
+    ranks.add_argument("--rank", metavar="REGEX", help=r"where paths tell the rank, e.g. 'rank(\d+)'")
+    ranks.add_argument("--host-power", dest="host_w", type=float, metavar="W", help="of a node without its GPUs")
+    ranks.add_argument("--network-power", dest="network_w", type=float, metavar="W", help="of its share of the network")
     best = parser.add_argument_group("what is best")
     best.add_argument("--objective", metavar="NAME", help="energy, edp, e2d, ed2p, time, ed0.5p... (the first four)")
     best.add_argument("--deadline", type=float, metavar="S", help="the longest time that is allowed")
@@ -109,11 +117,36 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     if options.keep is not None:
         raise UsageError("--keep is asked of a model; leave the RUNS out and say --program and --size.")
     paths = matching(options.inputs)
-    runs, notes = measured.read(paths)
+    reading = _reading(options)
+    runs, notes = measured.read(paths, reading)
     model = None
     if options.counted:
         model = cluster.load(options.cluster or DEFAULT_CLUSTER), program.load(options.counted)
-    return build.measured(runs, notes, ", ".join(paths[:3]), asked, model)
+    return build.measured(runs, notes, few(paths, 2), asked, model, reading.beside)
+
+
+def _reading(options: argparse.Namespace) -> "Reading":
+    """How ranks are read and priced, and what their nodes draw beside."""
+    from msgspec.structs import replace
+
+    from eprof import api
+    from eprof.base.marks import Mark
+    from eprof.cli.progress import Progress
+    from eprof.profile.profile import Profile
+    from eprof.rows.threads import cores
+    from eprof.scaling import cluster
+    from eprof.scaling.ranks import Reading
+
+    beside = cluster.beside(options.cluster) if options.cluster else cluster.Beside()
+    for name in ("host_w", "network_w"):
+        watts = getattr(options, name)
+        if watts is not None and not 0 <= watts < _MOST:
+            raise UsageError(f"--{name.removesuffix('_w')}-power {watts:g}: must be a power in W from 0 on.")
+        if watts is not None:
+            beside = replace(beside, **{name: watts}, marks=beside.marks | Mark.ASSUMED)
+    load = partial(api.load, capability=options.capability, workers=cores(), progress=Progress(options.quiet).reading)
+    asked = {name: getattr(options, name) for name in ("costs", "setting", "efficiency")}
+    return Reading(beside, options.rank, load, partial(Profile.energy, **asked, to_meter=False))
 
 
 def deliver_runs(paths: Sequence[str], outputs: list[Output], options: argparse.Namespace, page: Path) -> None:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from eprof.base.marks import Mark
+from eprof.page import svg
 from eprof.page.figures import Figure
 from eprof.page.plot import Dot, Line, Panel, axis, drawn
 from eprof.page.sections.method import utc
@@ -12,10 +14,24 @@ from eprof.page.validation import card, method, page, quiet
 from eprof.scaling.schema import MODELLED, Row, Scale
 from eprof.words import scaling as words
 from eprof.words.blocks import Section
+from eprof.words.cells import legend
 from eprof.words.numbers import quantity
 
 _KINDS = 6  # of lines that a page can tell apart
 _DOTS = 400
+# The colours of reports: kernels' are warm, cold and hatched there too.
+_COLOURS = {
+    "computation": "fp32",
+    "data": "dram",
+    "constant": "other",
+    "imbalance": "int",
+    "between": "sfu",
+    "unused": "tensor",
+    "metered": "fp16",
+    "host": "plain",
+    "network": "system",
+}
+_SIGNS = legend(sum(Mark))
 _LARGE, _SMALL = 1.0, 0.2  # areas of dots
 
 
@@ -51,6 +67,8 @@ def _sections(document: Scale) -> Iterator[Section]:
     if charts := _charts(document):
         legend = "A line a program, size and clock; logarithmic axes. Large dots: nothing takes less energy and time."
         yield card("curves", "Curves", "Efficiency, energy and time", charts, _names(document), quiet(legend))
+    if document.rows[0].parts:
+        yield card("causes", "Causes", "Energy by cause", _bars(document), words.parts(document), quiet(_SIGNS))
     if document.keep:
         yield card("keep", "Keep", "How to keep the efficiency", words.kept(document.keep))
     if document.fit is not None:
@@ -97,6 +115,33 @@ def _charts(document: Scale) -> Markup:
     )
 
 
+def _bars(document: Scale) -> Markup:
+    """A bar a node count, of what its energy is made of; its end is open where something is not known."""
+    rows = [row for row in document.rows if row.parts]
+    largest = max(sum(_known(row).values()) for row in rows)
+    causes = [cause for cause in _COLOURS if any(cause in _known(row) for row in rows)]
+    key = Markup('<li><i class="swatch s-{}"></i>{}</li>')
+    keys = Markup("").join(key.format(_COLOURS[cause], words.CAUSES[cause]) for cause in causes)
+    line = Markup('<div class="row"><span class="name">{}</span>{}<span class="num">{}</span><span></span></div>')
+    lines = Markup("").join(
+        line.format(words.place(document, row), _bar(row, largest), quantity(row.energy_j or 0.0, "J")) for row in rows
+    )
+    return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
+
+
+def _bar(row: Row, largest: float) -> Markup:
+    known = _known(row)
+    spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
+    segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
+    return svg.bar(segments, spoken, open_end="missing" in row.marks)
+
+
+def _known(row: Row) -> dict[str, float]:
+    """What causes are known to take, in the order of their colours."""
+    joules = ((cause, row.parts[cause].energy_j) for cause in _COLOURS if row.parts and cause in row.parts)
+    return {cause: energy_j for cause, energy_j in joules if energy_j is not None and energy_j > 0}
+
+
 class _Chart(NamedTuple):
     """What a chart shows: where a row is across and up; 0 where it has no place."""
 
@@ -134,7 +179,11 @@ def _method(document: Scale) -> dict[str, list[str]]:
         ],
         "Notes": document.warnings,
     }
-    cluster, program = document.cluster, document.program
+    cluster, program, node = document.cluster, document.program, document.node
+    if node:
+        powers = ("host_w", "network_w", "gpu_idle_w")
+        told = ", ".join(f"{name} {'unknown' if node[name] is None else f'{node[name]:g}'}" for name in powers)
+        parts["Nodes"] = [f"{node['name'] or 'As asked'}: {told}. {node['source']}".strip()]
     if cluster:
         parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
     if program:

@@ -27,6 +27,8 @@ FORM: Mapping[str, Any] = {
     "profiler": {"name": str},
     "device": {"name": str, "capability": str},
     "meter": {"name": str, "covers": str, "devices": list},
+    "host": {"name": str},
+    "environment": {},
     "pricing": {"costs": str, "setting": str, "efficiency": float},
     "cluster": {"name": str, "program": str, "processes": int, "nodes": int, "size": float, "marks": [str]},
     "measurements": [{"what": str, "number": int, "command": [str], "seconds": float, "energy": _ENERGY}],

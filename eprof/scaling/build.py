@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from eprof import __version__
 from eprof.base.errors import LogError
-from eprof.base.marks import names
+from eprof.base.marks import Mark, names
 from eprof.profile.document import now
 from eprof.scaling import fit
 from eprof.scaling import keep as keeping
-from eprof.scaling.cluster import INTERRUPT, POLL, Clock, Cluster
+from eprof.scaling.cluster import POLL, Beside, Clock, Cluster
 from eprof.scaling.model import CAUSES, Point, best_clock_mhz, efficiency, points
 from eprof.scaling.program import Program
 from eprof.scaling.run import Run
@@ -22,7 +22,7 @@ from eprof.tuning.objective import Objective
 
 _WORTHLESS, _NO_REACTION, _NETWORK_LED = 0.98, 1e-3, 0.5
 _SMALL_STEP = 1.01
-_OF_BEST = ("processors", "core_mhz", "energy_j", "time_s", "marks")
+_OF_BEST = ("processors", "core_mhz", "energy_j", "time_s", "marks", "time_marks")
 
 
 class Asked(NamedTuple):
@@ -51,21 +51,20 @@ class Case(NamedTuple):
 def modelled(case: Case, asked: Asked) -> Scale:
     """The closed form ([S] 4): every number of processors at every clock. Raises UsageError."""
     cluster, program = case.cluster, case.program
-    slowest = points(cluster, program, [case.size], [1], cluster.slowest, case.waiting)[0].base_j
-    rows = [row for clock in case.clocks for row in _modelled_rows(case, clock, slowest)]
-    rows = _with_pareto(rows)
-    return Scale(
-        eprof=__version__,
-        title=f"{program.name} of {case.size:.10g} {program.size} on {cluster.name}",
-        created_utc=now(),
-        command_line=list(asked.command_line),
-        kind=MODELLED,
+    modelled = [point for clock in case.clocks for point in _points(case, clock, case.processors, case.waiting)]
+    polling = [point for clock in case.clocks for point in _points(case, clock, case.processors, POLL)]
+    alone = [_points(case, clock, [1], case.waiting)[0] for clock in {*case.clocks, cluster.slowest}]
+    rows = _rows([_run(program, point) for point in modelled], [_base(program, point) for point in alone])
+    rows = [
+        replace(row, overhead_j=point.overhead_j, polling_j=polled.energy_j, alpha=program.alpha)
+        for row, point, polled in zip(rows, modelled, polling, strict=True)
+    ]
+    return replace(
+        _document(MODELLED, f"{program.name} of {case.size:.10g} {program.size} on {cluster.name}", rows, asked),
         cluster=_about_cluster(cluster),
         program=_about_program(program),
         unit=cluster.unit,
         waiting=case.waiting,
-        rows=rows,
-        best=list(_best(rows, asked)),
         keep=list(_keep(case, asked)),
         shape=_shape(case),
         f_star_mhz=best_clock_mhz(cluster, program, case.size),
@@ -74,88 +73,120 @@ def modelled(case: Case, asked: Asked) -> Scale:
 
 
 def measured(
-    runs: Sequence[Run], notes: Sequence[str], title: str, asked: Asked, model: tuple[Cluster, Program] | None = None
+    runs: Sequence[Run],
+    notes: Sequence[str],
+    title: str,
+    asked: Asked,
+    model: tuple[Cluster, Program] | None = None,
+    beside: Beside | None = None,
 ) -> Scale:
     """Measured runs: efficiency, speedup, best node count and clock. model: fitted to them, for alpha and predictions.
+
+    beside: what their nodes were taken to draw, of GPU clusters.
 
     Raises LogError: there are no runs; UsageError: too few for the fit.
     """
     if not runs:
         raise LogError(f"{title}: has no runs.")
-    fitted = None
-    warnings = [*notes]
     if model is not None:
-        cluster, program = model
-        runs = fit.of_program(runs, program.name)
-        fitted = fit.fit(cluster, program, runs, asked.predict, cluster.waiting)
-        warnings += fit.warnings(cluster, fitted)
-    rows = _with_pareto(list(_measured_rows(runs)))
-    warnings += _lacks(rows)
+        runs = fit.of_program(runs, model[1].name)
+    runs = sorted(runs, key=_order)
+    document = _document(MEASURED, title, _rows(runs, [run for run in runs if run.processors == 1]), asked)
+    node = _about_node(beside) if beside is not None and any(run.parts for run in runs) else None
+    document = replace(document, unit=runs[0].unit, node=node, warnings=[*notes, *_lacks(document.rows)])
+    return document if model is None else _with_fit(document, runs, asked, *model)
+
+
+def _with_fit(document: Scale, runs: Sequence[Run], asked: Asked, cluster: Cluster, program: Program) -> Scale:
+    fitted = fit.fit(cluster, program, runs, asked.predict)
+    return replace(
+        document,
+        cluster=_about_cluster(cluster),
+        program=_about_program(program),
+        unit=cluster.unit,
+        fit=fitted,
+        warnings=[*document.warnings, *fit.warnings(cluster, fitted)],
+    )
+
+
+def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale:
+    """What all documents say: their rows, and the best of them."""
+    rows = [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
     return Scale(
         eprof=__version__,
         title=title,
         created_utc=now(),
         command_line=list(asked.command_line),
-        kind=MEASURED,
-        cluster=_about_cluster(model[0]) if model else None,
-        program=_about_program(model[1]) if model else None,
-        unit=model[0].unit if model else "node",
-        waiting=None,
+        kind=kind,
         rows=rows,
         best=list(_best(rows, asked)),
-        fit=fitted,
-        warnings=warnings,
     )
 
 
 # ---- rows
 
 
-def _modelled_rows(case: Case, clock: Clock, slowest_j: float) -> Iterator[Row]:
-    interrupt, polling = (
-        points(case.cluster, case.program, [case.size], case.processors, clock, waiting)
-        for waiting in (INTERRUPT, POLL)
+def _points(case: Case, clock: Clock, processors: Sequence[int], waiting: str) -> list[Point]:
+    return points(case.cluster, case.program, [case.size], processors, clock, waiting)
+
+
+def _run(program: Program, point: Point) -> Run:
+    return Run(program.name, point.size, point.processors, point.core_mhz, point.time_s, point.energy_j)
+
+
+def _base(program: Program, point: Point) -> Run:
+    """The program on one processor, without anything that several need."""
+    return Run(program.name, point.size, 1, point.core_mhz, point.base_s, point.base_j)
+
+
+def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
+    """A row a run, against the run on one processor at its clock, and against that at the slowest clock."""
+    at_clock = {(*run.problem, run.core_mhz): run for run in alone}
+    slowest: dict[tuple[str, float | None], Run] = {}
+    for run in sorted((run for run in alone if run.core_mhz), key=_order, reverse=True):
+        slowest[run.problem] = run
+    return [_row(run, at_clock.get((*run.problem, run.core_mhz)), slowest.get(run.problem)) for run in runs]
+
+
+def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
+    base_j, slowest_j = (_alike_j(other, run) for other in (base, slowest))
+    return Row(
+        program=run.program,
+        size=run.size,
+        processors=run.processors,
+        core_mhz=run.core_mhz,
+        time_s=run.time_s,
+        energy_j=run.energy_j,
+        power_w=None if run.time_marks & Mark.MISSING else _over(run.energy_j, run.time_s),
+        efficiency=_over(base_j, run.energy_j),
+        efficiency_to_slowest_clock=_over(slowest_j, run.energy_j),
+        speedup=_over(base.time_s if base else None, run.time_s),
+        overhead_j=_beyond(base, run),
+        repeats=run.repeats,
+        marks=names(run.marks),
+        time_marks=names(run.time_marks),
+        parts=dict(run.parts) if run.parts is not None else None,
+        ranks=run.ranks,
+        imbalance=run.imbalance,
     )
-    chosen = polling if case.waiting == POLL else interrupt
-    for point, polled in zip(chosen, polling, strict=True):
-        yield Row(
-            program=case.program.name,
-            size=case.size,
-            processors=point.processors,
-            core_mhz=clock.core_mhz,
-            time_s=point.time_s,
-            energy_j=point.energy_j,
-            power_w=_over(point.energy_j, point.time_s),
-            efficiency=point.efficiency,
-            efficiency_to_slowest_clock=_over(slowest_j, point.energy_j),
-            speedup=_over(point.base_s, point.time_s),
-            overhead_j=point.overhead_j,
-            polling_j=polled.energy_j,
-            alpha=case.program.alpha,
-        )
 
 
-def _measured_rows(runs: Sequence[Run]) -> Iterator[Row]:
-    """Rows in the order of program, size, clock and processors, each against its own run on one processor."""
-    alone = {(run.program, run.size, run.core_mhz): run for run in runs if run.processors == 1}
-    for run in sorted(runs, key=_order):
-        base = alone.get((run.program, run.size, run.core_mhz))
-        clocks = [mhz for program, size, mhz in alone if (program, size) == (run.program, run.size) and mhz is not None]
-        slowest = alone.get((run.program, run.size, min(clocks))) if clocks else None
-        yield Row(
-            program=run.program,
-            size=run.size,
-            processors=run.processors,
-            core_mhz=run.core_mhz,
-            time_s=run.time_s,
-            energy_j=run.energy_j,
-            power_w=_over(run.energy_j, run.time_s),
-            efficiency=_over(base.energy_j if base else None, run.energy_j),
-            efficiency_to_slowest_clock=_over(slowest.energy_j if slowest else None, run.energy_j),
-            speedup=_over(base.time_s if base else None, run.time_s),
-            repeats=run.repeats,
-            marks=names(run.marks),
-        )
+def _alike_j(base: Run | None, run: Run) -> float | None:
+    """The energy of a run that another is set against; None where only one of the two is a lower bound."""
+    is_alike = base is not None and not (base.marks ^ run.marks) & Mark.MISSING
+    return base.energy_j if base is not None and is_alike else None
+
+
+def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:
+    """What a run takes more than that on one node, by cause; None where not the same is known of both."""
+    joules = [
+        {cause: part.energy_j for cause, part in each.parts.items() if part.energy_j is not None}
+        for each in (base, run)
+        if each is not None and each.parts is not None
+    ]
+    if len(joules) < 2 or joules[0].keys() != joules[1].keys():
+        return None
+    return {cause: energy_j - joules[0][cause] for cause, energy_j in joules[1].items()}
 
 
 def _order(run: Run) -> tuple[Any, ...]:
@@ -167,21 +198,23 @@ def _over(above: float | None, below: float | None) -> float | None:
     return None if above is None or not below else above / below
 
 
-def _with_pareto(rows: Sequence[Row]) -> list[Row]:
-    """The rows, those marked that no other of the same program and size beats in energy and in time."""
-    return [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
-
-
 def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:
-    if row.energy_j is None:
+    """Whether no other row of the same program and size beats a row in energy and in time."""
+    rivals = _alike([other for other in rows if (other.program, other.size) == (row.program, row.size)])
+    return row.energy_j is not None and row in rivals and not any(_beats(other, row) for other in rivals)
+
+
+def _beats(other: Row, row: Row) -> bool:
+    if other.energy_j is None or row.energy_j is None:
         return False
-    for other in rows:
-        if (other.program, other.size) != (row.program, row.size) or other.energy_j is None:
-            continue
-        no_worse = other.energy_j <= row.energy_j and other.time_s <= row.time_s
-        if no_worse and (other.energy_j, other.time_s) != (row.energy_j, row.time_s):
-            return False
-    return True
+    no_worse = other.energy_j <= row.energy_j and other.time_s <= row.time_s
+    return no_worse and (other.energy_j, other.time_s) != (row.energy_j, row.time_s)
+
+
+def _alike(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows whose energies can be compared: lower bounds only where none is known in full."""
+    full = [row for row in rows if "missing" not in row.marks]
+    return full if any(row.energy_j is not None for row in full) else rows
 
 
 # ---- answers
@@ -191,7 +224,7 @@ def _best(rows: Sequence[Row], asked: Asked) -> Iterator[Best]:
     """The best row of each program and size for each objective, within a deadline and the limits of the objective."""
     for program, size in dict.fromkeys((row.program, row.size) for row in rows):
         same = [row for row in rows if (row.program, row.size) == (program, size)]
-        in_time = [row for row in same if asked.deadline_s is None or row.time_s <= asked.deadline_s]
+        in_time = _alike([row for row in same if asked.deadline_s is None or row.time_s <= asked.deadline_s])
         energies = np.array([math.nan if row.energy_j is None else row.energy_j for row in in_time])
         times = np.array([row.time_s for row in in_time])
         for objective in asked.objectives:
@@ -255,6 +288,10 @@ def _about_cluster(cluster: Cluster) -> dict[str, Any]:
     }
 
 
+def _about_node(beside: Beside) -> dict[str, Any]:
+    return {**asdict(beside), "marks": names(beside.marks)}
+
+
 def _about_program(program: Program) -> dict[str, Any]:
     return {
         "name": program.name,
@@ -283,5 +320,5 @@ def _lacks(rows: Sequence[Row]) -> Iterable[str]:
     if no_base:
         yield (
             f"{no_base} of {len(rows)} runs without efficiency: none on one processor, of the same program and size at "
-            "the same clock, has an energy."
+            "the same clock, has an energy that is known as well."
         )

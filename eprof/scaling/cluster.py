@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
 from eprof.base.errors import CostError
-from eprof.base.resources import folder, tree
-from eprof.base.text import did_you_mean, listed, pattern
+from eprof.base.marks import NONE, Mark
+from eprof.base.resources import folder
+from eprof.base.text import listed, pattern
 from eprof.base.toml import Document, Node
+from eprof.scaling import definitions
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 SCHEMA = 1
 INTERRUPT, POLL = "interrupt", "poll"
@@ -20,9 +25,10 @@ WAITING = (INTERRUPT, POLL)
 BASES = ("assumed", "measured", "published", "fitted")
 _KEYS = (
     *("schema", "name", "about", "unit", "nodes", "source", "basis", "waiting", "memory_bytes", "gamma"),
-    *("setting", "time", "message", "network"),
+    *("setting", "time", "message", "network", "node"),
 )
 _SETTING = ("core_mhz", "idle_w", "on_chip_w", "off_chip_w", "default")
+_NODE = ("gpus", "host_w", "network_w", "gpu_idle_w")
 _ALGORITHM = pattern(r"[a-z_]{1,40}:\w{1,40}")
 _HZ = 1e6
 _MOST = 1e15
@@ -70,6 +76,28 @@ class Link(Struct, frozen=True):
     collectives: tuple[str, ...]
 
 
+class Beside(Struct, frozen=True):
+    """What a node of GPUs draws beside their kernels, in W: host, network, each GPU that waits. None: not known.
+
+    network_w: what host_w leaves out of network cards and switches. gpus: of a node. name: of the cluster.
+    """
+
+    host_w: float | None = None
+    network_w: float | None = None
+    gpu_idle_w: float | None = None
+    gpus: int | None = None
+    marks: Mark = NONE
+    name: str = ""
+    source: str = ""
+
+    @property
+    def idle_w(self) -> float | None:
+        """All of a node while it waits."""
+        if self.host_w is None or self.network_w is None or self.gpu_idle_w is None or self.gpus is None:
+            return None
+        return self.host_w + self.network_w + self.gpus * self.gpu_idle_w
+
+
 class Cluster(Struct, frozen=True, dict=True):
     """A cluster's powers and times ([S] 4.4, the machine's vector). gamma: on-chip power grows with f^gamma."""
 
@@ -115,26 +143,43 @@ class Cluster(Struct, frozen=True, dict=True):
         return self.on_chip_cycles / (clock.core_mhz * _HZ)
 
 
-def clusters() -> list[str]:
-    """The names of the clusters that come with eprof, sorted."""
-    return [file.name.removesuffix(".toml") for file in tree(folder("costs") / "clusters", ".toml")]
-
-
 def load(name_or_path: str) -> Cluster:
-    """A cluster by its name, or a file of yours (`.toml`). Raises CostError, DefinitionError with file and line."""
-    if name_or_path.endswith(".toml"):
-        return read(Document.read(Path(name_or_path)))
-    if name_or_path not in clusters():
-        meant = did_you_mean(name_or_path, clusters())
-        raise CostError(f"There is no cluster `{name_or_path[:100]}`.{meant} There are {', '.join(clusters())}.")
-    return read(Document.read(folder("costs") / "clusters" / f"{name_or_path}.toml"))
+    """A cluster by its name, or a file of yours (`.toml`). Raises DefinitionError with file and line."""
+    return read(definitions.find(name_or_path, _shelf(), "cluster"))
+
+
+def beside(name_or_path: str) -> Beside:
+    """What [node] of a cluster's file says, if it has one; nothing else need be there. Raises DefinitionError."""
+    root = definitions.find(name_or_path, _shelf(), "cluster").root.table(_KEYS)
+    root.schema(SCHEMA)
+    return _beside(root)
+
+
+def _beside(root: Node) -> Beside:
+    node = root["node"]
+    if node.value is None:
+        return Beside()
+    node.table(_NODE)
+    return Beside(
+        host_w=_optional(node["host_w"]),
+        network_w=_optional(node["network_w"]),
+        gpu_idle_w=_optional(node["gpu_idle_w"]),
+        gpus=_count(node["gpus"]),
+        marks=Mark.ASSUMED if root["basis"].choice(BASES) == "assumed" else NONE,
+        name=root["name"].text(),
+        source=root["source"].text(),
+    )
+
+
+def _shelf() -> Traversable:
+    return folder("costs") / "clusters"
 
 
 def read(document: Document) -> Cluster:
     """The cluster in a document. Raises DefinitionError."""
     root = document.root.table(_KEYS)
     root.schema(SCHEMA)
-    clocks, default = _clocks(root["setting"])
+    clocks, default = _clocks(root["setting"], _beside(root).idle_w)
     time = root["time"].table(("on_chip_cycles", "off_chip_s"))
     return Cluster(
         name=root["name"].text(),
@@ -149,7 +194,7 @@ def read(document: Document) -> Cluster:
         off_chip_s=time["off_chip_s"].number(0, _MOST),
         messages=_messages(root["message"]),
         gamma=_optional(root["gamma"]),
-        nodes=None if root["nodes"].value is None else int(root["nodes"].number(1, _MOST)),
+        nodes=_count(root["nodes"]),
         memory_bytes=_optional(root["memory_bytes"]),
         link=_link(root["network"]),
     )
@@ -159,15 +204,19 @@ def _optional(node: Node) -> float | None:
     return None if node.value is None else node.number(0, _MOST)
 
 
-def _clocks(node: Node) -> tuple[tuple[Clock, ...], Clock]:
-    """The settings, and the default: the one that says so, else the only one."""
+def _count(node: Node) -> int | None:
+    return None if node.value is None else int(node.number(1, _MOST))
+
+
+def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]:
+    """The settings, and the default: the one that says so, else the only one. idle_w: where a setting has none."""
     entries = node.entries("a list of settings")
     if not entries:
         raise node.wrong("a list of settings")
     clocks: list[Clock] = []
     defaults: list[Clock] = []
     for entry in entries:
-        clock = _clock(entry.table(_SETTING))
+        clock = _clock(entry.table(_SETTING), idle_w)
         if any(clock.core_mhz == other.core_mhz for other in clocks):
             raise entry.error(f"{clock.core_mhz:g} MHz is listed twice.")
         clocks.append(clock)
@@ -178,10 +227,12 @@ def _clocks(node: Node) -> tuple[tuple[Clock, ...], Clock]:
     return tuple(clocks), (defaults or clocks)[0]
 
 
-def _clock(entry: Node) -> Clock:
+def _clock(entry: Node, idle_w: float | None) -> Clock:
     core_mhz = entry["core_mhz"].number(1, 1e5)
     off_chip_w = _optional(entry["off_chip_w"]) or 0.0
-    return Clock(core_mhz, entry["idle_w"].number(0, _MOST), entry["on_chip_w"].number(0, _MOST), off_chip_w)
+    if idle_w is None or "idle_w" in entry:
+        idle_w = entry["idle_w"].number(0, _MOST)
+    return Clock(core_mhz, idle_w, entry["on_chip_w"].number(0, _MOST), off_chip_w)
 
 
 def _messages(node: Node) -> Messages:

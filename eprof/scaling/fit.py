@@ -40,6 +40,11 @@ class _Known(Struct, frozen=True):
     def size(self) -> float:
         return self.point.size
 
+    @property
+    def work_s(self) -> float:
+        """Of all processors, as counted: A."""
+        return self.point.time_s * self.point.processors - self.point.network_s
+
 
 class _Fitted(Struct, frozen=True):
     work: float
@@ -52,10 +57,9 @@ class _Fitted(Struct, frozen=True):
         return replace(program, alpha=self.alpha, factors=factors)
 
 
-def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int], waiting: str) -> Fit:
+def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int]) -> Fit:
     """The fit of a program to its runs below the node counts to `predict`, and its errors. Raises UsageError."""
-    plain = replace(program, alpha=1.0)
-    known = list(_known(cluster, plain, runs, waiting))
+    known = list(_known(cluster, replace(program, alpha=1.0), runs))
     small = [each for each in known if each.run.processors < min(predict, default=math.inf)]
     counts = sorted({each.run.processors for each in small})
     if len(counts) < _LEAST_NODE_COUNTS:
@@ -64,8 +68,7 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
             f"more, below those to predict; there are {len(counts)}."
         )
     fitted = _solved(small)
-    fitted_program = fitted.program(program)
-    left_out = list(_left_out(cluster, program, small, counts, waiting))
+    left_out = list(_left_out(cluster, program, small, counts))
     return Fit(
         fitted_on=counts,
         factors={"work": fitted.work, "network": fitted.network},
@@ -73,7 +76,7 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
         alpha_by_processors=_alphas(known, fitted),
         left_out_time=max((abs(error.time_error or 0.0) for error in left_out), default=None),
         left_out_energy=max((abs(error.energy_error or 0.0) for error in left_out), default=None),
-        predictions=list(_predicted(cluster, fitted_program, known, small, predict, waiting)),
+        predictions=list(_predicted(cluster, fitted.program(program), known, small, predict)),
     )
 
 
@@ -97,11 +100,11 @@ def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
     return []
 
 
-def _known(cluster: Cluster, program: Program, runs: Sequence[Run], waiting: str) -> Iterator[_Known]:
+def _known(cluster: Cluster, program: Program, runs: Sequence[Run]) -> Iterator[_Known]:
     for run in runs:
         if run.size is not None and run.energy_j is not None:
             clock = cluster.at(run.core_mhz)
-            point = points(cluster, program, [run.size], [run.processors], clock, waiting)[0]
+            point = points(cluster, program, [run.size], [run.processors], clock, cluster.waiting)[0]
             yield _Known(run, point, clock.idle_w)
 
 
@@ -110,12 +113,10 @@ def _solved(known: Sequence[_Known]) -> _Fitted:
     equations = []
     for each in known:
         total_s = each.run.processors * each.run.time_s
-        work_s = each.point.time_s * each.point.processors - each.point.network_s
         above_idle_j = each.point.energy_j - each.idle_w * each.point.time_s * each.point.processors
-        equations.append(np.array([0.0, work_s, each.point.network_s]) / total_s)
-        constant_w = each.idle_w / (each.run.energy_j or np.nan)
-        row = [above_idle_j / (each.run.energy_j or np.nan), constant_w * work_s, constant_w * each.point.network_s]
-        equations.append(np.array(row))
+        equations.append(np.array([0.0, each.work_s, each.point.network_s]) / total_s)
+        joules = [above_idle_j, each.idle_w * each.work_s, each.idle_w * each.point.network_s]
+        equations.append(np.array(joules) / (each.run.energy_j or np.nan))
     matrix: Floats = np.stack(equations)
     work, alpha_work, alpha_network = _non_negative(matrix, np.ones(len(matrix)))
     if not work or not alpha_work:
@@ -144,35 +145,29 @@ def _alphas(known: Sequence[_Known], fitted: _Fitted) -> dict[str, float]:
     """Measured over modelled time, by processors: the mean over sizes and clocks."""
     by_count: dict[int, list[float]] = {}
     for each in known:
-        work_s = each.point.time_s * each.point.processors - each.point.network_s
-        modelled_s = fitted.work * work_s + fitted.network * each.point.network_s
+        modelled_s = fitted.work * each.work_s + fitted.network * each.point.network_s
         by_count.setdefault(each.run.processors, []).append(each.run.processors * each.run.time_s / modelled_s)
     return {str(count): float(np.mean(alphas)) for count, alphas in sorted(by_count.items())}
 
 
 def _left_out(
-    cluster: Cluster, program: Program, known: Sequence[_Known], counts: Sequence[int], waiting: str
+    cluster: Cluster, program: Program, known: Sequence[_Known], counts: Sequence[int]
 ) -> Iterator[Prediction]:
     """The errors at each node count of a fit on the others."""
     for count in counts[1:] if len(counts) > _LEAST_NODE_COUNTS else ():
         others = [each for each in known if each.run.processors != count]
         fitted = _solved(others).program(program)
-        yield from _predicted(cluster, fitted, known, others, [count], waiting)
+        yield from _predicted(cluster, fitted, known, others, [count])
 
 
 def _predicted(
-    cluster: Cluster,
-    program: Program,
-    known: Sequence[_Known],
-    small: Sequence[_Known],
-    counts: Sequence[int],
-    waiting: str,
+    cluster: Cluster, program: Program, known: Sequence[_Known], small: Sequence[_Known], counts: Sequence[int]
 ) -> Iterator[Prediction]:
     """What the fit says of each size and clock that it was made of, on other node counts."""
     measured = {(each.size, each.run.processors, each.point.core_mhz): each.run for each in known}
     seen = sorted({(each.size, each.point.core_mhz) for each in small})
     for size, core_mhz in seen:
-        for point in points(cluster, program, [size], counts, cluster.at(core_mhz), waiting):
+        for point in points(cluster, program, [size], counts, cluster.at(core_mhz), cluster.waiting):
             run = measured.get((size, point.processors, core_mhz))
             yield Prediction(
                 size=size,

@@ -14,7 +14,7 @@ from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_content
 from eprof.base.text import listed, pattern
-from eprof.scaling import simulated
+from eprof.scaling import ranks, simulated
 from eprof.scaling.run import Run, medians
 
 # What columns are called, the first that a table has; `sacct`'s names are among them.
@@ -25,6 +25,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "core_mhz": ("core_mhz", "clock_mhz", "mhz"),
     "time_s": ("time_s", "elapsed_s", "seconds", "elapsedraw"),
     "energy_j": ("energy_j", "joules", "consumedenergyraw"),
+    "report": ("report",),
 }
 _NEEDED = ("processes", "time_s")
 _FREQUENCY = "reqcpufreq"
@@ -36,12 +37,26 @@ _ASK = "sacct -P -o JobID,JobName,NNodes,ElapsedRaw,ConsumedEnergyRaw,ReqCPUFreq
 _KHZ_SUFFIX = {"k": 1e-3, "m": 1.0, "g": 1e3}
 
 
-def read(paths: Sequence[str]) -> tuple[list[Run], list[str]]:
-    """The runs of tables and of directories of simulated runs, and notes. Raises LogError with file and line."""
+def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[list[Run], list[str]]:
+    """The runs of tables, of simulated runs and of the ranks of GPU clusters, and notes.
+
+    Raises LogError with file and line.
+    """
     notes: list[str] = []
     runs: list[Run] = []
+    reports: list[ranks.Report] = []
+    reading = reading or ranks.Reading()
     for path in paths:
-        runs += simulated.runs(Path(path), notes) if Path(path).is_dir() else _table(path, notes)
+        if manifest := simulated.record(Path(path)):
+            runs += simulated.runs(Path(path), manifest, notes)
+        elif ranks.is_one(path):
+            reports.append(ranks.read(path, reading))
+        else:
+            table = list(_table(path, notes))
+            runs += [run for run in table if not run.report]
+            reports += [ranks.told(run, run.report, Path(path).parent, reading) for run in table if run.report]
+    if reports:
+        runs += ranks.runs(reports, reading.beside, notes)
     if len({run.cluster for run in runs}) > 1:
         runs = [replace(run, program=f"{run.program} on {run.cluster}") if run.cluster else run for run in runs]
     notes = list(dict.fromkeys(notes))
@@ -59,9 +74,8 @@ def _table(path: str, notes: list[str]) -> Iterator[Run]:
     first = lines.index(header)
     rows = csv.reader(lines[first:], delimiter=separator)
     names = [name.strip().lower() for name in next(rows)]
-    places = {key: names.index(name) for key, known in _COLUMNS.items() for name in known if name in names}
-    # The first name of each key is the one that counts.
-    places |= {key: next(names.index(name) for name in _COLUMNS[key] if name in names) for key in places}
+    found = {key: [names.index(name) for name in known if name in names] for key, known in _COLUMNS.items()}
+    places = {key: numbers[0] for key, numbers in found.items() if numbers}
     lacks = [key for key in _NEEDED if key not in places]
     if lacks:
         raise LogError(
@@ -93,6 +107,7 @@ def _run(where: str, cells: Mapping[str, str], energy_j: float | None = None) ->
         core_mhz=_number(where, "core_mhz", cells.get("core_mhz", "")) or None,
         time_s=time_s,
         energy_j=energy_j or _number(where, "energy_j", cells.get("energy_j", "")) or None,
+        report=cells.get("report", ""),
     )
 
 

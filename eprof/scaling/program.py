@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from eprof.base.errors import DefinitionError, UsageError
-from eprof.base.resources import folder, tree
-from eprof.base.text import did_you_mean
+from eprof.base.errors import UsageError
+from eprof.base.resources import folder
 from eprof.base.toml import Document, Formula
+from eprof.scaling import definitions
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 SCHEMA = 1
 # On-chip work and accesses beyond the caches of the program on one processor; what p processors do more of each, which
@@ -67,17 +70,16 @@ class Program(Struct, frozen=True):
 
 def programs() -> list[str]:
     """The names of the programs that come with eprof, sorted."""
-    return [file.name.removesuffix(".toml") for file in tree(folder("counters") / "programs", ".toml")]
+    return definitions.names(_shelf())
 
 
 def load(name_or_path: str) -> Program:
     """A program by its name, or a file of yours (`.toml`). Raises DefinitionError with file and line."""
-    if name_or_path.endswith(".toml"):
-        return read(Document.read(Path(name_or_path)))
-    if name_or_path not in programs():
-        meant = did_you_mean(name_or_path, programs())
-        raise DefinitionError(f"There is no program `{name_or_path[:100]}`.{meant} There are {', '.join(programs())}.")
-    return read(Document.read(folder("counters") / "programs" / f"{name_or_path}.toml"))
+    return read(definitions.find(name_or_path, _shelf(), "program"))
+
+
+def _shelf() -> Traversable:
+    return folder("counters") / "programs"
 
 
 def read(document: Document) -> Program:

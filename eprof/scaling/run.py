@@ -1,16 +1,20 @@
 """A run of a program on a number of nodes."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from eprof.scaling.schema import Part
 
 
 class Run(Struct, frozen=True):
     """One program of one size on so many processors at a clock: medians over repeats. None: not known.
 
-    marks: how far time and energy can be trusted. cluster: the one that was simulated.
+    marks, time_marks: how far energy and time can be trusted. cluster: the one that was simulated. unit: what a
+    processor is. parts: what makes up the energy of a GPU cluster, and ranks, imbalance (`ranks.py`). report: where the
+    ranks are.
     """
 
     program: str
@@ -22,6 +26,12 @@ class Run(Struct, frozen=True):
     repeats: int = 1
     marks: int = 0
     cluster: str | None = None
+    unit: str = "node"
+    report: str = ""
+    time_marks: int = 0
+    parts: Mapping[str, Part] | None = None
+    ranks: int | None = None
+    imbalance: float | None = None
 
     @property
     def problem(self) -> tuple[str, float | None]:
@@ -30,7 +40,10 @@ class Run(Struct, frozen=True):
 
 
 def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """One row for repeats of the same: the medians of their times, and of the energies that are known."""
+    """One row for repeats of the same: the medians of their times, and of the energies that are known.
+
+    Of runs in parts, the one of the median energy: medians of parts do not add up.
+    """
     groups: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.program, run.size, run.processors, run.core_mhz), []).append(run)
@@ -41,6 +54,9 @@ def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
 
 def _median(same: Sequence[Run]) -> Run:
     first = same[0]
+    if first.parts is not None:
+        middle = sorted(same, key=lambda run: run.energy_j or 0.0)[(len(same) - 1) // 2]
+        return replace(middle, repeats=len(same))
     joules = [run.energy_j for run in same if run.energy_j is not None]
     energy_j = statistics.median(joules) if joules else None
     time_s = statistics.median(run.time_s for run in same)

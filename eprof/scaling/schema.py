@@ -8,6 +8,13 @@ SCHEMA = "eprof.scale/1"
 MODELLED, MEASURED = "modelled", "measured"
 
 
+class Part(Struct, frozen=True, kw_only=True):
+    """What one cause takes of a run's energy. None: not known."""
+
+    energy_j: float | None
+    marks: list[str]
+
+
 class Row(Struct, frozen=True, kw_only=True):
     """A program of a size on so many processors at a clock.
 
@@ -15,6 +22,7 @@ class Row(Struct, frozen=True, kw_only=True):
     speedup: T1/Tp at this clock. overhead_j: Ep - E1 by cause, where it is modelled; it adds up. alpha: measured time
     over the modelled one. polling_j: what Ep is if processors poll while they wait. pareto: nothing else of the same
     program and size takes less energy and less time. marks: "simulated", "assumed"... (docs/profile-json.md).
+    parts: what makes up the energy on a GPU cluster, by cause. ranks, imbalance: of such a run.
     """
 
     program: str
@@ -32,6 +40,10 @@ class Row(Struct, frozen=True, kw_only=True):
     alpha: float | None = None
     repeats: int = 1
     marks: list[str] = field(default_factory=list)
+    time_marks: list[str] = field(default_factory=list)
+    parts: dict[str, Part] | None = None
+    ranks: int | None = None
+    imbalance: float | None = None
     pareto: bool = False
 
 
@@ -56,6 +68,7 @@ class Best(Struct, frozen=True, kw_only=True):
     energy_j: float | None = None
     time_s: float | None = None
     marks: list[str] = field(default_factory=list)
+    time_marks: list[str] = field(default_factory=list)
 
 
 class Prediction(Struct, frozen=True, kw_only=True):
@@ -88,7 +101,7 @@ class Fit(Struct, frozen=True, kw_only=True):
 class Scale(Struct, frozen=True, kw_only=True):
     """The whole document. kind: "modelled" or "measured". f_star_mhz: the clock at which E1 is least (docs/scale.md).
 
-    shape: the class of the program, 1 to 4 ([S] 4.7-6), modelled only.
+    shape: the class of the program, 1 to 4 ([S] 4.7-6), modelled only. node: what a node of GPUs draws beside them.
     """
 
     schema: str = SCHEMA
@@ -97,10 +110,11 @@ class Scale(Struct, frozen=True, kw_only=True):
     created_utc: str
     command_line: list[str]
     kind: str
-    cluster: dict[str, Any] | None
-    program: dict[str, Any] | None
-    unit: str
-    waiting: str | None
+    cluster: dict[str, Any] | None = None
+    program: dict[str, Any] | None = None
+    unit: str = "node"
+    waiting: str | None = None
+    node: dict[str, Any] | None = None
     rows: list[Row]
     best: list[Best]
     keep: list[Keep] = field(default_factory=list)

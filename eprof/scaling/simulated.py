@@ -90,15 +90,18 @@ def _marks(cluster: Cluster, computes: bool) -> list[str]:
 # ---- back
 
 
-def runs(path: Path, notes: list[str]) -> Iterator[Run]:
-    """The simulations in a run directory, one a clock. Raises LogError: they are none of a cluster."""
+def record(path: Path) -> Mapping[str, Any] | None:
+    """The `run.json` of simulated runs; None for anything else. Raises LogError: it is damaged."""
     try:
-        manifest = directory.manifest(path) or {}
+        manifest = directory.manifest(path) if path.is_dir() else None
     except CollectError as err:
         raise LogError(str(err)) from err
-    about = manifest.get("cluster")
-    if not about:
-        raise LogError(f"{path}: holds no simulated runs; `eprof run --profiler simgrid` makes them.")
+    return manifest if manifest and "cluster" in manifest else None
+
+
+def runs(path: Path, manifest: Mapping[str, Any], notes: list[str]) -> Iterator[Run]:
+    """The simulations in a run directory, one a clock. Raises LogError: its record does not say of what."""
+    about = manifest["cluster"]
     marks = _marks_of(path, about)
     for measurement in manifest.get("measurements", ()):
         yield from _run(path, about, marks, measurement)
@@ -121,6 +124,7 @@ def _run(path: Path, about: Mapping[str, Any], marks: Mark, measurement: Mapping
             used.time_s,
             energy_j or None,
             marks=marks,
+            time_marks=marks,
             cluster=about["name"],
         )
 

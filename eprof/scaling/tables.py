@@ -12,5 +12,8 @@ def frame(document: Scale) -> pd.DataFrame:
     for row in document.rows:
         cells = structs.asdict(row)
         overhead = cells.pop("overhead_j") or {}
-        rows.append({**cells, **{f"overhead_{cause}_j": joules for cause, joules in overhead.items()}})
+        parts = cells.pop("parts") or {}
+        causes = {f"overhead_{cause}_j": joules for cause, joules in overhead.items()}
+        causes |= {f"{cause}_j": part.energy_j for cause, part in parts.items()}
+        rows.append({**cells, **causes, **{f"{cause}_marks": part.marks for cause, part in parts.items()}})
     return pd.DataFrame(rows)

@@ -1,6 +1,9 @@
 """A document `eprof.scale/1` in words: the answer, what keeps the efficiency, every row, a fit."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import and_
 
 from eprof.base.marks import Mark, from_names
 from eprof.scaling.schema import MODELLED, Best, Fit, Keep, Row, Scale
@@ -23,7 +26,24 @@ CAUSES = {
     "messages": "starting messages",
     "bytes": "moving bytes",
     "waiting": "polling",
+    "computation": "computation",
+    "data": "moving data",
+    "constant": "constant power",
+    "imbalance": "waiting for the slowest rank",
+    "between": "GPUs idle between kernels",
+    "unused": "GPUs without a rank",
+    "metered": "what a meter saw beyond it",
+    "host": "the hosts",
+    "network": "the network",
 }
+# Columns of a terminal, of 80 characters.
+_TOGETHER = {
+    "kernels": ("computation", "data", "constant"),
+    "idle": ("imbalance", "between", "unused"),
+    "nodes": ("host", "network"),
+    "rest": ("metered",),
+}
+_SHOWN = 5
 SHAPES = {
     1: "its efficiency stays near 1",
     2: "its efficiency falls with the processors, mostly by work; a larger problem helps",
@@ -62,7 +82,9 @@ def headline(document: Scale) -> Headline:
             f"{problems} problems on up to {max(other.processors for other in document.rows)} {document.unit}s.", lead
         )
     text = f"{row.program}{of_size(row.size)}: {_objective(row_for(document, row))} on {place(document, row)}."
-    return Headline(text, " ".join(filter(None, [_how_efficient(row), _largest_cause(row)])))
+    # A table has the numbers of each node count.
+    numbers = "" if row.parts else _how_efficient(row)
+    return Headline(text, " ".join(filter(None, [numbers, _largest_cause(row)])))
 
 
 def row_for(document: Scale, row: Row) -> str:
@@ -122,7 +144,12 @@ def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
     """The summary for a terminal and for Markdown; every row and the other waiting if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
-    yield best(document)
+    if not document.rows[0].parts:
+        yield best(document)
+    elif verbose:
+        yield from (best(document), parts(document))
+    else:
+        yield from (on_nodes(document), Point("Least", f"{_places(document)}."))
     if document.keep:
         yield kept(document.keep)
     yield from points(document)
@@ -168,8 +195,7 @@ def best(document: Scale) -> Table:
     columns = [Column("for", "left"), Column("on", "left"), Column("energy"), Column("time")]
     lines = []
     for entry in document.best:
-        marks = _own_marks(document, entry)
-        cells = [Quantity(entry.energy_j, "J", marks), Quantity(entry.time_s, "s", marks)]
+        cells = _energy_and_time(document, entry)
         lines.append(Cells([_objective(entry.objective), place(document, entry), *cells]))
     return Table(columns, lines, title="Best")
 
@@ -187,8 +213,62 @@ def _best_of_each(document: Scale) -> Table:
     return Table(columns, lines, title="Best")
 
 
+def _places(document: Scale) -> str:
+    """Where each objective is least, in a sentence."""
+    found: dict[str, list[str]] = {}
+    for entry in sorted(document.best, key=lambda entry: entry.processors or math.inf):
+        where = "nothing within the limits" if entry.processors is None else place(document, entry)
+        found.setdefault(where, []).append(_objective(entry.objective).removeprefix("least "))
+    return "; ".join(f"{', '.join(names)} on {where}" for where, names in found.items())
+
+
 def _objective(name: str) -> str:
     return OBJECTIVES.get(name, name)
+
+
+def on_nodes(document: Scale) -> Table:
+    """Energy on each node count, and the shares of its largest parts: the first, the last and the best rows."""
+    ends = (document.rows[0], document.rows[-1])
+    told = [row for row in document.rows if row in ends or any(_is(entry, row) for entry in document.best)]
+    shown = document.rows if len(document.rows) <= _SHOWN else told
+    shares = {name: [_share(row, causes) for row in shown] for name, causes in _TOGETHER.items()}
+    known = {name: of_rows for name, of_rows in shares.items() if any(of_rows)}
+    columns = [Column("on", "left"), Column("energy"), Column("time"), Column("EE"), *map(Column, known)]
+    lines = []
+    for number, row in enumerate(shown):
+        cells: list[Cell] = [place(document, row), *_energy_and_time(document, row), Factor(row.efficiency)]
+        lines.append(Cells([*cells, *(Share(of_rows[number]) for of_rows in known.values())]))
+    more = len(document.rows) - len(shown)
+    return Table(columns, lines, left_out=f"{more} more node counts" if more else "")
+
+
+def _share(row: Row, causes: Sequence[str]) -> float | None:
+    """What some causes take together, of the energy that is known."""
+    joules = [part.energy_j for cause, part in (row.parts or {}).items() if cause in causes]
+    known = [energy_j for energy_j in joules if energy_j is not None]
+    return sum(known) / row.energy_j if known and row.energy_j else None
+
+
+def parts(document: Scale) -> Table:
+    """The energy on each node count, by cause."""
+    rows = [row for row in document.rows if row.parts]
+    causes = [cause for cause in CAUSES if any(_has(row, cause) for row in rows)]
+    widths = [0] * _SHOWN + [120] * len(rows)
+    columns = [Column(place(document, row), from_width=width) for row, width in zip(rows, widths, strict=False)]
+    lines = [Cells([CAUSES[cause], *(_part(row, cause) for row in rows)]) for cause in causes]
+    totals = [Quantity(row.energy_j, "J", int(from_names(row.marks))) for row in rows]
+    return Table([Column("", "left"), *columns], [*lines, Cells(["all", *totals], total=True)], title="Energy by cause")
+
+
+def _has(row: Row, cause: str) -> bool:
+    """Whether a cause takes something, or may."""
+    part = (row.parts or {}).get(cause)
+    return part is not None and part.energy_j != 0
+
+
+def _part(row: Row, cause: str) -> Quantity | str:
+    part = (row.parts or {}).get(cause)
+    return "" if part is None else Quantity(part.energy_j, "J", int(from_names(part.marks)))
 
 
 def kept(entries: Sequence[Keep]) -> Table:
@@ -221,21 +301,26 @@ def rows(document: Scale) -> Table:
     return Table(columns, lines, title="All", note=note)
 
 
-def _own_marks(document: Scale, entry: Row | Best) -> int:
-    """The marks that not all rows have: a note tells the others."""
-    return int(from_names([mark for mark in entry.marks if not all(mark in row.marks for row in document.rows)]))
+def _own_marks(marks: list[str], of_all: Iterable[list[str]]) -> int:
+    """That a number is a lower bound, and the marks that not all rows have: a note tells the others."""
+    shared = reduce(and_, map(from_names, of_all))
+    return int(from_names(marks) & (~shared | Mark.MISSING))
+
+
+def _energy_and_time(document: Scale, entry: Row | Best) -> list[Quantity]:
+    energy_marks = _own_marks(entry.marks, (row.marks for row in document.rows))
+    time_marks = _own_marks(entry.time_marks, (row.time_marks for row in document.rows))
+    return [Quantity(entry.energy_j, "J", energy_marks), Quantity(entry.time_s, "s", time_marks)]
 
 
 def _cells(document: Scale, row: Row) -> list[str | Quantity | Factor | Written]:
-    marks = _own_marks(document, row)
     return [
         row.program,
         Written("" if row.size is None else f"{row.size:.10g}", row.size),
         str(row.processors),
         Written("" if row.core_mhz is None else f"{row.core_mhz:g}", row.core_mhz),
-        Quantity(row.energy_j, "J", marks),
-        Quantity(row.time_s, "s", marks),
-        Quantity(row.power_w, "W", marks),
+        *_energy_and_time(document, row),
+        Quantity(row.power_w, "W", _own_marks(row.marks, (other.marks for other in document.rows))),
         Factor(row.efficiency),
         Factor(row.efficiency_to_slowest_clock),
         Factor(row.speedup),

@@ -189,7 +189,7 @@ def test_efficiency_and_best_node_counts_of_measured_runs():
 
 
 def test_a_fit_on_small_runs_predicts_large_ones():
-    fitted = fit.fit(cluster.load("gigabit-demo"), program.load("ft"), runs_of("ft"), [16, 32, 64], "interrupt")
+    fitted = fit.fit(cluster.load("gigabit-demo"), program.load("ft"), runs_of("ft"), [16, 32, 64])
     assert fitted.fitted_on == [1, 2, 4, 8]
     assert fitted.factors["work"] == pytest.approx(6, rel=1e-3)  # the runs make six iterations
     assert max(abs(prediction.energy_error) for prediction in fitted.predictions) < 0.05
@@ -198,7 +198,7 @@ def test_a_fit_on_small_runs_predicts_large_ones():
 def test_two_numbers_for_all_messages_are_told_to_drift():
     on = cluster.load("gigabit-demo")
     linear = replace(on, messages=cluster.Messages((0.0, 1.0), (2.02e-4, 2.02e-4 + 8e-9)))
-    fitted = fit.fit(linear, program.load("ft"), runs_of("ft"), [16, 32, 64], "interrupt")
+    fitted = fit.fit(linear, program.load("ft"), runs_of("ft"), [16, 32, 64])
     assert max(abs(prediction.energy_error) for prediction in fitted.predictions) > 0.25
     assert "predictions drift" in " ".join(fit.warnings(linear, fitted))
 

@@ -177,7 +177,7 @@ def test_runs_on_different_clusters_are_no_repeats(clusters):
 )
 def test_a_directory_without_simulations_is_refused(tmp_path, record):
     (tmp_path / "run.json").write_text(record)
-    with pytest.raises(Exception, match=r"run\.json|no simulated runs") as raised:
+    with pytest.raises(Exception, match=r"run\.json|no simulated runs|nothing to report on") as raised:
         measured.read([str(tmp_path)])
     assert type(raised.value).__name__ == "LogError"
 
