@@ -345,6 +345,26 @@ def test_the_first_bar_is_split_as_the_document(pages):
     assert data == pytest.approx(100 * energy["data"] / (energy["data"] + energy["computation"]), abs=2e-2)
 
 
+def _where(text):
+    """The section on where the energy goes, as HTML."""
+    return text[text.index('<h2 id="h-where">') :].partition("</section>")[0]
+
+
+def test_constant_power_alone_is_no_share_of_a_total_that_lacks_the_rest(pages):
+    document = support.time_only()
+    section = _where(pages("time_only")[0])
+    joules = quantity(document["energy_j"]["constant"], "J")
+    assert "100" not in re.findall(r"(\d+)" + N + "?%", re.sub(r"<rect[^>]*>|<svg x=[^>]*>", "", section))
+    assert f'<tspan x="8" y="34">{joules}</tspan>' in section
+    assert f"at least {joules}: Constant power, and parts that are not known" in section
+    assert section.count('class="open"') == 1
+
+
+def test_bars_of_a_lower_bound_have_an_open_end(pages):
+    assert _where(pages("missing")[0]).count('class="open"') == 2
+    assert 'class="open"' not in _where(pages("fmm")[0])
+
+
 # ---- the packed table
 
 
