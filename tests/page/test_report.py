@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import report_support as support
+from conftest import ROOT
 
 from eprof.base import kernels
 from eprof.base.marks import Mark
@@ -446,6 +447,14 @@ def test_page_and_terminal_use_one_alphabet():
         sign = badges.LETTERS[int(mark)]
         assert cells.signs(int(mark)) == sign
         assert cells.legend(int(mark)).startswith(f"{sign} ")
+
+
+def test_the_meaning_of_simulated_is_the_one_of_the_guide():
+    """Callgrind simulates caches of a program that runs; Oclgrind a whole device. The words are true of both."""
+    meaning = dict(badges.legend(int(Mark.SIMULATED)))["s"].removeprefix("simulated: ")
+    assert "caches" in meaning and "device" in meaning
+    for guide in ("cli.md", "counters.md"):
+        assert meaning in (ROOT / "docs" / guide).read_text()
 
 
 def test_no_marks_no_legend():
