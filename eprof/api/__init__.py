@@ -16,6 +16,7 @@ from eprof import logs
 from eprof.base.errors import CollectError, LogError, UsageError
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.text import capital
+from eprof.base.vocabulary import CPU
 from eprof.counting import counters
 from eprof.logs import runs
 from eprof.logs.cache import Stamp
@@ -199,10 +200,20 @@ def _without_parts(parts: str, launches: Launches) -> str:
 
 def _without_starts(launches: Launches) -> str:
     """That no log tells when launches ran."""
+    if _is_of_cpu(launches):
+        return (
+            "A trace shows when a GPU's kernels ran; these logs are of a CPU, and do not tell when its functions ran."
+        )
     ways = _commands(advice.LAUNCHES, launches)
     return (
         f"A trace needs to know when each launch ran, and none of these logs tells; {ways}, or PyTorch's profiler do."
     )
+
+
+def _is_of_cpu(launches: Launches) -> bool:
+    """Whether all logs are of profilers of CPUs."""
+    known = set(launches.profilers.values())
+    return {each.processor for each in counters.definitions() if each.profiler in known} == {CPU}
 
 
 def _commands(purpose: str, launches: Launches) -> str:

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+import eprof
 from eprof import costs
+from eprof.base.errors import LogError, UsageError
+from eprof.cli.run import _check_trace
 from eprof.collect.collector import Tool
 from eprof.planning.settings import Settings, Setup, _usual_table
 from eprof.profilers.callgrind.collector import COLLECTOR as CALLGRIND
@@ -49,3 +52,20 @@ def test_a_cpu_without_a_table_goes_by_the_i7_950_where_the_profiler_says_so(wit
 
 def test_a_simulated_device_has_no_table_of_its_own(with_own_table):
     assert named(OCLGRIND, CPU) == ("jetson-tk1", "jetson-tk1")
+
+
+@pytest.mark.parametrize(
+    ("collector", "says"),
+    [(PERF, "perf runs no GPU"), (CALLGRIND, "callgrind runs no GPU"), (OCLGRIND, "without time")],
+)
+def test_a_trace_of_a_run_without_launches_in_time_is_refused(collector, says):
+    setup = Setup(Settings(("./program",)), collector, tool(CPU), (), None)
+    with pytest.raises(UsageError, match=says):
+        _check_trace(setup)
+
+
+def test_logs_of_cpus_are_told_apart_where_a_trace_is_asked_for(tmp_path):
+    log = tmp_path / "perf.txt"
+    log.write_text("1000,,instructions,5000,100.00,,\n")
+    with pytest.raises(LogError, match="these logs are of a CPU"):
+        eprof.load(log, timeline=True)
