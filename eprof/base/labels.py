@@ -30,6 +30,7 @@ WIDTH = 34  # of a label in a report
 DEVICE_WIDTH = 16  # of which a device takes these, where there are several
 _DEEPEST = 20
 _EXAMPLES = 8
+_FEW = 16
 
 # What compilers and profilers write around the same thing: "(int)4", "bool=1", "4ul", "> >", suffixes of clones.
 _NOISE = (
@@ -304,6 +305,7 @@ def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[s
     texts = [own if len(text) > width else text for text, own in zip(texts, _unqualified(texts), strict=True)]
     times = Counter(chain.from_iterable(set(_PIECES.findall(text)) for text in dict.fromkeys(texts)))
     fitted = [_without_common(text, width, times) for text in texts]
+    fitted = _with_own_words(texts, fitted, width, times)
     places: dict[str, dict[str, list[int]]] = {}
     for place, (text, label) in enumerate(zip(texts, fitted, strict=True)):
         places.setdefault(label, {}).setdefault(text, []).append(place)
@@ -313,6 +315,31 @@ def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[s
                 for place in alike[text]:
                     fitted[place] = label
     return fitted
+
+
+def _with_own_words(texts: Sequence[str], fitted: Sequence[str], width: int, times: Counter[str]) -> list[str]:
+    """The cut texts; of a few, one that lost every word that is its own is cut around these instead.
+
+    "reduce-conflicts.txt" beside "reduce-free.txt" is "redu…conflicts.txt", and not "reduce-….txt".
+    """
+    distinct = list(dict.fromkeys(texts))
+    if not 1 < len(distinct) <= _FEW:
+        return list(fitted)
+    mended = list(fitted)
+    for place, (text, label) in enumerate(zip(texts, fitted, strict=True)):
+        own = [word for word in _PIECES.findall(text) if times[word] == 1 and word[0].isalnum()]
+        if own and not any(word in label for word in own):
+            start, end = max((_shared(text, other) for other in distinct if other != text), key=sum)
+            room = width - (len(text) - start - end) - 2
+            mended[place] = _shown(text, start, end, room) if room >= 0 else label
+    return mended
+
+
+def _shared(text: str, other: str) -> tuple[int, int]:
+    """How many characters two texts share at their start, and then at their end."""
+    start = len(os.path.commonprefix([text, other]))
+    end = len(os.path.commonprefix([text[start:][::-1], other[start:][::-1]]))
+    return start, end
 
 
 def _without_common(text: str, width: int, times: Counter[str]) -> str:
