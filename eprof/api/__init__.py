@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from eprof import logs
 from eprof.base.errors import CollectError, LogError, UsageError
-from eprof.base.kernels import expression, own_name, selector
-from eprof.base.labels import named_by
-from eprof.base.text import capital, did_you_mean, few
+from eprof.base.labels import no_such_kernel, selection
+from eprof.base.text import capital
+from eprof.base.vocabulary import CPU
 from eprof.counting import counters
 from eprof.logs import runs
 from eprof.logs.cache import Stamp
@@ -200,10 +200,20 @@ def _without_parts(parts: str, launches: Launches) -> str:
 
 def _without_starts(launches: Launches) -> str:
     """That no log tells when launches ran."""
+    if _is_of_cpu(launches):
+        return (
+            "A trace shows when a GPU's kernels ran; these logs are of a CPU, and do not tell when its functions ran."
+        )
     ways = _commands(advice.LAUNCHES, launches)
     return (
         f"A trace needs to know when each launch ran, and none of these logs tells; {ways}, or PyTorch's profiler do."
     )
+
+
+def _is_of_cpu(launches: Launches) -> bool:
+    """Whether all logs are of profilers of CPUs."""
+    known = set(launches.profilers.values())
+    return {each.processor for each in counters.definitions() if each.profiler in known} == {CPU}
 
 
 def _commands(purpose: str, launches: Launches) -> str:
@@ -336,24 +346,13 @@ def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[s
     if not wanted:
         return launches, []
     names = list(dict.fromkeys(launches.rows.kernel))
-    chosen_by = selector([*wanted, *_labelled(wanted, names)])
+    chosen_by = selection(wanted, names)
     selected = np.array([chosen_by(name) for name in launches.rows.kernel], dtype=bool)
     if not selected.any():
-        known = list(dict.fromkeys(map(own_name, names)))
-        meant = did_you_mean(wanted[0], known)
-        raise LogError(
-            f"-k/--kernel-name {' '.join(wanted)} matches none of {len(selected)} kernels.{meant} "
-            f"There are {few(known, 8)}."
-        )
+        raise LogError(no_such_kernel(wanted, names))
     number = int(selected.sum())
     note = f"{number} of {len(selected)} kernels are selected by -k/--kernel-name; totals are of these only."
     return launches.chosen(selected), [note]
-
-
-def _labelled(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The kernels that reports show under labels in `wanted`, where these are no names."""
-    other = [text for text in wanted if expression(text) is None and not any(map(selector([text]), names))]
-    return [name for text in other for name in named_by(text, names)]
 
 
 def _call(paths: Sequence[Path]) -> list[str]:

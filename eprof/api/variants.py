@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from eprof import api
 from eprof.base.errors import LogError, MeterError
-from eprof.base.kernels import selector
 from eprof.compare import Difference, compare
 from eprof.logs import runs
 from eprof.logs.runs import COUNTERS, TIME, Run
@@ -127,8 +126,3 @@ def diff(
 def _repeats_of(given: Any) -> Sequence[Any]:
     """A list of repeats, which may be one."""
     return given if isinstance(given, list | tuple) else [given]
-
-
-def keeps(wanted: Sequence[str]) -> Callable[[str], bool] | None:
-    """Whether a kernel's full name is one of `-k`; None if all are wanted."""
-    return selector(wanted) if wanted else None

@@ -10,15 +10,15 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 
 from msgspec import Struct
 
 from eprof.base import resources
-from eprof.base.kernels import ANONYMOUS, readable
-from eprof.base.text import cut, pattern
+from eprof.base.kernels import ANONYMOUS, expression, own_name, readable, selector
+from eprof.base.text import cut, did_you_mean, few, pattern
 from eprof.base.toml import Document
 
 _LEAST_WIDTH = 8
@@ -29,6 +29,8 @@ _MOST_DETAILS = 100
 WIDTH = 34  # of a label in a report
 DEVICE_WIDTH = 16  # of which a device takes these, where there are several
 _DEEPEST = 20
+_EXAMPLES = 8
+_FEW = 16
 
 # What compilers and profilers write around the same thing: "(int)4", "bool=1", "4ul", "> >", suffixes of clones.
 _NOISE = (
@@ -68,9 +70,34 @@ def _labels(names: tuple[str, ...], width: int | None) -> tuple[str, ...]:
     return tuple(numbered[name] for name in names)
 
 
+def selection(wanted: Sequence[str], *names: Sequence[str]) -> Callable[[str], bool]:
+    """Whether a kernel's full name is selected by one of `wanted`, as by `selector`, or has such a label in a report.
+
+    names: of the kernels that are shown together, a list a log. Raises UsageError for what is no regular expression.
+    """
+    return selector([*wanted, *(name for together in names for name in _labelled(wanted, together))])
+
+
+def _labelled(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The kernels that reports show under labels in `wanted`, where these are no names."""
+    other = [text for text in wanted if expression(text) is None and not any(map(selector([text]), names))]
+    return [name for text in other for name in named_by(text, names)]
+
+
+def no_such_kernel(wanted: Sequence[str], names: Sequence[str]) -> str:
+    """That `wanted` selects none of the kernels, and which there are."""
+    known = list(dict.fromkeys(map(own_name, names)))
+    meant = did_you_mean(wanted[0], known)
+    return (
+        f"-k/--kernel-name {' '.join(wanted)} matches none of {len(names)} kernels.{meant} "
+        f"There are {few(known, _EXAMPLES)}."
+    )
+
+
 def named_by(text: str, names: Sequence[str]) -> list[str]:
     """The kernels whose label in a report is `text`; "…" in it stands for anything that is cut there."""
-    shown = [pair for width in (WIDTH, WIDTH - DEVICE_WIDTH) for pair in zip(labels(names, width), names, strict=True)]
+    widths = (WIDTH, WIDTH - DEVICE_WIDTH, None)
+    shown = [pair for width in widths for pair in zip(labels(names, width), names, strict=True)]
     exact = [name for label, name in shown if label == text]
     form = re.compile(".*".join(map(re.escape, text.split("…"))))
     return list(dict.fromkeys(exact or [name for label, name in shown if form.fullmatch(label)]))
@@ -278,6 +305,7 @@ def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[s
     texts = [own if len(text) > width else text for text, own in zip(texts, _unqualified(texts), strict=True)]
     times = Counter(chain.from_iterable(set(_PIECES.findall(text)) for text in dict.fromkeys(texts)))
     fitted = [_without_common(text, width, times) for text in texts]
+    fitted = _with_own_words(texts, fitted, width, times)
     places: dict[str, dict[str, list[int]]] = {}
     for place, (text, label) in enumerate(zip(texts, fitted, strict=True)):
         places.setdefault(label, {}).setdefault(text, []).append(place)
@@ -287,6 +315,31 @@ def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[s
                 for place in alike[text]:
                     fitted[place] = label
     return fitted
+
+
+def _with_own_words(texts: Sequence[str], fitted: Sequence[str], width: int, times: Counter[str]) -> list[str]:
+    """The cut texts; of a few, one that lost every word that is its own is cut around these instead.
+
+    "reduce-conflicts.txt" beside "reduce-free.txt" is "redu…conflicts.txt", and not "reduce-….txt".
+    """
+    distinct = list(dict.fromkeys(texts))
+    if not 1 < len(distinct) <= _FEW:
+        return list(fitted)
+    mended = list(fitted)
+    for place, (text, label) in enumerate(zip(texts, fitted, strict=True)):
+        own = [word for word in _PIECES.findall(text) if times[word] == 1 and word[0].isalnum()]
+        if own and not any(word in label for word in own):
+            start, end = max((_shared(text, other) for other in distinct if other != text), key=sum)
+            room = width - (len(text) - start - end) - 2
+            mended[place] = _shown(text, start, end, room) if room >= 0 else label
+    return mended
+
+
+def _shared(text: str, other: str) -> tuple[int, int]:
+    """How many characters two texts share at their start, and then at their end."""
+    start = len(os.path.commonprefix([text, other]))
+    end = len(os.path.commonprefix([text[start:][::-1], other[start:][::-1]]))
+    return start, end
 
 
 def _without_common(text: str, width: int, times: Counter[str]) -> str:

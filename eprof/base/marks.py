@@ -8,7 +8,8 @@ class Mark(IntFlag):
     """Why a number is not simply exact.
 
     MISSING: something could not be counted or priced, so a total is a lower bound. ESTIMATED: derived by an approximate
-    formula. SIMULATED: counted on a simulated device. ASSUMED: rests on a choice that its source leaves open.
+    formula. SIMULATED: counted in a simulation, of the device or of its caches. ASSUMED: rests on a choice that its
+    source leaves open.
     """
 
     MISSING = 1

@@ -94,7 +94,7 @@ def diff(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> "Difference":
     from eprof.api import load
-    from eprof.api.variants import energies, keeps
+    from eprof.api.variants import energies
     from eprof.compare import compare
     from eprof.profile.profile import Profile
 
@@ -123,7 +123,7 @@ def _compare(options: argparse.Namespace) -> "Difference":
         *sides,
         match_by_hand=options.match,
         similar=not options.no_similar,
-        keep=keeps(options.kernel_name),
+        kernels=options.kernel_name,
         fail_above=options.fail_above,
         command_line=options.command_line,
     )

@@ -26,6 +26,7 @@ REPORT_SUFFIXES = {
     ".speedscope.json": "speedscope",
     ".folded": "folded",
     ".prom": "prom",
+    "trace.json": "trace",
 }
 
 
@@ -37,7 +38,7 @@ GPU = "GPU"
 DEFINITION = "NAME|CAPABILITY|FILE"
 MAPPING = "MAPPING|FILE"
 WRITTEN = "write .html .json .csv .parquet .md or .txt"
-ALSO_WRITTEN = "; for other tools .speedscope.json .folded .prom"
+ALSO_WRITTEN = "; for other tools .speedscope.json .folded .prom trace.json"
 Commands = Any  # argparse does not name the type of its subparsers in public
 
 

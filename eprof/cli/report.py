@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from eprof.profile.schema import Profile
 
 # Logs of runs by eprof do not tell when launches ran, so it has no traces.
-_SUFFIXES = {**REPORT_SUFFIXES, "trace.json": "trace"}
 _LEFT_OUT = "Left out: "
 _SHOWN = 3  # of logs that were left out, on standard error
 _PARTS = ("rank", "stream", "nvtx")
@@ -70,7 +69,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     add_columns(parser)
     _add_questions(parser)
     _add_reading(parser)
-    add_output(parser, f"{WRITTEN}{ALSO_WRITTEN} trace.json", suffixes=_SUFFIXES)
+    add_output(parser, f"{WRITTEN}{ALSO_WRITTEN}", suffixes=REPORT_SUFFIXES)
     return parser
 
 
@@ -110,7 +109,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 def report(options: argparse.Namespace) -> int:
     """Run the command."""
-    outputs = planned(options, _SUFFIXES)
+    outputs = planned(options, REPORT_SUFFIXES)
     metered_j = joules(options.energy)
     # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
     gc.disable()

@@ -12,7 +12,7 @@ from eprof.cli.progress import Progress
 if TYPE_CHECKING:
     from eprof.costs import Costs, CostTable
     from eprof.profile.profile import Energy
-    from eprof.rooflines import Machine, Match
+    from eprof.rooflines import Machine, Match, Sweep
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
@@ -28,6 +28,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof roofline metrics.csv trace.csv --costs jetson-tk1 -o roofline.html",
         "eprof roofline --costs gtx680 --costs jetson-tk1@852/924 --equal-power",
         "eprof roofline --costs gtx580 --power-cap 244",
+        "eprof roofline --costs gtx580 --cap-sweep -o caps.html",
     )
     parser.add_argument("inputs", nargs="*", metavar="INPUT", help="logs or run directories, as for eprof report")
     repeatable(
@@ -60,6 +61,11 @@ def _add_power(parser: argparse.ArgumentParser) -> None:
         help="power limit of the platform, constant power included (repeatable)",
     )
     parser.add_argument(
+        "--cap-sweep",
+        action="store_true",
+        help="the machine under ever lower power caps: a half, a third ... an eighth of its power above constant power",
+    )
+    parser.add_argument(
         "--equal-power", action="store_true", help="as many of each further table as draw the power of the first"
     )
 
@@ -74,7 +80,10 @@ def roofline(options: argparse.Namespace) -> int:
 
     if matches:
         machines = [machines[0], *(match.machine for match in matches)]
-    made = document(machines, matches, energy, options.command_line, warnings)
+    sweep = None
+    if options.cap_sweep:
+        machines, sweep = _swept(machines)
+    made = document(machines, matches, energy, options.command_line, warnings, sweep)
 
     def files(kind: str) -> bytes:
         from eprof.files import roofline
@@ -207,6 +216,16 @@ def _caps(texts: list[str], names: set[str]) -> dict[str, float]:
         if not caps[name] > 0:
             raise UsageError(f"--power-cap {text}: say more than 0 W.")
     return caps
+
+
+def _swept(machines: list["Machine"]) -> tuple[list["Machine"], "Sweep"]:
+    from eprof.rooflines import sweep, swept
+
+    if len(machines) > 1:
+        names = ", ".join(f"{machine.name} {machine.setting} {machine.precision}" for machine in machines)
+        raise UsageError(f"--cap-sweep draws one machine, and there are {names}: name one table and one setting.")
+    capped = swept(machines[0])
+    return capped, sweep(capped)
 
 
 def _matches(machines: list["Machine"]) -> list["Match"]:

@@ -24,8 +24,9 @@ from eprof.cli.options import (
 )
 from eprof.cli.output import Output, ended_by, planned, say
 from eprof.cli.progress import Progress
-from eprof.cli.report import deliver_energy
-from eprof.collect.collector import EACH
+from eprof.cli.report import deliver_energy, has_trace
+from eprof.collect.collector import EACH, GPU
+from eprof.profilers import advice
 
 if TYPE_CHECKING:
     from eprof.collect.collector import Nodes
@@ -149,6 +150,8 @@ def _run(options: argparse.Namespace) -> int:
         suffixes = SUFFIXES if nodes else REPORT_SUFFIXES
         outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}), suffixes)
     setup = settings.prepare(_settings(options, place, nodes))
+    if has_trace(outputs, options):
+        _check_trace(setup)
     options.costs = setup.costs
     if options.dry_run:
         return _dry_run(setup)
@@ -167,6 +170,23 @@ def _run(options: argparse.Namespace) -> int:
         shown = _short(session.directory.path)
         say(f"ended by {number.name}; the raw logs are kept in {shown}; `{_again(options, shown)}` makes the report.")
         return 128 + number
+
+
+def _check_trace(setup: "Setup") -> None:
+    """Raises UsageError where nothing of the run will tell when launches ran: no long work for nothing."""
+    name = setup.collector.name
+    signs = profilers.signs_of(name)
+    if advice.LAUNCHES in signs.commands:
+        return
+    if setup.collector.processor != GPU:
+        raise UsageError(f"A trace shows launches of a GPU's kernels; {name} runs no GPU. Leave trace.json out.")
+    if setup.collector.simulated:
+        raise UsageError(f"A trace shows when launches ran; {name} simulates a GPU without time. Leave trace.json out.")
+    raise UsageError(
+        f"A trace shows when each launch ran, which the logs of {name} do not tell. Leave trace.json out, trace the "
+        f"program once more ({advice.commands(advice.LAUNCHES, [setup.tool.capability])}), and give both: "
+        "eprof report RUN.eprof TRACE.csv -o trace.json."
+    )
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -318,6 +338,7 @@ def _deliver(options: argparse.Namespace, home: Path, outputs: list[Output]) -> 
         kernels=options.kernel_name,
         command_line=options.command_line,
         progress=Progress(options.quiet).reading,
+        timeline=has_trace(outputs, options),
     )
     energy = profile.energy(
         options.costs, setting=options.setting, efficiency=options.efficiency, to_meter=options.to_meter

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,13 @@ from eprof.base.errors import EprofError, UsageError
 from eprof.base.kernels import selector
 from eprof.base.text import printable
 from eprof.cli.config import asked
-from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, add_output, command, matching, positive
+from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, add_output, command, matching, positive, repeatable
 from eprof.cli.output import deliver, of_document, planned
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.costs import CostTable
+    from eprof.logs.runs import Measured, Run
     from eprof.measurements import Measurements
     from eprof.validation.schema import Candidate
     from eprof.validation.study import Study
@@ -44,6 +45,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof validate measured.csv --protocol leave-one-benchmark-out --baselines",
         "eprof validate apps.csv --train microbenchmarks.csv --scale",
         "eprof validate fmm.eprof --costs jetson-tk1 --max-error 10%",
+        "eprof validate fmm.eprof --power powermon.csv --component gpu",
     )
     parser.add_argument(
         "inputs",
@@ -57,6 +59,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     _add_protocols(parser)
     _add_fits(parser)
+    _add_meter(parser)
     parser.add_argument("--mapping", metavar=MAPPING, help="what the columns mean (default: told by their names)")
     parser.add_argument(
         "--profile",
@@ -69,6 +72,16 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=positive, metavar="N", help="processes at most (default: as many as cores)")
     add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
     return parser
+
+
+def _add_meter(parser: argparse.ArgumentParser) -> None:
+    repeatable(
+        parser,
+        "--power",
+        metavar="FILE",
+        help="what an external meter logged while the run directories were made, as for eprof timeline (repeatable)",
+    )
+    repeatable(parser, "--component", metavar="NAME", help="of the logs of --power: what the program ran on")
 
 
 def _add_protocols(parser: argparse.ArgumentParser) -> None:
@@ -126,13 +139,15 @@ def validate(options: argparse.Namespace) -> int:
 
     table = None if options.costs is None else costs.load(options.costs)
     study = _study(files, table, options) if files else None
-    whole_runs, notes = held_against_meter(runs, options.costs, options.setting, options.kernel_name)
+    power_notes: list[str] = []
+    meter = _external_meter(options, runs, power_notes)
+    whole_runs, notes = held_against_meter(runs, options.costs, options.setting, options.kernel_name, meter)
     document = document_of(
         study,
         whole_runs=whole_runs,
         candidates=_candidates(options.profile, table, study),
         command_line=options.command_line,
-        notes=notes,
+        notes=[*power_notes, *notes],
         max_error_percent=limit,
     )
     deliver(of_document(document, "validation", options.verbose, terminal="words"), outputs, options)
@@ -142,6 +157,26 @@ def validate(options: argparse.Namespace) -> int:
 
     print(f"eprof: {printable(verdict(document.gate).text)}", file=sys.stderr)
     return GATE_FAILED
+
+
+def _external_meter(
+    options: argparse.Namespace, runs: list[Path], notes: list[str]
+) -> "Callable[[Run], Measured] | None":
+    """What the logs of --power say of a run; None without them."""
+    if not options.power:
+        if options.component:
+            raise UsageError("--component is one of a power log; name the log with --power.")
+        return None
+    if not runs:
+        raise UsageError("--power is what a meter saw of run directories, and none is given.")
+    if options.kernel_name:
+        raise UsageError("--power is of whole programs, so -k cannot choose some of their kernels.")
+    from eprof.timeline import power
+    from eprof.timeline.runs import chosen, measured
+
+    paths = dict.fromkeys(matching(options.power))
+    series = chosen([each for path in paths for each in power.read(path, notes)], options.component)
+    return lambda run: measured(run, series)
 
 
 def _percentage(text: str) -> float:

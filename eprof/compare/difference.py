@@ -1,9 +1,10 @@
 """Two sides compared: `Difference`, its numbers, and its document `eprof.diff/1`."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +16,7 @@ from eprof import __version__
 from eprof.base.arrays import known_or_zero
 from eprof.base.brief import Result, brief
 from eprof.base.errors import LogError
+from eprof.base.labels import no_such_kernel, selection
 from eprof.base.marks import Mark, names
 from eprof.compare import gates as gating
 from eprof.compare import lost, parts, tables
@@ -234,22 +236,22 @@ def compare(
     *,
     match_by_hand: Sequence[str] = (),
     similar: bool = True,
-    keep: Callable[[str], bool] | None = None,
+    kernels: Sequence[str] = (),
     fail_above: Sequence[str] = (),
     command_line: Sequence[str] = (),
 ) -> Difference:
     """Compare two variants, each one priced profile or several repeats of it.
 
-    match_by_hand, similar: see `matching.match`. keep: which kernels, by their full name on either side. fail_above:
-    gates, see `gates.parse`.
-    Raises UsageError (a match or a gate that names nothing, repeats priced differently) and EprofError (a gate that
-    cannot be judged).
+    match_by_hand, similar: see `matching.match`. kernels: which ones, by name, "regex:..." or label on either
+    side; none: all. fail_above: gates, see `gates.parse`.
+    Raises UsageError (a match or a gate that names nothing, repeats priced differently), LogError (no kernel is left)
+    and EprofError (a gate that cannot be judged).
     """
     gates = [gating.parse(text) for text in fail_above]
     before, after = side("OLD", old), side("NEW", new)
     matching = match(before.named, after.named, match_by_hand, similar)
-    if keep is not None:
-        before, after, matching = _kept(before, after, matching, keep)
+    if kernels:
+        before, after, matching = _kept(before, after, matching, kernels)
     change = changes(before, after, matching.matches)
     outcomes = gating.judge(gates, change)
     return Difference(before, after, matching, change, tuple(outcomes), tuple(command_line))
@@ -263,11 +265,13 @@ def _constant_ends(side: Side) -> Range:
     return [math.fsum(fastest.tolist()), math.fsum(joules.tolist())]
 
 
-def _kept(old: Side, new: Side, matching: Matching, keep: Callable[[str], bool]) -> tuple[Side, Side, Matching]:
-    """The matches of which either side's name is kept, and the sides without all other kernels.
+def _kept(old: Side, new: Side, matching: Matching, wanted: Sequence[str]) -> tuple[Side, Side, Matching]:
+    """The matches of which either side's name is selected, and the sides without all other kernels.
 
     Raises LogError if none is.
     """
+    names = [[kernel.name for kernel in each.named] for each in (old, new)]
+    keep = selection(wanted, *names)
     chosen = [
         pair
         for pair in matching.matches
@@ -275,7 +279,7 @@ def _kept(old: Side, new: Side, matching: Matching, keep: Callable[[str], bool])
         or (pair.new is not None and keep(new.named[pair.new].name))
     ]
     if not chosen:
-        raise LogError("-k/--kernel-name matches no kernel of either side.")
+        raise LogError(no_such_kernel(wanted, list(dict.fromkeys(chain(*names)))))
     places_old = [pair.old for pair in chosen if pair.old is not None]
     places_new = [pair.new for pair in chosen if pair.new is not None]
     renumbered = tuple(

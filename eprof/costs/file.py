@@ -14,7 +14,7 @@ from eprof.base.errors import DefinitionError
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import did_you_mean, listed
 from eprof.base.toml import Document, Formula, Node
-from eprof.base.vocabulary import BOOKS, COUNTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
+from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, PARTS, TENSOR_PARTS
 from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, Intervals, Range
 from eprof.costs.table import (
     CORE,
@@ -37,7 +37,7 @@ SCHEMA = 1
 _SMALLEST, _LARGEST = 1e-30, 1e15  # of any clock, voltage, price, power or rate, in the units of a table
 _PRICES = ("pj", "pj_per_v2", "pj_at_reference")
 _KEYS = (
-    *("schema", "name", "device", "devices", "source", "basis", "year", "books", "notes", "board"),
+    *("schema", "name", "device", "devices", "source", "basis", "year", "books", "notes", "board", "processor"),
     *("setting", *_PRICES, "constant_power", "peak", "cache", "charge", "fit"),
     *("interval_pj", "interval_constant_w", "interval_is", "sources"),
 )
@@ -148,6 +148,7 @@ def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
         "source": ("source", _text),
         "year": ("year", _year),
         "books": ("books", lambda node: node.choice(BOOKS)),
+        "processor": ("processor", lambda node: node.choice((GPU, CPU), default=GPU)),
         "notes": ("notes", _texts),
         "basis": ("", _basis),
         "settings": ("setting", _settings),

@@ -18,7 +18,7 @@ from eprof.base.gpus import normal_name
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import pattern
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COUNTS, GPU
 from eprof.costs.intervals import (
     BASES,
     CONSTANT_POWER,
@@ -312,7 +312,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     relative: voltages are relative to those of a reference setting, and prices hold there. basis: one of `BASES`, or
     None where the file does not say. sources: price, or "constant_power" -> where it is from. assumption: why the table
     stands in for a GPU that it was not made for, where it is on such a board. caches: of a CPU, "D1" and "LL" ->
-    "bytes,ways,line", for simulations.
+    "bytes,ways,line", for simulations. processor: CPU or GPU.
     """
 
     name: str
@@ -338,6 +338,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     scale: "Scale | None" = None
     assumption: str = ""
     caches: Mapping[str, str] = field(default_factory=dict)
+    processor: str = GPU
 
     def at(self, setting: str | None = None) -> Costs:
         """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -503,6 +504,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             "basis_is": BASES.get(self.basis or ""),
             "year": self.year,
             "books": self.books,
+            "processor": self.processor,
             "path": self.path,
             "setting": _setting_data(costs.setting),
             "setting_from": costs.setting_from,

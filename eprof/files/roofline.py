@@ -13,7 +13,7 @@ from eprof.files.export import dumped, harmless, to_parquet
 from eprof.profile import schema
 from eprof.words import costs as costs_words
 from eprof.words.blocks import Block, Notes, Sentence, Tone
-from eprof.words.roofline import dot_table, headline, machine_table
+from eprof.words.roofline import dot_table, headline, machine_table, sweep_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +85,11 @@ def _csv_cell(value: Any) -> Any:
 def to_markdown(document: schema.Roofline) -> bytes:
     """The balances of the machines, and how far kernels are below the lines."""
     costs = Sentence(f"Costs: {costs_words.all_named(document.machines).removeprefix('costs ')}.", Tone.QUIET)
-    blocks: list[Block] = [Sentence(headline(document)), costs, machine_table(document.machines)]
+    blocks: list[Block] = [
+        Sentence(headline(document)),
+        costs,
+        sweep_table(document) or machine_table(document.machines),
+    ]
     if document.kernels:
         blocks.append(dot_table(document, None))
     heading = f"## {in_markdown(document.title or 'Rooflines')}"

@@ -123,6 +123,8 @@ class _Text(Struct, frozen=True, eq=False):
             f"source = {quoted(head.source)}",
             'basis = "fitted"',
         ]
+        if self.is_cpu:
+            lines.append(f"processor = {quoted(CPU)}")
         if head.year is not None:
             lines.append(f"year = {head.year}")
         lines.append(

@@ -62,7 +62,7 @@ def drawn(
     made = []
     for place, (title, unit, key) in enumerate(_PANELS):
         lines = [
-            plot.Line([(point[0], point[place + 1]) for point in points], kind % 6)
+            plot.Line([(point[0], point[place + 1]) for point in points], kind % plot.STROKES)
             for kind, points in enumerate(curves)
         ]
         circles = [

@@ -15,6 +15,7 @@ from eprof.words.numbers import NARROW, plain, quantity
 HEIGHT, _TOP, _BOTTOM = 210, 8, 24
 _ROOM = 270.0  # pixels across a panel, for placing names
 _LETTER = 6.6
+STROKES = 8  # of lines, as report.css and roofline.css draw them
 
 
 class Axis(Struct, frozen=True):
@@ -180,10 +181,10 @@ def _thinned(points: _Points) -> _Points:
 def _balances(panel: Panel) -> Markup:
     lines = [
         Markup('<svg x="{}" overflow="visible"><path class="balance l{}" d="M0 {}V{}"/></svg>').format(
-            pct(100 * panel.x.position(balance)), kind, _TOP, HEIGHT - _BOTTOM
+            pct(100 * panel.x.position(balance)), kind % STROKES, _TOP, HEIGHT - _BOTTOM
         )
         for kind, balance in enumerate(panel.balances)
-        if panel.x.low < balance < panel.x.high
+        if panel.x.low < balance < panel.x.high and balance not in panel.balances[:kind]
     ]
     return Markup("").join(lines)
 

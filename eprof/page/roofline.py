@@ -8,13 +8,13 @@ import numpy as np
 from markupsafe import Markup
 
 from eprof.base.nouns import nouns_of
-from eprof.page import panels, shell
+from eprof.page import panels, plot, shell
 from eprof.page.sections.method import utc
 from eprof.page.unmasked import unmasked
 from eprof.profile import schema
 from eprof.words import costs as costs_words
 from eprof.words.blocks import Notes
-from eprof.words.roofline import dot_table, headline, label, leads, machine_table, notes
+from eprof.words.roofline import dot_table, headline, label, leads, machine_table, notes, sweep_table
 
 DRAWN, LISTED = 300, 200
 
@@ -25,15 +25,16 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
     machines = document.machines
     return shell.filled(
         "roofline.html",
-        ["report.css"],
+        ["report.css", "roofline.css"],
         ["roofline.js"],
         title=document.title or ", ".join(dict.fromkeys(machine.name for machine in machines)),
         subtitle=f"{costs_words.all_named(machines)} · {utc(document.created_utc)}",
         headline=headline(document),
         leads=leads(document),
-        legend=[(kind % 6, label(machine)) for kind, machine in enumerate(machines)],
+        legend=[(kind % plot.STROKES, label(machine)) for kind, machine in enumerate(machines)],
         panels=_panels(document),
-        numbers=machine_table(machines),
+        numbers=machine_table(machines[:1] if document.cap_sweep else machines),
+        caps=sweep_table(document),
         notes=notes(machines),
         kernels=dot_table(document, LISTED),
         warnings=Notes(document.warnings, "warning"),

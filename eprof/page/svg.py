@@ -57,7 +57,7 @@ def bar(
     body = Markup("").join(rect(segment) for segment in segments)
     end = segments[-1].start + segments[-1].width if segments else 0.0
     return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(
-        label, body + whisker(interval), _open_end(end, 18) if open_end else ""
+        label, body + whisker(interval), _open_end(min(end, 99.0), 18) if open_end else ""
     )
 
 
@@ -75,7 +75,7 @@ def whisker(interval: tuple[float, float] | None) -> Markup:
 
 def _open_end(end: float, height: int) -> Markup:
     return Markup('<svg x="{}" y="2" width="9" height="{}"><path class="open" d="M1 .5h7M1 {}h7"/></svg>').format(
-        pct(min(end, 99.0)), height - 4, height - 4.5
+        pct(end), height - 4, height - 4.5
     )
 
 
@@ -92,10 +92,11 @@ def meter(group: str, filled: float | None, outlined: float | None, label: str) 
     return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(label, fill, line)
 
 
-def labelled(segments: list[Segment], label: str) -> Markup:
-    """A tall bar with names in its segments, where they fit."""
+def labelled(segments: list[Segment], label: str, *, open_end: bool = False) -> Markup:
+    """A tall bar with names in its segments, where they fit. open_end: as of `bar`, beside it."""
     body = Markup("").join(rect(segment) + _inside(segment) for segment in segments)
-    return Markup('<svg class="bar tall" height="42" role="img" aria-label="{}">{}</svg>').format(label, body)
+    end = _open_end(100.0, 42) if open_end else ""
+    return Markup('<svg class="bar tall" height="42" role="img" aria-label="{}">{}{}</svg>').format(label, body, end)
 
 
 def _inside(segment: Segment) -> Markup:

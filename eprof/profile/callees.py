@@ -6,13 +6,16 @@ do is an estimate, gprof's (Graham, Kessler, McKusick 1982). Functions that call
 of the whole circle each.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.marks import Mark
+from eprof.logs.runs import Key
+from eprof.rows.log import Log
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -34,15 +37,34 @@ def inclusive(energy: "Energy") -> Inclusive | None:
     """
     if energy.split is None or not energy.profile.whole or not any(log.calls for log in energy.profile.logs):
         return None
-    places = {name: row for row, name in enumerate(energy.counts.rows.kernel.tolist())}
+    rows = energy.counts.rows
+    row_of = {key: row for row, key in enumerate(_keys(rows.device, rows.kernel, rows.part))}
     beneath: dict[int, dict[int, float]] = {}
     for log in energy.profile.logs:
+        places = _places(log, row_of)
         for caller, callee, number in log.calls.each() if log.calls else ():
             if caller in places and callee in places and caller != callee:
                 of_caller = beneath.setdefault(places[caller], {})
                 of_caller[places[callee]] = of_caller.get(places[callee], 0.0) + number
     own_marks = energy.split.family_marks["total"] | int(Mark.ESTIMATED)
     return _summed(np.nan_to_num(energy.split.total_j), own_marks, beneath)
+
+
+def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[object] | None) -> Iterator[Key]:
+    """What tells rows apart: one function may have a row on each machine and in each rank."""
+    yield from (
+        Key(device, name, part)
+        for device, name, part in zip(devices, names, parts if parts is not None else repeat(None), strict=False)
+    )
+
+
+def _places(log: Log, row_of: Mapping[Key, int]) -> dict[str, int]:
+    """The row of each function that a log has calls of."""
+    keys = chain.from_iterable(
+        _keys(rows.device.texts(), rows.kernel.texts(), None if rows.part is None else rows.part.texts())
+        for rows in (table.rows for table in log.tables)
+    )
+    return {str(key.kernel): row_of[key] for key in keys if key in row_of}
 
 
 def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import convert, structs
+from msgspec import UNSET, UnsetType, convert, structs
 
 from eprof import __version__
+from eprof.base.errors import EprofError
 from eprof.profile import document as profile_document
 from eprof.profile import schema
 from eprof.profile.totals import ratio
-from eprof.rooflines import Machine, Match, described
+from eprof.rooflines import Machine, Match, Sweep, compared, described
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -24,12 +25,18 @@ def document(
     energy: "Energy | None" = None,
     command_line: Sequence[str] = (),
     warnings: Sequence[str] = (),
+    sweep: Sweep | None = None,
 ) -> schema.Roofline:
-    """Everything that a roofline report shows. The kernels of `energy` are placed below its own costs' lines."""
+    """Everything that a roofline report shows. The kernels of `energy` are placed below its own costs' lines.
+
+    sweep: what the machines lose, if they are one machine under ever lower power caps.
+    """
     profile = None if energy is None else profile_document.document(energy)
     dots = [] if profile is None else _dots(profile)
     intensities = np.geomspace(*_span(machines, dots), _STEPS)
     drawn = [{**described(machine), "lines": machine.lines(intensities)} for machine in machines]
+    warnings = list(warnings)
+    cap_test = _cap_test(machines[0], dots, warnings) if sweep is None else UNSET
     made = schema.Roofline(
         eprof=__version__,
         title=None,
@@ -37,9 +44,11 @@ def document(
         command_line=list(command_line),
         machines=convert(drawn, list[schema.Machine]),
         equal_power=convert([match.data() for match in matches], list[schema.EqualPower]),
+        cap_sweep=UNSET if sweep is None else convert(sweep, schema.CapSweep, from_attributes=True),
+        cap_test=cap_test,
         inputs=[],
         kernels=dots,
-        warnings=list(warnings),
+        warnings=warnings,
     )
     if profile is None:
         return made
@@ -50,6 +59,24 @@ def document(
         processor=profile.device.processor,
         warnings=[*made.warnings, *profile.warnings],
     )
+
+
+def _cap_test(machine: Machine, dots: Sequence[schema.Dot], warnings: list[str]) -> schema.CapTest | UnsetType:
+    """Whether the machine's power cap explains the kernels' times better; unset where that cannot be said."""
+    times = [(dot.time_s, dot.roofline_time_s, _active_j(dot)) for dot in dots if dot.speed_share and not dot.at_most]
+    if machine.usable_power_w is None or not times:
+        return UNSET
+    try:
+        found = compared(machine, *np.array(times, dtype=float).T)
+    except EprofError as err:
+        warnings.append(str(err))
+        return UNSET
+    return UNSET if found is None else convert(found, schema.CapTest, from_attributes=True)
+
+
+def _active_j(dot: schema.Dot) -> float:
+    """The energy of a kernel without constant energy."""
+    return sum(joules or 0.0 for part, joules in dot.parts_j.items() if part not in ("constant", "waiting"))
 
 
 def _dots(profile: schema.Profile) -> list[schema.Dot]:

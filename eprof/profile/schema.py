@@ -453,6 +453,35 @@ class EqualPower(Struct):
     more_efficient: list[Region]
 
 
+class CapStep(Struct):
+    """A machine with 1/`divisor` of its usable power: highest power in W, shares of it, of speeds and of flop/J."""
+
+    divisor: int
+    power_cap_w: float
+    peak_power_w: float
+    peak_power_share: float
+    speed_shares: list[float]
+    efficiency_shares: list[float]
+
+
+class CapSweep(Struct):
+    """Ever lower power caps. usable_power_w: above constant power, before. intensities: of the shares, flop/B."""
+
+    usable_power_w: float
+    intensities: list[float]
+    steps: list[CapStep]
+
+
+class CapTest(Struct):
+    """Median errors of modelled speeds without a cap and with it, and the Kolmogorov-Smirnov test of the two."""
+
+    kernels: int
+    uncapped_percent: float
+    capped_percent: float
+    statistic: float
+    p: float
+
+
 class Roofline(Struct, kw_only=True):
     """Machines with their lines, and kernels below those of the first: `eprof.roofline/1`. processor: "cpu"."""
 
@@ -463,6 +492,8 @@ class Roofline(Struct, kw_only=True):
     command_line: list[str]
     machines: list[Machine]
     equal_power: list[EqualPower]
+    cap_sweep: CapSweep | UnsetType = UNSET
+    cap_test: CapTest | UnsetType = UNSET
     inputs: list[Input]
     processor: str | UnsetType = UNSET
     kernels: list[Dot]

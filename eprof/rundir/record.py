@@ -31,7 +31,17 @@ FORM: Mapping[str, Any] = {
     "environment": {},
     "pricing": {"costs": str, "setting": str, "efficiency": float},
     "cluster": {"name": str, "program": str, "processes": int, "nodes": int, "size": float, "marks": [str]},
-    "measurements": [{"what": str, "number": int, "command": [str], "seconds": float, "energy": _ENERGY}],
+    "measurements": [
+        {
+            "what": str,
+            "number": int,
+            "command": [str],
+            "seconds": float,
+            "energy": _ENERGY,
+            "started_utc": str,
+            "runs": int,
+        }
+    ],
 }
 
 

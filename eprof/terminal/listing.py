@@ -8,7 +8,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eprof.base.nouns import nouns_of
 from eprof.base.text import printable
+from eprof.base.vocabulary import CPU, OF_CPUS, OF_GPUS
 from eprof.terminal.screen import terminal
 
 Row = Mapping[str, Any]
@@ -50,7 +52,7 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
     if known:
         yield Text(printable(f"Peaks: {', '.join(known)} ({peaks['why']})."))
     yield from _interval(explained)
-    yield _charges(explained["charges"])
+    yield _charges(explained)
     yield from _prices(explained)
     yield from (Text(printable(note)) for note in explained["notes"])
     labels = [f"{setting['label']}{' (default)' if setting['default'] else ''}" for setting in explained["settings"]]
@@ -94,11 +96,18 @@ def _setting(explained: Row) -> str:
     return ", ".join([where, *volts])
 
 
-def _charges(charges: Sequence[Row]) -> Table:
-    """What every count pays, counts that pay the same for the same reason in one row."""
+def _charges(explained: Row) -> Table:
+    """What every count pays, counts that pay the same for the same reason in one row.
+
+    Of a GPU nobody needs to read that it has no price of an L3, nor of a CPU that it has none of warps.
+    """
+    foreign = OF_GPUS if explained["processor"] == CPU else OF_CPUS
+    nouns = nouns_of(explained["processor"])
     labels: dict[tuple[str, str, str], list[str]] = {}
-    for charge in charges:
-        labels.setdefault((charge["status"], _pays(charge), _why(charge)), []).append(charge["label"])
+    for charge in explained["charges"]:
+        if charge["status"] != "pays" and charge["word"] in foreign:
+            continue
+        labels.setdefault((charge["status"], _pays(charge), _why(charge)), []).append(nouns.label(charge["word"]))
 
     table = _table("counts", "pays", "why")
     for (status, pays, why), counts in labels.items():

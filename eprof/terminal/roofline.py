@@ -13,7 +13,7 @@ from eprof.profile import schema
 from eprof.terminal import drawing
 from eprof.words.blocks import Block, Headline, Notes, Sentence, Tone
 from eprof.words.numbers import plain, quantity
-from eprof.words.roofline import dot_table, head, headline, label, leads, machine_table, notes
+from eprof.words.roofline import dot_table, head, headline, label, leads, machine_table, notes, sweep_table
 
 _ROWS, _KERNELS, _LETTERS = 14, 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _WIDEST, _MARGIN = 110, 14
@@ -44,12 +44,13 @@ def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableTy
     for line in leads(document):
         if line != first:
             yield Sentence(line)
-    for key, title, unit in _PLOTS if verbose else _PLOTS[:2]:
+    for key, title, unit in _PLOTS if verbose or document.cap_sweep else _PLOTS[:2]:
         yield ""
         yield Sentence(f"{title}, {unit}, against flop per DRAM byte", Tone.QUIET)
         yield _Plot(document, key)
     yield _legend(document.machines)
-    yield _Machines(document.machines)
+    caps = sweep_table(document)
+    yield caps or _Machines(document.machines)
     for note in notes(document.machines):
         yield Sentence(note, Tone.QUIET)
     if document.kernels:

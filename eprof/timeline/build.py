@@ -102,7 +102,7 @@ def _fused(series: Sequence[Series], marks: Marks | None, asked: Asked, warnings
         exclusive=fuse.exclusive(clipped),
         inclusive=fuse.inclusive(clipped),
         idle_w={each.component: _idle_w(each, clipped, asked) for each in moved},
-        wholes=_wholes(moved),
+        wholes=wholes(moved),
         offsets_s={new.component: float(new.edges[0] - old.edges[0]) for new, old in zip(moved, series, strict=True)},
     )
 
@@ -157,7 +157,7 @@ def _window(series: Sequence[Series], marks: Sequence[Mark]) -> tuple[float, flo
     return begin_s, end_s
 
 
-def _wholes(series: Sequence[Series]) -> dict[str, str]:
+def wholes(series: Sequence[Series]) -> dict[str, str]:
     """Component -> the one of the same log that contains it: its joules are never added to that one's."""
     whole_of: dict[str, str] = {}
     for whole, parts in _WHOLE:

@@ -1,6 +1,6 @@
 """Run directories with measured energy: predicted against measured joules of whole programs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +9,7 @@ from eprof import api
 from eprof.base.arrays import finite
 from eprof.base.errors import EprofError
 from eprof.base.marks import names
-from eprof.logs.runs import is_run
+from eprof.logs.runs import Measured, Run, is_run, open_run
 from eprof.profile.profile import Energy
 from eprof.validation.schema import WholeRun
 
@@ -31,11 +31,16 @@ def sorted_inputs(inputs: Iterable[str | Path]) -> tuple[list[Path], list[Path]]
 
 
 def held_against_meter(
-    directories: Sequence[Path], costs: str | None = None, setting: str | None = None, kernels: Sequence[str] = ()
+    directories: Sequence[Path],
+    costs: str | None = None,
+    setting: str | None = None,
+    kernels: Sequence[str] = (),
+    meter: Callable[[Run], Measured] | None = None,
 ) -> tuple[list[WholeRun], list[str]]:
     """Predicted against measured energy of each run, and a note for each without a meter.
 
-    Raises EprofError: no cost table is made for the GPU, and none is named.
+    meter: what an external meter saw of a run, in place of what eprof's own did.
+    Raises EprofError: no cost table is made for the GPU, and none is named; MeterError: the meter did not see the run.
     """
     runs = []
     notes = []
@@ -43,18 +48,17 @@ def held_against_meter(
         energy = api.load(path, kernels=kernels).energy(costs, setting, to_meter=False)
         if energy.costs is None:
             raise EprofError(f"{path}: no cost table is made for this GPU; name one with --costs.")
-        if energy.measured is None:
+        measured = energy.measured if meter is None else meter(open_run(path))
+        if measured is None:
             notes.append(f"{path}: no meter was read in this run, so there is nothing to hold a prediction against.")
         else:
-            runs.append(_whole_run(path, energy))
+            runs.append(_whole_run(path, energy, measured))
     return runs, notes
 
 
-def _whole_run(path: Path, energy: Energy) -> WholeRun:
+def _whole_run(path: Path, energy: Energy, measured: Measured) -> WholeRun:
     split = energy.split
-    measured = energy.measured
     assert split is not None
-    assert measured is not None
     joules = np.asarray(split.total_j, dtype=float)
     predicted = np.nan if np.isnan(joules).all() else float(np.nansum(joules))
     marks = int(np.bitwise_or.reduce(np.asarray(split.row_marks, dtype=np.int64)))

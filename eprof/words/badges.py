@@ -15,7 +15,7 @@ LETTERS = {MISSING: "!", ESTIMATED: "~", SIMULATED: "s", ASSUMED: "?"}
 MEANINGS = {
     MISSING: "missing: something could not be counted or priced",
     ESTIMATED: "estimated: an approximate formula stands behind it",
-    SIMULATED: "simulated: counted on a simulated device",
+    SIMULATED: "simulated: counted in a simulation, of the device or of its caches",
     ASSUMED: "assumed: rests on a choice that its source leaves open",
 }
 AT_LEAST = f"≥{NARROW}"

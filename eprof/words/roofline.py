@@ -12,11 +12,14 @@ from eprof.words.cells import Name
 from eprof.words.lever import lever, limit_table, reached
 from eprof.words.numbers import percent, plain, quantity
 
+_WIDE = 136  # columns of a terminal
+_SIGNIFICANT = 0.05
+
 
 def label(machine: schema.Machine) -> str:
     """A machine in a few words: "14 × jetson-tk1 852/924 FP32"."""
     number = f"{machine.number:g} × " if machine.number != 1 else ""
-    cap = "" if machine.power_cap_w is None else f", {machine.power_cap_w:g} W"
+    cap = "" if machine.power_cap_w is None else f", {machine.power_cap_w:.4g} W"
     return f"{number}{_named(machine.name, machine.setting)} {machine.precision.upper()}{cap}"
 
 
@@ -31,9 +34,67 @@ def head(document: schema.Roofline) -> str:
 
 
 def leads(document: schema.Roofline) -> list[str]:
-    """What is said above the lines: of equal power, then of each machine."""
+    """What is said above the lines: of equal power and power caps, then of each machine."""
     nouns = nouns_of(document.processor)
-    return [*map(match, document.equal_power), *(verdict(machine, nouns) for machine in document.machines)]
+    machines = document.machines[:1] if document.cap_sweep else document.machines
+    return [
+        *map(match, document.equal_power),
+        *([swept(document)] if document.cap_sweep else []),
+        *([cap_tested(document.cap_test, nouns)] if document.cap_test else []),
+        *(verdict(machine, nouns) for machine in machines),
+    ]
+
+
+def swept(document: schema.Roofline) -> str:
+    """What the lowest power cap of a sweep leaves."""
+    sweep, machine = document.cap_sweep, document.machines[0]
+    assert sweep
+    last = sweep.steps[-1]
+    memory_bound, *_, compute_bound = last.speed_shares
+    return (
+        f"{_named(machine.name, machine.setting)} with 1/{last.divisor} of its {quantity(sweep.usable_power_w, 'W')} "
+        f"above constant power still draws {quantity(last.peak_power_w, 'W')}, {percent(last.peak_power_share)} of the "
+        f"highest power. It keeps {percent(memory_bound)} of its speed at {plain(sweep.intensities[0])} flop/B, "
+        f"{percent(compute_bound)} at {plain(sweep.intensities[-1])}."
+    )
+
+
+def sweep_table(document: schema.Roofline) -> Table | None:
+    """A row a power cap: what it leaves of power, speed and flop/J; None where no caps were swept."""
+    sweep = document.cap_sweep
+    if not sweep:
+        return None
+    where = [plain(intensity) for intensity in sweep.intensities]
+    columns = [
+        Column("power", "left"),
+        Column("cap"),
+        Column("highest"),
+        *(Column(f"speed at {place}") for place in where),
+        *(Column(f"flop/J at {place}", from_width=_WIDE) for place in where),
+    ]
+    rows = [
+        Row(
+            [
+                "all" if step.divisor == 1 else f"1/{step.divisor}",
+                quantity(step.power_cap_w, "W"),
+                percent(step.peak_power_share),
+                *map(percent, (*step.speed_shares, *step.efficiency_shares)),
+            ]
+        )
+        for step in sweep.steps
+    ]
+    note = "Power: above constant power. Shares of what the machine does with all of it, at so many flop/B."
+    return Table(columns, rows, note=note)
+
+
+def cap_tested(test: schema.CapTest, nouns: Nouns) -> str:
+    """Whether a power cap changes how well the roofline tells speeds."""
+    surely = "differ" if test.p < _SIGNIFICANT else "cannot be told apart"
+    return (
+        f"Speeds by the roofline are {test.uncapped_percent:+.3g} % off (median of {test.kernels} {nouns.kernels}), "
+        f"with the power cap {test.capped_percent:+.3g} %. The two sets of errors {surely} (Kolmogorov-Smirnov "
+        f"D = {test.statistic:.2g}, p = {test.p:.2g})."
+    )
 
 
 def verdict(machine: schema.Machine, nouns: Nouns) -> str:
@@ -89,6 +150,8 @@ def headline(document: schema.Roofline) -> str:
     """The one thing to know: of equal power, of the kernel with most energy, or of the first machine."""
     if document.equal_power:
         return match(document.equal_power[0])
+    if document.cap_sweep:
+        return swept(document)
     for dot in document.kernels:
         speed, energy = reached(dot, "speed_share"), reached(dot, "energy_share")
         if speed is not None and energy is not None:

@@ -149,6 +149,29 @@ def test_what_is_common_is_cut_from_the_middle():
     assert labels(["ns::deep::inside::kernel"], 10) == ["kernel"]
 
 
+@pytest.mark.parametrize(
+    ("names", "width", "shown"),
+    [
+        (("reduce-conflicts.txt", "reduce-free.txt"), 18, ["redu…conflicts.txt", "reduce-free.txt"]),
+        (("run-of-the-baseline-version", "run-of-the-v2"), 18, ["run-of-…-version", "run-of-the-v2"]),
+        (
+            ("counters-old-2026-11-01.csv", "counters-new-2026-11-01.csv"),
+            18,
+            ["counters-old-….csv", "counters-new-….csv"],
+        ),
+    ],
+)
+def test_of_two_names_what_tells_them_apart_is_never_cut_out(names, width, shown):
+    assert fitted(names, width) == shown
+
+
+@given(st.lists(st.from_regex(r"run-[a-z]{3,9}-[a-z]{3,9}\.csv", fullmatch=True), min_size=2, max_size=5, unique=True))
+def test_cut_names_of_files_stay_distinct_and_short(names):
+    shown = fitted(names, 18)
+    assert len(set(shown)) == len(names)
+    assert all(len(label) <= 18 or label in names or "#" in label for label in shown)
+
+
 def test_two_instances_of_a_library_keep_the_words_that_differ():
     name = "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_{}_nn_align{}>(T1::Params)"
     assert labels([name.format("16x6", 4), name.format("32x6", 1)]) == [

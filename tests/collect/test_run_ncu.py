@@ -428,3 +428,13 @@ why = "made for a test"
 tensor_fp16 = { formula = "tensor_fp16_flop", why = "made for a test" }
 tensor = { unpriced = "instructions of unknown size" }
 """
+
+
+def test_a_trace_is_refused_before_anything_runs(hopper):
+    """ncu's logs do not tell when launches ran: one sentence says so, and what does."""
+    program = hopper.script("touch ran\n")
+    done = hopper.run("-o", "trace.json", program)
+    assert done.returncode == 2 and not (hopper.folder / "ran").exists()
+    said = " ".join(done.stderr.split())
+    assert "the logs of ncu do not tell" in said and "nsys stats --report cuda_gpu_trace" in said
+    assert "eprof report RUN.eprof TRACE.csv -o trace.json" in said

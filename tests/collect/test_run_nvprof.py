@@ -1,5 +1,6 @@
 """`eprof run` with a stand-in for nvprof: plan, three measurements, faults. The real tool is called where it is there."""
 
+import json
 import os
 import shutil
 
@@ -266,3 +267,13 @@ def test_a_plan_that_fails_leaves_the_times(kepler):
     assert "No counters measurement: The compute capability of Nobody 9000" in done.stderr
     assert kepler.manifest()["status"] == "partial"
     assert [one["what"] for one in kepler.manifest()["measurements"]] == ["time"]
+
+
+def test_a_trace_of_a_run(kepler):
+    """nvprof's own trace tells when launches ran; the report's joules are those of the launches in it."""
+    program = kepler.script("true\n")
+    done = kepler.run("--costs", "jetson-tk1", "-q", "-o", "trace.json", program)
+    assert done.returncode == 0, done.stderr
+    trace = json.loads((kepler.folder / "trace.json").read_text())
+    launches = [row for row in trace["traceEvents"] if row.get("ph") == "X"]
+    assert len(launches) == 3 and sum(row["dur"] for row in launches) == pytest.approx(1.5)

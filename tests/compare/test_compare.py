@@ -325,7 +325,7 @@ def test_other_numbers_of_launches_are_said():
 
 def test_some_kernels_only():
     both = energy({"a": kernel(), "b": kernel()}), energy({"a": kernel(time=1.0), "b": kernel()})
-    found = compare([both[0]], [both[1]], keep=lambda name: name == "b")
+    found = compare([both[0]], [both[1]], kernels=["b"])
     assert found.change_j == 0 and len(found.matches) == 1
     assert found.document()["old"]["energy_j"]["total"] == pytest.approx(both[0].split.total_j.sum() / 2)
 

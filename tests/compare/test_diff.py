@@ -168,7 +168,17 @@ def test_kernels_are_chosen_by_either_name(diff_command):
     found = document(diff_command("diff", *GEMM, *TK1, "-k", "gemm_tiled", "--format", "json"))
     assert len(found["kernels"]) == 1 and found["kernels"][0]["old"]["name"] == "gemm_naive"
     done = diff_command("diff", *GEMM, "-k", "nothing")
-    assert done.returncode == 1 and "matches no kernel" in done.stderr
+    assert done.returncode == 1 and "matches none of 2 kernels. There are gemm_naive, gemm_tiled." in done.stderr
+
+
+def test_kernels_are_chosen_by_their_labels_as_in_a_report():
+    """Two instances of one template are told apart by the argument that differs; `-k` takes what is shown."""
+    floats, doubles = "void ns::axpy<float, 4>(float*)", "void ns::axpy<double, 4>(double*)"
+    sides = [energy({floats: kernel(), doubles: kernel(), "dot(int)": kernel()}) for _ in range(2)]
+    for wanted, chosen in (("ns::axpy<double>", [doubles]), ("axpy", [floats, doubles]), ("regex:^dot", ["dot(int)"])):
+        found = compare(sides[:1], sides[1:], kernels=[wanted])
+        assert sorted(each.name for each in found.new.named) == sorted(chosen)
+    assert [each.name for each in compare(sides[:1], sides[1:], kernels=["…axpy<flo…"]).new.named] == [floats]
 
 
 def test_matching_by_hand_and_not_at_all(diff_command):

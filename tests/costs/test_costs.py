@@ -8,15 +8,17 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eprof import costs
 from eprof.base.errors import CostError, DefinitionError
 from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, LEVEL_PARTS, OF_CPUS, PARTS, TENSOR_PARTS
 from eprof.costs import file as costfile
+from eprof.rooflines import machine
 
 ROOT = Path(__file__).parents[2]
-INCLUSIVE = ["b300", "fermi-keckler", "gtx580", "gtx680", "i7-950", "jetson-tk1"]
+INCLUSIVE = ["b300", "fermi-keckler", "gtx-titan", "gtx580", "gtx680", "i7-950", "jetson-tk1"]
 FITTED = ["gtx1080ti", "gtx980", "v100"]
 TABLES = sorted(path.stem for path in (ROOT / "costs").glob("*.toml"))
 
@@ -164,6 +166,25 @@ def test_the_thesis_tables_come_back(name):
     found = [price.pj if price else None for price in prices]
     peaks = [at.peaks.sp_gflops, at.peaks.dp_gflops, at.peaks.dram_gb_per_s]
     assert (*found, at.constant_power_w, *peaks) == PLATFORMS[name]
+
+
+def test_what_the_thesis_prints_of_the_titan_comes_back():
+    """[T] 4.4.3, 4.4.4, 5.2.3.1: a byte, and four results that its table 6, which is lost, would give."""
+    table = costs.load("gtx-titan")
+    at = table.at()
+    usable_w, streamed_pj = 160.0, 515.0
+    assert at.prices["dram_byte"].pj == 267
+    assert (at.constant_power_w + usable_w) / 2 == at.constant_power_w + usable_w / 8 == 140
+    titan = machine(at, "fp32")
+    assert titan.energy_balance == pytest.approx(8, abs=0.05) and titan.time_balance == pytest.approx(16.3, abs=0.05)
+    # pi0 tau_mem tells the bandwidth that was reached; at that, an eighth of the power leaves 0.31 of the speed.
+    reached = replace(titan, dram_byte_per_s=at.constant_power_w / (streamed_pj * 1e-12))
+    throttled = replace(reached, usable_power_w=usable_w / 8)
+    assert float(throttled.roofline(0.25) / reached.roofline(0.25)) == pytest.approx(0.31, abs=0.005)
+    low, high = table.intervals.prices_pj["sp_flop"]
+    assert (low, high) == pytest.approx((267 / 8.5, 267 / 7.5), abs=0.05)
+    assert at.charges["fp32_fma"].marks & Mark.ESTIMATED and at.constant_marks & Mark.ESTIMATED
+    assert costs.for_device("GeForce GTX TITAN") is None
 
 
 def balances(at, kind):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from eprof import costs
+from eprof.cli import main
 
 ROOT = Path(__file__).parents[2]
 
@@ -86,3 +87,29 @@ def test_no_price_is_said_once(eprof_command, tmp_path):
 @pytest.mark.parametrize("module", ["costs", "costs.file", "costs.table"])
 def test_each_module_can_be_imported_first(module):
     subprocess.run([sys.executable, "-c", f"import eprof.{module}"], cwd=ROOT, check=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "listed", "left_out"),
+    [
+        ("i7-950", ("Divisions and roots", "L3 read", "DRAM read"), ("Tensor", "Warp", "Shared", "Shuffles", "spills")),
+        ("gtx680", ("Special functions", "Shared memory read", "Warp"), ("L3",)),
+    ],
+)
+def test_what_only_the_other_processor_has_is_not_listed(capsys, name, listed, left_out):
+    """A CPU has no tensor cores to be priced. It has an L3, for which this table has no price: that is listed."""
+    with pytest.raises(SystemExit):
+        main(["costs", name])
+    said = " ".join(capsys.readouterr().out.split())
+    assert all(label in said for label in listed)
+    assert not [label for label in left_out if label in said]
+
+
+def test_a_price_is_listed_whoever_has_it(capsys, tmp_path):
+    """A table that does not say that it is of a CPU, and prices an L3 all the same."""
+    path = tmp_path / "mine.toml"
+    path.write_text(RIGHT + 'l3_read = { formula = "dram_byte", why = "measured" }\n')
+    with pytest.raises(SystemExit):
+        main(["costs", str(path)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "L3 read" in said and "L3 write" not in said

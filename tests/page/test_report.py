@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import report_support as support
+from conftest import ROOT
 
 from eprof.base import kernels
 from eprof.base.marks import Mark
@@ -345,6 +346,26 @@ def test_the_first_bar_is_split_as_the_document(pages):
     assert data == pytest.approx(100 * energy["data"] / (energy["data"] + energy["computation"]), abs=2e-2)
 
 
+def _where(text):
+    """The section on where the energy goes, as HTML."""
+    return text[text.index('<h2 id="h-where">') :].partition("</section>")[0]
+
+
+def test_constant_power_alone_is_no_share_of_a_total_that_lacks_the_rest(pages):
+    document = support.time_only()
+    section = _where(pages("time_only")[0])
+    joules = quantity(document["energy_j"]["constant"], "J")
+    assert "100" not in re.findall(r"(\d+)" + N + "?%", re.sub(r"<rect[^>]*>|<svg x=[^>]*>", "", section))
+    assert f'<tspan x="8" y="34">{joules}</tspan>' in section
+    assert f"at least {joules}: Constant power, and parts that are not known" in section
+    assert section.count('class="open"') == 1
+
+
+def test_bars_of_a_lower_bound_have_an_open_end(pages):
+    assert _where(pages("missing")[0]).count('class="open"') == 2
+    assert 'class="open"' not in _where(pages("fmm")[0])
+
+
 # ---- the packed table
 
 
@@ -426,6 +447,14 @@ def test_page_and_terminal_use_one_alphabet():
         sign = badges.LETTERS[int(mark)]
         assert cells.signs(int(mark)) == sign
         assert cells.legend(int(mark)).startswith(f"{sign} ")
+
+
+def test_the_meaning_of_simulated_is_the_one_of_the_guide():
+    """Callgrind simulates caches of a program that runs; Oclgrind a whole device. The words are true of both."""
+    meaning = dict(badges.legend(int(Mark.SIMULATED)))["s"].removeprefix("simulated: ")
+    assert "caches" in meaning and "device" in meaning
+    for guide in ("cli.md", "counters.md"):
+        assert meaning in (ROOT / "docs" / guide).read_text()
 
 
 def test_no_marks_no_legend():

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import eprof
 from eprof.base.arrays import Floats
 from eprof.base.marks import Mark
 from eprof.profile import callees
@@ -57,3 +58,50 @@ def test_a_chain_of_many_thousand_calls_is_no_recursion_of_ours():
     number = 20_000
     summed = _summed(np.ones(number), {place: {place + 1: 1.0} for place in range(number - 1)})
     assert summed[0] == number
+
+
+PROFILE = """version: 1
+creator: callgrind-3.19.0
+cmd: ./a
+positions: instr
+events: Ir Dr Dw
+ob=/a
+fn=main
+0x10 4 0 1
+cfn=work
+calls=3 0x40
+0x14 {work} 5 0
+cfn=other
+calls=3 0x80
+0x18 {other} 5 0
+fn=work
+0x40 {work} 5 0
+fn=other
+0x80 {other} 5 0
+fn=lone
+0xa0 7 5 0
+cfn=other
+calls=1 0x80
+0xa4 {lone} 0 0
+totals: 60 5 1
+"""
+
+
+def test_a_function_of_two_ranks_has_the_callees_of_its_own_rank(tmp_path):
+    """Each rank alone, and both together with a row a rank: the same joules for each function of each rank."""
+    shares = [{"work": 30, "other": 20, "lone": 20}, {"work": 10, "other": 40, "lone": 10}]
+    paths = []
+    for rank, instructions in enumerate(shares):
+        paths.append(tmp_path / f"rank{rank}" / "callgrind.out.1")
+        paths[-1].parent.mkdir()
+        paths[-1].write_text(PROFILE.format(**instructions))
+    together = eprof.load(*paths, parts="rank", time=["main=2", "work=10", "other=6", "lone=4"]).energy("i7-950")
+    rows = together.counts.rows
+    found = dict(zip(zip(rows.part, rows.kernel, strict=True), callees.inclusive(together).energy_j, strict=True))
+    own = dict(zip(zip(rows.part, rows.kernel, strict=True), together.split.total_j, strict=True))
+    for rank, instructions in zip("01", shares, strict=True):
+        in_main = instructions["other"] / (instructions["other"] + instructions["lone"])
+        main_j = own[rank, "main"] + own[rank, "work"] + in_main * own[rank, "other"]
+        assert found[rank, "main"] == pytest.approx(main_j)
+        assert found[rank, "work"] == pytest.approx(own[rank, "work"])
+        assert found[rank, "lone"] == pytest.approx(own[rank, "lone"] + (1 - in_main) * own[rank, "other"])

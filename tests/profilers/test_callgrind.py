@@ -402,6 +402,29 @@ def test_a_child_that_has_the_costs_of_its_parent_is_told(tmp_path, parts, is_to
     assert any("counted again in 1 of its children" in sentence for sentence in said) == is_told
 
 
+@pytest.mark.parametrize(
+    ("program", "command", "other"),
+    [
+        ("./wrapper.sh", "/bin/true -x", "/bin/true"),
+        ("./a", "/opt/my\\ tools/b c", "/opt/my tools/b"),
+        ("./a", "/home/me/a -x", None),
+        ("./my tool", "./my\\ tool -x", None),
+    ],
+)
+def test_a_program_that_executed_another_in_its_place_is_told(tmp_path, program, command, other):
+    """Valgrind names the program that a process became; a child of it (9) is no such case."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    started = "==7== For interactive control, run it.\n"
+    (logs / "messages-1-7.txt").write_text(f"==7== Command: {command}\n==7== Parent PID: 1\n{started}")
+    (logs / "messages-1-9.txt").write_text(f"==9== Command: /bin/ls\n==9== Parent PID: 7\n{started}")
+    step = COLLECTOR.step(COUNTERS, Tool("callgrind", True, "", "valgrind"), Request((program,)), Place(tmp_path))
+    said = COLLECTOR.judge(step, Ended(0, None, 1.0, False), [logs / "counters-1-7.callgrind"]).messages
+    assert [sentence.partition(":")[0] for sentence in said] == (
+        [f"{program} executed {other} in its place"] if other else []
+    )
+
+
 def test_the_caches_are_those_of_the_table_in_force(tmp_path):
     tool = Tool("callgrind", True, "", "/bin/valgrind")
     own = COLLECTOR.step(

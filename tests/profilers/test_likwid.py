@@ -300,6 +300,27 @@ def test_counts_that_perf_event_scaled_are_estimated(load):
     assert counted(profile, "l3_read")["whole program"] == (64 * 7, Mark.ESTIMATED)
 
 
+@pytest.mark.parametrize("form", [csv, text])
+@pytest.mark.parametrize("broken", ["nan", "inf", "-nan", "1e400"])
+def test_a_sum_that_lacks_a_thread_is_a_lower_bound(load, form, broken):
+    events = [("L2_LINES_IN_ALL", "PMC0", [7, broken, 5]), ("L2_TRANS_L2_WB", "PMC1", [8, 1, 2])]
+    profile = load(form("L3", events, threads=3))
+    assert counted(profile, "l3_read")["whole program"] == (64 * 12, Mark.MISSING)
+    assert counted(profile, "l3_write")["whole program"] == (64 * 11, Mark(0)), "the other event is whole"
+    assert any("L2_LINES_IN_ALL" in note and "lower bound" in note for log in profile.logs for note in log.notes)
+
+
+def test_threads_that_do_not_read_a_counter_of_their_socket_are_no_loss(load):
+    profile = load(csv("MEM", [("CAS_COUNT_RD", "MBOX0C0", [7, "-", "", 0])], threads=4))
+    assert raw(profile, "CAS_COUNT_RD") == {"whole program": 7}
+    assert not any("lower bound" in note for log in profile.logs for note in log.notes)
+
+
+def test_joules_that_lack_a_socket_are_not_known(load):
+    events = [("L2_LINES_IN_ALL", "PMC0", [7, 1]), ("PWR_PKG_ENERGY", "PWR0", [20.5, "nan"])]
+    assert load(csv("L3", events, threads=2, seconds=2.0)).energy("i7-950").measured_j is None
+
+
 def test_tables_of_statistics_and_of_gpus_are_not_read(load):
     threads = text("L3", [("L2_LINES_IN_ALL", "PMC0", [7, 8])], "solve", threads=2, seconds=1.0)
     profile = load(

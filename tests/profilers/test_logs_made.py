@@ -33,6 +33,8 @@ from eprof.logs import read_columns
 SUMMARY = profiled(7, "==7== Metric result:", METRICS, metric("inst_integer", 10), metric("ipc", "1.500000"))
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_utilization"'
 
+READ = "callgrind, kineto, likwid, ncu, nsys, nvprof, oclgrind, perf"
+
 
 def refused(tmp_path, text, **how):
     """The sentence that a log is refused with, without the path."""
@@ -324,7 +326,7 @@ def test_a_log_that_stops_early(tmp_path):
         (b"==PROF== Connected to process 5 (/x)\n", "ncu watched 1 process but wrote no table"),
         (b'"ID","Process ID","Process Name"\n"0","1","x"\n', "the table of ncu (line 1) has no kernels"),
         (b"Time (%),Total Time (ns),Num Calls,Name\n1,2,3,f\n", "the log has tables of nsys but none of kernels"),
-        (b"hello\nworld\n", "no table of nvprof, ncu or nsys was found in 2 lines (one says: hello)"),
+        (b"hello\nworld\n", f"no log of a profiler that eprof reads ({READ}) was found in 2 lines (one says: hello)"),
         (METRICS.encode() + b"\n", "a table begins but has no rows"),
         (b"SQLite format 3\0" + bytes(100), "the database is damaged or cut off"),
     ],

@@ -24,12 +24,15 @@ def section(view: View) -> Section | None:
     known = {group: amount for group, amount in view.groups.items() if amount.value}
     everything = _all(total, known) if CONSTANT in known else None
     above = _above(view, known) if view.above.value else None
+    counted = view.counted_energy(view.document)
+    if _is_alone(counted, known):
+        counted = Amount(None, counted.marks)  # 100 % of what is known would be no share of anything
     content = {
         "sentence": _sentence(view),
         "all": everything,
         "above": above,
         "parts": [
-            (group, _label(view, group), quantity_of(amount, "J"), share_of(amount, view.counted_energy(view.document)))
+            (group, _label(view, group), quantity_of(amount, "J"), share_of(amount, counted))
             for group, amount in view.groups.items()
         ],
         "unknown": _unknown(view),
@@ -66,10 +69,19 @@ def _all(total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
     """The bar of everything. Only constant power is named here; there is room for the rest in the enlarged bar."""
     segments = _segments(known, total)
     bare = [replace(segment, label="") if segment.group != CONSTANT else segment for segment in segments]
+    parts = _spoken(segments)
+    if _is_alone(total, known):
+        bare = [replace(segment, value=quantity(total.value or 0.0, "J")) for segment in bare]
+        parts = f"{GROUPS[CONSTANT]}, and parts that are not known"
     return {
         "caption": Markup("All {}").format(quantity_of(total, "J")),
-        "bar": svg.labelled(bare, f"{at_least(total, 'J')}: {_spoken(segments)}"),
+        "bar": svg.labelled(bare, f"{at_least(total, 'J')}: {parts}", open_end=total.lower),
     }
+
+
+def _is_alone(total: Amount, known: dict[str, Amount]) -> bool:
+    """Whether constant power is all that is known of a total that has other parts too."""
+    return total.lower and set(known) == {CONSTANT}
 
 
 def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
@@ -82,7 +94,9 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
     return {
         "caption": Markup("The {} above constant power{}").format(quantity_of(above, "J"), enlarged),
         "wedge": svg.wedge(100 * constant) if constant > 0 else None,
-        "bar": svg.labelled(segments, f"{at_least(above, 'J')} above constant power: {_spoken(segments)}"),
+        "bar": svg.labelled(
+            segments, f"{at_least(above, 'J')} above constant power: {_spoken(segments)}", open_end=above.lower
+        ),
         "braces": svg.braces(boundary),
         "computation": _brace(view, COMPUTATION, "Computation"),
         "data": _brace(view, DATA, "Data movement"),

@@ -4,9 +4,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from eprof.collect.collector import (
     COUNTERS,
@@ -37,6 +38,7 @@ _MESSAGES = "messages"
 _FORKS = ("fork", "__libc_fork", "_Fork", "vfork*", "__vfork*", "posix_spawn*")
 _STARTED = "For interactive control"  # what a process says that was started, and one that was forked does not
 _DUMPED = b"Trigger: --dump-before="
+_FIRST_WORD = re.compile(r"(?:\\.|\S)+")  # blanks in a name are escaped
 _SHOWN = 3
 _UNKNOWN = re.compile(r"unhandled instruction bytes|Unrecognised instruction|unrecognised instruction at address")
 
@@ -109,7 +111,8 @@ class Callgrind(Collector):
         messages = [_unknown_instruction()] if _UNKNOWN.search(said) else []
         failures = [path for path in sorted(folder.glob("*.callgrind.err")) if path.stat().st_size]
         messages += [_last_line(path) for path in failures[:_SHOWN]]
-        messages += _counted_twice(folder)
+        processes = list(_processes(folder))
+        messages += [*_counted_twice(folder, processes), *_replaced(step.command, processes)]
         if not logs and not messages:
             reason = _last(said) or _last(errors) or f"it ended with {ended.status}"
             messages.append(f"Callgrind left no profile: {reason}")
@@ -128,20 +131,51 @@ def _unknown_instruction() -> str:
     )
 
 
-def _counted_twice(folder: Path) -> list[str]:
-    """A sentence for processes that were forked by one whose costs could not be written down before."""
-    commands: dict[str, str] = {}
-    parents: dict[str, str] = {}
+class _Process(NamedTuple):
+    """What valgrind says of a process: its number, its command line and its parent's number; "" where it does not.
+
+    is_forked: it was forked, and began no program of its own.
+    """
+
+    number: str
+    command: str
+    parent: str
+    is_forked: bool
+
+
+def _processes(folder: Path) -> Iterator[_Process]:
+    """The processes that valgrind followed; of one that executed another program in its place, that program."""
     for path in sorted(folder.glob(f"{_MESSAGES}-*.txt")):
         text = path.read_text(errors="replace")
-        process = path.stem.rpartition("-")[2]
         command, parent = (re.search(rf"{about}: (.*)", text) for about in ("Command", "Parent PID"))
-        commands[process] = command[1] if command else ""
-        if parent and _STARTED not in text:
-            parents[process] = parent[1]
+        number = path.stem.rpartition("-")[2]
+        yield _Process(number, command[1] if command else "", parent[1] if parent else "", _STARTED not in text)
+
+
+def _replaced(started: Sequence[str], processes: Sequence[_Process]) -> list[str]:
+    """A sentence where the program executed another in its place: the profile of that one overwrites its own.
+
+    started: the words of the step, valgrind's options before the program.
+    """
+    program = next(word for word in started[1:] if not word.startswith("-"))
+    numbers = {process.number for process in processes}
+    first = [process for process in processes if process.command and process.parent not in numbers]
+    names = [re.sub(r"\\(.)", r"\1", word[0]) for each in first if (word := _FIRST_WORD.match(each.command))]
+    others = [name for name in dict.fromkeys(names) if Path(name).name != Path(program).name]
+    if not others:
+        return []
+    return [
+        f"{program} executed {others[0]} in its place: what it did before that is not counted, so totals are lower "
+        f"bounds. Profile {others[0]} itself, or let {program} start it without exec."
+    ]
+
+
+def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
+    """A sentence for processes that were forked by one whose costs could not be written down before."""
+    commands = {process.number: process.command for process in processes}
     # A parent that became another program since has a profile of that one only.
-    same = [child for child, parent in parents.items() if commands[child] == commands.get(parent)]
-    twice = [child for child in same if not _was_dumped(folder, parents[child])]
+    same = [each for each in processes if each.is_forked and each.parent and each.command == commands.get(each.parent)]
+    twice = [each for each in same if not _was_dumped(folder, each.parent)]
     if not twice:
         return []
     return [

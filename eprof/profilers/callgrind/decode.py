@@ -82,12 +82,9 @@ def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_sma
     if place is None or not len(addresses):
         raise LogError("is not here")
     instructions = Code(place).instructions(np.unique(addresses).tolist())
-    wrong = {address for address in addresses.tolist() if address not in instructions}
-    wrong |= {
-        address
-        for address in addresses[moved].tolist()
-        if address not in wrong and not instructions[address].access_bytes
-    }
+    without_operand = {address for address, known in instructions.items() if not known.access_bytes}
+    wrong = set(addresses.tolist()) - instructions.keys()
+    wrong |= without_operand.intersection(addresses[moved].tolist())
     if len(wrong) > max(_FEW, _TOLERANCE * len(addresses)):
         raise LogError("is not the file that ran: its instructions do not fit the profile")
     return instructions
@@ -98,18 +95,22 @@ def _counted(own: Columns, found: Sequence[Instruction | None]) -> Columns:
     names = (*classes(), STUBS, UNDECODED)
     nothing = Instruction(UNDECODED, 1, 0)
     known = [instruction or nothing for instruction in found]
+    # There are some hundred kinds of instructions, and a hundred thousand rows.
+    kinds = {id(instruction): instruction for instruction in known}
+    place_of = {kind: place for place, kind in enumerate(kinds)}
+    kind_of = np.array([place_of[id(instruction)] for instruction in known])
+    column_of = {name: column for column, name in enumerate(names)}
+    columns = np.array([column_of[kind.counted_as] for kind in kinds.values()])[kind_of]
+    lanes, access_bytes, each = np.array([kind[1:] for kind in kinds.values()])[kind_of].T
     executed = own["Ir"]
     counts = np.zeros((len(known), len(names)))
-    column_of = {name: column for column, name in enumerate(names)}
-    columns = [column_of[instruction.counted_as] for instruction in known]
-    counts[np.arange(len(known)), columns] = executed * [instruction.lanes for instruction in known]
+    counts[np.arange(len(known)), columns] = executed * lanes
     moved: dict[str, Floats] = {}
     for event, name in (("Dr", "load"), ("Dw", "store")):
         if event in own:
             # Callgrind counts the operand of a vector multiply-add once a lane.
             moved[f"{name}s"] = np.minimum(own[event], executed)
-            accesses = np.where([instruction.each for instruction in known], own[event], moved[f"{name}s"])
-            moved[f"{name}_bytes"] = accesses * [instruction.access_bytes for instruction in known]
+            moved[f"{name}_bytes"] = np.where(each, own[event], moved[f"{name}s"]) * access_bytes
     touches = own.only(("Dr", "Dw")).any(axis=1)
     # A move from or to memory is a load or a store, and no more.
     counts[touches, column_of[MISC]] = 0

@@ -20,7 +20,6 @@ EXTRA = "pip install 'eprof[cpu]'"
 _LONGEST = 15  # bytes of an instruction
 _GAP = 64  # bytes of code that did not run: from so many on, they are not decoded either
 _IMPLICIT = ("push", "pop", "call", "ret", "leave", "enter", "xlat", "maskmov", "vmaskmov")
-_SIZE = re.compile(r"\b(byte|[a-z]*word|tbyte) ptr")
 _SIZES = {"byte": 1, "word": 2, "dword": 4, "fword": 6, "qword": 8, "tbyte": 10, "xword": 10, "xmmword": 16,
           "ymmword": 32, "zmmword": 64}  # fmt: skip
 _VECTOR = re.compile(r"\b([xyz]?)mm")
@@ -65,9 +64,11 @@ class Code:
 
     def _decode(self, first: int, last: int, wanted: set[int], known: dict[int, Instruction]) -> None:
         code = self._between(first, last + _LONGEST)
-        for address, _, mnemonic, operands in self._disassembler.disasm_lite(code, first):
-            if address in wanted:
-                known[address] = _instruction(mnemonic, operands)
+        known |= {
+            address: _instruction(mnemonic, operands)
+            for address, _, mnemonic, operands in self._disassembler.disasm_lite(code, first)
+            if address in wanted
+        }
 
     def _between(self, first: int, last: int) -> bytes:
         for address, offset, size in self._segments:
@@ -109,9 +110,11 @@ def _runs(addresses: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _instruction(mnemonic: str, operands: str) -> Instruction:
-    size = _SIZE.search(operands) if "[" in operands else None
+    has_operand = "[" in operands
     width = max(_WIDTHS[kind] for kind in _VECTOR.findall(operands)) if "mm" in operands else 0
-    return _known(mnemonic, width, size[1] if size else "", "[" in operands)
+    # "rax, qword ptr [rsp + 8]": without a regular expression, for every instruction comes by here.
+    before, pointer, _ = operands.partition(" ptr")
+    return _known(mnemonic, width, before.rpartition(" ")[2] if pointer and has_operand else "", has_operand)
 
 
 @functools.cache

@@ -18,8 +18,8 @@ from msgspec import Struct, field
 from eprof.base import cpus
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
-from eprof.base.text import pattern
-from eprof.profilers.likwid.signs import KIND, SCALED
+from eprof.base.text import few, pattern
+from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
 from eprof.rows.cells import LARGEST
 from eprof.rows.log import COUNT, JOULE, OTHER, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
@@ -34,8 +34,10 @@ _TITLES = (
 _THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
 _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
 _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
+_NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a socket but one
 _MULTIPLEXING = "Perf_event uses multiplexing"
 _PACKAGES = ("PWR_PKG_ENERGY", "RAPL_PKG_ENERGY")
+_NAMED = 3
 _DRAM = ("PWR_DRAM_ENERGY", "RAPL_DRAM_ENERGY")
 # Tables with a column for each thread, and how many columns stand before those.
 _TABLES = {"Event": 2, "Region Info": 1, "Metric": 1}
@@ -45,8 +47,8 @@ class _Block(Struct):
     """What was counted of a region, or of the whole program, with one group of events.
 
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
-    it announces none. times: the texts of its run time, of each thread and table. is_share: the group was counted in a
-    part of the run only.
+    it announces none. lost: event -> how many threads have no number for it. times: the texts of its run time, of each
+    thread and table. is_share: the group was counted in a part of the run only.
     """
 
     device: str | None
@@ -55,6 +57,7 @@ class _Block(Struct):
     number: int
     missing: int = 0
     counts: dict[str, float] = field(default_factory=dict)
+    lost: dict[str, int] = field(default_factory=dict)
     times: list[str] = field(default_factory=list)
     calls: int = 1
     is_share: bool = False
@@ -71,10 +74,10 @@ class _Block(Struct):
         return f"{self.group}: {' '.join(sorted(self.counts))}"
 
     def amounts(self) -> dict[str, float]:
-        """The counts, and the joules by what they cover."""
+        """The counts, and the joules by what they cover: none where the meter of a socket has no number."""
         packages = _known_sum(self.counts, _PACKAGES)
         dram = _known_sum(self.counts, _DRAM)
-        if not packages:
+        if not packages or not self.lost.keys().isdisjoint((*_PACKAGES, *_DRAM)):
             return self.counts
         covers = "processor packages and DRAM" if dram else "processor packages"
         return self.counts | {covers: packages + dram}
@@ -156,11 +159,14 @@ class _Walk(Struct):
         if self.table is None or not self.blocks or len(cells) != _TABLES[self.table] + self.threads:
             return False
         block = self.blocks[-1]
-        known = [text for text in cells[-self.threads :] if _NUMBER.fullmatch(text) and float(text) < LARGEST]
+        told = [text for text in cells[-self.threads :] if text not in _NO_COUNTER]
+        known = [text for text in told if _NUMBER.fullmatch(text) and float(text) < LARGEST]
         if self.table == "Event":
             count = sum(map(float, known)) if known else math.nan
             block.counts[cells[0]] = block.counts.get(cells[0], 0.0) + count
             block.missing -= 1
+            if known and len(known) < len(told):
+                block.lost[cells[0]] = block.lost.get(cells[0], 0) + len(told) - len(known)
         elif _TIME.fullmatch(cells[0]):
             block.times += known
         elif cells[0] == "call count" and known:
@@ -236,6 +242,8 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
             "groups of events were counted in turn, each in a part of the run, so their counts are lower bounds, and "
             "joules are taken only where all groups have them"
         )
+    if lost := list(dict.fromkeys(event for block in blocks for event in block.lost)):
+        yield f"{few(lost, _NAMED)}: LIKWID has no number on some threads, so what the others counted is a lower bound"
     if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:
         yield "LIKWID does not tell whether a region lies inside of another; where one does, totals count it twice"
 
@@ -249,6 +257,12 @@ def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: boo
     if is_scaled:
         units[SCALED] = OTHER
         amounts = [each | {SCALED: 1.0} for each in amounts]
+    lost = dict.fromkeys(event for block in blocks for event in block.lost if event in units)
+    units |= dict.fromkeys((event + NOT_ALL for event in lost), OTHER)
+    amounts = [
+        each | {event + NOT_ALL: float(block.lost.get(event, 0)) for event in lost}
+        for each, block in zip(amounts, blocks, strict=True)
+    ]
     values = [[each.get(name, math.nan) for name in units] for each in amounts]
     rows = TableRows(
         device=Names.of(block.device for block in blocks),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 KIND = "likwid-perfctr"
 SCALED = "scaled by perf_event"  # a counter that is 1 where counts of a part of the time were scaled up
+NOT_ALL = ": threads without a number"  # behind the name of an event: a counter of how many of its threads have none
 _SIGN = pattern(rb"(?:^|\n)(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThread|Core) \d)")
 _MESSAGE = pattern(rb"WARN: .*|ERROR: .*|Sleeping longer as likwid_sleep.*|Running without Marker API.*|")
 _AMD = b"AMDuProfPcm Report"
@@ -39,17 +40,20 @@ def _refusal(path: str, head: bytes) -> str | None:
 
 
 def _marks(launches: Launches) -> Columns:
-    """ESTIMATED where counts of a part of the time were scaled up."""
+    """ESTIMATED where counts of a part of the time were scaled up, MISSING where the count of a thread is lost."""
     import numpy as np  # late: `eprof run` needs this file before a program starts, and no numpy
 
     from eprof.base.arrays import Columns
     from eprof.base.marks import Mark
 
-    marks = launches.marks
-    if SCALED not in launches.counters.names:
-        return marks
-    estimated = np.where(launches.counters[SCALED] > 0, int(Mark.ESTIMATED), 0).astype(np.int8)
-    return Columns(marks.names, marks.values | estimated[:, None])
+    names = launches.counters.names
+    marks = launches.marks.values.copy()
+    if SCALED in names:
+        marks |= np.where(launches.counters[SCALED] > 0, int(Mark.ESTIMATED), 0).astype(np.int8)[:, None]
+    for place, name in enumerate(names):
+        if name + NOT_ALL in names:
+            marks[:, place] |= np.where(launches.counters[name + NOT_ALL] > 0, int(Mark.MISSING), 0).astype(np.int8)
+    return Columns(launches.marks.names, marks)
 
 
 SIGNS = Signs(reader_of=_reader_of, refusal=_refusal, lower_bounds=_marks)

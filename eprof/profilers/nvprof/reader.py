@@ -5,6 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from eprof.base.errors import LogError
+from eprof.profilers import signs
 from eprof.profilers.nvprof.lines import Block, Outcome, Walk
 from eprof.profilers.nvprof.store import Store
 from eprof.rows import header as headers
@@ -161,7 +162,8 @@ def _why_no_kernels(seen: Outcome, store: Store) -> str:
             "itself, and profile again"
         )
     example = f" (one says: {seen.example_skipped})" if seen.example_skipped else ""
+    lines = "1 line" if seen.lines == 1 else f"{seen.lines} lines"
     return (
-        f"no table of nvprof, ncu or nsys was found in {seen.lines} lines{example}; give the log as the profiler wrote "
-        "it"
+        f"no log of a profiler that eprof reads ({', '.join(signs())}) was found in {lines}{example}; give "
+        "the log as the profiler wrote it"
     )
