@@ -60,7 +60,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
         created_utc=now(),
         command_line=list(asked.command_line),
         kind=MODELLED,
-        cluster=_about_cluster(cluster),
+        cluster=about_cluster(cluster),
         program=_about_program(program),
         unit=cluster.unit,
         waiting=case.waiting,
@@ -97,7 +97,7 @@ def measured(
         created_utc=now(),
         command_line=list(asked.command_line),
         kind=MEASURED,
-        cluster=_about_cluster(model[0]) if model else None,
+        cluster=about_cluster(model[0]) if model else None,
         program=_about_program(model[1]) if model else None,
         unit=model[0].unit if model else "node",
         waiting=None,
@@ -243,7 +243,8 @@ def _network_share(point: Point) -> float:
 # ---- about
 
 
-def _about_cluster(cluster: Cluster) -> dict[str, Any]:
+def about_cluster(cluster: Cluster) -> dict[str, Any]:
+    """What a document says of a cluster."""
     return {
         "name": cluster.name,
         "about": cluster.about,
