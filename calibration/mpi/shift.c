@@ -158,7 +158,7 @@ static long rounds_of(const char *words, const char *operation, int bytes, MPI_D
 static void measure(const char *operation, int bytes, long rounds, MPI_Datatype strided)
 {
     double before[COUNTERS], after[COUNTERS], mine[2], all[2], time_s, longest;
-    MPI_Barrier(MPI_COMM_WORLD);
+    shift(operation, bytes, 1, strided); /* processes then begin as far apart as they end */
     if (reader)
         read_counters(before);
 #ifdef SIMULATED

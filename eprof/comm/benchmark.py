@@ -118,6 +118,8 @@ def on_open_mpi(plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster) -> tu
     found, why = mpi.find()
     if found is None:
         raise CollectError(f"{why}; install it ({mpi.INSTALL}), or leave --mpi out for the closed form of a cluster.")
+    for core_mhz in clocks_mhz:
+        cpufreq.check(core_mhz)
     counters = [f"{file}={most}" for file, most in rapl.counters().items()]
     samples: list[Sample] = []
     with _folder() as place:

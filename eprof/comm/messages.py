@@ -76,14 +76,19 @@ def _section(path: str, lines: Sequence[str], title: str, row: Pattern[str]) -> 
 
 
 def _of_otf2(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent]:
-    """What was sent, by size. Received messages are the same ones again."""
+    """What was sent. Received messages are the same ones again."""
     collective = 0
+    running = sum(line.startswith("PROGRAM_BEGIN ") - line.startswith("PROGRAM_END ") for line in lines)
+    if running > 0:
+        notes.append(
+            f"{path}: {running} processes of the trace have no end; it may be cut off, and messages be missing."
+        )
     for number, line in enumerate(lines, 1):
         if line.startswith(("MPI_SEND ", "MPI_ISEND ")):
             match = _OTF2_SENT.match(line)
             if match is None:
                 raise LogError(f"{path}:{number}: a message without its length; is the output of otf2-print whole?")
-            yield Sent(match[1].removeprefix("MPI_").capitalize(), 1, float(match[2]))
+            yield Sent(match[1].removeprefix("MPI_").capitalize(), 1, float(match[2]), running > 0)
         collective += line.startswith(_OTF2_COLLECTIVE)
     if collective:
         notes.append(f"{collective} collective operations are not priced: there were more messages than these.")

@@ -46,12 +46,13 @@ def headline(document: Comm) -> Headline:
         return Headline(document.title, "Blocking was not asked for.")
     paying = [threshold for threshold in found if threshold.bytes is not None]
     never = [threshold for threshold in found if threshold.bytes is None]
-    sentences = [f"Blocking pays {_from_where(paying, document)}."] if paying else []
+    reasons = listed(list(dict.fromkeys(threshold.because or "" for threshold in never)) or [""], "or")
+    if not paying:
+        return Headline(f"Blocking pays at no size: {reasons}.")
+    text = f"Blocking pays {_from_where(paying, document)}."
     if never:
-        operations = listed([threshold.primitive for threshold in never])
-        reasons = listed(list(dict.fromkeys(threshold.because or "" for threshold in never)))
-        sentences.append(f"{'It' if paying else 'Blocking'} never pays for {operations}: {reasons}.")
-    return Headline(" ".join(sentences), _at_the_largest(document, paying))
+        text += f" For {listed([threshold.primitive for threshold in never])} it never does: {reasons}."
+    return Headline(text, _at_the_largest(document, paying))
 
 
 def _from_where(paying: Sequence[Threshold], document: Comm) -> str:
@@ -166,7 +167,7 @@ def rows(document: Comm) -> Table:
         Column("size"),
         Column("waiting", "left"),
         Column("latency"),
-        Column("power"),
+        Column("power", from_width=100),
         Column("J/MB"),
         Column("latency, change", from_width=100),
         Column("power, change", from_width=100),
