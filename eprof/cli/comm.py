@@ -15,7 +15,6 @@ from eprof.cli.writing import refuse_existing
 if TYPE_CHECKING:
     from eprof.comm.benchmark import Plan
     from eprof.comm.build import Case
-    from eprof.comm.schema import Comm
 
 _SIZE = pattern(r"(\d{1,10})\s*(B|kB|KiB|MB|MiB)?")
 _UNITS = {"B": 1, "kB": 1000, "KiB": 1 << 10, "MB": 10**6, "MiB": 1 << 20}
@@ -68,7 +67,7 @@ def comm(options: argparse.Namespace) -> int:
     """Run `eprof comm`."""
     if options.shim:
         return _write_shim(options)
-    from eprof.comm import build, messages
+    from eprof.comm import benchmark, build, messages
     from eprof.scaling import cluster
 
     if options.messages and options.mpi:
@@ -78,20 +77,18 @@ def comm(options: argparse.Namespace) -> int:
     outputs = planned(options)
     machine = cluster.load(options.cluster)
     clocks_mhz = _clocks(options.clock)
-    if options.mpi == "openmpi":
-        case = build.Case(ways, [], machine, options.processes, options.command_line)
-        document = _measured(options, case, sizes, clocks_mhz)
-    else:
+    case = build.Case(ways, [], machine, options.processes, options.command_line)
+    if options.mpi != "openmpi":
         asked = [machine.at(core_mhz) for core_mhz in clocks_mhz] or machine.clocks
-        clocks = [machine.default, *(clock for clock in asked if clock != machine.default)]
-        case = build.Case(ways, clocks, machine, options.processes, options.command_line)
-        if options.mpi == "simgrid":
-            document = _simulated(options, case, sizes)
-        elif options.messages:
-            sent, notes = messages.read(options.messages)
-            document = build.of_program(case, Path(options.messages).name, sent, notes)
-        else:
-            document = build.modelled(case, sizes)
+        case = case._replace(clocks=[machine.default, *(clock for clock in asked if clock != machine.default)])
+    if options.mpi == "openmpi":
+        document = build.measured(case, *benchmark.on_open_mpi(_plan(options, case, sizes), clocks_mhz, machine))
+    elif options.mpi == "simgrid":
+        document = build.simulated(case, *benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, machine))
+    elif options.messages:
+        document = build.of_program(case, Path(options.messages).name, *messages.read(options.messages))
+    else:
+        document = build.modelled(case, sizes)
     deliver(of_document(document, "comm", options.verbose, terminal="words"), outputs, options)
     return 0
 
@@ -104,22 +101,6 @@ def _write_shim(options: argparse.Namespace) -> int:
     benchmark.library(target)
     say(f"wrote {target}; use it: mpirun -n 2 env LD_PRELOAD={target.resolve()} EPROF_WAIT_BYTES=32768 PROGRAM")
     return 0
-
-
-def _measured(
-    options: argparse.Namespace, case: "Case", sizes: Sequence[int], clocks_mhz: Sequence[float]
-) -> "Comm":  # fmt: skip
-    from eprof.comm import benchmark, build
-
-    samples, version, joules_from = benchmark.on_open_mpi(_plan(options, case, sizes), clocks_mhz, case.cluster)
-    return build.measured(case, samples, version, joules_from)
-
-
-def _simulated(options: argparse.Namespace, case: "Case", sizes: Sequence[int]) -> "Comm":
-    from eprof.comm import benchmark, build
-
-    samples, version = benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, case.cluster)
-    return build.simulated(case, samples, version)
 
 
 def _plan(options: argparse.Namespace, case: "Case", sizes: Sequence[int]) -> "Plan":

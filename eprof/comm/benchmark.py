@@ -1,10 +1,8 @@
 """The shift benchmark ([S] 6.4.2) under Open MPI and on SimGrid: compiled, run, read back."""
 
-import os
-import statistics
+import itertools
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +22,8 @@ from eprof.scaling.cluster import INTERRUPT, POLL, Clock, Cluster
 
 _LINE = "eprof-comm"
 _SIMULATED_ROUNDS = "2"
-_REPEATS = 5
+_REPEATS = "5"
+_LIBRARY = ("-shared", "-fPIC")
 
 
 class Plan(NamedTuple):
@@ -45,21 +44,6 @@ class Plan(NamedTuple):
         return [",".join(self.primitives), ",".join(map(str, self.sizes))]
 
 
-class Measured(NamedTuple):
-    """A line of the benchmark: so many operations of one process took so long. None: not known.
-
-    spread: how far the repeats are apart, as a share of their median time.
-    """
-
-    primitive: str
-    size: int
-    operations: int
-    time_s: float
-    processor_s: float | None
-    energy_j: float | None
-    spread: float = 0.0
-
-
 def source(name: str) -> Path:
     """A C source that comes with eprof."""
     return Path(str(folder("calibration") / "mpi" / name))
@@ -70,42 +54,34 @@ def library(target: Path) -> None:
     found, why = mpi.find()
     if found is None:
         raise CollectError(f"{why}; install it: {mpi.INSTALL}.")
-    mpi.compiled(found.compiler, source("wait.c"), target, "-shared", "-fPIC")
+    mpi.compiled(found.compiler, source("wait.c"), target, *_LIBRARY)
 
 
-def lines(text: str) -> Iterator[Measured]:
+def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> Iterator[Sample]:
     """What the benchmark printed, among what others print. Raises CollectError for a line that is cut off."""
     for line in text.splitlines():
         words = line.split()
-        if words[:1] != [_LINE]:
-            continue
-        try:
-            primitive, size, operations, *numbers = words[1:]
-            time_s, processor_s, energy_j = map(float, numbers)
-            yield Measured(
-                primitive, int(size), int(operations), time_s, _at_least_0(processor_s), _at_least_0(energy_j)
-            )
-        except ValueError as err:
-            raise CollectError(f"The benchmark printed a line that is cut off: `{line[:100]}`.") from err
+        if words[:1] == [_LINE]:
+            try:
+                primitive, size, number, *rest = words[1:]
+                time_s, processor_s, energy_j = map(float, rest)
+                operations, bytes_ = int(number), int(size)
+            except ValueError as err:
+                raise CollectError(f"The benchmark printed a line that is cut off: `{line[:100]}`.") from err
+            each_j = energy_j / operations / processes if energy_j > 0 else None
+            busy = processor_s / processes / time_s if processor_s >= 0 else None
+            yield Sample(primitive, bytes_, waiting, core_mhz, time_s / operations, each_j, busy, operations)
 
 
-def _at_least_0(number: float) -> float | None:
-    return number if number >= 0 else None
-
-
-def medians(measured: Sequence[Measured]) -> Iterator[Measured]:
-    """One for the repeats of each operation and size: the one of median time, with their spread."""
-    repeats: dict[tuple[str, int], list[Measured]] = {}
-    for row in measured:
-        repeats.setdefault((row.primitive, row.size), []).append(row)
-    for rows in repeats.values():
-        times = sorted(row.time_s for row in rows)
-        median = statistics.median_low(times)
-        row = next(row for row in rows if row.time_s == median)
-        yield row._replace(spread=(times[-1] - times[0]) / median)
-
-
-# ---- measured
+def medians(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """One for the repeats of each operation and size: the one of median latency, with their spread."""
+    repeats: dict[tuple[str, float], list[Sample]] = {}
+    for sample in samples:
+        repeats.setdefault((sample.primitive, sample.size), []).append(sample)
+    for same in repeats.values():
+        ordered = sorted(same, key=lambda sample: sample.latency_s)
+        median = ordered[(len(ordered) - 1) // 2]
+        yield median._replace(spread=(ordered[-1].latency_s - ordered[0].latency_s) / median.latency_s)
 
 
 def on_open_mpi(plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster) -> tuple[list[Sample], str, str]:
@@ -118,47 +94,30 @@ def on_open_mpi(plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster) -> tu
     found, why = mpi.find()
     if found is None:
         raise CollectError(f"{why}; install it ({mpi.INSTALL}), or leave --mpi out for the closed form of a cluster.")
-    for core_mhz in clocks_mhz:
-        cpufreq.check(core_mhz)
+    for asked_mhz in clocks_mhz:
+        cpufreq.check(asked_mhz)
     counters = [f"{file}={most}" for file, most in rapl.counters().items()]
+    arguments = [*plan.words, f"{plan.seconds:g}s", _REPEATS, ",".join(counters) or "-"]
     samples: list[Sample] = []
-    with _folder() as place:
-        program = mpi.compiled(found.compiler, source("shift.c"), place / "shift")
-        shim = mpi.compiled(found.compiler, source("wait.c"), place / "libwait.so", "-shared", "-fPIC")
-        arguments = [*plan.words, f"{plan.seconds:g}s", str(_REPEATS), ",".join(counters) or "-"]
-        for core_mhz in (None, *clocks_mhz):
+    with tempfile.TemporaryDirectory(prefix="eprof-comm-") as place:
+        program = mpi.compiled(found.compiler, source("shift.c"), Path(place, "shift"))
+        shim = mpi.compiled(found.compiler, source("wait.c"), Path(place, "libwait.so"), *_LIBRARY)
+        asleep = {POLLING: [], BLOCKING: ["env", f"LD_PRELOAD={shim}", "EPROF_WAIT_BYTES=0"]}
+        for core_mhz, waiting in itertools.product((None, *clocks_mhz), plan.ways):
+            command = [*mpi.launch(found, plan.processes), *asleep[waiting], str(program), *arguments]
             with cpufreq.held(core_mhz):
-                for waiting in plan.ways:
-                    asleep = ["env", f"LD_PRELOAD={shim}", "EPROF_WAIT_BYTES=0"] if waiting == BLOCKING else []
-                    text = mpi.output_of([*mpi.launch(found, plan.processes), *asleep, str(program), *arguments])
-                    rows = medians(list(lines(text)))
-                    samples += [_measured(row, waiting, core_mhz, plan.processes, cluster) for row in rows]
-    joules_from = "RAPL" if counters else f"processor time at the powers of {cluster.name} (assumed)"
-    return samples, f"Open MPI {found.version}", joules_from
+                text = mpi.output_of(command)
+            samples += medians(lines(text, waiting, core_mhz, plan.processes))
+    if counters:
+        return samples, f"Open MPI {found.version}", "RAPL"
+    priced = [_priced(sample, cluster.at(sample.core_mhz)) for sample in samples]
+    return priced, f"Open MPI {found.version}", f"processor time at the powers of {cluster.name} (assumed)"
 
 
-def _measured(row: Measured, waiting: str, core_mhz: float | None, processes: int, cluster: Cluster) -> Sample:
-    each = row.operations * processes
-    latency_s = row.time_s / row.operations
-    busy = None if row.processor_s is None else row.processor_s / processes / row.time_s
-    energy_j = None if not row.energy_j else row.energy_j / each
-    marks = Mark(0)
-    if row.energy_j is None and busy is not None:
-        clock = cluster.at(core_mhz)
-        energy_j = latency_s * (clock.idle_w + busy * clock.on_chip_w)
-        marks = Mark.ESTIMATED | Mark.ASSUMED
-    return Sample(
-        row.primitive, row.size, waiting, core_mhz, latency_s, energy_j, busy, row.operations, marks, row.spread
-    )  # fmt: skip
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="eprof-comm-") as name:
-        yield Path(name)
-
-
-# ---- simulated
+def _priced(sample: Sample, clock: Clock) -> Sample:
+    """With joules of a processor that idles, and of one that computes while it is busy."""
+    power_w = clock.idle_w + (sample.busy or 0.0) * clock.on_chip_w
+    return sample._replace(energy_j=power_w * sample.latency_s, marks=Mark.ESTIMATED | Mark.ASSUMED)
 
 
 def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[list[Sample], str]:
@@ -167,40 +126,31 @@ def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[l
     compiler = executable(("smpicc",), ())
     if not tool.usable or compiler is None:
         raise CollectError(f"SimGrid is not installed ({tool.remedy}); leave --mpi out for the closed form.")
+    marks = Mark.SIMULATED | (Mark.ASSUMED if cluster.basis == "assumed" else Mark(0))
     samples: list[Sample] = []
-    with _folder() as place:
-        program = mpi.compiled(compiler, source("shift.c"), place / "shift", "-DSIMULATED", "-lsimgrid")
-        for clock in clocks:
-            for waiting in plan.ways:
-                command = _simulation(place, program, plan, clock, waiting, cluster)
-                text = mpi.output_of([str(tool.path), *command], {**os.environ, "LC_ALL": "C"})
-                samples += [_simulated(row, waiting, clock, plan.processes, cluster) for row in lines(text)]
+    with tempfile.TemporaryDirectory(prefix="eprof-comm-") as place:
+        program = mpi.compiled(compiler, source("shift.c"), Path(place, "shift"), "-DSIMULATED", "-lsimgrid")
+        for clock, waiting in itertools.product(clocks, plan.ways):
+            text = mpi.output_of([str(tool.path), *_simulation(program, plan, clock, waiting, cluster)])
+            rows = lines(text, waiting, clock.core_mhz, plan.processes)
+            samples += [sample._replace(marks=marks) for sample in rows]
     return samples, f"SimGrid {tool.version}"
 
 
-def _simulation(
-    place: Path, program: Path, plan: Plan, clock: Clock, waiting: str, cluster: Cluster
-) -> Iterator[str]:  # fmt: skip
-    """The words after `smpirun`, and the files that they name."""
+def _simulation(program: Path, plan: Plan, clock: Clock, waiting: str, cluster: Cluster) -> Iterator[str]:
+    """The words after `smpirun`, and beside the program the files that they name."""
     way = POLL if waiting == POLLING else INTERRUPT
     nodes = simulated.nodes(replace(cluster, waiting=way), [str(program)], plan.processes, None)
     speeds = {speed.core_mhz: speed for speed in nodes.speeds}
-    normal, low = speeds[cluster.default.core_mhz], speeds[clock.core_mhz]
-    (place / "platform.xml").write_text(platform(nodes, normal, low), encoding="utf-8")
-    (place / "hosts.txt").write_text(hosts(nodes), encoding="utf-8")
-    yield from ("-np", str(plan.processes), "-platform", str(place / "platform.xml"))
-    yield from ("-hostfile", str(place / "hosts.txt"))
+    files = {"platform": platform(nodes, speeds[cluster.default.core_mhz], speeds[clock.core_mhz])}
+    files["hostfile"] = hosts(nodes)
+    yield from ("-np", str(plan.processes))
+    for option, text in files.items():
+        file = program.with_name(f"{option}.xml")
+        file.write_text(text, encoding="utf-8")
+        yield from (f"-{option}", str(file))
     yield from (f"--cfg={setting}" for setting in simgrid.settings(nodes))
     yield from ("--cfg=smpi/simulate-computation:no", "--log=root.thres:warning", str(program), *plan.words)
     yield from (_SIMULATED_ROUNDS, "1", "-")
     yield str(known(cluster, "interrupt_s")) if waiting == BLOCKING else "-"
     yield str(known(cluster, "clock_change_s")) if clock != cluster.default else "-"
-
-
-def _simulated(row: Measured, waiting: str, clock: Clock, processes: int, cluster: Cluster) -> Sample:
-    marks = Mark.SIMULATED | (Mark.ASSUMED if cluster.basis == "assumed" else Mark(0))
-    energy_j = None if row.energy_j is None else row.energy_j / row.operations / processes
-    latency_s = row.time_s / row.operations
-    return Sample(
-        row.primitive, row.size, waiting, clock.core_mhz, latency_s, energy_j, None, row.operations, marks
-    )  # fmt: skip
