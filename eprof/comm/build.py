@@ -165,7 +165,7 @@ def _threshold(rows: Sequence[Row]) -> tuple[float | None, str | None]:
 def _why_not(row: Row) -> str | None:
     """Why a way to wait does not pay at a size; None: it pays."""
     if row.relative is None:
-        return "joules of polling or of this are not known"
+        return "polling, or joules, to compare with are not known"
     if row.relative.j_per_mb >= 1:
         return "it takes no fewer joules"
     if row.relative.j_per_mb >= 1 - row.spread:

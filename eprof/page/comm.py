@@ -44,11 +44,8 @@ def _figures(document: Comm) -> Iterator[Figure]:
 
 
 def _sections(document: Comm) -> Iterator[Section]:
-    points = words.points(document)
-    if document.totals:
-        yield card("all", "Messages", "All messages", *points, words.totals(document.totals, document))
-    else:
-        yield card("pays", "Pays", "When it pays", *points, words.thresholds(document))
+    heading = "All messages" if document.totals else "When it pays"
+    yield card("pays", heading, heading, *words.points(document), *words.tables(document))
     if charts := _charts(document):
         legend = "Against polling at the first clock, which is 1; a line an operation, logarithmic axes."
         names = keys(_kinds(_series(document)))

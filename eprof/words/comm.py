@@ -97,11 +97,19 @@ def blocks(document: Comm, verbose: bool) -> Iterator[Block]:
     """The summary for a terminal and for Markdown; every row if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
-    yield totals(document.totals, document) if document.totals else thresholds(document)
+    yield from tables(document)
     yield from points(document)
     if verbose:
         yield rows(document)
     yield Notes(document.warnings)
+
+
+def tables(document: Comm) -> Iterator[Table]:
+    """All messages of a program; else from which sizes on ways to wait pay, if there is more than polling."""
+    if document.totals:
+        yield totals(document.totals, document)
+    elif document.thresholds:
+        yield thresholds(document)
 
 
 def points(document: Comm) -> Iterator[Block]:

@@ -128,7 +128,7 @@ def samples(polled, blocked, spread=0.0):
         ([(1.06, 0.5), (1.05, 0.5)], 0.0, 80, None),
         ([(1, 0.5), (1.06, 0.5)], 0.0, None, "messages come more than 5 % later"),
         ([(1, 0.8), (1, 0.8)], 0.3, None, "repeats differ by more than it saves"),
-        ([(1, None), (1, None)], 0.0, None, "joules of polling or of this are not known"),
+        ([(1, None), (1, None)], 0.0, None, "polling, or joules, to compare with are not known"),
     ],
 )
 def test_why_a_way_to_wait_does_not_pay(nw_ice, blocked, spread, least, because):
