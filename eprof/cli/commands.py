@@ -18,6 +18,7 @@ from eprof.base.errors import EprofError, UsageError, shortage
 from eprof.base.text import did_you_mean
 from eprof.cli import (
     calibrate,
+    comm,
     completion,
     config,
     demo,
@@ -58,6 +59,7 @@ _COMMANDS = {
     "tune": _Command(tune.add, tune.tune),
     "history": _Command(history.add, history.history),
     "scale": _Command(scale.add, scale.scale),
+    "comm": _Command(comm.add, comm.comm),
     "timeline": _Command(timeline.add, timeline.timeline),
     "calibrate": _Command(calibrate.add, calibrate.calibrate),
     "costs": _Command(listing.add_costs, listing.costs),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from eprof.collect import machine
+from eprof.collect import machine, mpi
 from eprof.collect.collector import CLUSTER, GPU, Collector, Tool
 from eprof.collect.messages import permission_remedy
 from eprof.collect.meters import jetson, meter
@@ -41,6 +41,7 @@ def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check
         _device(has_gpu),
         _library(has_gpu),
         *chain.from_iterable(profilers),
+        _open_mpi(),
         _permission(root, has_gpu),
         _meter(),
         _clocks(root, has_gpu),
@@ -123,6 +124,13 @@ def _library(has_gpu: bool) -> Check:
         "start a container with --gpus all (and NVIDIA_DRIVER_CAPABILITIES=compute,utility, if that variable is set), "
         "else install the whole of NVIDIA's driver (Debian: sudo apt install libcuda1)",
     )
+
+
+def _open_mpi() -> Check:
+    found, why = mpi.find()
+    if found is None:
+        return Check("Open MPI", None, f"{why}; `eprof comm` models messages without it", mpi.INSTALL)
+    return Check("Open MPI", True, f"`eprof comm --mpi openmpi` measures messages ({found.version}, {found.launcher})")
 
 
 def _permission(root: Path, has_gpu: bool) -> Check:

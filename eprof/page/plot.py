@@ -4,7 +4,7 @@ x and widths are in per cent, y in pixels, so that text keeps its size at every 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -110,6 +110,17 @@ def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
         Markup("").join([_grid(panel), _curves(panel), _balances(panel), _dots(panel, named)]),
         panel.below,
     )
+
+
+def keys(names: Iterable[str]) -> Markup:
+    """Which line is which: the names of the kinds, in their order."""
+    items = [
+        Markup('<span><svg width="26" height="10"><path class="line l{}" d="M0 5H26"/></svg> {}</span> ').format(
+            place % STROKES, name
+        )
+        for place, name in enumerate(names)
+    ]
+    return Markup('<p class="keys">{}</p>').format(Markup("").join(items))
 
 
 def _y(panel_axis: Axis, value: float) -> float:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from eprof.base.marks import Mark
 from eprof.page import svg
 from eprof.page.figures import Figure
-from eprof.page.plot import Dot, Line, Panel, axis, drawn
+from eprof.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
 from eprof.page.sections.method import utc
 from eprof.page.validation import card, method, page, quiet
 from eprof.scaling.schema import MODELLED, Row, Scale
@@ -17,7 +17,6 @@ from eprof.words.blocks import Section
 from eprof.words.cells import legend
 from eprof.words.numbers import quantity
 
-_KINDS = 6  # of lines that a page can tell apart
 _DOTS = 400
 # The colours of reports: kernels' are warm, cold and hatched there too.
 _COLOURS = {
@@ -66,7 +65,7 @@ def _sections(document: Scale) -> Iterator[Section]:
     yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))
     if charts := _charts(document):
         legend = "A line a program, size and clock; logarithmic axes. Large dots: nothing takes less energy and time."
-        yield card("curves", "Curves", "Efficiency, energy and time", charts, _names(document), quiet(legend))
+        yield card("curves", "Curves", "Efficiency, energy and time", charts, keys(_series(document)), quiet(legend))
     if document.rows[0].parts:
         yield card("causes", "Causes", "Energy by cause", _bars(document), words.parts(document), quiet(_SIGNS))
     if document.keep:
@@ -87,17 +86,6 @@ def _series(document: Scale) -> dict[str, list[Row]]:
             clock = "" if row.core_mhz is None else f" at {row.core_mhz:g} MHz"
             series.setdefault(f"{row.program}{words.of_size(row.size)}{clock}", []).append(row)
     return series
-
-
-def _names(document: Scale) -> Markup:
-    """Which line is which."""
-    items = [
-        Markup(
-            '<span class="key"><svg width="26" height="10"><path class="line l{}" d="M0 5H26"/></svg> {}</span> '
-        ).format(place % _KINDS, name)
-        for place, name in enumerate(_series(document))
-    ]
-    return Markup('<p class="keys">{}</p>').format(Markup("").join(items))
 
 
 def _charts(document: Scale) -> Markup:
@@ -157,7 +145,7 @@ def _panel(chart: _Chart, series: Mapping[str, Sequence[Row]]) -> Panel | None:
     dots = []
     for kind, (name, rows) in enumerate(series.items()):
         placed = [(row, chart.place(row)) for row in rows if all(chart.place(row))]
-        lines.append(Line(sorted(point for _, point in placed), kind % _KINDS))
+        lines.append(Line(sorted(point for _, point in placed), kind % STROKES))
         dots += [_dot(name, row, point) for row, point in placed]
     if len(dots) < 2:
         return None

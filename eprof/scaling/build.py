@@ -61,7 +61,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
     ]
     return replace(
         _document(MODELLED, f"{program.name} of {case.size:.10g} {program.size} on {cluster.name}", rows, asked),
-        cluster=_about_cluster(cluster),
+        cluster=about_cluster(cluster),
         program=_about_program(program),
         unit=cluster.unit,
         waiting=case.waiting,
@@ -101,7 +101,7 @@ def _with_fit(document: Scale, runs: Sequence[Run], asked: Asked, cluster: Clust
     fitted = fit.fit(cluster, program, runs, asked.predict)
     return replace(
         document,
-        cluster=_about_cluster(cluster),
+        cluster=about_cluster(cluster),
         program=_about_program(program),
         unit=cluster.unit,
         fit=fitted,
@@ -276,7 +276,8 @@ def _network_share(point: Point) -> float:
 # ---- about
 
 
-def _about_cluster(cluster: Cluster) -> dict[str, Any]:
+def about_cluster(cluster: Cluster) -> dict[str, Any]:
+    """What a document says of a cluster."""
     return {
         "name": cluster.name,
         "about": cluster.about,

@@ -99,7 +99,10 @@ class Beside(Struct, frozen=True):
 
 
 class Cluster(Struct, frozen=True, dict=True):
-    """A cluster's powers and times ([S] 4.4, the machine's vector). gamma: on-chip power grows with f^gamma."""
+    """A cluster's powers and times ([S] 4.4, the machine's vector). gamma: on-chip power grows with f^gamma.
+
+    interrupt_s: what it takes to wake a processor that blocked; clock_change_s: to change a clock ([S] 6).
+    """
 
     name: str
     about: str
@@ -112,6 +115,8 @@ class Cluster(Struct, frozen=True, dict=True):
     on_chip_cycles: float
     off_chip_s: float
     messages: Messages
+    interrupt_s: float | None = None
+    clock_change_s: float | None = None
     gamma: float | None = None
     nodes: int | None = None
     memory_bytes: float | None = None
@@ -180,7 +185,7 @@ def read(document: Document) -> Cluster:
     root = document.root.table(_KEYS)
     root.schema(SCHEMA)
     clocks, default = _clocks(root["setting"], _beside(root).idle_w)
-    time = root["time"].table(("on_chip_cycles", "off_chip_s"))
+    time = root["time"].table(("on_chip_cycles", "off_chip_s", "interrupt_s", "clock_change_s"))
     return Cluster(
         name=root["name"].text(),
         about=root["about"].text(""),
@@ -193,6 +198,8 @@ def read(document: Document) -> Cluster:
         on_chip_cycles=time["on_chip_cycles"].number(0, _MOST),
         off_chip_s=time["off_chip_s"].number(0, _MOST),
         messages=_messages(root["message"]),
+        interrupt_s=_optional(time["interrupt_s"]),
+        clock_change_s=_optional(time["clock_change_s"]),
         gamma=_optional(root["gamma"]),
         nodes=_count(root["nodes"]),
         memory_bytes=_optional(root["memory_bytes"]),

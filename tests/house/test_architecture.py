@@ -36,6 +36,7 @@ ROOMS = [
     "tuning",
     "calibration",
     "scaling",
+    "comm",
     "timeline",
     "history",
     "words",

@@ -1,5 +1,6 @@
 """RAPL, the energy counters of the processor: of a program on the CPU, or of the host beside a GPU. Never the GPU."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,7 @@ class Rapl(Source):
 
 def find(root: Path = Path("/")) -> tuple[Source | None, str]:
     """The packages of this machine, or why they cannot be read. root: where /sys stands."""
-    zones = sorted((root / _FOLDER).glob("intel-rapl:*"))
-    packages = [zone for zone in zones if zone.name.count(":") == 1 and _label(zone) != _PLATFORM]
-    memories = [zone for zone in zones if zone.name.count(":") == 2 and _label(zone) == _MEMORY]
+    packages, memories = _domains(root)
     if not packages:
         return None, "RAPL: none here (virtual machines and many containers have none: no /sys/class/powercap)"
     try:
@@ -56,6 +55,28 @@ def find(root: Path = Path("/")) -> tuple[Source | None, str]:
         return None, "RAPL: only root may read it (sudo chmod a+r /sys/class/powercap/*/energy_uj)"
     except (OSError, ValueError) as err:
         return None, f"RAPL: cannot be read ({err})"
+
+
+def counters(root: Path = Path("/")) -> dict[Path, int]:
+    """The files that count microjoules, none of them those of another, with the range at which each wraps.
+
+    Empty where there are none, or none may be read.
+    """
+    try:
+        return {
+            domain / "energy_uj": int((domain / "max_energy_range_uj").read_text())
+            for domain in chain(*_domains(root))
+            if (domain / "energy_uj").read_text()
+        }
+    except (OSError, ValueError):
+        return {}
+
+
+def _domains(root: Path) -> tuple[list[Path], list[Path]]:
+    """Processor packages, and memories that they do not contain."""
+    zones = sorted((root / _FOLDER).glob("intel-rapl:*"))
+    packages = [zone for zone in zones if zone.name.count(":") == 1 and _label(zone) != _PLATFORM]
+    return packages, [zone for zone in zones if zone.name.count(":") == 2 and _label(zone) == _MEMORY]
 
 
 def _label(zone: Path) -> str:

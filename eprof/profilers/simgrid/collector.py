@@ -59,7 +59,7 @@ class SimGrid(Collector):
             *(str(tool.path), "-np", str(nodes.processes)),
             *("-platform", str(place.directory / f"platform-{what}.xml")),
             *("-hostfile", str(place.directory / "hosts.txt")),
-            *(f"--cfg={setting}" for setting in _settings(nodes)),
+            *(f"--cfg={setting}" for setting in settings(nodes)),
             *_logging(nodes, log),
         ]
         trace = str(place.directory / TRACE)
@@ -95,7 +95,8 @@ def _name(speed: Speed) -> str:
     return f"{speed.core_mhz:g}mhz"
 
 
-def _settings(nodes: Nodes) -> list[str]:
+def settings(nodes: Nodes) -> list[str]:
+    """What SimGrid is told for every simulation of these nodes, each after `--cfg=`."""
     plugins = ["plugin:link_energy"] if nodes.link_w else []
     return [*_FIXED, *plugins, *(f"smpi/{algorithm}" for algorithm in nodes.collectives)]
 

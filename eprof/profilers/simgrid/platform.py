@@ -1,6 +1,6 @@
 """The files that SimGrid reads: nodes around a switch at one clock, and the list of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from eprof.collect.collector import Nodes, Speed
 
@@ -19,16 +19,17 @@ def hosts(nodes: Nodes) -> str:
     return "".join(f"{name}\n" for name in _names(nodes))
 
 
-def platform(nodes: Nodes, speed: Speed) -> str:
-    """The nodes with their powers at a clock, and a link to the switch and one back for each.
+def platform(nodes: Nodes, *speeds: Speed) -> str:
+    """The nodes with their powers at each clock, and a link to the switch and one back for each; the first is in force.
 
     A node's three powers are idle, busy at no load, and busy: it has one core, so the second never counts. SimGrid has
     no power of links with two directions, so these are two links.
     """
-    watts = _property("wattage_per_state", speed.waiting_w, speed.waiting_w, speed.computing_w)
-    link_watts = _property("wattage_range", *nodes.link_w) if nodes.link_w else ""
+    watts = _property("wattage_per_state", *((speed.waiting_w, speed.waiting_w, speed.computing_w) for speed in speeds))
+    link_watts = _property("wattage_range", nodes.link_w) if nodes.link_w else ""
+    clocks = ",".join(f"{speed.work_per_s}f" for speed in speeds)
     network = f'bandwidth="{nodes.bandwidth_byte_per_s}Bps" latency="{nodes.latency_s}s"'
-    parts = [f'<host id="{name}" speed="{speed.work_per_s}f">{watts}</host>' for name in _names(nodes)]
+    parts = [f'<host id="{name}" speed="{clocks}">{watts}</host>' for name in _names(nodes)]
     parts.append('<router id="switch"/>')
     parts += [f'<link id="{link}" {network}>{link_watts}</link>' for link, *_ in _ways(nodes)]
     parts += [
@@ -49,5 +50,6 @@ def _ways(nodes: Nodes) -> Iterator[tuple[str, str, str]]:
         yield f"{name}-down", "switch", name
 
 
-def _property(name: str, *watts: float) -> str:
-    return f'<prop id="{name}" value="{":".join(map(str, watts))}"/>'
+def _property(name: str, *states: Sequence[float]) -> str:
+    value = ",".join(":".join(map(str, watts)) for watts in states)
+    return f'<prop id="{name}" value="{value}"/>'

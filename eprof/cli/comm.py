@@ -1,0 +1,154 @@
+"""`eprof comm`: what waiting for messages costs, and from which size on blocking pays."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eprof.base.errors import UsageError
+from eprof.base.text import did_you_mean, pattern
+from eprof.cli.options import Commands, add_output, command, expanded, positive, seconds
+from eprof.cli.output import deliver, of_document, planned, say
+from eprof.cli.scale import DEFAULT_CLUSTER
+from eprof.cli.writing import refuse_existing
+
+if TYPE_CHECKING:
+    from eprof.comm.benchmark import Plan
+    from eprof.comm.build import Case
+
+_SIZE = pattern(r"(\d{1,10})\s*(B|kB|KiB|MB|MiB)?")
+_UNITS = {"B": 1, "kB": 1000, "KiB": 1 << 10, "MB": 10**6, "MiB": 1 << 20}
+_STEP = 4
+_MOST_BYTES = 1 << 30
+_BLOCK = 1024  # bytes that a strided operation moves at once
+_PRIMITIVES = ("put", "get", "accumulate", "strided")
+_WAYS = ("polling", "blocking")
+
+
+def add(commands: Commands) -> argparse.ArgumentParser:
+    """The options of `eprof comm`."""
+    parser = command(
+        commands,
+        "comm",
+        "what waiting for messages costs; when blocking pays",
+        "Tell what MPI processes take while they wait for messages, polling or blocked, at one clock or a lower one: "
+        "latency, power, joules per MB, each against polling, and the size from which on blocking pays. In closed form "
+        "from a table of the cluster; with --mpi simulated by SimGrid, or measured with Open MPI on this machine.",
+        "eprof comm --cluster gigabit-demo",
+        "eprof comm --mpi openmpi -n 2 -o comm.html",
+        "eprof comm --messages program.mpiP --cluster gigabit-demo",
+        "eprof comm --shim libwait.so",
+    )
+    parser.add_argument("--mpi", choices=("openmpi", "simgrid"), help="run the shift benchmark (default: closed form)")
+    parser.add_argument(
+        "--cluster", metavar="NAME", default=DEFAULT_CLUSTER,
+        help=f"a table of powers and times, or a file.toml ({DEFAULT_CLUSTER})",
+    )  # fmt: skip
+    parser.add_argument("-n", "--processes", type=positive, default=2, metavar="N", help="of the benchmark (2)")
+    parser.add_argument(
+        "--sizes", default="1KiB..4MiB", metavar="LIST", help="1KiB,64KiB, or 1KiB..4MiB, which grows fourfold (this)"
+    )
+    parser.add_argument("--operations", metavar="LIST", default=",".join(_PRIMITIVES), help="of the benchmark (all)")
+    parser.add_argument("--waiting", metavar="LIST", default=",".join(_WAYS), help="polling,blocking (both)")
+    parser.add_argument(
+        "--clock", metavar="MHZ",
+        help="clocks: of the waits (all of the cluster's); with openmpi of whole runs, held and then given back (none)",
+    )  # fmt: skip
+    parser.add_argument("--seconds", type=seconds, default=0.1, help="how long each measurement takes (0.1)")
+    parser.add_argument("--messages", metavar="FILE", help="price a program's messages: mpiP's report, or otf2-print")
+    parser.add_argument(
+        "--shim", metavar="FILE", type=expanded, help="write the library that lets a program wait without spinning"
+    )
+    add_output(parser, names=False)
+    return parser
+
+
+def comm(options: argparse.Namespace) -> int:
+    """Run `eprof comm`."""
+    if options.shim:
+        return _write_shim(options)
+    from eprof.comm import benchmark, build, messages
+    from eprof.scaling import cluster
+
+    if options.messages and options.mpi:
+        raise UsageError("--messages prices messages in closed form; leave --mpi out.")
+    ways = _words(options.waiting, _WAYS, "--waiting")
+    sizes = byte_sizes(options.sizes)
+    outputs = planned(options)
+    machine = cluster.load(options.cluster)
+    clocks_mhz = _clocks(options.clock)
+    case = build.Case(ways, [], machine, options.processes, options.command_line)
+    if options.mpi != "openmpi":
+        asked = [machine.at(core_mhz) for core_mhz in clocks_mhz] or machine.clocks
+        case = case._replace(clocks=[machine.default, *(clock for clock in asked if clock != machine.default)])
+    if options.mpi == "openmpi":
+        document = build.measured(case, *benchmark.on_open_mpi(_plan(options, case, sizes), clocks_mhz, machine))
+    elif options.mpi == "simgrid":
+        document = build.simulated(case, *benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, machine))
+    elif options.messages:
+        document = build.of_program(case, Path(options.messages).name, *messages.read(options.messages))
+    else:
+        document = build.modelled(case, sizes)
+    deliver(of_document(document, "comm", options.verbose, terminal="words"), outputs, options)
+    return 0
+
+
+def _write_shim(options: argparse.Namespace) -> int:
+    from eprof.comm import benchmark
+
+    target = Path(options.shim)
+    refuse_existing(target, options.force)
+    benchmark.library(target)
+    say(f"wrote {target}; use it: mpirun -n 2 env LD_PRELOAD={target.resolve()} EPROF_WAIT_BYTES=32768 PROGRAM")
+    return 0
+
+
+def _plan(options: argparse.Namespace, case: "Case", sizes: Sequence[int]) -> "Plan":
+    """What the benchmark runs. Raises UsageError: it cannot."""
+    from eprof.comm.benchmark import Plan
+
+    if case.processes < 2:
+        raise UsageError("-n 1: the benchmark needs two processes or more.")
+    for size in sizes:
+        if size % 8 or (size > _BLOCK and size % _BLOCK):
+            raise UsageError(f"--sizes: {size} bytes; the benchmark takes multiples of 8, above 1 KiB of 1 KiB.")
+    primitives = _words(options.operations, _PRIMITIVES, "--operations")
+    return Plan(primitives, sizes, case.ways, case.processes, options.seconds)
+
+
+def byte_sizes(text: str) -> list[int]:
+    """Sizes in bytes: "1KiB,64KiB"; "1KiB..4MiB" grows fourfold. Raises UsageError."""
+    sizes: list[int] = []
+    for part in text.split(","):
+        first, span, last = part.partition("..")
+        size, most = _bytes(first), _bytes(last if span else first)
+        while size <= most:
+            sizes.append(size)
+            size *= _STEP
+    if not sizes:
+        raise UsageError(f"--sizes {text}: goes from more to less.")
+    return sorted(set(sizes))
+
+
+def _bytes(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    size = int(match[1]) * _UNITS[match[2] or "B"] if match else 0
+    if not 0 < size <= _MOST_BYTES:
+        raise UsageError(f"--sizes: `{text}` is no size from 1 B to 1024 MiB; write 1KiB,64KiB or 1KiB..4MiB.")
+    return size
+
+
+def _words(text: str, known: Sequence[str], option: str) -> list[str]:
+    """Words of a list, in the order of those that are known. Raises UsageError."""
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if word not in known:
+            raise UsageError(f"{option} {text}: `{word}` is none of {', '.join(known)}.{did_you_mean(word, known)}")
+    return [word for word in known if word in words]
+
+
+def _clocks(text: str | None) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")] if text else []
+    except ValueError as err:
+        raise UsageError(f"--clock {text}: is no list of clocks in MHz, such as 1900,2330.") from err
