@@ -22,6 +22,7 @@ from eprof.costs import load as load_costs
 from eprof.counting import checks, counters, counts, times
 from eprof.counting.counts import Counts
 from eprof.counting.definition import Definition, without_counters
+from eprof.counting.shapes import with_traces
 from eprof.energy.attribution import FAMILIES, Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of
 from eprof.energy.clocks import priced as priced_at
@@ -89,7 +90,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """Instructions by class and bytes by level, (n_kernels, n_classes), in the books "served" or "accessed"."""
         if books not in self._books:
             parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
-            self._books[books] = counts.concat(parts)
+            self._books[books] = with_traces(counts.concat(parts), self.logs)
         return self._books[books]
 
     def energy(

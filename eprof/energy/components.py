@@ -1,0 +1,270 @@
+"""Time of kernels by component: loads, computation, shared memory and its conflicts, texture, stores, bandwidth.
+
+Song's model ([S] 5.5), of which the seed has the prose and none of the formulas; what is rebuilt is said in
+docs/time-components.md. On one multiprocessor a group of active warps takes
+
+    T_active = T_ld + sum of S + N_warps T_c + T_tex + T_st   cycles                                        (5.10)
+
+and a kernel takes as many rounds of such groups as its blocks need (5.11). Bytes that DRAM cannot deliver by then are
+waited for.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.arrays import Columns, Floats, known_or_zero
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import COUNTS, INSTRUCTIONS
+from eprof.costs import Costs
+from eprof.costs.table import Multiprocessors
+from eprof.counting.counts import Counts
+
+COMPONENTS = ("loads", "computation", "shared", "conflicts", "texture", "stores", "bandwidth")
+_WARP = 32
+# The class of lanes that a group of the vocabulary is worked on by; words of other groups have lanes of their own name.
+_LANES = {"fp64": "fp64", "fp32": "fp32", "fp16": "fp16", "int": "integer", "sfu": "special"}
+_NOT_COMPUTED = ("load_store", "warp_issue", "tensor")
+_READ, _WRITTEN = ("l1_read", "l2_read", "dram_read"), ("l2_write", "dram_write")
+
+
+class Machine(Struct, frozen=True):
+    """The multiprocessors of a GPU at one setting. byte_per_s: of DRAM."""
+
+    units: Multiprocessors
+    core_hz: float
+    byte_per_s: float
+
+    @property
+    def byte_per_cycle(self) -> float:
+        """The part of one multiprocessor in the bandwidth, b = BW / (N_SM f)."""
+        return self.byte_per_s / (self.units.number * self.core_hz)
+
+    @property
+    def departure_cycles(self) -> float:
+        """Between two transactions of a warp, D = 128 B / b."""
+        return self.units.transaction_byte / self.byte_per_cycle
+
+    @property
+    def hiding_warps(self) -> float:
+        """The warps that load at a time where the bandwidth is used in full, L b / 128 B (Little's law)."""
+        return self.units.latency_cycles / self.departure_cycles
+
+    def lanes(self, kind: str) -> float:
+        """The functional units of one multiprocessor for a class of instructions; FP32's where the table says none."""
+        return self.units.lanes.get(kind, self.units.lanes["fp32"])
+
+
+class Work(Struct, frozen=True, eq=False):
+    """What one launch of each kernel does; all arrays are (n_kernels,), NaN = not known.
+
+    blocks: of the launch; threads, shared_byte: of a block; registers: of a thread. occupancy: the share of the most
+    warps that were active. instructions: class of lanes -> thread-level instructions. loads, stores: transactions;
+    shared: accesses of warps without conflicts; conflicts: those that these add; texture, texture_misses: addresses.
+    """
+
+    blocks: Floats
+    threads: Floats
+    registers: Floats
+    shared_byte: Floats
+    occupancy: Floats
+    instructions: Mapping[str, Floats]
+    loads: Floats
+    stores: Floats
+    shared: Floats
+    conflicts: Floats
+    texture: Floats
+    texture_misses: Floats
+    dram_byte: Floats
+
+
+class Components(Struct, frozen=True, eq=False):
+    """Cycles of one launch of each kernel by component, (n_kernels, n_components), and what they rest on.
+
+    active_warps: at a time on one multiprocessor; rounds: of groups of active blocks. missing: for each kernel what was
+    not known of it, in words.
+    """
+
+    cycles: Columns
+    active_warps: Floats
+    rounds: Floats
+    missing: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def total(self) -> Floats:
+        """All cycles of one launch, (n_kernels,)."""
+        total: Floats = self.cycles.values.sum(axis=1)
+        return total
+
+
+def machine_of(costs: Costs) -> Machine | None:
+    """The multiprocessors at the setting of `costs`; None if their table does not describe them."""
+    units = costs.multiprocessors
+    if units is None or costs.peaks.dram_gb_per_s is None:
+        return None
+    core_mhz = costs.setting.core_mhz or units.core_mhz
+    return None if core_mhz is None else Machine(units, core_mhz * 1e6, costs.peaks.dram_gb_per_s * 1e9)
+
+
+def components(work: Work, machine: Machine) -> Components:
+    """Cycles by component ([S] 5.2 to 5.12). What is not known counts as 0 and is named.
+
+    Without a launch shape the warps are those of the occupancy, or the most that fit, in one round.
+    """
+    units = machine.units
+    block_warps = np.ceil(work.threads / _WARP)
+    compute = _computation(work, machine)
+    accesses = known_or_zero(work.shared) + known_or_zero(work.conflicts)
+    shared = accesses * _WARP / machine.lanes("load_store")
+    loads, stores = known_or_zero(work.loads), known_or_zero(work.stores)
+    is_load_bound = loads * machine.departure_cycles > compute + shared
+
+    active_blocks = _active_blocks(work, machine, block_warps, is_load_bound)
+    has_shape = ~np.isnan(work.blocks * block_warps)
+    resident = units.warps * np.where(np.isnan(work.occupancy), 1.0, work.occupancy)
+    active_warps = np.maximum(1.0, np.where(has_shape, active_blocks * block_warps, resident))
+    rounds = np.where(has_shape, np.ceil(work.blocks / (units.number * active_blocks)), 1.0)
+    warps = np.where(has_shape, work.blocks * block_warps, active_warps * units.number)
+
+    texture = known_or_zero(work.texture)
+    first_miss = _load_cycles(known_or_zero(work.texture_misses) / warps, machine)
+    cycles = {
+        "loads": _load_cycles(loads / warps, machine),
+        "computation": active_warps * compute / warps,
+        "shared": active_warps * known_or_zero(work.shared) / warps * _WARP / machine.lanes("load_store"),
+        "conflicts": active_warps * known_or_zero(work.conflicts) / warps * _WARP / machine.lanes("load_store"),
+        "texture": active_warps * texture / warps + first_miss,
+        "stores": stores / warps * machine.departure_cycles,
+    }
+    cycles = {name: rounds * values for name, values in cycles.items()}
+    moved = known_or_zero(work.dram_byte) / (machine.byte_per_cycle * units.number)
+    cycles["bandwidth"] = np.maximum(0.0, moved - np.sum(list(cycles.values()), axis=0))
+    return Components(Columns.of(cycles, len(work.blocks)), active_warps, rounds, _missing(work, has_shape))
+
+
+def _load_cycles(transactions: Floats, machine: Machine) -> Floats:
+    """T_ld = L + (g - 1) D of a warp with g transactions (5.6); 0 where nothing is loaded."""
+    cycles = machine.units.latency_cycles + (transactions - 1) * machine.departure_cycles
+    return np.where(transactions > 0, np.maximum(cycles, 0.0), 0.0)
+
+
+def _computation(work: Work, machine: Machine) -> Floats:
+    """Cycles of one multiprocessor for all instructions of the launch, sum of N_v 32 / U_v a warp (5.8)."""
+    total = np.zeros(len(work.blocks))
+    for kind, threads in work.instructions.items():
+        total += known_or_zero(threads) / machine.lanes(kind)
+    return total
+
+
+def _active_blocks(work: Work, machine: Machine, block_warps: Floats, is_load_bound: np.ndarray) -> Floats:
+    """N: the blocks that one multiprocessor holds at a time, at least 1; what is not known limits nothing ([S] 5.5-E)."""
+    units = machine.units
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limits = [
+            np.full(len(block_warps), units.blocks),
+            units.warps / block_warps,
+            units.registers / (work.registers * work.threads),
+            units.shared_byte / work.shared_byte,
+            np.where(is_load_bound, machine.hiding_warps / block_warps, np.inf),
+            np.ceil(work.blocks / units.number),
+        ]
+    return np.maximum(1.0, np.floor(np.fmin.reduce(limits)))
+
+
+def _missing(work: Work, has_shape: np.ndarray) -> tuple[tuple[str, ...], ...]:
+    """What is not known of each kernel; of blocks that limit themselves, neither registers nor shared memory matter."""
+    unknown = {
+        "launch shape": ~has_shape,
+        "registers": has_shape & np.isnan(work.registers),
+        "shared memory a block": has_shape & np.isnan(work.shared_byte),
+        "instructions": np.all([np.isnan(threads) for threads in work.instructions.values()], axis=0),
+        "loads": np.isnan(work.loads),
+        "stores": np.isnan(work.stores),
+        "shared accesses": np.isnan(work.shared),
+        "bank conflicts": np.isnan(work.conflicts) & ~(work.shared == 0),
+        "DRAM bytes": np.isnan(work.dram_byte),
+    }
+    words = np.array(list(unknown))
+    return tuple(tuple(words[row].tolist()) for row in np.array(list(unknown.values())).T)
+
+
+def work_of(counts: Counts) -> Work:
+    """One launch of each kernel, the mean of all its launches, from what was counted.
+
+    Loads and stores that no counter tells are bytes over the size of a transaction, which `components` asks of the
+    table: 128 B on every GPU so far.
+    """
+    launches = np.maximum(counts.rows.launches.astype(np.float64), 1.0)
+    amounts = Columns(counts.amounts.names, counts.amounts.values / launches[:, None])
+    shape = {name: counts.shape[name] / launches for name in counts.shape.names}
+    accessed = counts.books == "accessed"
+    moved = {
+        "loads": amounts["l1_read"] if accessed else _sum(amounts, _READ),
+        "stores": amounts["l2_write"] if accessed else _sum(amounts, _WRITTEN),
+        "shared": _sum(amounts, ("shared_read", "shared_write")),
+    }
+    told = {name: np.where(np.isnan(shape[name]), byte / 128, shape[name]) for name, byte in moved.items()}
+    return Work(
+        **{**shape, **told},
+        instructions=_instructions(amounts),
+        dram_byte=_sum(amounts, ("dram_read", "dram_write", "dram")),
+    )
+
+
+def _sum(amounts: Columns, words: tuple[str, ...]) -> Floats:
+    """What is known of some words together; NaN where nothing is."""
+    values = amounts.only([word for word in words if word in amounts])
+    return np.where(np.isnan(values).all(axis=1), np.nan, known_or_zero(values).sum(axis=1))
+
+
+def _instructions(amounts: Columns) -> dict[str, Floats]:
+    """Thread-level instructions by class of lanes, (n_kernels,); NaN where a class was not counted."""
+    words: dict[str, list[str]] = {}
+    for word in INSTRUCTIONS:
+        if word not in _NOT_COMPUTED:
+            words.setdefault(_LANES.get(COUNTS[word].group, word), []).append(word)
+    return {kind: _sum(amounts, tuple(of_kind)) for kind, of_kind in words.items()}
+
+
+def seconds(of_launch: Components, machine: Machine, launches: Floats) -> Floats:
+    """The time of all launches of each kernel in s, T = cycles / f (5.13)."""
+    return of_launch.total / machine.core_hz * launches
+
+
+def with_times(counts: Counts, costs: Costs) -> tuple[Counts, int]:
+    """Kernels without a time with the one of the model, ESTIMATED; and how many were modelled."""
+    machine = machine_of(costs)
+    need = np.isnan(counts.rows.time_s)
+    if machine is None or not need.any():
+        return counts, 0
+    modelled = seconds(components(work_of(counts), machine), machine, counts.rows.launches)
+    need &= modelled > 0
+    marks = (counts.rows.time_marks & ~int(Mark.MISSING)) | int(Mark.ESTIMATED | machine.units.marks)
+    rows = replace(
+        counts.rows,
+        time_s=np.where(need, modelled, counts.rows.time_s),
+        time_marks=np.where(need, marks, counts.rows.time_marks),
+    )
+    return replace(counts, rows=rows), int(need.sum())
+
+
+def mix_peak_flop_per_s(instructions: Mapping[str, Floats], machine: Machine) -> Floats:
+    """The highest flop/s of a mix of instructions, (n_kernels,) ([T] 3.4.4): the mean of its rates over its cycles.
+
+    instructions: class -> thread-level instructions, in which `fp32_fma` and its like are classes too. Every class
+    takes its threads over its lanes. While it does, an FMA is two flops a lane, an add, a multiply or a special
+    function one; and where the lanes are fewer than FP32's, the other schedulers issue single flops beside it.
+    """
+    units, full = machine.units, machine.lanes("fp32")
+    beside = full * (1 - 1 / units.schedulers)
+    flops, cycles = np.zeros(1), np.zeros(1)
+    for word, threads in instructions.items():
+        lanes = machine.lanes(_LANES.get(COUNTS[word].group, word))
+        taken = known_or_zero(threads) / lanes
+        each = 1 if word == "special" else COUNTS[word].flops
+        cycles = cycles + taken
+        flops = flops + taken * (lanes * each + (beside if lanes < full else 0.0))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(flops / cycles * units.number * machine.core_hz)
