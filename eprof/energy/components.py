@@ -15,12 +15,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns, Floats, known_or_zero
+from eprof.base.arrays import Array, Bools, Columns, Floats, known_or_zero, known_sum
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS, INSTRUCTIONS
 from eprof.costs import Costs
 from eprof.costs.table import Multiprocessors
 from eprof.counting.counts import Counts
+from eprof.counting.definition import COMPONENTS as OF_LAUNCH
 
 COMPONENTS = ("loads", "computation", "shared", "conflicts", "texture", "stores", "bandwidth")
 _WARP = 32
@@ -158,7 +159,7 @@ def _computation(work: Work, machine: Machine) -> Floats:
     return total
 
 
-def _active_blocks(work: Work, machine: Machine, block_warps: Floats, is_load_bound: np.ndarray) -> Floats:
+def _active_blocks(work: Work, machine: Machine, block_warps: Floats, is_load_bound: Bools) -> Floats:
     """N: the blocks that one multiprocessor holds at a time, at least 1; what is not known limits nothing ([S] 5.5-E)."""
     units = machine.units
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -170,10 +171,10 @@ def _active_blocks(work: Work, machine: Machine, block_warps: Floats, is_load_bo
             np.where(is_load_bound, machine.hiding_warps / block_warps, np.inf),
             np.ceil(work.blocks / units.number),
         ]
-    return np.maximum(1.0, np.floor(np.fmin.reduce(limits)))
+    return np.asarray(np.maximum(1.0, np.floor(np.fmin.reduce(limits))))
 
 
-def _missing(work: Work, has_shape: np.ndarray) -> tuple[tuple[str, ...], ...]:
+def _missing(work: Work, has_shape: Bools) -> tuple[tuple[str, ...], ...]:
     """What is not known of each kernel; of blocks that limit themselves, neither registers nor shared memory matter."""
     unknown = {
         "launch shape": ~has_shape,
@@ -198,25 +199,20 @@ def work_of(counts: Counts) -> Work:
     """
     launches = np.maximum(counts.rows.launches.astype(np.float64), 1.0)
     amounts = Columns(counts.amounts.names, counts.amounts.values / launches[:, None])
-    shape = {name: counts.shape[name] / launches for name in counts.shape.names}
+    known = counts.shape or Columns.of(dict.fromkeys(OF_LAUNCH, np.full(len(launches), np.nan)), len(launches))
+    shape = {name: known[name] / launches for name in known.names}
     accessed = counts.books == "accessed"
     moved = {
-        "loads": amounts["l1_read"] if accessed else _sum(amounts, _READ),
-        "stores": amounts["l2_write"] if accessed else _sum(amounts, _WRITTEN),
-        "shared": _sum(amounts, ("shared_read", "shared_write")),
+        "loads": amounts["l1_read"] if accessed else known_sum(amounts.only(_READ)),
+        "stores": amounts["l2_write"] if accessed else known_sum(amounts.only(_WRITTEN)),
+        "shared": known_sum(amounts.only(("shared_read", "shared_write"))),
     }
     told = {name: np.where(np.isnan(shape[name]), byte / 128, shape[name]) for name, byte in moved.items()}
     return Work(
         **{**shape, **told},
         instructions=_instructions(amounts),
-        dram_byte=_sum(amounts, ("dram_read", "dram_write", "dram")),
+        dram_byte=known_sum(amounts.only(("dram_read", "dram_write", "dram"))),
     )
-
-
-def _sum(amounts: Columns, words: tuple[str, ...]) -> Floats:
-    """What is known of some words together; NaN where nothing is."""
-    values = amounts.only([word for word in words if word in amounts])
-    return np.where(np.isnan(values).all(axis=1), np.nan, known_or_zero(values).sum(axis=1))
 
 
 def _instructions(amounts: Columns) -> dict[str, Floats]:
@@ -225,12 +221,12 @@ def _instructions(amounts: Columns) -> dict[str, Floats]:
     for word in INSTRUCTIONS:
         if word not in _NOT_COMPUTED:
             words.setdefault(_LANES.get(COUNTS[word].group, word), []).append(word)
-    return {kind: _sum(amounts, tuple(of_kind)) for kind, of_kind in words.items()}
+    return {kind: known_sum(amounts.only(of_kind)) for kind, of_kind in words.items()}
 
 
-def seconds(of_launch: Components, machine: Machine, launches: Floats) -> Floats:
+def seconds(of_launch: Components, machine: Machine, launches: Array) -> Floats:
     """The time of all launches of each kernel in s, T = cycles / f (5.13)."""
-    return of_launch.total / machine.core_hz * launches
+    return np.asarray(of_launch.total / machine.core_hz * launches)
 
 
 def with_times(counts: Counts, costs: Costs) -> tuple[Counts, int]:
@@ -251,20 +247,25 @@ def with_times(counts: Counts, costs: Costs) -> tuple[Counts, int]:
 
 
 def mix_peak_flop_per_s(instructions: Mapping[str, Floats], machine: Machine) -> Floats:
-    """The highest flop/s of a mix of instructions, (n_kernels,) ([T] 3.4.4): the mean of its rates over its cycles.
+    """The highest flop/s of a kernel's own mix of instructions, (n_kernels,); NaN where it has no flops ([T] 3.4.4).
 
-    instructions: class -> thread-level instructions, in which `fp32_fma` and its like are classes too. Every class
-    takes its threads over its lanes. While it does, an FMA is two flops a lane, an add, a multiply or a special
-    function one; and where the lanes are fewer than FP32's, the other schedulers issue single flops beside it.
+    instructions: word of the vocabulary -> thread-level instructions. Each takes its threads over its lanes; while it
+    does, an FMA is two flops a lane, an add, a multiply or a special function one. Only one scheduler issues special
+    functions at a time, and the others single flops beside it. The peak is the mean of these rates over the cycles.
     """
-    units, full = machine.units, machine.lanes("fp32")
-    beside = full * (1 - 1 / units.schedulers)
+    units = machine.units
+    beside = machine.lanes("fp32") * (1 - 1 / units.schedulers)
     flops, cycles = np.zeros(1), np.zeros(1)
     for word, threads in instructions.items():
         lanes = machine.lanes(_LANES.get(COUNTS[word].group, word))
         taken = known_or_zero(threads) / lanes
-        each = 1 if word == "special" else COUNTS[word].flops
+        rate = lanes + beside if word == "special" else lanes * COUNTS[word].flops
         cycles = cycles + taken
-        flops = flops + taken * (lanes * each + (beside if lanes < full else 0.0))
-    with np.errstate(invalid="ignore"):
-        return np.asarray(flops / cycles * units.number * machine.core_hz)
+        flops = flops + taken * rate
+    return np.asarray(flops / np.where(flops > 0, cycles, np.nan) * units.number * machine.core_hz)
+
+
+def mix_of(counts: Counts) -> dict[str, Floats]:
+    """The instructions of each kernel that are computation, by word, for `mix_peak_flop_per_s`."""
+    words = [word for word in INSTRUCTIONS if word not in _NOT_COMPUTED]
+    return {word: counts.amounts[word] for word in words if word in counts.amounts}

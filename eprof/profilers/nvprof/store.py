@@ -53,8 +53,8 @@ class Store(Struct, dict=True):
     by: what splits rows beside device and kernel ("stream", LAUNCH); None: nothing. ranges: how many tables of NVTX
     ranges were left out. rates: how many B/s the units of rates are from here on; None: the log did not tell. unused:
     names of counters of tables that have none that is wanted. processes: run -> number of its process, where the log
-    tells it. missing: (counter, reason) -> cells. others: what ran and is no kernel -> calls and seconds. shapes: number
-    of a kernel -> launches, and the numbers of a `Shape` added up.
+    tells it. missing: (counter, reason) -> cells. others: what ran and is no kernel -> calls and seconds. shapes:
+    number of a kernel -> launches, and the numbers of a `Shape` added up.
     """
 
     names: Mapping[str, str]
