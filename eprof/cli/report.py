@@ -32,6 +32,7 @@ _SUFFIXES = {**REPORT_SUFFIXES, "trace.json": "trace"}
 _LEFT_OUT = "Left out: "
 _SHOWN = 3  # of logs that were left out, on standard error
 _PARTS = ("rank", "stream", "nvtx")
+COMPONENTS = "components"  # of --time: no seconds, but a question
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
@@ -64,8 +65,9 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     repeatable(
         parser,
         "--time",
-        metavar="[KERNEL=]SECONDS",
-        help="time without counters, for logs that have none; total, or of one kernel (repeatable)",
+        metavar="[KERNEL=]SECONDS|components",
+        help="time without counters, for logs that have none; total, or of one kernel (repeatable); `components`: also "
+        "model what each kernel's time goes to: loads, computation, shared memory, bank conflicts...",
     )
     add_columns(parser)
     _add_questions(parser)
@@ -121,7 +123,7 @@ def report(options: argparse.Namespace) -> int:
         *options.inputs,
         capability=options.capability,
         columns=options.columns,
-        time=options.time,
+        time=[given for given in options.time if given != COMPONENTS],
         kernels=options.kernel_name,
         command_line=options.command_line,
         strict=options.strict,
@@ -139,6 +141,7 @@ def report(options: argparse.Namespace) -> int:
         efficiency=options.efficiency,
         to_meter=options.to_meter,
         metered_j=metered_j,
+        by_component=COMPONENTS in options.time,
     )
     deliver_energy(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
     return 0

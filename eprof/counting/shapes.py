@@ -35,7 +35,7 @@ def below(shapes: Sequence[Columns | None]) -> Columns | None:
 
 
 def with_traces(counts: Counts, logs: Iterable[Log]) -> Counts:
-    """The counts with the launch shapes of traces where counters tell none: the mean of a kernel, for all its launches."""
+    """The counts with the launch shapes of traces where counters tell none: the mean of each kernel."""
     shapes = [shape for log in logs for shape in log.shapes]
     if counts.shape is None or not shapes:
         return counts

@@ -160,7 +160,7 @@ def _computation(work: Work, machine: Machine) -> Floats:
 
 
 def _active_blocks(work: Work, machine: Machine, block_warps: Floats, is_load_bound: Bools) -> Floats:
-    """N: the blocks that one multiprocessor holds at a time, at least 1; what is not known limits nothing ([S] 5.5-E)."""
+    """N: the blocks that one multiprocessor holds at a time, at least 1 ([S] 5.5-E); the unknown limits nothing."""
     units = machine.units
     with np.errstate(divide="ignore", invalid="ignore"):
         limits = [
@@ -266,6 +266,11 @@ def mix_peak_flop_per_s(instructions: Mapping[str, Floats], machine: Machine) ->
 
 
 def mix_of(counts: Counts) -> dict[str, Floats]:
-    """The instructions of each kernel that are computation, by word, for `mix_peak_flop_per_s`."""
-    words = [word for word in INSTRUCTIONS if word not in _NOT_COMPUTED]
-    return {word: counts.amounts[word] for word in words if word in counts.amounts}
+    """The floating-point instructions and special functions of each kernel by word, for `mix_peak_flop_per_s`.
+
+    As in [T] 3.4.4, nothing else is in the mix: integers and the like may be issued beside. NaN everywhere for a kernel
+    without a flop.
+    """
+    words = [word for word, count in COUNTS.items() if count.group in ("fp64", "fp32", "fp16", "sfu")]
+    flops = known_or_zero(counts.amounts.only([word for word in words if COUNTS[word].flops])).sum(axis=1)
+    return {word: np.where(flops > 0, counts.amounts[word], np.nan) for word in words}

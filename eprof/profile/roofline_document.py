@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import convert, structs
+from msgspec import UNSET, convert, structs
 
 from eprof import __version__
 from eprof.profile import document as profile_document
 from eprof.profile import schema
+from eprof.profile.components import mix_peaks
 from eprof.profile.totals import ratio
 from eprof.rooflines import Machine, Match, described
 
@@ -27,7 +28,7 @@ def document(
 ) -> schema.Roofline:
     """Everything that a roofline report shows. The kernels of `energy` are placed below its own costs' lines."""
     profile = None if energy is None else profile_document.document(energy)
-    dots = [] if profile is None else _dots(profile)
+    dots = [] if profile is None or energy is None else _dots(profile, energy)
     intensities = np.geomspace(*_span(machines, dots), _STEPS)
     drawn = [{**described(machine), "lines": machine.lines(intensities)} for machine in machines]
     made = schema.Roofline(
@@ -52,9 +53,11 @@ def document(
     )
 
 
-def _dots(profile: schema.Profile) -> list[schema.Dot]:
+def _dots(profile: schema.Profile, energy: "Energy") -> list[schema.Dot]:
     if not profile.limits:
         return []
+    for limit, peak in zip(profile.limits.kernels, mix_peaks(energy.whole()[0]), strict=False):
+        limit.mix_peak_flop_per_s = peak or UNSET
     return [
         schema.Dot(
             name=kernel.name,
