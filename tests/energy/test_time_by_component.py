@@ -33,7 +33,7 @@ REDUCTION = Work(
 
 
 def test_the_closed_form_of_a_c2075():
-    """clusters.md 4: every number of the 2.4 example, to its printed digits."""
+    """The example that was worked out by hand for [S] 5.5, every number to its printed digits."""
     result = components(REDUCTION, C2075)
     rounds = 32
     of_a_round = {name: float(result.cycles[name][0]) / rounds for name in COMPONENTS}
