@@ -114,35 +114,49 @@ def components(work: Work, machine: Machine) -> Components:
 
     Without a launch shape the warps are those of the occupancy, or the most that fit, in one round.
     """
-    units = machine.units
-    block_warps = np.ceil(work.threads / _WARP)
-    compute = _computation(work, machine)
-    accesses = known_or_zero(work.shared) + known_or_zero(work.conflicts)
-    shared = accesses * _WARP / machine.lanes("load_store")
-    loads, stores = known_or_zero(work.loads), known_or_zero(work.stores)
-    is_load_bound = loads * machine.departure_cycles > compute + shared
-
-    active_blocks = _active_blocks(work, machine, block_warps, is_load_bound)
-    has_shape = ~np.isnan(work.blocks * block_warps)
-    resident = units.warps * np.where(np.isnan(work.occupancy), 1.0, work.occupancy)
-    active_warps = np.maximum(1.0, np.where(has_shape, active_blocks * block_warps, resident))
-    rounds = np.where(has_shape, np.ceil(work.blocks / (units.number * active_blocks)), 1.0)
-    warps = np.where(has_shape, work.blocks * block_warps, active_warps * units.number)
-
-    texture = known_or_zero(work.texture)
-    first_miss = _load_cycles(known_or_zero(work.texture_misses) / warps, machine)
-    cycles = {
-        "loads": _load_cycles(loads / warps, machine),
-        "computation": active_warps * compute / warps,
-        "shared": active_warps * known_or_zero(work.shared) / warps * _WARP / machine.lanes("load_store"),
-        "conflicts": active_warps * known_or_zero(work.conflicts) / warps * _WARP / machine.lanes("load_store"),
-        "texture": active_warps * texture / warps + first_miss,
-        "stores": stores / warps * machine.departure_cycles,
+    at_a_time = machine.lanes("load_store") / _WARP
+    # What one multiprocessor does for every warp of the launch, one after the other...
+    busy = {
+        "computation": _computation(work, machine),
+        "shared": known_or_zero(work.shared) / at_a_time,
+        "conflicts": known_or_zero(work.conflicts) / at_a_time,
+        "texture": known_or_zero(work.texture),
     }
-    cycles = {name: rounds * values for name, values in cycles.items()}
-    moved = known_or_zero(work.dram_byte) / (machine.byte_per_cycle * units.number)
-    cycles["bandwidth"] = np.maximum(0.0, moved - np.sum(list(cycles.values()), axis=0))
-    return Components(Columns.of(cycles, len(work.blocks)), active_warps, rounds, _missing(work, has_shape))
+    loads = known_or_zero(work.loads)
+    is_load_bound = loads * machine.departure_cycles > busy["computation"] + busy["shared"] + busy["conflicts"]
+    warps, active_warps, rounds = _rounds(work, machine, is_load_bound)
+    # ... and what it waits for once a round.
+    waits = {
+        "loads": _load_cycles(loads / warps, machine),
+        "texture": _load_cycles(known_or_zero(work.texture_misses) / warps, machine),
+        "stores": known_or_zero(work.stores) / warps * machine.departure_cycles,
+    }
+    zero = np.zeros(len(loads))
+    cycles = {
+        name: rounds * (active_warps * busy.get(name, zero) / warps + waits.get(name, zero)) for name in COMPONENTS
+    }
+    moved = known_or_zero(work.dram_byte) / (machine.byte_per_cycle * machine.units.number)
+    cycles["bandwidth"] = np.maximum(0.0, moved - sum(cycles.values(), zero))
+    return Components(Columns.of(cycles, len(loads)), active_warps, rounds, _missing(work))
+
+
+def _rounds(work: Work, machine: Machine, is_load_bound: Bools) -> tuple[Floats, Floats, Floats]:
+    """All warps of the launch, those active at a time on one multiprocessor, and the rounds that they take."""
+    number, most = machine.units.number, machine.units.warps
+    block_warps = np.ceil(work.threads / _WARP)
+    blocks = _active_blocks(work, machine, block_warps, is_load_bound)
+    resident = np.maximum(1.0, most * np.where(np.isnan(work.occupancy), 1.0, work.occupancy))
+    has_shape = _has_shape(work)
+    return (
+        np.where(has_shape, work.blocks * block_warps, resident * number),
+        np.where(has_shape, blocks * block_warps, resident),
+        np.where(has_shape, np.ceil(work.blocks / (number * blocks)), 1.0),
+    )
+
+
+def _has_shape(work: Work) -> Bools:
+    """Where blocks and threads are known, and there are some."""
+    return np.asarray(work.blocks * work.threads > 0)
 
 
 def _load_cycles(transactions: Floats, machine: Machine) -> Floats:
@@ -174,8 +188,9 @@ def _active_blocks(work: Work, machine: Machine, block_warps: Floats, is_load_bo
     return np.asarray(np.maximum(1.0, np.floor(np.fmin.reduce(limits))))
 
 
-def _missing(work: Work, has_shape: Bools) -> tuple[tuple[str, ...], ...]:
-    """What is not known of each kernel; of blocks that limit themselves, neither registers nor shared memory matter."""
+def _missing(work: Work) -> tuple[tuple[str, ...], ...]:
+    """What is not known of each kernel; without a launch shape, registers and shared memory do not matter."""
+    has_shape = _has_shape(work)
     unknown = {
         "launch shape": ~has_shape,
         "registers": has_shape & np.isnan(work.registers),
