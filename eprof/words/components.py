@@ -10,7 +10,7 @@ from eprof.words.view import View, bits
 
 _LABELS = {
     "loads": "loads",
-    "computation": "computing",
+    "computation": "comp.",
     "shared": "shared",
     "conflicts": "conflicts",
     "texture": "texture",
@@ -27,6 +27,7 @@ _LONG = {
     "bandwidth": "waiting for DRAM's bandwidth",
 }
 _LARGEST, _SMALL = 3, 0.005
+_SELDOM, _WIDE = ("texture", "stores"), 100  # columns of a terminal
 
 
 def sentence(view: View) -> str:
@@ -68,9 +69,9 @@ def table(view: View, limit: int | None) -> Table:
         Column(view.nouns.kernel, "left"),
         Column("time"),
         Column("modelled"),
-        *(Column(_LABELS[name]) for name in used),
-        Column("warps"),
-        Column("rounds"),
+        *(Column(_LABELS[name], from_width=_WIDE if name in _SELDOM else 0) for name in used),
+        Column("warps", from_width=_WIDE),
+        Column("rounds", from_width=_WIDE),
     ]
     shown = view.kernels[:limit]
     short = labels([kernel.name for kernel in shown])

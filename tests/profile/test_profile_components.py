@@ -6,6 +6,7 @@ import pytest
 from logs_support import TRACE, TRACE_UNITS, profiled, real, write
 
 import eprof
+from eprof.base import resources
 from eprof.base.errors import UsageError
 from eprof.cli import main
 from eprof.energy.components import COMPONENTS
@@ -13,7 +14,7 @@ from eprof.page.report import html
 from eprof.terminal import report as terminal
 
 GPU = "GeForce GTX 580 (0)"
-BLOCKS, THREADS = 4096, 128
+BLOCKS, THREADS = 3584, 128
 WARPS = BLOCKS * THREADS // 32
 # A reduction with bank conflicts, made up: what each warp does, by the events and metrics of Fermi.
 COUNTED = {
@@ -73,6 +74,22 @@ def test_the_cycles_of_a_reduction_by_hand(tmp_path):
     assert made["marks"] == ["estimated", "assumed"]
 
 
+def test_the_example_of_a_c2075(tmp_path):
+    """14 multiprocessors at 1.15 GHz, 144 GB/s: 109,884 cycles, 95.552 us, of which conflicts are 11.18 %."""
+    text = (resources.folder("costs") / "gtx580.toml").read_text()
+    changes = {"number = 16": "number = 14", "core_mhz = 1540": "core_mhz = 1150", "= 192.4": "= 144"}
+    for old, new in changes.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    table = write(tmp_path, text, "c2075.toml")
+    logs = [str(counters(tmp_path)), str(trace(tmp_path))]
+    energy = eprof.load(*logs).energy(str(table), by_component=True)
+    (kernel,) = energy.document()["time_components"]["kernels"]
+    assert sum(kernel["cycles"].values()) == pytest.approx(109_884, abs=0.5)
+    assert kernel["time_s"] == pytest.approx(95.552e-6, abs=5e-10)
+    assert kernel["cycles"]["conflicts"] / 109_884 == pytest.approx(0.1118, abs=5e-5)
+
+
 def test_a_time_of_the_log_stays_and_another_is_modelled(tmp_path):
     timed = document(counters(tmp_path), trace(tmp_path, ms=0.25))
     assert timed["kernels"][0]["time_s"] == pytest.approx(0.25e-3) and timed["kernels"][0]["time_marks"] == []
@@ -97,10 +114,10 @@ def test_fewer_conflicts_and_larger_blocks(tmp_path):
     assert without.time_share == pytest.approx(-cycles["conflicts"] / sum(cycles.values()))
     assert "fewer bank conflicts" in without.says
     assert energy.what_if("block=128").time_share == pytest.approx(0)
-    # 48 warps instead of 32 are active, in 22 rounds instead of 32.
-    of_a_warp = {name: cycles[name] / 32 / 32 for name in ("computation", "shared", "conflicts")}
-    of_a_round = (cycles["loads"] + cycles["stores"]) / 32
-    after = 22 * (of_a_round + 48 * sum(of_a_warp.values()))
+    # 48 warps instead of 32 are active, in 19 rounds instead of 28.
+    of_a_warp = {name: cycles[name] / 28 / 32 for name in ("computation", "shared", "conflicts")}
+    of_a_round = (cycles["loads"] + cycles["stores"]) / 28
+    after = 19 * (of_a_round + 48 * sum(of_a_warp.values()))
     assert energy.what_if("block=192").time_share == pytest.approx(after / sum(cycles.values()) - 1)
 
 
