@@ -244,12 +244,9 @@ def seconds(of_launch: Components, machine: Machine, launches: Array) -> Floats:
     return np.asarray(of_launch.total / machine.core_hz * launches)
 
 
-def with_times(counts: Counts, costs: Costs) -> tuple[Counts, int]:
+def with_times(counts: Counts, machine: Machine) -> tuple[Counts, int]:
     """Kernels without a time with the one of the model, ESTIMATED; and how many were modelled."""
-    machine = machine_of(costs)
     need = np.isnan(counts.rows.time_s)
-    if machine is None or not need.any():
-        return counts, 0
     modelled = seconds(components(work_of(counts), machine), machine, counts.rows.launches)
     need &= modelled > 0
     marks = (counts.rows.time_marks & ~int(Mark.MISSING)) | int(Mark.ESTIMATED | machine.units.marks)

@@ -1,12 +1,10 @@
 """Time of a profile's kernels by component, for its document (docs/time-components.md)."""
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eprof.base.arrays import finite
 from eprof.base.marks import Mark, names
-from eprof.base.nouns import Nouns
 from eprof.costs import Costs
 from eprof.counting.counts import Counts
 from eprof.energy.components import (
@@ -17,8 +15,10 @@ from eprof.energy.components import (
     mix_of,
     mix_peak_flop_per_s,
     seconds,
+    with_times,
     work_of,
 )
+from eprof.energy.simulated import Modelled
 from eprof.profile import schema
 
 if TYPE_CHECKING:
@@ -68,27 +68,25 @@ def mix_peaks(energy: "Energy") -> list[float | None]:
     return [finite(peak) for peak in mix_peak_flop_per_s(mix_of(energy.counts), machine)]
 
 
-def notes(counts: Counts, costs: Costs, modelled: int) -> Iterator[str]:
-    """What the user should know of times by component: why there are none, or what they had to do without."""
+def time_by_component(counts: Counts, costs: Costs) -> tuple[Counts, Modelled | None, list[str]]:
+    """Give kernels without a time the one modelled by component, as `simulated.model_time` does the roofline's.
+
+    Returns the counts, how times were modelled (None if none was), and what the model had to do without.
+    """
     machine = machine_of(costs)
-    nouns = counts.nouns
     if machine is None:
-        yield (
-            f"--time components: {costs.name} has no [time_components], which describes the GPU's multiprocessors, so "
-            "no time is taken apart; docs/time-components.md lists the tables that do."
-        )
-        return
+        lacks = f"--time components: {costs.name} has no [time_components], which describes the GPU's multiprocessors"
+        return counts, None, [f"{lacks}, so no time is taken apart; docs/time-components.md lists the tables that do."]
+    timed, number = with_times(counts, machine)
     missing = Counter(word for words in components(work_of(counts), machine).missing for word in words)
-    if missing:
-        yield f"Time by component is modelled without {_listed(missing, len(counts.rows), nouns)}."
-    if modelled:
-        which = nouns.kernel if modelled == 1 else nouns.kernels
-        yield f"The time of {modelled} {which} that the logs do not tell is the one modelled by component."
+    notes = [f"Time by component is modelled without {_listed(missing, counts)}."] if missing else []
+    return timed, Modelled("modelled by component", 1.0, given=False, shares_only=True) if number else None, notes
 
 
-def _listed(missing: Counter[str], kernels: int, nouns: Nouns) -> str:
+def _listed(missing: Counter[str], counts: Counts) -> str:
     """What is missing, and of how many kernels where not of all: "launch shape, registers (3 kernels)"."""
+    kernels = len(counts.rows)
     return ", ".join(
-        word if number == kernels else f"{word} ({number} {nouns.kernel if number == 1 else nouns.kernels})"
+        word if number == kernels else f"{word} ({number} of {kernels} {counts.nouns.kernels})"
         for word, number in missing.items()
     )

@@ -26,12 +26,11 @@ from eprof.counting.shapes import with_traces
 from eprof.energy.attribution import FAMILIES, Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of
 from eprof.energy.clocks import priced as priced_at
-from eprof.energy.components import with_times
 from eprof.energy.metering import SAME, Metered
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.runs import Measured, Run, metered_in
-from eprof.profile.components import notes as component_notes
+from eprof.profile.components import time_by_component
 from eprof.profile.grouping import Grouping, merged, parse
 from eprof.profilers import advice, signs_of
 from eprof.profilers.ncu.signs import capability_of_label
@@ -184,10 +183,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
         Where every kernel has a time then, the modelled ones are made to add up to what the total leaves for them.
         """
         counted = self.counts(priced.books)
+        if by_component and efficiency is not None:
+            raise UsageError("--efficiency is of the roofline's times; --time components models other ones.")
         if by_component:
-            timed, number = with_times(counted, priced)
-            return timed, None, tuple(component_notes(counted, priced, number)), self.total_s
-        timed, modelled, notes = model_time(counted, priced, efficiency)
+            timed, modelled, notes = time_by_component(counted, priced)
+        else:
+            timed, modelled, notes = model_time(counted, priced, efficiency)
         if self.total_s is None or modelled is None:
             return timed, modelled, notes, self.total_s
         if np.isnan(timed.rows.time_s).any():

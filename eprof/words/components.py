@@ -57,7 +57,7 @@ def _times(kernel: schema.Kernel, cycles: schema.KernelCycles) -> str:
     modelled = quantity(cycles.time_s or 0.0, "s")
     if kernel.time_s is None or kernel.time_s == cycles.time_s:
         return modelled
-    return f"{modelled} in all, {quantity(kernel.time_s, 's')} by the log"
+    return f"{modelled} in all; the report has {quantity(kernel.time_s, 's')}"
 
 
 def table(view: View, limit: int | None) -> Table:

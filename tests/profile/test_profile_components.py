@@ -99,6 +99,18 @@ def test_a_time_of_the_log_stays_and_another_is_modelled(tmp_path):
     assert untimed["kernels"][0]["time_marks"] == ["estimated", "assumed"]
     assert kernel["missing"] == ["launch shape", "DRAM bytes"]
     assert any("without launch shape, DRAM bytes" in note for note in untimed["warnings"])
+    assert untimed["time_from"] == "modelled by component"
+
+
+def test_a_total_time_is_shared_out_as_modelled(tmp_path):
+    """As with the roofline's times of simulated kernels: `--time 0.5` stays the time of all."""
+    loaded = eprof.load(str(counters(tmp_path)), time=["0.5"])
+    made = loaded.energy("gtx580", by_component=True).document()
+    assert made["time_s"] == pytest.approx(0.5) and made["kernels"][0]["time_s"] == pytest.approx(0.5)
+    assert made["time_components"]["kernels"][0]["time_s"] < 1e-3
+    with pytest.raises(UsageError, match="--efficiency is"):
+        fmm = resources.folder("costs").parent / "samples" / "logs" / "simulated" / "fmm.txt"
+        eprof.load(str(fmm)).energy("jetson-tk1", efficiency=0.5, by_component=True)
 
 
 def test_nothing_of_it_without_being_asked_for(tmp_path):
