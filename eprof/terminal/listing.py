@@ -54,7 +54,7 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
         yield Text(
             printable(
                 f"Multiprocessors: {units['number']:g} of {lanes.replace('_', '-')} units; a load takes "
-                f"{units['latency_cycles']:g} cycles (assumed: {units['why']})."
+                f"{units['latency_cycles']:g} cycles ({'; '.join(filter(None, (units['source'], units['why'])))})."
             )
         )
     yield from _interval(explained)

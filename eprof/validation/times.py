@@ -6,8 +6,9 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.costs import Costs, CostTable
+from eprof.costs.table import Multiprocessors
 from eprof.counting.definition import COMPONENTS as OF_LAUNCH
-from eprof.energy.components import Work, components, machine_of, seconds
+from eprof.energy.components import Work, components, machine_of
 from eprof.energy.simulated import DEFAULT_EFFICIENCY
 from eprof.measurements import Measurements
 from eprof.validation.priced import rows_by_setting
@@ -24,27 +25,20 @@ def times(table: CostTable, measurements: Measurements) -> Times:
 
     Raises EprofError: the table does not describe multiprocessors, the measurements lack what the models need.
     """
-    units = table.multiprocessors
-    if units is None:
-        raise CostError(f"--time: {table.name} does not describe multiprocessors; it needs a [time_components].")
-    if not {"fp32_flop", "fp64_flop"} <= set(measurements.work):
-        raise EprofError(
-            f"--time: the mapping {measurements.mapping} does not say in [time] what flops these rows did."
-        )
+    units = _checked(table, measurements)
     predicted = {name: np.full(len(measurements), np.nan) for name in (BY_COMPONENT, UNBOUND, ROOFLINE, AS_SIMULATED)}
     missing: dict[str, None] = {}
     for setting, rows in rows_by_setting(measurements).items():
         try:
-            costs = table.at(setting)
+            costs = table.at(setting if table.default.core_mhz is not None else None)
         except CostError:
-            continue
+            continue  # these rows are counted as not predicted
         some = measurements.take(rows)
         machine = machine_of(costs)
         assert machine is not None, "a checked table has a clock and a peak of DRAM"
         modelled = components(work_of(some), machine)
-        predicted[BY_COMPONENT][rows] = seconds(modelled, machine, np.ones(len(rows)))
-        unbound = 1 - modelled.cycles["bandwidth"] / modelled.total
-        predicted[UNBOUND][rows] = predicted[BY_COMPONENT][rows] * unbound
+        predicted[BY_COMPONENT][rows] = modelled.total / machine.core_hz
+        predicted[UNBOUND][rows] = (modelled.total - modelled.cycles["bandwidth"]) / machine.core_hz
         predicted[ROOFLINE][rows] = _roofline_s(some, costs)
         missing |= dict.fromkeys(word for words in modelled.missing for word in words)
     predicted[AS_SIMULATED] = predicted[ROOFLINE] / DEFAULT_EFFICIENCY
@@ -52,6 +46,18 @@ def times(table: CostTable, measurements: Measurements) -> Times:
     # Errors of seconds are no watts.
     scores = {name: replace(score(measured, time_s), rmse_w=None) for name, time_s in predicted.items()}
     return Times(scores, list(missing), units.why)
+
+
+def _checked(table: CostTable, measurements: Measurements) -> Multiprocessors:
+    """The multiprocessors of the table. Raises EprofError if it does not describe them, or the rows tell too little."""
+    if table.multiprocessors is None:
+        raise CostError(f"--time: {table.name} does not describe multiprocessors; it needs a [time_components].")
+    if not {"fp32_flop", "fp64_flop"} <= set(measurements.work) or "dram_byte" not in measurements.terms:
+        raise EprofError(
+            f"--time: the mapping {measurements.mapping} does not say what flops these rows did (fp32_flop, fp64_flop "
+            "in [time]), or which bytes DRAM moved (the term dram_byte)."
+        )
+    return table.multiprocessors
 
 
 def work_of(measurements: Measurements) -> Work:
@@ -64,8 +70,8 @@ def work_of(measurements: Measurements) -> Work:
     }
     if "control" in told:
         instructions["control"] = told["control"]
-    dram_byte = counts["dram_byte"].to_numpy() if "dram_byte" in counts else nothing
-    return Work(**{name: told.get(name, nothing) for name in OF_LAUNCH}, instructions=instructions, dram_byte=dram_byte)
+    launch = {name: told.get(name, nothing) for name in OF_LAUNCH}
+    return Work(**launch, instructions=instructions, dram_byte=counts["dram_byte"].to_numpy())
 
 
 def _roofline_s(measurements: Measurements, costs: Costs) -> Floats:

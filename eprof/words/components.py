@@ -92,7 +92,8 @@ def _cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) 
 
 
 def _note(parts: schema.TimeComponents) -> str:
+    assumed = f" Assumed: {parts.assumes}." if parts.assumes else ""
     return (
         f"Cycles of one multiprocessor of {parts.device} at {parts.core_mhz:g} MHz by component ([S] 5.5), not "
-        f"measured; warps are those active at a time. Assumed: {parts.assumes}."
+        f"measured; warps are those active at a time.{assumed}"
     )

@@ -198,7 +198,7 @@ def times(modelled: Times) -> Iterator[Block]:
     rows = [Row([name, str(scores.n), *_numbers(scores)[:-1]]) for name, scores in modelled.scores.items()]
     yield Table(columns, rows, title="Error in % of the measured time; nothing is fitted to these times")
     without = f"The time by component is modelled without: {', '.join(modelled.missing)}. " if modelled.missing else ""
-    yield Sentence(f"{without}Assumed: {modelled.why}.", Tone.QUIET)
+    yield Sentence(f"{without}{f'Assumed: {modelled.why}.' if modelled.why else ''}".strip(), Tone.QUIET)
 
 
 def _within(factor: float) -> Written:

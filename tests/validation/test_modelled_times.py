@@ -72,7 +72,7 @@ def test_what_cannot_be_scored(tmp_path):
         times(costs.load("a100"), read(tmp_path))
     without = pd.read_csv(tmp_path / "rows.csv").drop(columns="n_flop_sp")
     without.to_csv(tmp_path / "without.csv", index=False)
-    with pytest.raises(EprofError, match="what flops these rows did"):
+    with pytest.raises(EprofError, match="does not say what flops these rows did"):
         times(costs.load("gtx980"), measurements.read(tmp_path / "without.csv", mapping="nvdvfs-counts"))
 
 
