@@ -119,7 +119,7 @@ class Store(Struct, dict=True):
         """The shapes of all kernels whose table has them."""
         names = self.kernels.names()
         return tuple(
-            Shape(names[kernel], int(launches), *sums) for kernel, (launches, *sums) in sorted(_plain(self.shapes))
+            Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sorted(self.shapes.items())
         )
 
     def add(self, kind: str, piece: Piece | None) -> None:
@@ -203,10 +203,6 @@ class Store(Struct, dict=True):
             parts = [f"{int(calls)} {name} ({time_s * 1e3:.6g} ms)" for name, (calls, time_s) in self.others.items()]
             notes.append("not kernels, so left out: " + ", ".join(parts))
         return notes
-
-
-def _plain(shapes: Mapping[int, Floats]) -> list[tuple[int, list[float]]]:
-    return [(kernel, sums.tolist()) for kernel, sums in shapes.items()]
 
 
 def _groups(pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str], list[Piece]]]:
