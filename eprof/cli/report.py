@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _LEFT_OUT = "Left out: "
 _SHOWN = 3  # of logs that were left out, on standard error
 _PARTS = ("rank", "stream", "nvtx")
+COMPONENTS = "components"  # of --time: no seconds, but a question
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
@@ -63,8 +64,9 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     repeatable(
         parser,
         "--time",
-        metavar="[KERNEL=]SECONDS",
-        help="time without counters, for logs that have none; total, or of one kernel (repeatable)",
+        metavar="[KERNEL=]SECONDS|components",
+        help="time without counters, for logs that have none; total, or of one kernel (repeatable); `components`: also "
+        "model what each kernel's time goes to: loads, computation, shared memory, bank conflicts...",
     )
     add_columns(parser)
     _add_questions(parser)
@@ -120,7 +122,7 @@ def report(options: argparse.Namespace) -> int:
         *options.inputs,
         capability=options.capability,
         columns=options.columns,
-        time=options.time,
+        time=[given for given in options.time if given != COMPONENTS],
         kernels=options.kernel_name,
         command_line=options.command_line,
         strict=options.strict,
@@ -138,6 +140,7 @@ def report(options: argparse.Namespace) -> int:
         efficiency=options.efficiency,
         to_meter=options.to_meter,
         metered_j=metered_j,
+        by_component=COMPONENTS in options.time,
     )
     deliver_energy(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
     return 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from eprof.costs import CostTable
     from eprof.logs.runs import Measured, Run
     from eprof.measurements import Measurements
-    from eprof.validation.schema import Candidate
+    from eprof.validation.schema import Candidate, Times
     from eprof.validation.study import Study
 
 GATE_FAILED = 3
@@ -67,6 +67,9 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         default=[],
         metavar="INPUT",
         help="logs of your kernels: which measured ones are like them",
+    )
+    parser.add_argument(
+        "--time", action="store_true", help="also modelled against measured times: by component, and the roofline's"
     )
     parser.add_argument("--max-error", metavar="PERCENT", help="exit with 3 if a mean error is above this, e.g. 10%%")
     parser.add_argument("--jobs", type=positive, metavar="N", help="processes at most (default: as many as cores)")
@@ -149,6 +152,7 @@ def validate(options: argparse.Namespace) -> int:
         command_line=options.command_line,
         notes=[*power_notes, *notes],
         max_error_percent=limit,
+        times=_times(table, study) if options.time else None,
     )
     deliver(of_document(document, "validation", options.verbose, terminal="words"), outputs, options)
     if document.gate is None or document.gate.passed:
@@ -225,6 +229,14 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     )
     with Progress(options.quiet).begin("validating") as progress:
         return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=progress.count)
+
+
+def _times(table: "CostTable | None", study: "Study | None") -> "Times":
+    if table is None or study is None:
+        raise UsageError("--time needs measurements, and --costs, which describes the GPU's multiprocessors.")
+    from eprof.validation.times import times
+
+    return times(table, study.measurements)
 
 
 def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | None") -> "list[Candidate]":

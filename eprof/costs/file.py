@@ -25,6 +25,7 @@ from eprof.costs.table import (
     Constant,
     CostTable,
     FitRecord,
+    Multiprocessors,
     Peak,
     Point,
     Rate,
@@ -38,7 +39,7 @@ _SMALLEST, _LARGEST = 1e-30, 1e15  # of any clock, voltage, price, power or rate
 _PRICES = ("pj", "pj_per_v2", "pj_at_reference")
 _KEYS = (
     *("schema", "name", "device", "devices", "source", "basis", "year", "books", "notes", "board", "processor"),
-    *("setting", *_PRICES, "constant_power", "peak", "cache", "charge", "fit"),
+    *("setting", *_PRICES, "constant_power", "peak", "cache", "charge", "fit", "time_components"),
     *("interval_pj", "interval_constant_w", "interval_is", "sources"),
 )
 _CONSTANT_TERMS: Mapping[str, str | None] = {
@@ -48,6 +49,10 @@ _CONSTANT_TERMS: Mapping[str, str | None] = {
     "core_w_per_mhz_v2": CORE,
     "memory_w_per_mhz_v2": MEMORY,
 }
+# Of [time_components]: what a multiprocessor holds, and the classes of instructions that its lanes work on.
+_HELD = ("blocks", "warps", "registers", "shared_byte")
+_UNITS = ("number", "schedulers", "latency_cycles", "transaction_byte", *_HELD)
+_LANES = ("fp64", "fp32", "fp16", "integer", "special", "conversion", "control", "communication", "misc", "load_store")
 _LIMIT = "power_limit_w"  # of the board: it holds at every setting
 _PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
     "sp_gflops": ("sp_gflops", None),
@@ -156,6 +161,7 @@ def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
         "constant": ("constant_power", _constant),
         "peak": ("peak", _peak),
         "caches": ("cache", _caches),
+        "multiprocessors": ("time_components", _multiprocessors),
         "fit": ("fit", _fit),
         "intervals": ("", _intervals),
         "sources": ("sources", _sources),
@@ -383,6 +389,25 @@ def _caches(node: Node) -> dict[str, str]:
     return {"D1": node["d1"].text(), "LL": node["ll"].text()}
 
 
+def _multiprocessors(node: Node) -> Multiprocessors | None:
+    """The multiprocessors of the GPU, for time by component; None where the table says nothing of them."""
+    if node.value is None:
+        return None
+    node.table((*_UNITS, "lanes", "core_mhz", "source", "why", "mark"))
+    lanes = {name: _positive(entry) for name, entry in node["lanes"].table(_LANES).items()}
+    for name in ("fp32", "load_store"):
+        if name not in lanes:
+            raise node.error(f"`lanes` must say how many units of one multiprocessor work on {name}.")
+    return Multiprocessors(
+        **{name: _positive(node[name]) for name in _UNITS},
+        lanes=lanes,
+        core_mhz=_optional(_positive, node, "core_mhz"),
+        source=_text(node["source"]),
+        why=_why(node),
+        marks=_mark(node),
+    )
+
+
 def _fit(node: Node) -> FitRecord | None:
     """The section [fit]: how the table was made. Its values are shown; of the replicas, costs are made."""
     if node.value is None:
@@ -583,6 +608,17 @@ def _clocks_suffice(root: Node, table: CostTable) -> None:
             raise term.error(f"`{key}` needs a clock; list the setting.")
 
 
+def _components_have_a_clock(root: Node, table: CostTable) -> None:
+    """Cycles become seconds by a core clock, and bytes cycles by the peak of DRAM."""
+    units = root["time_components"]
+    if units.value is None:
+        return
+    if (table.default.core_mhz is None) == ("core_mhz" not in units):
+        raise units.error("say `core_mhz` here where the table lists no setting, and only there.")
+    if "dram_gb_per_s" not in table.peak.terms:
+        raise units.error("time by component needs the peak of DRAM; say it in [peak].")
+
+
 def _all_prices_used(root: Node, table: CostTable) -> None:
     used = {name for stated in table.statements.values() if stated.formula for name in stated.formula.names}
     unit = next(root[unit] for unit in _PRICES if unit in root)
@@ -709,6 +745,7 @@ _RULES = (
     _voltages_suffice,
     _one_kind_of_voltage,
     _clocks_suffice,
+    _components_have_a_clock,
     _all_prices_used,
     _replicas_known,
     _names_are_prices,

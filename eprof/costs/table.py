@@ -94,6 +94,29 @@ class Peaks(Struct, frozen=True):
     power_limit_w: float | None = None
 
 
+class Multiprocessors(Struct, frozen=True):
+    """What the time of a kernel by component is made of ([S] 5.5, [T] 3.4.4): the section [time_components] of a table.
+
+    number: N_SM. lanes: class of instructions -> functional units of one multiprocessor, U; `load_store` also serves
+    shared memory. latency_cycles: L_mem, of a load from DRAM. transaction_byte: of a load. blocks, warps, registers,
+    shared_byte: the most that one multiprocessor holds at a time. core_mhz: of tables without settings.
+    """
+
+    number: float
+    lanes: Mapping[str, float]
+    schedulers: float
+    latency_cycles: float
+    transaction_byte: float
+    blocks: float
+    warps: float
+    registers: float
+    shared_byte: float
+    source: str
+    core_mhz: float | None = None
+    why: str = ""
+    marks: Mark = NONE
+
+
 class Costs(Brief, Struct, frozen=True):
     """A cost table at one setting.
 
@@ -121,6 +144,7 @@ class Costs(Brief, Struct, frozen=True):
     relative: bool = False
     basis: str | None = None
     factor: float = 1.0
+    multiprocessors: Multiprocessors | None = None
 
     def scaled(self, factor: float) -> "Costs":
         """The costs with all prices and constant power times a factor that a meter told; all become ESTIMATED."""
@@ -339,6 +363,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     assumption: str = ""
     caches: Mapping[str, str] = field(default_factory=dict)
     processor: str = GPU
+    multiprocessors: Multiprocessors | None = None
 
     def at(self, setting: str | None = None) -> Costs:
         """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -373,6 +398,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             unpriced=unpriced,
             relative=self.relative,
             basis=self.basis,
+            multiprocessors=self.multiprocessors,
         )
         return costs if self.scale is None else costs.scaled(self.scale.factor)
 
@@ -484,6 +510,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             peak=board.peak or self.peak,
             intervals=intervals.wider(board.wider),
             boards=(),
+            multiprocessors=None,
         )
         if board.assumed:
             # The table still serves the board, in which nothing is different any more.
@@ -515,6 +542,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             "interval_is": self.interval_is,
             "boards": [_board_data(board) for board in self.boards],
             "peaks": _peaks_data(costs.peaks),
+            "time_components": None if self.multiprocessors is None else _units_data(self.multiprocessors),
             "marks": mark_words.names(costs.marks),
             "notes": list(self.notes),
             "relative_voltages": self.relative,
@@ -659,6 +687,10 @@ def _peaks_data(peaks: Peaks) -> dict[str, Any]:
         "why": peaks.why,
         "marks": mark_words.names(peaks.marks),
     }
+
+
+def _units_data(units: Multiprocessors) -> dict[str, Any]:
+    return {**asdict(units), "marks": mark_words.names(units.marks)}
 
 
 def _board_data(board: Board) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
+from eprof.counting import shapes
 from eprof.counting.definition import Counter, Definition, Entry, bracketed
 from eprof.counting.term import Term
 from eprof.rows.log import COUNT, KernelRows, Launches
@@ -44,7 +45,8 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
 
     amounts: float64, NaN is not counted. amount_marks: int64, same shape; 0 is exact, MISSING where something was not
     counted. A class total (`fp32`) and its parts exclude each other: the one that does not apply is NaN without a mark.
-    in_flops: the totals that are counted in flops, not in instructions. how: word -> the ways it was counted.
+    in_flops: the totals that are counted in flops, not in instructions. how: word -> the ways it was counted. shape:
+    what the time by component needs beside them, totals over launches (`definition.COMPONENTS`); NaN is not known.
     `kernels`, `table` and `marks` are the same as tables of pandas.
     """
 
@@ -56,6 +58,7 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
     warnings: tuple[str, ...] = ()
     in_flops: frozenset[str] = frozenset()
     nouns: Nouns = nouns_of()
+    shape: Columns | None = None
 
     @staticmethod
     def of_frames(
@@ -111,6 +114,7 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
             rows=self.rows.chosen(rows),
             amounts=self.amounts.chosen(rows),
             amount_marks=self.amount_marks.chosen(rows),
+            shape=None if self.shape is None else self.shape.chosen(rows),
         )
 
 
@@ -460,6 +464,7 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         warnings=tuple(dict.fromkeys([*sheet.warnings, *sheet.unit_warning()])),
         in_flops=definition.in_flops,
         nouns=definition.nouns,
+        shape=shapes.of_sheet(Sheet(launches, definition)),
     )
 
 
@@ -562,6 +567,7 @@ def concat(parts: Sequence[Counts]) -> Counts:
         warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
         in_flops=frozenset.intersection(*(part.in_flops for part in parts)),
         nouns=parts[0].nouns,
+        shape=shapes.below([part.shape for part in parts]),
     )
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from eprof.base.brief import Brief
 from eprof.base.marks import Mark, names
@@ -24,6 +24,9 @@ _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == 
 _FLOPS = (*_OF_UNIT["flop"], *FLOAT_PARTS)  # totals may be counted in flops, where a multiply-add counts as two
 SECTIONS = {**_OF_UNIT, "flop": _FLOPS, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
 WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
+# What the time by component needs beside instructions and bytes (`energy/components.py`): first the launch shape.
+SHAPE = ("blocks", "threads", "registers", "shared_byte", "occupancy")
+COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "texture_misses")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -79,7 +82,8 @@ class Definition(Brief, Struct, frozen=True, eq=False):
     """What the counters of one profiler mean on some compute capabilities of GPUs, or microarchitectures of CPUs.
 
     time_share: what a kernel's part of the time of the whole program goes by, where its own is not known. not_here:
-    words for what such a processor does not have, of which the file says nothing.
+    words for what such a processor does not have, of which the file says nothing. components: what the time by
+    component needs, by the names of `COMPONENTS`.
     """
 
     name: str
@@ -98,6 +102,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
     time_share: tuple[Entry, ...] = ()
     processor: str = GPU
     not_here: frozenset[str] = frozenset()
+    components: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
 
     @property
     def nouns(self) -> Nouns:
@@ -163,6 +168,8 @@ class Definition(Brief, Struct, frozen=True, eq=False):
             for entries in section.values():
                 yield from (entry.formula for entry in entries)
         yield from (entry.formula for entry in self.time_share)
+        for entries in self.components.values():
+            yield from (entry.formula for entry in entries)
         for check in self.checks:
             yield from (check.left, check.right)
         for pair in self.time_pairs:
@@ -190,6 +197,9 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         (our names), expanded (the profiler's names, preferred steps put in), counters, marks, note.
         """
         rows = [row for word in COUNTS for row in self._explain_word(word)]
+        for name, entries in self.components.items():
+            about = {"word": name, "label": name.replace("_", " "), "unit": "", "books": "component"}
+            rows += self._rows(about, entries)
         used = self._used()
         for name, entries in self.quantities.items():
             if name in used:

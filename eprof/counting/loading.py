@@ -13,7 +13,7 @@ from eprof.base import resources
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, INSTRUCTIONS, LEVEL_PARTS, OF_CPUS, OF_GPUS
-from eprof.counting.definition import SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair
+from eprof.counting.definition import COMPONENTS, SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -23,7 +23,7 @@ UNITS = ("count", "percent", "byte_per_s", "other")
 MOST_SLICES = 16  # slices looked for in a log, well above the 8 of any GPU that nvprof knows
 _DECLARED = ("counter", "parameter", "quantity")
 _REASONS = ("absent", "uncountable")
-_TABLES = (*_DECLARED, *SECTIONS, *_REASONS)
+_TABLES = (*_DECLARED, *SECTIONS, *_REASONS, "component")
 _LISTS = ("check", "time_pair")
 _TOP = ("schema", "name", "applies", "source", "extends", "time_share", *_TABLES, *_LISTS)
 _FORMULAS = ("formula", "mark_if", "left", "right", "bytes", "rate")
@@ -178,6 +178,7 @@ def define(document: Document, place: Traversable | None) -> Definition:
         time_share=formulas.ways(stack.top["time_share"]) if "time_share" in stack.top else (),
         processor=processor,
         not_here=_not_here(stack, processor),
+        components=formulas.all_ways(stack.tables["component"]),
     )
     _check_cycles(stack, definition)
     _check_size(stack, definition)
@@ -341,7 +342,7 @@ def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:
             if name in section_of:
                 raise entry.error(f"`{name}` is already a {section_of[name]}.")
             section_of[name] = section
-    for section, words in SECTIONS.items():
+    for section, words in {**SECTIONS, "component": COMPONENTS}.items():
         for word, entry in stack.tables[section].items():
             if word not in words:
                 raise entry.error(f"`{word}` is no word for {section}; use one of: {', '.join(words)}.")
@@ -385,7 +386,7 @@ def _check_unused(stack: _Stack) -> None:
     """Every declared name must stand in a formula of its own file or of one that is laid over it or under it."""
     used: set[str] = set()
     for document in stack.documents:
-        for key in ("quantity", "time_share", *SECTIONS, *_LISTS):
+        for key in ("quantity", "time_share", "component", *SECTIONS, *_LISTS):
             for text in _formula_texts(document.data.get(key)):
                 used.update(re.findall(_NAME, text))
     for section in _DECLARED:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from msgspec import Struct
+from msgspec import Struct, field
 
 from eprof.base.resources import folder
 from eprof.base.text import brief
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import CPU, GPU
 from eprof.counting.counters import capabilities_like
+from eprof.counting.definition import COMPONENTS
 from eprof.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
 from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
 
@@ -26,6 +27,7 @@ _LARGEST = 1e100
 ENERGIES_ONLY = "energies"
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
 _NAMES = ("benchmark", "benchmark_id", "kernel", "device")
+_WORK = (*COMPONENTS, "control", "fp32_flop", "fp64_flop")
 _HEAD = (
     "schema",
     "name",
@@ -39,6 +41,7 @@ _HEAD = (
     "reference",
     "notes",
     "terms",
+    "time",
 )
 
 
@@ -95,7 +98,7 @@ class Columns(Struct, frozen=True, eq=False):
 
     capability: the compute capabilities of the GPUs that it is for, where that matters. tell: a formula of columns that
     is not negative in three of four rows of such a file, for a GPU that nobody named. processor: "gpu", or "cpu", which
-    has no columns of clocks.
+    has no columns of clocks. work: what times by component need of one launch -> formula of columns.
     """
 
     name: str
@@ -110,6 +113,7 @@ class Columns(Struct, frozen=True, eq=False):
     capability: tuple[str, ...] = ()
     tell: Cells | None = None
     processor: str = GPU
+    work: Mapping[str, Cells] = field(default_factory=dict)
 
     def suits(self, frame: pd.DataFrame, capabilities: Collection[str] = ()) -> bool:
         """Whether a table is of this family. capabilities: those that its GPU may have; none: not known."""
@@ -199,6 +203,7 @@ def parse(document: Document) -> Columns:
         capability=root["capability"].texts(),
         tell=_formula(root["tell"]) if "tell" in root else None,
         processor=processor,
+        work={name: _formula(formula) for name, formula in root["time"].table(_WORK).items()} if "time" in root else {},
     )
 
 

@@ -87,6 +87,7 @@ def from_frame(
         own=columns.kind == ENERGIES_ONLY,
         processor=columns.processor,
         untaken=tuple(term.name for term in columns.present(set(frame.columns)) if term.name in without),
+        work=sheet.work()[kept].reset_index(drop=True),
     )
     return replace(measurements, notes=(*measurements.notes, *diagnostics.notes(measurements)))
 
@@ -109,6 +110,7 @@ def joined(parts: list[Measurements], reference: tuple[float, float] | None = No
         first,
         rows=pd.concat([part.rows for part in parts], ignore_index=True),
         rates=pd.concat([part.rates for part in parts], ignore_index=True),
+        work=pd.concat([part.work for part in parts], ignore_index=True),
         reference=reference or highest,
         notes=tuple(notes),
         sources=tuple(source for part in parts for source in part.sources),
@@ -196,6 +198,15 @@ class _Sheet(Struct, eq=False):
                 rates[term.name] = number * (1e-9 / rows["time_s"])
         self.notes += self._unused(header)
         return pd.DataFrame(rates, index=rows.index), {term.name: term.domain for term in terms if term.name in rates}
+
+    def work(self) -> pd.DataFrame:
+        """What times by component need of one launch, as far as the table has its columns."""
+        columns = {
+            name: formula({column: self._numbers(column) for column in formula.names})
+            for name, formula in self.columns.work.items()
+            if formula.names <= set(self.frame.columns)
+        }
+        return pd.DataFrame(columns, index=self.frame.index)
 
     def _unused(self, header: set[str]) -> list[str]:
         """A sentence on columns of eprof's words that no term is made of, though a count is in them."""

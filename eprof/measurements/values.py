@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.errors import EprofError
@@ -36,7 +36,8 @@ class Measurements(Struct, frozen=True, eq=False):
     second). reference: core and memory MHz at which relative voltages are 1. own: whether the terms belong to single
     benchmarks (no counts: an unknown core and memory energy each), so that other benchmarks cannot be predicted.
     untaken: terms that the file has and the reader was told to leave out. processor: "gpu", or "cpu", whose clocks are
-    its own affair: all rows are then at one setting, and the clocks of rows and reference mean nothing.
+    its own affair: all rows are then at one setting, and the clocks of rows and reference mean nothing. work: what
+    times by component need beside the rates (`energy.components.Work`), of one launch, (n, n_columns).
     """
 
     rows: pd.DataFrame
@@ -50,6 +51,7 @@ class Measurements(Struct, frozen=True, eq=False):
     own: bool = False
     untaken: tuple[str, ...] = ()
     processor: str = GPU
+    work: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -83,6 +85,7 @@ class Measurements(Struct, frozen=True, eq=False):
             self,
             rows=self.rows.iloc[positions].reset_index(drop=True),
             rates=self.rates.iloc[positions].reset_index(drop=True),
+            work=self.work.iloc[positions].reset_index(drop=True) if len(self.work) else self.work,
         )
 
     def only(self, terms: Sequence[str]) -> "Measurements":

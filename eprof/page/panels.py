@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from markupsafe import Markup
-from msgspec import Struct
+from msgspec import Struct, field
 
 from eprof.base.labels import labels
 from eprof.base.nouns import Nouns
@@ -30,13 +30,17 @@ class Curves(Struct, frozen=True):
 
 
 class Dot(Struct, frozen=True):
-    """A kernel: its flop per DRAM byte and its height in each panel. place: where it is in the document."""
+    """A kernel: its flop per DRAM byte and its height in each panel. place: where it is in the document.
+
+    roofs: the heights that it cannot pass by itself, by panel, where these are known.
+    """
 
     name: str
     intensity: float | None
     heights: Mapping[str, float | None]
     energy_j: float
     place: int | None = None
+    roofs: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def is_drawable(self) -> bool:
@@ -73,10 +77,12 @@ def drawn(
                 tag,
                 _title(title, dot, key, unit),
                 dot.place,
+                dot.roofs.get(key),
             )
             for dot, tag, title in zip(dots, tags, titles, strict=True)
         ]
         heights = [y for line in lines for _, y in line.points] + [circle.y for circle in circles]
+        heights += [circle.roof for circle in circles if circle.roof]
         panel = plot.Panel(title, unit, key, x, plot.axis(heights), lines, circles, balances)
         drawn_are = f"{len(lines)} lines and {len(dots)} {nouns.kernels}"
         spoken = f"{title} in {unit} against flop per DRAM byte, with {drawn_are}"

@@ -5,6 +5,7 @@ x and widths are in per cent, y in pixels, so that text keeps its size at every 
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -60,7 +61,10 @@ class Line(Struct, frozen=True):
 
 
 class Dot(Struct, frozen=True):
-    """A kernel: where it is, its share of the largest area, a short name if there is room, all of it in words."""
+    """A kernel: where it is, its share of the largest area, a short name if there is room, all of it in words.
+
+    roof: a height that it cannot pass, drawn as a short bar.
+    """
 
     x: float
     y: float
@@ -68,6 +72,7 @@ class Dot(Struct, frozen=True):
     name: str
     title: str
     place: int | None = None
+    roof: float | None = None
 
 
 class Panel(Struct, frozen=True):
@@ -221,7 +226,18 @@ def _dots(panel: Panel, named: bool) -> Markup:
                     pct(100 * x), f"{dx:.0f}", f"{y + dy:.0f}", side, dot.name
                 )
             )
-    return Markup("").join([*circles, *names])
+    return Markup("").join([*map(partial(_roof, panel), panel.dots), *circles, *names])
+
+
+def _roof(panel: Panel, dot: Dot) -> Markup:
+    """A short bar at what a kernel cannot pass; nothing where that is not known."""
+    if dot.roof is None:
+        return Markup("")
+    return Markup(
+        '<svg x="{}" overflow="visible"><path class="line" d="M-9 {}h18"><title>{}</title></path></svg>'
+    ).format(
+        pct(100 * panel.x.position(dot.x)), f"{_y(panel.y, dot.roof):.1f}", f"peak of the mix: {quantity(dot.roof, '')}"
+    )
 
 
 def _radius(dot: Dot) -> float:

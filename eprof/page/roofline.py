@@ -52,6 +52,7 @@ def _panels(document: schema.Roofline) -> list[Markup]:
             kernel.intensity_flop_per_byte.dram,
             {"flop_per_s": kernel.flop_per_s, "flop_per_j": kernel.flop_per_j, "power_w": kernel.power_w},
             kernel.energy_j or 0.0,
+            roofs={"flop_per_s": kernel.mix_peak_flop_per_s or None},
         )
         for kernel in document.kernels
     ]

@@ -139,7 +139,8 @@ def _tested(document: Validation) -> Section:
     tables = [words.by_protocol(document)]
     if document.to_meter:
         tables.append(words.metered_runs(document))
-    return card("tested", "How it was tested", "How it was tested", answer, *tables, explained)
+    of_times = [] if document.times is None else words.times(document.times)
+    return card("tested", "How it was tested", "How it was tested", answer, *tables, explained, *of_times)
 
 
 def _seen_and_unseen(document: Validation) -> str:

@@ -15,6 +15,7 @@ from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.callees import inclusive
+from eprof.profile.components import of_energy
 from eprof.profile.grouping import Grouping, shown, spread_of_ranks
 from eprof.profile.operators import operators
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum, ratio
@@ -399,6 +400,7 @@ def _modelled(energy: "Energy", replicas: "Replicas | None") -> dict[str, Any]:
         return {}
     models = {
         "limits": _limits(energy),
+        "time_components": of_energy(energy),
         "interval_j": intervals.of_whole(energy, replicas),
         "clocks": whatif.clocks(energy),
         "what_if": _answers(energy),

@@ -151,7 +151,10 @@ def merged(counts: Counts, split: Split | None) -> tuple[Counts, Split | None, I
     )
     amounts, amount_marks = _summed(counts.amounts, counts.amount_marks, codes)
     whole = None if split is None else Split(*_summed(split.joules, split.joule_marks, codes))
-    return replace(counts, rows=joined, amounts=amounts, amount_marks=amount_marks), whole, codes
+    shape = None
+    if counts.shape is not None:
+        shape = Columns(counts.shape.names, group_sums(counts.shape.values, codes))
+    return replace(counts, rows=joined, amounts=amounts, amount_marks=amount_marks, shape=shape), whole, codes
 
 
 def _summed(values: Columns, marks: Columns, codes: Ints) -> tuple[Columns, Columns]:

@@ -22,6 +22,7 @@ from eprof.costs import load as load_costs
 from eprof.counting import checks, counters, counts, times
 from eprof.counting.counts import Counts
 from eprof.counting.definition import Definition, without_counters
+from eprof.counting.shapes import with_traces
 from eprof.energy.attribution import FAMILIES, Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of
 from eprof.energy.clocks import priced as priced_at
@@ -29,6 +30,7 @@ from eprof.energy.metering import SAME, Metered
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.runs import Measured, Run, metered_in
+from eprof.profile.components import time_by_component
 from eprof.profile.grouping import Grouping, merged, parse
 from eprof.profilers import advice, signs_of
 from eprof.profilers.ncu.signs import capability_of_label
@@ -89,7 +91,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """Instructions by class and bytes by level, (n_kernels, n_classes), in the books "served" or "accessed"."""
         if books not in self._books:
             parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
-            self._books[books] = counts.concat(parts)
+            self._books[books] = with_traces(counts.concat(parts), self.logs)
         return self._books[books]
 
     def energy(
@@ -99,13 +101,15 @@ class Profile(Result, Struct, frozen=True, eq=False):
         efficiency: float | None = None,
         to_meter: bool | None = None,
         metered_j: float | None = None,
+        by_component: bool = False,
     ) -> "Energy":
         """The profile priced with a cost table (a name, a file or a loaded one) at a DVFS setting ("852/924", MHz).
 
         Without `costs`, the table that is made for the profiled GPU is taken; if there is none, nothing is priced and
         every energy is unknown. Without `setting`, it is that nearest to the clocks of the run, if these are known and
         the table is for this GPU, else the table's default. `efficiency`: the fraction of the peak that kernels on a
-        simulated device are taken to reach (`simulated`).
+        simulated device are taken to reach (`simulated`). by_component: also model each kernel's time by component,
+        which then is the time of kernels that have none (`energy/components.py`).
 
         to_meter: scale the table so that the kernels and idle time take what a meter saw (docs/metered.md): what the
         run directory holds, or `metered_j` joules. None: where the table is not made for this GPU and there are
@@ -114,7 +118,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """
         if metered_j is not None and to_meter is False:
             raise UsageError("--energy scales to a meter, and --no-to-meter does not; give one of the two.")
-        predicted = self._predicted(costs, setting, efficiency)
+        predicted = self._predicted(costs, setting, efficiency, by_component)
         if to_meter or metered_j is not None:
             return self._to_meter(predicted, metered_j)
         return predicted if to_meter is False else self._to_meter_by_default(predicted)
@@ -137,7 +141,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
         except (CostError, MeterError) as err:
             return replace(predicted, notes=(*predicted.notes, f"Not scaled to the meter: {err}"))
 
-    def _predicted(self, costs: str | CostTable | None, setting: str | None, efficiency: float | None) -> "Energy":
+    def _predicted(
+        self, costs: str | CostTable | None, setting: str | None, efficiency: float | None, by_component: bool = False
+    ) -> "Energy":
         """The profile priced with a table as it is."""
         if efficiency is not None and all(part.device.capability != counters.SIMULATED for part in self.counted):
             raise UsageError("--efficiency is for simulated devices, whose time is modelled; these logs are of a GPU.")
@@ -148,11 +154,13 @@ class Profile(Result, Struct, frozen=True, eq=False):
         table = self._table(costs)
         if table is None and setting is not None:
             raise UsageError(f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs.")
+        if table is None and by_component:
+            raise UsageError("--time components needs a cost table that describes the GPU: name it with --costs.")
         if table is None:
             counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             return Energy(self, None, counted.chosen(_order(counted.rows, None)), None, total_s=self.total_s)
         priced = self.for_this_gpu(self._at(table, setting), table)
-        counted, modelled, notes, total_s = self._timed(priced, efficiency)
+        counted, modelled, notes, total_s = self._timed(priced, efficiency, by_component)
         split = attribute(counted, priced)
         order = _order(counted.rows, split)
         return Energy(
@@ -164,17 +172,23 @@ class Profile(Result, Struct, frozen=True, eq=False):
             tuple(notes),
             table,
             total_s=total_s,
+            by_component=by_component,
         )
 
     def _timed(
-        self, priced: Costs, efficiency: float | None
+        self, priced: Costs, efficiency: float | None, by_component: bool
     ) -> tuple[Counts, Modelled | None, Sequence[str], float | None]:
         """The counts with modelled times, what was modelled, notes, and the total time if no kernel's share is known.
 
         Where every kernel has a time then, the modelled ones are made to add up to what the total leaves for them.
         """
         counted = self.counts(priced.books)
-        timed, modelled, notes = model_time(counted, priced, efficiency)
+        if by_component and efficiency is not None:
+            raise UsageError("--efficiency is of the roofline's times; --time components models other ones.")
+        if by_component:
+            timed, modelled, notes = time_by_component(counted, priced)
+        else:
+            timed, modelled, notes = model_time(counted, priced, efficiency)
         if self.total_s is None or modelled is None:
             return timed, modelled, notes, self.total_s
         if np.isnan(timed.rows.time_s).any():
@@ -486,7 +500,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     `costs`, `split` and `table` are None where no cost table is in force. modelled: how the times of simulated kernels
     were. questions, grouping: what `asking` and `grouped` added to the document. total_s: the time of all kernels,
     where it is known of them together only; those without a time took what it leaves of it. metered: how the table was
-    scaled to a meter, if it was.
+    scaled to a meter, if it was. by_component: whether time by component was asked for.
     """
 
     profile: Profile
@@ -500,6 +514,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     grouping: Grouping | None = None
     total_s: float | None = None
     metered: Metered | None = None
+    by_component: bool = False
 
     def __repr__(self) -> str:
         """What it is about; `to_frame` shows the numbers."""

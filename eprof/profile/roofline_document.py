@@ -10,6 +10,7 @@ from eprof import __version__
 from eprof.base.errors import EprofError
 from eprof.profile import document as profile_document
 from eprof.profile import schema
+from eprof.profile.components import mix_peaks
 from eprof.profile.totals import ratio
 from eprof.rooflines import Machine, Match, Sweep, compared, described
 
@@ -32,7 +33,7 @@ def document(
     sweep: what the machines lose, if they are one machine under ever lower power caps.
     """
     profile = None if energy is None else profile_document.document(energy)
-    dots = [] if profile is None else _dots(profile)
+    dots = [] if profile is None or energy is None else _dots(profile, energy)
     intensities = np.geomspace(*_span(machines, dots), _STEPS)
     drawn = [{**described(machine), "lines": machine.lines(intensities)} for machine in machines]
     warnings = list(warnings)
@@ -79,9 +80,11 @@ def _active_j(dot: schema.Dot) -> float:
     return sum(joules or 0.0 for part, joules in dot.parts_j.items() if part not in ("constant", "waiting"))
 
 
-def _dots(profile: schema.Profile) -> list[schema.Dot]:
+def _dots(profile: schema.Profile, energy: "Energy") -> list[schema.Dot]:
     if not profile.limits:
         return []
+    for limit, peak in zip(profile.limits.kernels, mix_peaks(energy.whole()[0]), strict=False):
+        limit.mix_peak_flop_per_s = peak or UNSET
     return [
         schema.Dot(
             name=kernel.name,

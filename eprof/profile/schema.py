@@ -275,7 +275,10 @@ class Intensities(Struct):
 
 
 class Limit(Struct, kw_only=True):
-    """How far a kernel is from its limits. at_most: of which numbers only an upper bound is known."""
+    """How far a kernel is from its limits. at_most: of which numbers only an upper bound is known.
+
+    mix_peak_flop_per_s: the peak of the kernel's own mix of instructions, in roofline documents.
+    """
 
     work_flop: float | None
     flop_per_s: float | None
@@ -287,6 +290,7 @@ class Limit(Struct, kw_only=True):
     parts_j: dict[str, float | None]
     lever: str | None
     at_most: list[str] | UnsetType = UNSET
+    mix_peak_flop_per_s: float | UnsetType = UNSET
 
 
 class Limits(Struct):
@@ -294,6 +298,31 @@ class Limits(Struct):
 
     machines: list[Machine]
     kernels: list[Limit]
+
+
+class KernelCycles(Struct):
+    """Modelled cycles of all launches of a kernel by component, and their time. active_warps: of one multiprocessor.
+
+    rounds: of groups of active blocks, of one launch. missing: what was not known of the kernel. Nothing was counted
+    where time_s is null.
+    """
+
+    time_s: float | None
+    cycles: dict[str, float]
+    active_warps: float
+    rounds: float
+    missing: list[str]
+
+
+class TimeComponents(Struct):
+    """Time of each kernel by component on a device, in the kernels' order. source, assumes: of its numbers."""
+
+    device: str
+    core_mhz: float
+    source: str
+    assumes: str
+    marks: Marks
+    kernels: list[KernelCycles]
 
 
 class Interval(Struct):
@@ -409,6 +438,7 @@ class Profile(Struct, kw_only=True):
     ranks: Ranks | UnsetType = UNSET
     operators: list[Operator] | UnsetType = UNSET
     limits: Limits | UnsetType = UNSET
+    time_components: TimeComponents | UnsetType = UNSET
     interval_j: Interval | UnsetType = UNSET
     clocks: Clocks | UnsetType = UNSET
     what_if: list[Answer] | UnsetType = UNSET

@@ -26,6 +26,7 @@ from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
 from eprof.costs.datasheets import power_limit_w
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import attribute
+from eprof.energy.components import components, machine_of, work_of
 from eprof.energy.simulated import UNDER_THE_ROOF, has_modelled_time
 from eprof.energy.time_model import of_table
 from eprof.profile import schema
@@ -41,11 +42,12 @@ _WATTS = pattern(r"(\d+(?:\.\d+)?)\s*[wW]")
 _FREE = "free"
 # First the machine, then what runs on it, then how fast it runs there.
 _COUNTS = "counts"
-_ORDER = ("costs", "setting", _COUNTS, "pi0", "time", "race", "cap")
+_LAUNCHED = ("block", "conflicts")
+_ORDER = ("costs", "setting", _COUNTS, *_LAUNCHED, "pi0", "time", "race", "cap")
 _ALIASES = {"integer": "int", "special": "sfu"}
 _HELP = (
     "write setting=CORE/MEMORY, costs=NAME, pi0=0.5 (or -50%, or 3W), cap=10W (or -50%), time=-10%, race, dram=-20%, "
-    "integer=free"
+    "integer=free, block=256 (threads), conflicts=-50%"
 )
 SHARE = "each {} keeps its share of the roofline's speed"
 AT_CLOCKS = "DRAM traffic goes with the memory clock, the rest of the time with the core clock"
@@ -53,6 +55,8 @@ HALVES = "half of the time goes with each clock, a guess: no peak bandwidth is k
 SAME_TIME = "times stay as they are"
 ROOF_TIME = "a {}'s time changes by as much as the roofline's"
 _NO_TENSOR_PEAK = "no table has the peaks of tensor cores"
+CYCLE_TIME = "a {}'s time changes by as much as its cycles by component; what it counts stays as it is"
+_MOST_THREADS = 1024  # of a block, on every GPU since Fermi
 FASTER = "in proportion to it where a {} is faster than the roofline of these costs"
 
 
@@ -522,6 +526,54 @@ def _time(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     return replace(now, time_s=now.time_s * factor), f"{_by(factor)} time", "the counts stay as they are"
 
 
+def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+    """Other blocks, or other bank conflicts: T' = T M'/M, by the modelled cycles M of the kernel (`energy/components`).
+
+    Threads, and registers of each, stay; shared memory of a block goes with its threads. A kernel whose launch shape
+    or conflicts are not known keeps its time.
+    """
+    machine = machine_of(now.costs)
+    counts = now.work.counts
+    if machine is None or counts.shape is None:
+        raise UsageError(f"--what-if {key}={value}: {now.costs.name} has no [time_components], which tells cycles.")
+    shape, says = (_in_blocks if key == "block" else _conflicting)(counts, key, value)
+    if (shape["registers"] * shape["threads"] > machine.units.registers * counts.rows.launches**2).any():
+        raise UsageError(f"--what-if {key}={value}: such a block needs more registers than a multiprocessor has.")
+    changed = replace(counts, shape=shape)
+    before, after = (components(work_of(some), machine).total for some in (counts, changed))
+    needed = "conflicts" if key == "conflicts" else "blocks"
+    known = ~np.isnan(shape[needed]) & (before > 0)
+    if not known.any():
+        raise UsageError(f"--what-if {key}={value}: the logs tell the {needed} of no {now.noun}.")
+    ratio = np.where(known, after / np.where(known, before, 1.0), 1.0)
+    if now.work.together is not None:
+        ratio = np.append(ratio, 1.0)
+    there = replace(now, work=replace(now.work, counts=changed), time_s=now.time_s * ratio)
+    return there, says, CYCLE_TIME.format(now.noun)
+
+
+def _in_blocks(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
+    """The launch shapes with other threads a block, and as many threads in all."""
+    assert counts.shape is not None
+    threads = int(value) if value.isdecimal() and len(value) < 5 else 0
+    if not 0 < threads <= _MOST_THREADS:
+        raise UsageError(f"--what-if {key}={value}: say the threads of a block, 1 to {_MOST_THREADS}.")
+    shape = counts.shape
+    larger = threads * counts.rows.launches / shape["threads"]
+    columns = {name: shape[name] for name in shape.names}
+    columns |= {name: shape[name] * larger for name in ("threads", "shared_byte")}
+    columns["blocks"] = shape["blocks"] / larger
+    return Columns.of(columns, len(shape)), f"in blocks of {threads} threads"
+
+
+def _conflicting(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
+    """The launch shapes with more or less bank conflicts."""
+    assert counts.shape is not None
+    factor = _factor(key, value)
+    columns = {name: counts.shape[name] * (factor if name == key else 1.0) for name in counts.shape.names}
+    return Columns.of(columns, len(counts.shape)), f"{_by(factor).replace('less', 'fewer')} bank conflicts"
+
+
 def _words(key: str) -> list[str]:
     """The words of the vocabulary that a word, a group or a family stands for: "dram", "int", "data", "l2_read"."""
     key = _ALIASES.get(key.lower(), key.lower())
@@ -587,6 +639,7 @@ _CHANGES: Mapping[str, Callable[[Scenario, str, str, "Energy"], _Changed]] = {
     "costs": _costs,
     "setting": _setting,
     _COUNTS: _count,
+    **dict.fromkeys(_LAUNCHED, _launched),
     "pi0": _pi0,
     "time": _time,
     "race": race,

@@ -208,11 +208,25 @@ class Calls(Struct, frozen=True, eq=False):
         return zip(self.caller.texts().tolist(), self.callee.texts().tolist(), self.beneath.tolist(), strict=True)
 
 
+class Shape(Struct, frozen=True):
+    """How some launches of a kernel were shaped, added up over them: blocks, threads of a block, registers of a thread,
+    bytes of shared memory of a block.
+    """
+
+    kernel: str
+    launches: int
+    blocks: float
+    threads: float
+    registers: float
+    shared_byte: float
+
+
 class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
 
     clocks: those that the launches ran at, a device each, where the log has them.
-    device: the only one that lines beside the tables name. calls: who called whom, where the log tells it.
+    device: the only one that lines beside the tables name. calls: who called whom, where the log tells it. shapes: of
+    launches, where a log has them beside its counters.
     """
 
     path: str
@@ -229,6 +243,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     clocks: tuple[Clock, ...] = ()
     device: str | None = None
     calls: Calls | None = None
+    shapes: tuple[Shape, ...] = ()
 
     def of_bounds(self) -> Log:
         """The same log, all of whose sums are lower bounds."""

@@ -14,7 +14,7 @@ from eprof.base.vocabulary import CPU, OF_CPUS, OF_GPUS
 from eprof.terminal.screen import terminal
 
 Row = Mapping[str, Any]
-_BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "step": "step"}
+_BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "component": "time", "step": "step"}
 
 
 def show_tables(tables: Sequence[Row]) -> None:
@@ -51,6 +51,14 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
     known = [f"{peaks[key]:g} {unit}" for key, unit in units if peaks[key] is not None]
     if known:
         yield Text(printable(f"Peaks: {', '.join(known)} ({peaks['why']})."))
+    if (units := explained["time_components"]) is not None:
+        lanes = ", ".join(f"{number:g} {name}" for name, number in units["lanes"].items())
+        yield Text(
+            printable(
+                f"Multiprocessors: {units['number']:g} of {lanes.replace('_', '-')} units; a load takes "
+                f"{units['latency_cycles']:g} cycles ({'; '.join(filter(None, (units['source'], units['why'])))})."
+            )
+        )
     yield from _interval(explained)
     yield _charges(explained)
     yield from _prices(explained)

@@ -17,6 +17,8 @@ from eprof.terminal.screen import terminal
 from eprof.words import answer, metered
 from eprof.words import costs as costs_words
 from eprof.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
+from eprof.words.components import sentence as component_words
+from eprof.words.components import table as component_table
 from eprof.words.headline import headline
 from eprof.words.lever import lever, reached
 from eprof.words.modelled import answer_words, clock_words
@@ -99,6 +101,8 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     if view.document.ranks:
         yield Sentence(slowest_words(view.document.ranks))
     yield answer.what_to_try(view)
+    if view.document.time_components:
+        yield Point("Time", component_words(view))
     for asked in view.document.what_if or ():
         if asked.asked:
             yield Point("If", answer_words(asked).removeprefix("If "))
@@ -121,6 +125,8 @@ def _everything(view: View) -> Iterator[Part]:
     if view.document.operators:
         yield operator_table(view, None)
     yield kernel_table(view, None)
+    if view.document.time_components:
+        yield component_table(view, None)
     if view.has_energy:
         yield from _modelled(view)
     counts = count_table(view, verbose=True)

@@ -31,6 +31,7 @@ def document(
     command_line: Sequence[str] = (),
     notes: Sequence[str] = (),
     max_error_percent: float | None = None,
+    times: schema.Times | None = None,
 ) -> schema.Validation:
     """The whole document. max_error_percent: the gate that the worst mean error of all protocols is held against.
 
@@ -52,6 +53,7 @@ def document(
         rows=[],
         runs=list(whole_runs),
         candidates=list(candidates),
+        times=times,
     )
     if study is not None:
         _add_study(made, study)

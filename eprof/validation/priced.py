@@ -42,7 +42,7 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
     watts = np.full((len(rates), len(terms) + 1), np.nan)
     refused: list[str] = []
     interpolated: list[str] = []
-    for own, rows in _rows_by_setting(measurements).items():
+    for own, rows in rows_by_setting(measurements).items():
         try:
             costs = table.at(setting or (own if table.default.core_mhz is not None else None))
         except CostError as err:
@@ -57,7 +57,8 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
     return Priced(parts, tuple(_notes(table, measurements, refused, interpolated)))
 
 
-def _rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
+def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
+    """The places of the rows at each setting, by its label."""
     places: dict[str, list[int]] = {}
     for place, key in enumerate(setting_of(measurements.rows)):
         places.setdefault(label(key), []).append(place)

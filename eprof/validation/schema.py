@@ -17,6 +17,14 @@ Range = tuple[float | None, float | None]
 _LAST = ("runs", "candidates", "gate")
 
 
+class Times(Struct, frozen=True):
+    """Errors of modelled times, relative to the measured ones, by model; what the model by component had to assume."""
+
+    scores: dict[str, Scores]
+    missing: list[str]
+    why: str
+
+
 class Clocks(Struct, frozen=True):
     """A setting."""
 
@@ -212,6 +220,7 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
     rows: list[Row]
     measured: Measured | None = None
     to_meter: dict[str, MeteredRuns] = {}
+    times: Times | None = None
     runs: list[WholeRun] = []
     candidates: list[Candidate] = []
     gate: Gate | None = None

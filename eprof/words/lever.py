@@ -15,6 +15,10 @@ _EXPLAINED = (
     "Modelled. Waiting: constant power while slower than the roofline. Constant power: what is left at the roofline's "
     "time. Nearer bytes: of caches"
 )
+_OF_MIX = (
+    " Peak of its mix: the most flop/s with the kernel's own floating-point instructions ([T] 3.4.4), where a special "
+    "function is a flop too; a short bar on the page."
+)
 _LEVELS = {"l3": "L3", "l2": "L2", "l1": "L1", "shared": "shared"}
 _PARTS = {
     "flops": ("flops", "fewer or narrower ones"),
@@ -53,6 +57,7 @@ def lever(limit: schema.Limit) -> str:
 
 def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest: int, levels: bool = True) -> Table:
     """A row a kernel. rest: how many more there are. levels: with nearer levels and speeds, where there is room."""
+    mixed = _where_mixed(kernels)
     all_levels = Medium.PAGE if levels else Medium(0)
     rates = Medium.PAGE | Medium.TERMINAL if levels else Medium(0)
     columns = [
@@ -60,20 +65,28 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
         Column("flop/B"),
         *(Column(_LEVELS[level], media=all_levels) for level in nouns.nearer),
         Column("flop/s", media=rates, from_width=_WIDE),
+        Column("peak of its mix", media=mixed, from_width=_WIDE),
         Column("flop/J", media=rates, from_width=_WIDE),
         Column("of roofline"),
         Column("of arch line"),
         Column("largest part of its energy", "left"),
     ]
     rows = [_row(name, limit, nouns) for name, limit in kernels]
-    note = f"{_EXPLAINED}{' and shared memory' if 'shared' in nouns.nearer else ''}."
+    note = f"{_EXPLAINED}{' and shared memory' if 'shared' in nouns.nearer else ''}.{_OF_MIX if mixed else ''}"
     return Table(columns, rows, note=note, left_out=f"and {whole(rest)} more {nouns.kernels}" if rest else "")
+
+
+def _where_mixed(kernels: Sequence[tuple[Name, schema.Limit]]) -> Medium:
+    """Where peaks of mixes are shown: nowhere, if none is known."""
+    is_known = any(limit.mix_peak_flop_per_s for _, limit in kernels)
+    return Medium.PAGE | Medium.TERMINAL if is_known else Medium(0)
 
 
 def _row(name: Name, limit: schema.Limit, nouns: Nouns) -> Row:
     of_levels = [getattr(limit.intensity_flop_per_byte, level) for level in ("dram", *nouns.nearer)]
     intensities = [UNKNOWN if value in (None, UNSET) else plain(value) for value in of_levels]
-    rates = [UNKNOWN if value is None else quantity(value, "") for value in (limit.flop_per_s, limit.flop_per_j)]
+    speeds = (limit.flop_per_s, limit.mix_peak_flop_per_s or None, limit.flop_per_j)
+    rates = [UNKNOWN if value is None else quantity(value, "") for value in speeds]
     return Row(
         [
             name,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from eprof.base.marks import from_names
 from eprof.base.text import cut
 from eprof.validation import protocols
-from eprof.validation.schema import Candidate, Gate, KernelScores, Validation, WholeRun
+from eprof.validation.schema import Candidate, Gate, KernelScores, Times, Validation, WholeRun
 from eprof.validation.scores import Scores
 from eprof.validation.study import CARD_SCALED, OWN, SCALED
 from eprof.words import costs as costs_words
@@ -135,6 +135,8 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
     yield by_protocol(document)
     if document.to_meter:
         yield metered_runs(document)
+    if document.times is not None:
+        yield from times(document.times)
     if document.baselines:
         yield baselines(document)
     if document.measured is not None:
@@ -188,6 +190,15 @@ def metered_runs(document: Validation) -> Table:
         for name, scores in document.to_meter.items()
     ]
     return Table(columns, rows, title="Error of a kernel's joules where the sum of four is metered, in %")
+
+
+def times(modelled: Times) -> Iterator[Block]:
+    """Errors of modelled times, and what the model by component had to do without."""
+    columns = [Column("modelled", "left"), Column("rows"), *(Column(head) for head in list(_SCORES.values())[:-1])]
+    rows = [Row([name, str(scores.n), *_numbers(scores)[:-1]]) for name, scores in modelled.scores.items()]
+    yield Table(columns, rows, title="Error in % of the measured time; nothing is fitted to these times")
+    without = f"The time by component is modelled without: {', '.join(modelled.missing)}. " if modelled.missing else ""
+    yield Sentence(f"{without}{f'Assumed: {modelled.why}.' if modelled.why else ''}".strip(), Tone.QUIET)
 
 
 def _within(factor: float) -> Written:

@@ -418,3 +418,47 @@ def test_comments_are_not_mistaken_for_entries():
     text = "# name = 'no'\nname = 'yes'\n[charge]\n# special = none\nspecial = { nothing = 'x' }\n"
     assert line_of(text, "name") == 2
     assert line_of(text, "charge", "special", "nothing") == 5
+
+
+UNITS = """\
+[time_components]
+number = 16
+lanes = { fp32 = 32, load_store = 16 }
+schedulers = 2
+latency_cycles = 600
+transaction_byte = 128
+blocks = 8
+warps = 48
+registers = 32768
+shared_byte = 49152
+source = "a guide"
+"""
+
+
+def test_multiprocessors_that_are_right(tmp_path):
+    path, wrong = checked(tmp_path, RIGHT.replace("[charge]", UNITS + "[charge]"))
+    assert wrong == []
+    assert costs.load(str(path)).explain()["time_components"]["lanes"] == {"fp32": 32, "load_store": 16}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("number = 16", "number = 0", "`number` must be more than 0"),
+        ("number = 16\n", "", "`number` is missing"),
+        ("warps = 48", 'warps = "48"', "`warps` must be a number"),
+        ("fp32 = 32, ", "", "`lanes` must say how many units of one multiprocessor work on fp32"),
+        ("fp32 = 32", "fp32 = -1", "`fp32` must not be negative"),
+        ("fp32 = 32", "fp33 = 32", "unknown key `fp33`"),
+        ("schedulers", "scheduler", "unknown key `scheduler`"),
+        ('source = "a guide"', 'source = ""', "`source`"),
+        ('source = "a guide"', 'source = "a guide"\nmark = "assumed"', "needs a `why`"),
+        ('source = "a guide"', 'source = "a guide"\ncore_mhz = 1000', "say `core_mhz` here where the table lists no"),
+        ("dram_byte_per_memory_cycle = 16\n", "", "time by component needs the peak of DRAM"),
+    ],
+)
+def test_multiprocessors_that_are_wrong(tmp_path, old, new, said):
+    text = RIGHT.replace("[charge]", UNITS + "[charge]")
+    assert old in text
+    path, wrong = checked(tmp_path, text.replace(old, new, 1))
+    assert any(said in each and each.startswith(f"{path}:") for each in wrong), wrong

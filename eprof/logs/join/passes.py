@@ -21,6 +21,7 @@ from eprof.rows.log import Table
 
 _OPPOSITE = {EVENTS: METRICS, METRICS: EVENTS}
 _UNIONS = KINDS  # their tables have the columns of all their runs
+_SHAPES = ("launch__", "achieved_occupancy", "sm__warps_active")
 _Signature = tuple[str, frozenset[str]]
 
 
@@ -45,9 +46,12 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
 
 
 def _signature(table: Table) -> _Signature:
-    """What a table is known by: its kind, and the counters that its runs have. Times alone are no list of counters."""
+    """What a table is known by: its kind, and the counters that its runs have.
+
+    Times are no list of counters, nor are launch shapes, which every pass has.
+    """
     counters = frozenset(table.units) if table.collected is None else table.collected
-    return table.kind, counters - TIMES
+    return table.kind, frozenset(counter for counter in counters - TIMES if not counter.startswith(_SHAPES))
 
 
 def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:

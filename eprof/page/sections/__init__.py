@@ -6,7 +6,20 @@ To add one, write a module with `section(view) -> Section | None` and a template
 from collections.abc import Callable
 
 from eprof.page.section import Section
-from eprof.page.sections import clocks, kernel, kernels, limits, method, operators, phases, table, trust, whatif, where
+from eprof.page.sections import (
+    clocks,
+    components,
+    kernel,
+    kernels,
+    limits,
+    method,
+    operators,
+    phases,
+    table,
+    trust,
+    whatif,
+    where,
+)
 from eprof.words.view import View
 
 _ANSWERS: tuple[Callable[[View], Section | None], ...] = (
@@ -16,6 +29,7 @@ _ANSWERS: tuple[Callable[[View], Section | None], ...] = (
     kernels.section,
     table.section,
     kernel.section,
+    components.section,
     limits.section,
     clocks.section,
     whatif.section,

@@ -14,7 +14,7 @@ from eprof.base.text import pattern
 from eprof.profilers.ncu import derived, instances, parts
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, Part, Remarks, Sheet, labels_of_page, metric_of, part_of
-from eprof.profilers.ncu.units import Unit, differ, is_whole, kind_of, known_counts, unit_of
+from eprof.profilers.ncu.units import NO_UNIT, Unit, differ, is_whole, kind_of, known_counts, unit_of
 from eprof.rows import sections
 from eprof.rows.log import COUNT, Names
 from eprof.rows.numbers import Locale, Style, values, words_as_values
@@ -22,12 +22,14 @@ from eprof.rows.sections import Cells, Piece, Section, names_of, texts_of
 
 _LABEL_AND_NAME = pattern(r".* \(([a-z][a-z0-9]*__[\w.]+)\)")
 _SAMPLE = 4096
+_SIZE = pattern(r"\((\d{1,10}), ?(\d{1,10}), ?(\d{1,10})\)")
 _WHOLE = pattern("[0-9][0-9,]{0,15}")
 _KEYS = {
     LONG: ("Process ID", "ID"),
     SUMMARY: ("Process ID", "Kernel Name", "Block Size", "Grid Size", "Device", "CC"),
 }
-_READ = ("Process ID", "Kernel Name", "Device", "CC", "Metric Name", "Metric Unit", "Invocations")
+_SHAPE = {"Grid Size": "launch__grid_size", "Block Size": "launch__block_size"}
+_READ = ("Process ID", "Kernel Name", "Device", "CC", "Metric Name", "Metric Unit", "Invocations", *_SHAPE)
 _NUMBERS = ("ID", "Process ID", "Invocations")
 
 
@@ -118,6 +120,10 @@ class Long(Struct, dict=True):
 
     def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
         units, matrix, remarks = self._numbers(style, keep)
+        for column, metric in _SHAPE.items():
+            if column in self.columns and metric not in units and keep is not None and metric in keep:
+                units[metric] = NO_UNIT
+                matrix = np.vstack([matrix, self._numbers_of_launches(style) * self._sizes(column)])
         return Sheet(
             kind=self.section.kind,
             device=self.words("Device"),
@@ -186,6 +192,11 @@ class Long(Struct, dict=True):
         if self.section.kind == LONG:
             return np.ones(len(self.launches[0]), dtype=np.int64)
         return words_as_values(self.words("Invocations"), style).astype(np.int64)
+
+    def _sizes(self, column: str) -> Array:
+        """The blocks or threads of each launch: 4096 of "(64, 64, 1)"; NaN where a cell is no such size."""
+        sizes = [_SIZE.fullmatch(word or "") for word in self.words(column)]
+        return np.array([np.prod([float(part) for part in size.groups()]) if size else np.nan for size in sizes])
 
     def _gpus(self) -> list[str | None]:
         """The name of each launch's GPU, where a row has it: it is a metric that a user asks for."""

@@ -13,7 +13,7 @@ from eprof.base.arrays import Array, Columns, Floats
 from eprof.profilers.nvprof.pieces import Piece
 from eprof.rows.cells import MISFIT, REASONS, UNITS, Rates, as_cell
 from eprof.rows.launches import LAUNCH, told_apart
-from eprof.rows.log import OTHER, Names, Table, TableRows
+from eprof.rows.log import OTHER, Names, Shape, Table, TableRows
 
 NO_DEVICE = -1
 _EXAMPLES = 3
@@ -53,7 +53,8 @@ class Store(Struct, dict=True):
     by: what splits rows beside device and kernel ("stream", LAUNCH); None: nothing. ranges: how many tables of NVTX
     ranges were left out. rates: how many B/s the units of rates are from here on; None: the log did not tell. unused:
     names of counters of tables that have none that is wanted. processes: run -> number of its process, where the log
-    tells it. missing: (counter, reason) -> cells. others: what ran and is no kernel -> calls and seconds.
+    tells it. missing: (counter, reason) -> cells. others: what ran and is no kernel -> calls and seconds. shapes:
+    number of a kernel -> launches, and the numbers of a `Shape` added up.
     """
 
     names: Mapping[str, str]
@@ -71,6 +72,7 @@ class Store(Struct, dict=True):
     rates: Rates | None = None
     unused: dict[str, None] = field(default_factory=dict)
     processes: dict[int, int] = field(default_factory=dict)
+    shapes: dict[int, Floats] = field(default_factory=dict)
 
     @cached_property
     def _squashed(self) -> dict[str, str]:
@@ -105,6 +107,20 @@ class Store(Struct, dict=True):
         before = self.others.setdefault(name, [0.0, 0.0])
         before[0] += calls
         before[1] += 0.0 if np.isnan(time_s) else time_s
+
+    def shaped(self, kernel: Array, shape: Floats) -> None:
+        """Add up launches of some kernels, (n,), and the four numbers of their shapes, (4, n)."""
+        rows = np.vstack([np.ones(len(kernel)), shape])
+        sums = np.array([np.bincount(kernel, row) for row in rows]).T
+        for number in np.unique(kernel).tolist():
+            self.shapes[number] = self.shapes.get(number, 0.0) + sums[number]
+
+    def launch_shapes(self) -> tuple[Shape, ...]:
+        """The shapes of all kernels whose table has them."""
+        names = self.kernels.names()
+        return tuple(
+            Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sorted(self.shapes.items())
+        )
 
     def add(self, kind: str, piece: Piece | None) -> None:
         """Take the rows of one table of one run, or some of them."""

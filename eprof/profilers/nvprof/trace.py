@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from eprof.base.arrays import Bools
+from eprof.base.arrays import Bools, Floats
 from eprof.base.text import pattern
 from eprof.profilers.nvprof.pieces import Piece, Sums
 from eprof.profilers.nvprof.section import WHOLE, ColumnSection, Section
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.rows.cells import SECONDS, as_cell, is_number, seconds
+from eprof.rows.cells import RATES, SECONDS, as_cell, cells, is_number, seconds
 from eprof.rows.columns import LAUNCH_ID, Form, Rows
 from eprof.rows.header import SUMMARY, Header
 from eprof.rows.launches import LAUNCH, part_of
@@ -15,11 +15,20 @@ from eprof.rows.log import COUNT, Names
 
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
+_SHAPE = (
+    *(f"{what} {axis}" for what in ("Grid", "Block") for axis in "XYZ"),
+    *("Registers Per Thread", "Static SMem", "Dynamic SMem"),
+)
 
 
 def is_kernel(name: str) -> bool:
     """False for copies, memsets and Unified Memory activity, which nvprof names in brackets."""
     return not name.startswith(_NOT_A_KERNEL)
+
+
+def _numbers(column: Names) -> Floats:
+    """A column of numbers of which few differ, (n_rows,); NaN where a cell is none."""
+    return cells(column.names)[0][column.codes]
 
 
 class TraceSection(ColumnSection):
@@ -33,11 +42,14 @@ class TraceSection(ColumnSection):
         self.grid = header.position("Grid X")
         self.stream = header.position("Stream") if store.by in ("stream", LAUNCH) else None
         self.has_launch_ids = header.position("Correlation_ID") is None
-        names = [place for place in (self.device, self.grid, self.stream, self.name) if place is not None]
+        self.shape = [header.position(column) for column in _SHAPE]
+        named = (self.device, self.grid, self.stream, self.name, *self.shape)
+        names = [place for place in dict.fromkeys(named) if place is not None]
         ids = self.name if self.has_launch_ids else None
         self.form = Form(header.width, tuple(names), (self.start, self.duration), ids)
         self._unit: float | None = None
         self._start_unit = 1.0
+        self._shared_units = [0.0, 0.0]
         self._sums = Sums()
 
     def takes_units(self, fields: list[str]) -> bool:
@@ -47,6 +59,9 @@ class TraceSection(ColumnSection):
             return False
         self._unit = SECONDS[duration]
         self._start_unit = SECONDS[start]
+        rates = self.store.rates or RATES
+        shared = [fields[place].strip() for place in self.shape[-2:] if place is not None]
+        self._shared_units = [rates.get(f"{unit}/s", np.nan) for unit in shared]
         return True
 
     def fits(self, fields: list[str]) -> bool:
@@ -91,6 +106,15 @@ class TraceSection(ColumnSection):
             parts = self._launches(rows, streams) if self.store.by == LAUNCH else streams
             piece.part = self.store.part_numbers(parts)[is_launch]
         self._sums.add(piece)
+        if None not in self.shape:
+            self.store.shaped(kernel, self._shapes(rows)[:, is_launch])
+
+    def _shapes(self, rows: Rows) -> Floats:
+        """Blocks, threads of a block, registers of a thread and bytes of shared memory of a block, (4, n_rows)."""
+        sizes = np.array([_numbers(rows.names(place)) for place in self.shape if place is not None])
+        static, dynamic = self._shared_units
+        shared = static * sizes[7] + dynamic * sizes[8]
+        return np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared])
 
     def _launches(self, rows: Rows, streams: Names) -> Names:
         """Each launch by its start and stream."""

@@ -1,0 +1,288 @@
+"""Time of kernels by component: loads, computation, shared memory and its conflicts, texture, stores, bandwidth.
+
+Song's model ([S] 5.5), of which the seed has the prose and none of the formulas; what is rebuilt is said in
+docs/time-components.md. On one multiprocessor a group of active warps takes
+
+    T_active = T_ld + sum of S + N_warps T_c + T_tex + T_st   cycles                                        (5.10)
+
+and a kernel takes as many rounds of such groups as its blocks need (5.11). Bytes that DRAM cannot deliver by then are
+waited for.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.arrays import Array, Bools, Columns, Floats, known_or_zero, known_sum
+from eprof.base.marks import Mark
+from eprof.base.vocabulary import COUNTS, INSTRUCTIONS
+from eprof.costs import Costs
+from eprof.costs.table import Multiprocessors
+from eprof.counting.counts import Counts
+from eprof.counting.definition import COMPONENTS as OF_LAUNCH
+
+COMPONENTS = ("loads", "computation", "shared", "conflicts", "texture", "stores", "bandwidth")
+_WARP = 32
+# The class of lanes that a group of the vocabulary is worked on by; words of other groups have lanes of their own name.
+_LANES = {"fp64": "fp64", "fp32": "fp32", "fp16": "fp16", "int": "integer", "sfu": "special"}
+_NOT_COMPUTED = ("load_store", "warp_issue", "tensor")
+_READ, _WRITTEN = ("l1_read", "l2_read", "dram_read"), ("l2_write", "dram_write")
+
+
+class Machine(Struct, frozen=True):
+    """The multiprocessors of a GPU at one setting. byte_per_s: of DRAM."""
+
+    units: Multiprocessors
+    core_hz: float
+    byte_per_s: float
+
+    @property
+    def byte_per_cycle(self) -> float:
+        """The part of one multiprocessor in the bandwidth, b = BW / (N_SM f)."""
+        return self.byte_per_s / (self.units.number * self.core_hz)
+
+    @property
+    def departure_cycles(self) -> float:
+        """Between two transactions of a warp, D = 128 B / b."""
+        return self.units.transaction_byte / self.byte_per_cycle
+
+    @property
+    def hiding_warps(self) -> float:
+        """The warps that load at a time where the bandwidth is used in full, L b / 128 B (Little's law)."""
+        return self.units.latency_cycles / self.departure_cycles
+
+    def lanes(self, kind: str) -> float:
+        """The functional units of one multiprocessor for a class of instructions; FP32's where the table says none."""
+        return self.units.lanes.get(kind, self.units.lanes["fp32"])
+
+
+class Work(Struct, frozen=True, eq=False):
+    """What one launch of each kernel does; all arrays are (n_kernels,), NaN = not known.
+
+    blocks: of the launch; threads, shared_byte: of a block; registers: of a thread. occupancy: the share of the most
+    warps that were active. instructions: class of lanes -> thread-level instructions. loads, stores: transactions;
+    shared: accesses of warps without conflicts; conflicts: those that these add; texture, texture_misses: addresses.
+    """
+
+    blocks: Floats
+    threads: Floats
+    registers: Floats
+    shared_byte: Floats
+    occupancy: Floats
+    instructions: Mapping[str, Floats]
+    loads: Floats
+    stores: Floats
+    shared: Floats
+    conflicts: Floats
+    texture: Floats
+    texture_misses: Floats
+    dram_byte: Floats
+
+
+class Components(Struct, frozen=True, eq=False):
+    """Cycles of one launch of each kernel by component, (n_kernels, n_components), and what they rest on.
+
+    active_warps: at a time on one multiprocessor; rounds: of groups of active blocks. missing: for each kernel what was
+    not known of it, in words.
+    """
+
+    cycles: Columns
+    active_warps: Floats
+    rounds: Floats
+    missing: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def total(self) -> Floats:
+        """All cycles of one launch, (n_kernels,)."""
+        total: Floats = self.cycles.values.sum(axis=1)
+        return total
+
+
+def machine_of(costs: Costs) -> Machine | None:
+    """The multiprocessors at the setting of `costs`; None if their table does not describe them."""
+    units = costs.multiprocessors
+    if units is None or costs.peaks.dram_gb_per_s is None:
+        return None
+    core_mhz = costs.setting.core_mhz or units.core_mhz
+    return None if core_mhz is None else Machine(units, core_mhz * 1e6, costs.peaks.dram_gb_per_s * 1e9)
+
+
+def components(work: Work, machine: Machine) -> Components:
+    """Cycles by component ([S] 5.2 to 5.12). What is not known counts as 0 and is named.
+
+    Without a launch shape the warps are those of the occupancy, or the most that fit, in one round.
+    """
+    at_a_time = machine.lanes("load_store") / _WARP
+    # What one multiprocessor does for every warp of the launch, one after the other...
+    busy = {
+        "computation": _computation(work, machine),
+        "shared": known_or_zero(work.shared) / at_a_time,
+        "conflicts": known_or_zero(work.conflicts) / at_a_time,
+        "texture": known_or_zero(work.texture),
+    }
+    loads = known_or_zero(work.loads)
+    is_load_bound = loads * machine.departure_cycles > busy["computation"] + busy["shared"] + busy["conflicts"]
+    warps, active_warps, rounds = _rounds(work, machine, is_load_bound)
+    # ... and what it waits for once a round.
+    waits = {
+        "loads": _load_cycles(loads / warps, machine),
+        "texture": _load_cycles(known_or_zero(work.texture_misses) / warps, machine),
+        "stores": known_or_zero(work.stores) / warps * machine.departure_cycles,
+    }
+    zero = np.zeros(len(loads))
+    cycles = {
+        name: rounds * (active_warps * busy.get(name, zero) / warps + waits.get(name, zero)) for name in COMPONENTS
+    }
+    moved = known_or_zero(work.dram_byte) / (machine.byte_per_cycle * machine.units.number)
+    cycles["bandwidth"] = np.maximum(0.0, moved - sum(cycles.values(), zero))
+    return Components(Columns.of(cycles, len(loads)), active_warps, rounds, _missing(work))
+
+
+def _rounds(work: Work, machine: Machine, is_load_bound: Bools) -> tuple[Floats, Floats, Floats]:
+    """All warps of the launch, those active at a time on one multiprocessor, and the rounds that they take."""
+    number, most = machine.units.number, machine.units.warps
+    block_warps = np.ceil(work.threads / _WARP)
+    blocks = _active_blocks(work, machine, block_warps, is_load_bound)
+    resident = np.maximum(1.0, most * np.where(np.isnan(work.occupancy), 1.0, work.occupancy))
+    has_shape = _has_shape(work)
+    return (
+        np.where(has_shape, work.blocks * block_warps, resident * number),
+        np.where(has_shape, blocks * block_warps, resident),
+        np.where(has_shape, np.ceil(work.blocks / (number * blocks)), 1.0),
+    )
+
+
+def _has_shape(work: Work) -> Bools:
+    """Where blocks and threads are known, and there are some."""
+    return np.asarray(work.blocks * work.threads > 0)
+
+
+def _load_cycles(transactions: Floats, machine: Machine) -> Floats:
+    """T_ld = L + (g - 1) D of a warp with g transactions (5.6); 0 where nothing is loaded."""
+    cycles = machine.units.latency_cycles + (transactions - 1) * machine.departure_cycles
+    return np.where(transactions > 0, np.maximum(cycles, 0.0), 0.0)
+
+
+def _computation(work: Work, machine: Machine) -> Floats:
+    """Cycles of one multiprocessor for all instructions of the launch, sum of N_v 32 / U_v a warp (5.8)."""
+    total = np.zeros(len(work.blocks))
+    for kind, threads in work.instructions.items():
+        total += known_or_zero(threads) / machine.lanes(kind)
+    return total
+
+
+def _active_blocks(work: Work, machine: Machine, block_warps: Floats, is_load_bound: Bools) -> Floats:
+    """N: the blocks that one multiprocessor holds at a time, at least 1 ([S] 5.5-E); the unknown limits nothing."""
+    units = machine.units
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limits = [
+            np.full(len(block_warps), units.blocks),
+            units.warps / block_warps,
+            units.registers / (work.registers * work.threads),
+            units.shared_byte / work.shared_byte,
+            np.where(is_load_bound, machine.hiding_warps / block_warps, np.inf),
+            np.ceil(work.blocks / units.number),
+        ]
+    return np.asarray(np.maximum(1.0, np.floor(np.fmin.reduce(limits))))
+
+
+def _missing(work: Work) -> tuple[tuple[str, ...], ...]:
+    """What is not known of each kernel; without a launch shape, registers and shared memory do not matter."""
+    has_shape = _has_shape(work)
+    unknown = {
+        "launch shape": ~has_shape,
+        "registers": has_shape & np.isnan(work.registers),
+        "shared memory a block": has_shape & np.isnan(work.shared_byte),
+        "instructions": np.all([np.isnan(threads) for threads in work.instructions.values()], axis=0),
+        "loads": np.isnan(work.loads),
+        "stores": np.isnan(work.stores),
+        "shared accesses": np.isnan(work.shared),
+        "bank conflicts": np.isnan(work.conflicts) & ~(work.shared == 0),
+        "DRAM bytes": np.isnan(work.dram_byte),
+    }
+    words = np.array(list(unknown))
+    return tuple(tuple(words[row].tolist()) for row in np.array(list(unknown.values())).T)
+
+
+def work_of(counts: Counts) -> Work:
+    """One launch of each kernel, the mean of all its launches, from what was counted.
+
+    Loads and stores that no counter tells are bytes over the size of a transaction, which `components` asks of the
+    table: 128 B on every GPU so far.
+    """
+    launches = np.maximum(counts.rows.launches.astype(np.float64), 1.0)
+    amounts = Columns(counts.amounts.names, counts.amounts.values / launches[:, None])
+    known = counts.shape or Columns.of(dict.fromkeys(OF_LAUNCH, np.full(len(launches), np.nan)), len(launches))
+    shape = {name: known[name] / launches for name in known.names}
+    accessed = counts.books == "accessed"
+    moved = {
+        "loads": amounts["l1_read"] if accessed else known_sum(amounts.only(_READ)),
+        "stores": amounts["l2_write"] if accessed else known_sum(amounts.only(_WRITTEN)),
+        "shared": known_sum(amounts.only(("shared_read", "shared_write"))),
+    }
+    told = {name: np.where(np.isnan(shape[name]), byte / 128, shape[name]) for name, byte in moved.items()}
+    return Work(
+        **{**shape, **told},
+        instructions=_instructions(amounts),
+        dram_byte=known_sum(amounts.only(("dram_read", "dram_write", "dram"))),
+    )
+
+
+def _instructions(amounts: Columns) -> dict[str, Floats]:
+    """Thread-level instructions by class of lanes, (n_kernels,); NaN where a class was not counted."""
+    words: dict[str, list[str]] = {}
+    for word in INSTRUCTIONS:
+        if word not in _NOT_COMPUTED:
+            words.setdefault(_LANES.get(COUNTS[word].group, word), []).append(word)
+    return {kind: known_sum(amounts.only(of_kind)) for kind, of_kind in words.items()}
+
+
+def seconds(of_launch: Components, machine: Machine, launches: Array) -> Floats:
+    """The time of all launches of each kernel in s, T = cycles / f (5.13)."""
+    return np.asarray(of_launch.total / machine.core_hz * launches)
+
+
+def with_times(counts: Counts, machine: Machine) -> tuple[Counts, int]:
+    """Kernels without a time with the one of the model, ESTIMATED; and how many were modelled."""
+    need = np.isnan(counts.rows.time_s)
+    modelled = seconds(components(work_of(counts), machine), machine, counts.rows.launches)
+    need &= modelled > 0
+    marks = (counts.rows.time_marks & ~int(Mark.MISSING)) | int(Mark.ESTIMATED | machine.units.marks)
+    rows = replace(
+        counts.rows,
+        time_s=np.where(need, modelled, counts.rows.time_s),
+        time_marks=np.where(need, marks, counts.rows.time_marks),
+    )
+    return replace(counts, rows=rows), int(need.sum())
+
+
+def mix_peak_flop_per_s(instructions: Mapping[str, Floats], machine: Machine) -> Floats:
+    """The highest flop/s of a kernel's own mix of instructions, (n_kernels,); NaN where it has no flops ([T] 3.4.4).
+
+    instructions: word of the vocabulary -> thread-level instructions. Each takes its threads over its lanes; while it
+    does, an FMA is two flops a lane, an add, a multiply or a special function one. Only one scheduler issues special
+    functions at a time, and the others single flops beside it. The peak is the mean of these rates over the cycles.
+    """
+    units = machine.units
+    beside = machine.lanes("fp32") * (1 - 1 / units.schedulers)
+    flops, cycles = np.zeros(1), np.zeros(1)
+    for word, threads in instructions.items():
+        lanes = machine.lanes(_LANES.get(COUNTS[word].group, word))
+        taken = known_or_zero(threads) / lanes
+        rate = lanes + beside if word == "special" else lanes * COUNTS[word].flops
+        cycles = cycles + taken
+        flops = flops + taken * rate
+    return np.asarray(flops / np.where(flops > 0, cycles, np.nan) * units.number * machine.core_hz)
+
+
+def mix_of(counts: Counts) -> dict[str, Floats]:
+    """The floating-point instructions and special functions of each kernel by word, for `mix_peak_flop_per_s`.
+
+    As in [T] 3.4.4, nothing else is in the mix: integers and the like may be issued beside. NaN everywhere for a kernel
+    without a flop.
+    """
+    words = [word for word, count in COUNTS.items() if count.group in ("fp64", "fp32", "fp16", "sfu")]
+    flops = known_or_zero(counts.amounts.only([word for word in words if COUNTS[word].flops])).sum(axis=1)
+    return {word: np.where(flops > 0, counts.amounts[word], np.nan) for word in words}

@@ -1,0 +1,15 @@
+"""Time by component: what each kernel's cycles go to, as the model has them."""
+
+from eprof.page.section import Section
+from eprof.words.components import sentence, table
+from eprof.words.view import View
+
+_ROWS = 100
+
+
+def section(view: View) -> Section | None:
+    """The section, or None where nobody asked for it."""
+    if not view.document.time_components:
+        return None
+    content = {"sentence": sentence(view), "ranks": None, "how": None, "table": table(view, _ROWS)}
+    return Section("components", "Time", "Time by component", "phases.html", content)

@@ -1,0 +1,92 @@
+"""Time of a profile's kernels by component, for its document (docs/time-components.md)."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from eprof.base.arrays import finite
+from eprof.base.marks import Mark, names
+from eprof.costs import Costs
+from eprof.counting.counts import Counts
+from eprof.energy.components import (
+    Components,
+    Machine,
+    components,
+    machine_of,
+    mix_of,
+    mix_peak_flop_per_s,
+    seconds,
+    with_times,
+    work_of,
+)
+from eprof.energy.simulated import Modelled
+from eprof.profile import schema
+
+if TYPE_CHECKING:
+    from eprof.profile.profile import Energy
+
+
+def of_energy(energy: "Energy") -> schema.TimeComponents | None:
+    """The cycles of each kernel by component; None where nobody asked, or the costs do not describe the GPU."""
+    if energy.costs is None or not energy.by_component:
+        return None
+    machine = machine_of(energy.costs)
+    if machine is None:
+        return None
+    units = machine.units
+    return schema.TimeComponents(
+        device=energy.costs.device,
+        core_mhz=machine.core_hz / 1e6,
+        source=units.source,
+        assumes=units.why,
+        marks=names(units.marks | Mark.ESTIMATED),
+        kernels=_kernels(energy.counts, components(work_of(energy.counts), machine), machine),
+    )
+
+
+def _kernels(counts: Counts, of_launch: Components, machine: Machine) -> list[schema.KernelCycles]:
+    """A structure a kernel: the cycles of all its launches."""
+    launches = counts.rows.launches
+    time_s = seconds(of_launch, machine, launches)
+    cycles = of_launch.cycles.values * launches[:, None]
+    return [
+        schema.KernelCycles(
+            time_s=finite(time_s[row]) if time_s[row] > 0 else None,
+            cycles=dict(zip(of_launch.cycles.names, cycles[row].tolist(), strict=True)) if time_s[row] > 0 else {},
+            active_warps=float(of_launch.active_warps[row]),
+            rounds=float(of_launch.rounds[row]),
+            missing=list(of_launch.missing[row]),
+        )
+        for row in range(len(launches))
+    ]
+
+
+def mix_peaks(energy: "Energy") -> list[float | None]:
+    """The peak of each kernel's own mix of instructions in flop/s ([T] 3.4.4); empty where the costs cannot tell it."""
+    machine = None if energy.costs is None else machine_of(energy.costs)
+    if machine is None:
+        return []
+    return [finite(peak) for peak in mix_peak_flop_per_s(mix_of(energy.counts), machine)]
+
+
+def time_by_component(counts: Counts, costs: Costs) -> tuple[Counts, Modelled | None, list[str]]:
+    """Give kernels without a time the one modelled by component, as `simulated.model_time` does the roofline's.
+
+    Returns the counts, how times were modelled (None if none was), and what the model had to do without.
+    """
+    machine = machine_of(costs)
+    if machine is None:
+        lacks = f"--time components: {costs.name} has no [time_components], which describes the GPU's multiprocessors"
+        return counts, None, [f"{lacks}, so no time is taken apart; docs/time-components.md lists the tables that do."]
+    timed, number = with_times(counts, machine)
+    missing = Counter(word for words in components(work_of(counts), machine).missing for word in words)
+    notes = [f"Time by component is modelled without {_listed(missing, counts)}."] if missing else []
+    return timed, Modelled("modelled by component", 1.0, given=False, shares_only=True) if number else None, notes
+
+
+def _listed(missing: Counter[str], counts: Counts) -> str:
+    """What is missing, and of how many kernels where not of all: "launch shape, registers (3 kernels)"."""
+    kernels = len(counts.rows)
+    return ", ".join(
+        word if number == kernels else f"{word} ({number} of {kernels} {counts.nouns.kernels})"
+        for word, number in missing.items()
+    )
