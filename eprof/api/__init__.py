@@ -93,7 +93,7 @@ def load(
         capability=capability,
         time=time,
         warnings=[*run_notes, *sources.empty, *_cache_note(reading, sources.paths), *left_out, *of_logs, *notes],
-        command_line=command_line or _call(sources.given),
+        command_line=command_line or ["eprof", "report", *map(str, sources.given)],
         run=None if frames else _only_run(directories, sources.given, kernels),
         whole=not kernels,
         parts=parts,
@@ -107,9 +107,9 @@ def _program_s(directories: Sequence[Run], sources: _Sources) -> float | None:
     """How long the programs ran alone, all together; None where a log is of no run directory, or of one without it."""
     times_s = [run.program_s for run in directories]
     known_s = [time_s for time_s in times_s if time_s is not None]
-    return (
-        sum(known_s) if known_s and len(known_s) == len(times_s) and len(sources.owner) == len(sources.paths) else None
-    )
+    if not known_s or len(known_s) < len(times_s) or len(sources.owner) < len(sources.paths):
+        return None
+    return sum(known_s)
 
 
 def _of_frames(frames: Sequence[object], parts: str | None) -> list[Log]:
@@ -354,7 +354,3 @@ def _labelled(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
     """The kernels that reports show under labels in `wanted`, where these are no names."""
     other = [text for text in wanted if expression(text) is None and not any(map(selector([text]), names))]
     return [name for text in other for name in named_by(text, names)]
-
-
-def _call(paths: Sequence[Path]) -> list[str]:
-    return ["eprof", "report", *map(str, paths)]

@@ -65,7 +65,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     return table_text.Head(
         name=_plain(name),
         device=f"{gpu} ({kind_of(device)})",
-        devices=(gpu, gpu.removeprefix("NVIDIA ")) if gpu.startswith("NVIDIA ") else (gpu,),
+        devices=tuple(dict.fromkeys([gpu, gpu.removeprefix("NVIDIA ")])),
         source=f"measured by eprof {__version__} calibrate on this machine{heat}; {sum(row.used for row in rows)} rows",
         year=time.gmtime().tm_year,
         notes=tuple(notes),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from eprof.base.errors import CostError, UsageError
 from eprof.cli.config import asked
 from eprof.cli.options import SETTING, TABLE, Commands, add_capability, add_output, command, repeatable
-from eprof.cli.output import deliver, drawn, planned
+from eprof.cli.output import deliver, drawn, planned, written
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ def roofline(options: argparse.Namespace) -> int:
     made = document(machines, matches, energy, options.command_line, warnings)
 
     def files(kind: str) -> bytes:
-        from eprof.files import roofline
+        from eprof.files.roofline import frame
 
-        return roofline.render(kind, made)
+        return written(kind, made, "roofline", lambda: frame(made))
 
     deliver(drawn(made, "roofline", files, options.verbose), outputs, options)
     return 0

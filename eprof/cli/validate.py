@@ -1,17 +1,15 @@
 """`eprof validate`: predicted against measured power and energy."""
 
 import argparse
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.kernels import selector
-from eprof.base.text import printable
 from eprof.cli.config import asked
 from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, add_output, command, matching, positive
-from eprof.cli.output import deliver, of_document, planned
+from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -138,9 +136,10 @@ def validate(options: argparse.Namespace) -> int:
     deliver(of_document(document, "validation", options.verbose, terminal="words"), outputs, options)
     if document.gate is None or document.gate.passed:
         return 0
-    from eprof.words.validation import verdict
+    from eprof.words.validation import verdicts
 
-    print(f"eprof: {printable(verdict(document.gate).text)}", file=sys.stderr)
+    for verdict in verdicts(document):
+        say(verdict.text)
     return GATE_FAILED
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero
+from eprof.base.known import ratio
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
 from eprof.compare.changes import APPEARED, VANISHED, Changes, Half
@@ -22,7 +23,7 @@ from eprof.energy.time_model import TimeModel
 
 TIMED, MODEL, LAUNCHES, PRICE = "time", "model", "launches", "price"
 _GROUP_OF = {word: count.name if count.group == "other" else count.group for word, count in COUNTS.items()}
-_UNITS = {_GROUP_OF[word]: count.unit for word, count in COUNTS.items()}
+_UNITS = {_GROUP_OF[word]: count.unit for word, count in COUNTS.items()} | {TIMED: "s", MODEL: "s"}
 _KEYS = (*dict.fromkeys(_GROUP_OF.values()), TIMED, MODEL, LAUNCHES, PRICE, APPEARED, VANISHED)
 _PLACES = {key: place for place, key in enumerate(_KEYS)}
 _ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
@@ -59,14 +60,15 @@ class _Ledger(Struct, frozen=True, eq=False):
         """The causes of a row, the largest change first. price: why prices changed."""
         changes_j = self.joules[row]
         whole_j = float(changes_j.sum())
+        names = {PRICE: price}
         causes = [
             Cause(
-                what=price if _KEYS[place] == PRICE else _KEYS[place],
+                what=names.get(_KEYS[place], _KEYS[place]),
                 old=float(self.old[row, place]),
                 new=float(self.new[row, place]),
-                unit=_UNITS.get(_KEYS[place], "s" if _KEYS[place] in (TIMED, MODEL) else ""),
+                unit=_UNITS.get(_KEYS[place], ""),
                 change_j=float(changes_j[place]),
-                share=float(changes_j[place]) / whole_j if whole_j else None,
+                share=ratio(float(changes_j[place]), whole_j),
                 constant_j=float(self.constant_j[row, place]),
                 time_s=float(self.time_s[row, place]),
                 is_told=bool(2 * self.told_j[row, place] >= self.size_j[row, place]),
@@ -235,10 +237,13 @@ def _with_precision(causes: list[Cause]) -> list[Cause]:
 
 
 def _joined(fell: Cause, rose: Cause) -> Cause:
+    share = None
+    if fell.share is not None and rose.share is not None:
+        share = fell.share + rose.share
     return replace(
         fell,
         change_j=fell.change_j + rose.change_j,
-        share=None if fell.share is None or rose.share is None else fell.share + rose.share,
+        share=share,
         constant_j=fell.constant_j + rose.constant_j,
         time_s=fell.time_s + rose.time_s,
         is_told=fell.is_told and rose.is_told,

@@ -157,7 +157,7 @@ def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
         "caches": ("cache", _caches),
         "fit": ("fit", _fit),
         "intervals": ("", _intervals),
-        "sources": ("sources", _sources),
+        "sources": ("sources", lambda node: {name: _text(entry) for name, entry in node.items()}),
         "boards": ("board", _boards),
     }
 
@@ -423,10 +423,6 @@ def _range(node: Node) -> Range:
     if low > high:
         raise node.wrong(kind)
     return low, high
-
-
-def _sources(node: Node) -> dict[str, str]:
-    return {name: _text(entry) for name, entry in node.items()}
 
 
 def _boards(node: Node) -> tuple[Board, ...]:

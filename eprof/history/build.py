@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from eprof import __version__
 from eprof.base.errors import LogError
+from eprof.base.known import growth
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.history.results import REPORT, Result
@@ -202,18 +203,19 @@ def _described(
     for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
         before, after = _mean(energies[start:middle]), _mean(energies[middle:end])
         moved = {part: _moved(values[start:middle], values[middle:end]) for part, values in parts.items()}
-        because = max(moved, key=lambda part: (moved[part] or 0.0) * (after - before))
+        most = max(moved, key=lambda part: (moved[part] or 0.0) * (after - before))
+        because = most if moved[most] else None
         yield Change(
             kernel=name,
             run=places[middle],
             before_j=before,
             after_j=after,
-            change_share=after / before - 1 if before else None,
+            change_share=growth(after, before),
             runs_before=middle - start,
             runs_after=end - middle,
             p=step.p,
-            because=because if moved[because] else None,
-            because_j=moved[because] or None,
+            because=because,
+            because_j=moved[most] or None,
             also=_also(runs[places[middle - 1]], runs[places[middle]]),
         )
 

@@ -18,6 +18,7 @@ import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.clocks import parse
 from eprof.base.marks import Mark
 from eprof.base.text import few
 from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, stand_ins
@@ -156,7 +157,7 @@ def _unfit(run: Run, profile: Profile) -> str | None:
 
 def _setting(path: str, run: Run, measured: Measured) -> tuple[Setting | None, list[str]]:
     """Core and memory clock: as the meter saw them; those of `--setting`, where they agree or are all there is."""
-    given = _clocks(run.pricing("setting"))
+    given = parse(str(run.pricing("setting") or "")) or (None, None)
     metered = (measured.core_mhz, measured.memory_mhz)
     clocks: list[float] = []
     notes: list[str] = []
@@ -171,14 +172,6 @@ def _setting(path: str, run: Run, measured: Measured) -> tuple[Setting | None, l
     if np.isnan(clocks).any():
         return None, notes
     return (clocks[0], clocks[1]), notes
-
-
-def _clocks(setting: Any) -> tuple[float | None, float | None]:
-    core, _, memory = str(setting or "").partition("/")
-    try:
-        return float(core), float(memory)
-    except ValueError:
-        return None, None
 
 
 def _whole(table: pd.DataFrame, marks: pd.DataFrame, as_flops: bool) -> dict[str, float]:

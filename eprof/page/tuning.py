@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
+from eprof.base.known import growth
 from eprof.base.text import capital
 from eprof.page.figures import Figure
-from eprof.page.sections.method import utc
-from eprof.page.validation import card, method, page, quiet
+from eprof.page.frame import card, method, page, quiet
 from eprof.page.views import tuning as charts
 from eprof.tuning.schema import LostBy, PowerModel, Tune, same
 from eprof.words import tuning as words
@@ -20,13 +20,12 @@ from eprof.words.validation import number, percent
 def html(document: Tune) -> str:
     """One self-contained HTML file from a document `eprof.tune/1`."""
     return page(
-        title=document.title,
-        kind="tune",
-        subtitle=[*words.costs(document), utc(document.created_utc)],
+        document,
+        "tune",
+        subtitle=words.costs(document),
         headline=words.headline(document),
-        verdicts=[],
-        figures=list(_figures(document)),
-        sections=list(_sections(document)),
+        figures=_figures(document),
+        sections=_sections(document),
     )
 
 
@@ -55,7 +54,7 @@ def _quantity(value: float | None, unit: str) -> str:
 
 
 def _growth(value: float | None, before: float | None) -> str:
-    share = words.growth(value, before)
+    share = growth(value, before)
     if share is None:
         return "not known"
     sign = "+" if share > 0 else MINUS
@@ -147,17 +146,12 @@ def _meter(document: Tune, losses: LostBy) -> Section:
 
 
 def _method(document: Tune) -> Section:
-    goal = document.objective_words
-    return method(
-        {
-            "Chosen for": [f"{capital(goal)}."],
-            "Power": [_power(document.model)],
-            "Time": [words.time_words(document)],
-            "Notes": document.notes,
-            "Command": [" ".join(document.command_line)] if document.command_line else [],
-            "Made by": [f"eprof {document.eprof}, {document.schema}"],
-        }
-    )
+    parts = {
+        "Chosen for": [f"{capital(document.objective_words)}."],
+        "Power": [_power(document.model)],
+        "Time": [words.time_words(document)],
+    }
+    return method(document, parts, document.notes)
 
 
 def _power(model: PowerModel) -> str:

@@ -7,9 +7,9 @@ import numpy as np
 from msgspec import convert, structs
 
 from eprof import __version__
+from eprof.base.known import ratio
 from eprof.profile import document as profile_document
 from eprof.profile import schema
-from eprof.profile.totals import ratio
 from eprof.rooflines import Machine, Match, described
 
 if TYPE_CHECKING:

@@ -4,17 +4,28 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from eprof.base.known import growth
+from eprof.base.text import bracketed, counted
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, GROUPS
 from eprof.profile import schema
 from eprof.words import costs as costs_words
 from eprof.words import lacking, metered
 from eprof.words.badges import ASSUMED, MISSING, SIMULATED, Amount, ratio
-from eprof.words.blocks import Column, Point, Row, Table
+from eprof.words.blocks import Point, Row, Table, numbers, texts
 from eprof.words.cells import Cell, Name, Quantity, Share
 from eprof.words.headline import at_least, contenders
 from eprof.words.intervals import in_brackets, known
 from eprof.words.lever import reached
-from eprof.words.numbers import NARROW, percent, percent_span, plain, quantity, signed_percent, span, whole
+from eprof.words.numbers import (
+    NARROW,
+    more_or_less,
+    percent,
+    percent_span,
+    plain,
+    quantity,
+    signed_percent,
+    span,
+)
 from eprof.words.view import View, above_of, time_of
 
 _FEWEST, _MOST = 3, 5
@@ -74,31 +85,31 @@ def where(view: View, most: int = _MOST) -> Table:
     common = _common(amounts)
     unit = {"total": "J", "time": "s"}.get(view.measure, "")
     rows = []
-    for entry, amount, name in zip(shown, amounts, _names(view, shown), strict=True):
+    for entry, amount in zip(shown, amounts, strict=True):
         cells: list[Cell] = [
-            Name(name, entry.name, place=view.place_of(entry)),
+            Name(_name(view, entry), entry.name, place=view.place_of(entry)),
             Quantity(amount.value, unit, amount.marks & ~common),
             Share(ratio(amount, everything).value),
             _cause_text(view, entry),
         ]
         rows.append(Row(cells))
-    columns = [
-        Column("group" if view.document.groups else view.nouns.kernel, "left"),
-        Column({"total": "energy"}.get(view.measure, view.measure)),
-        Column("share"),
-        Column("largest cause" if view.has_energy else "", "left"),
-    ]
+    amount_label = {"total": "energy"}.get(view.measure, view.measure)
+    why = "largest cause" if view.has_energy else ""
+    columns = [*texts(_noun(view)), *numbers(amount_label, "share"), *texts(why)]
     return Table(columns, rows, left_out=_left_out(view, entries, len(shown)), headless=True)
 
 
-def _names(view: View, shown: Sequence[schema.Kernel | schema.Group]) -> list[str]:
-    """What the rows are called on the page, with the device where there are several."""
-    return [_name(view, entry) if isinstance(entry, schema.Kernel) else entry.name for entry in shown]
+def _noun(view: View) -> str:
+    """What a row is."""
+    return "group" if view.document.groups else view.nouns.kernel
 
 
-def _name(view: View, kernel: schema.Kernel) -> str:
-    label = view.label(kernel)
-    return f"{label}, {kernel.device}" if view.several_devices and kernel.device else label
+def _name(view: View, entry: schema.Kernel | schema.Group) -> str:
+    """What a row is called on the page, with the device where there are several."""
+    if isinstance(entry, schema.Group):
+        return entry.name
+    label = view.label(entry)
+    return f"{label}, {entry.device}" if view.several_devices and entry.device else label
 
 
 def _number_shown(view: View, entries: Sequence[schema.Kernel | schema.Group], most: int) -> int:
@@ -117,8 +128,7 @@ def _left_out(view: View, entries: Sequence[schema.Kernel | schema.Group], shown
     rest = entries[shown:]
     if not rest:
         return ""
-    noun = "group" if view.document.groups else view.nouns.kernel
-    start = f"and {whole(len(rest))} more {noun}{'s' if len(rest) > 1 else ''}"
+    start = f"and {counted(len(rest), f'more {_noun(view)}')}"
     known = sum(view.ranked(entry).value or 0.0 for entry in rest)
     everything = view.ranked(view.document).value
     return f"{start}, {percent(known / everything)}" if everything else start
@@ -293,9 +303,9 @@ def _fewer(view: View, group: str, share: float) -> Try:
     if group == CONSTANT:
         return Try(f"shorten the run by {percent(_STEP)}{_mostly_in(view, group)}", _STEP * share)
     noun = _counted_things(view, group)
-    answer = _answer(view, f"{group}=-20%") if not view.is_modelled else None
     saves, time = _STEP * share, ""
-    if answer is not None and answer.change_share is not None:
+    answer = _answer(view, f"{group}=-20%")
+    if answer is not None and answer.change_share is not None and not view.is_modelled:
         saves = -answer.change_share
         time = _time_of(answer.time_share)
     return Try(f"cut {noun} by {percent(_STEP)}{_mostly_in(view, group)}", saves, beside=time)
@@ -313,7 +323,7 @@ def _counted_things(view: View, group: str) -> str:
 def _time_of(share: float | None) -> str:
     if share is None or abs(share) < _LITTLE:
         return ""
-    return f", {percent(abs(share))} {'less' if share < 0 else 'more'} time"
+    return f", {more_or_less(share)} time"
 
 
 def _mostly_in(view: View, group: str) -> str:
@@ -324,14 +334,16 @@ def _mostly_in(view: View, group: str) -> str:
     if share < _MOSTLY:
         return ""
     speed = _why_constant(view, kernel) if group == CONSTANT else ""
-    facts = [f"{percent(share)} in {view.label(kernel)}"] if len(joules) > 1 else []
-    facts += [f"now {speed}"] if speed else []
-    return f" ({', '.join(facts)})" if facts else ""
+    facts = []
+    if len(joules) > 1:
+        facts.append(f"{percent(share)} in {view.label(kernel)}")
+    if speed:
+        facts.append(f"now {speed}")
+    return bracketed(", ".join(facts))
 
 
 def _part_of(view: View, kernel: schema.Kernel, group: str) -> float:
-    amount = view.groups_of(kernel).get(group)
-    return (amount.value or 0.0) if amount else 0.0
+    return view.groups_of(kernel).get(group, Amount(None)).value or 0.0
 
 
 def _answer(view: View, question: str) -> schema.Answer | None:
@@ -349,7 +361,7 @@ def _other_clocks(view: View) -> Iterator[Try]:
         return
     ends = [end or lowest.energy_j for end in lowest.energy_range_j or ()] or [lowest.energy_j]
     saves = [1 - end / here.energy_j for end in reversed(ends)]
-    time = None if lowest.time_s is None or not here.time_s else lowest.time_s / here.time_s - 1
+    time = growth(lowest.time_s, here.time_s)
     clocks_of = {"core": (lowest.core_mhz, here.core_mhz), "memory": (lowest.memory_mhz, here.memory_mhz)}
     changes = [_other_clock(name, *pair) for name, pair in clocks_of.items() if pair[0] != pair[1]]
     if changes:

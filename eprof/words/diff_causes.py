@@ -7,7 +7,7 @@ from eprof.base.nouns import Nouns
 from eprof.base.text import capital, uncapital
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.compare.schema import Cause, Document, Kernel
-from eprof.words.numbers import percent, percent_span, plain, quantity
+from eprof.words.numbers import more_or_less, percent, percent_span, plain, quantity
 
 _LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
 _PROSE = {"int": "integer instructions", "sfu": "special functions", "tensor": "tensor operations"}
@@ -114,7 +114,7 @@ def _fewer(cause: Cause, noun: str) -> str:
         return f"{plain(old / new)} times fewer {noun}"
     if new >= _TIMES * old:
         return f"{plain(new / old)} times the {noun}"
-    return f"{percent(abs(new / old - 1))} {'fewer' if new < old else 'more'} {noun}"
+    return f"{more_or_less(new / old - 1, 'fewer')} {noun}"
 
 
 def _so(cause: Cause) -> str:
@@ -129,7 +129,7 @@ def _time(cause: Cause) -> str:
 def _shares(document: Document, causes: Sequence[Cause]) -> str:
     """How much of the change it is: "together 91 % of the saving (DRAM 31 %, constant power 60 %)"."""
     change = document.change_j or 0.0
-    whole = "the saving" if change < 0 else "the increase"
+    whole = _whole(change)
     parts: defaultdict[str, float] = defaultdict(float)
     for cause in causes:
         constant_j = 0.0 if cause.what in _WHOLE else cause.constant_j
@@ -141,6 +141,10 @@ def _shares(document: Document, causes: Sequence[Cause]) -> str:
     if len(shares) < 2:
         return of_whole
     return f"together {of_whole} ({', '.join(f'{name} {percent(share)}' for name, share in shares.items())})"
+
+
+def _whole(change: float) -> str:
+    return "the saving" if change < 0 else "the increase"
 
 
 def _against(document: Document) -> str:
@@ -155,7 +159,7 @@ def _against(document: Document) -> str:
 
 def _untold(document: Document, what: str) -> str:
     """What would be the largest cause, where the prices do not tell how large it is."""
-    whole = "the saving" if (document.change_j or 0.0) < 0 else "the increase"
+    whole = _whole(document.change_j or 0.0)
     for step in document.steps:
         if step.interval_j is not None and what in (step.group, *step.words):
             shares = sorted(end / (document.change_j or 1.0) for end in step.interval_j)

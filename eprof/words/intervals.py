@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from eprof.base.nouns import Nouns
+from eprof.base.text import bracketed
 from eprof.words.numbers import percent, span
 
 Ends = Sequence[float | None] | None
@@ -30,8 +31,7 @@ def is_told(value: float | None, ends: Ends) -> bool:
 
 def in_brackets(ends: Ends, unit: str) -> str:
     """The interval behind its number: " (2.24 to 3.55 J)"; nothing where there is none, or it has no width."""
-    text = wide(ends, unit)
-    return f" ({text})" if text else ""
+    return bracketed(wide(ends, unit))
 
 
 def wide(ends: Ends, unit: str) -> str:
@@ -65,7 +65,7 @@ def meaning(
             "counts; at least nine of ten kernels of GPUs left out lie inside."
         )
     if share >= 1:
-        made_of = "Interval: from those of the prices" + (f" ({spans})" if spans else "")
+        made_of = f"Interval: from those of the prices{bracketed(spans or '')}"
     else:
         made_of = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if within is None:

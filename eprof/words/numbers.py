@@ -88,6 +88,16 @@ def signed_percent(share: float) -> str:
     return ("+" if share > 0 else "") + percent(share)
 
 
+def more_or_less(change: float, less: str = "less") -> str:
+    """A change without its sign: -0.06 -> "6.0 % less", 0.1 -> "10 % more". less: the word for a count, "fewer"."""
+    return f"{percent(abs(change))} {less if change < 0 else 'more'}"
+
+
+def and_more(number: int, noun: str) -> str:
+    """What a table says of the rows for which it has no room: "and 12 more kernels"; nothing where there are none."""
+    return f"and {whole(number)} more {noun}" if number > 0 else ""
+
+
 def span(low: float, high: float, unit: str, *, signed: bool = False) -> str:
     """Two ends of an interval, the unit once where both have it: "2.24 to 3.55 J"; signed: "−934 to −302 mJ"."""
     first, last = (_end(end, unit, signed) for end in (low, high))

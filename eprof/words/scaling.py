@@ -230,9 +230,9 @@ def _cells(document: Scale, row: Row) -> list[str | Quantity | Factor | Written]
     marks = _own_marks(document, row)
     return [
         row.program,
-        Written("" if row.size is None else f"{row.size:.10g}", row.size),
+        _written(row.size, 10),
         str(row.processors),
-        Written("" if row.core_mhz is None else f"{row.core_mhz:g}", row.core_mhz),
+        _written(row.core_mhz, 6),
         Quantity(row.energy_j, "J", marks),
         Quantity(row.time_s, "s", marks),
         Quantity(row.power_w, "W", marks),
@@ -240,6 +240,10 @@ def _cells(document: Scale, row: Row) -> list[str | Quantity | Factor | Written]
         Factor(row.efficiency_to_slowest_clock),
         Factor(row.speedup),
     ]
+
+
+def _written(value: float | None, digits: int) -> Written:
+    return Written("" if value is None else f"{value:.{digits}g}", value)
 
 
 def causes(document: Scale) -> Table:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.known import growth
 from eprof.base.labels import labels
 from eprof.tuning.schema import At, Kernel, Lost, Picked, Setting, Tune, label, same
 from eprof.validation.schema import Clocks
@@ -56,11 +57,6 @@ def _of_model(document: Tune) -> str:
 def costs(document: Tune) -> list[str]:
     """The cost table with what it rests on; none where fits predicted the power."""
     return [costs_words.all_named([document.model])] if document.model.name else []
-
-
-def growth(value: float | None, before: float | None) -> float | None:
-    """By how much a quantity is larger, as a share of what it was; None: not known."""
-    return None if value is None or not before else value / before - 1
 
 
 def change(value: float | None, before: float | None) -> str | None:

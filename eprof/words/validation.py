@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from eprof.base.marks import from_names
 from eprof.base.text import cut
 from eprof.validation import protocols
-from eprof.validation.schema import Candidate, Gate, KernelScores, Validation, WholeRun
+from eprof.validation.schema import Candidate, KernelScores, Validation, WholeRun
 from eprof.validation.scores import Scores
 from eprof.validation.study import CARD_SCALED, OWN, SCALED
 from eprof.words import costs as costs_words
@@ -117,15 +117,15 @@ def _use(scores: Scores) -> str:
     return "Take predicted joules as rough: shares and orders of magnitude, not differences of a few per cent."
 
 
-def verdict(gate: Gate) -> Verdict:
-    """Whether the gate was passed, and by how much."""
+def verdicts(document: Validation) -> list[Verdict]:
+    """Whether the gate was passed, and by how much; nothing where there is no gate."""
+    gate = document.gate
+    if gate is None:
+        return []
     word = "passed" if gate.passed else "failed"
     value = "unknown" if gate.value_percent is None else f"{gate.value_percent:.1f} %"
-    return Verdict(
-        gate.passed,
-        f"Gate {word}: {protocol(gate.protocol)} has a mean error of {value}, allowed are "
-        f"{gate.max_error_percent:g} %.",
-    )
+    text = f"Gate {word}: {protocol(gate.protocol)} has a mean error of {value}, allowed are "
+    return [Verdict(gate.passed, f"{text}{gate.max_error_percent:g} %.")]
 
 
 def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
@@ -143,8 +143,7 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
         yield whole_runs(document.runs)
     for candidate in document.candidates:
         yield Sentence(candidate_words(candidate))
-    if document.gate is not None:
-        yield verdict(document.gate)
+    yield from verdicts(document)
     yield Notes(document.notes)
 
 
