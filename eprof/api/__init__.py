@@ -217,7 +217,7 @@ def _commands(purpose: str, launches: Launches) -> str:
 def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:
     """The rank of each log, if rows are split by rank; logs of a run directory have that of the directory."""
     if parts is not None and parts not in PARTS:
-        raise UsageError(f"Rows are told apart by {', '.join(PARTS)}, not by {parts}.")
+        raise UsageError(f"Rows can be split by {', '.join(PARTS)}, not by {parts}.")
     if parts != RANK:
         if rank is not None:
             raise UsageError("--rank says where ranks are in the names of logs, and goes with --group rank.")

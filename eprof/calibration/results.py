@@ -222,7 +222,7 @@ def _row(
         *_other_clock(core, setting[0], seen),
     ]
     if power is None or power <= 0:
-        reasons.append("the meter told no power")
+        reasons.append("the meter gave no power")
     if benchmark.needs_counters:
         reasons.append(f"its counts are not confirmed: {benchmark.needs_counters}")
     if benchmark.unfitted:

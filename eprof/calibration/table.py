@@ -107,9 +107,9 @@ def _notes(known: quality.Quality, alone: bool) -> list[str]:
     if alone:
         notes.append(
             "One setting was measured: the table holds there alone, and how constant power splits into leakage, "
-            "clocks and the rest cannot be told (--settings measures more)."
+            "clocks and the rest is not known (--settings measures more)."
         )
-    untold = [term for term, status in known.status.items() if status == quality.UNTOLD]
-    if untold:
-        notes.append(f"The data cannot tell these prices well: {', '.join(map(str, untold))}.")
+    unclear = [term for term, status in known.status.items() if status == quality.UNTOLD]
+    if unclear:
+        notes.append(f"The data cannot tell these prices well: {', '.join(map(str, unclear))}.")
     return notes

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import CostError, UsageError
-from eprof.cli.config import asked
+from eprof.cli.config import is_given
 from eprof.cli.options import SETTING, TABLE, Commands, add_capability, add_output, command, repeatable
 from eprof.cli.output import deliver, drawn, planned, written
 from eprof.cli.progress import Progress
@@ -88,7 +88,7 @@ def roofline(options: argparse.Namespace) -> int:
 def _energy(options: argparse.Namespace) -> "Energy | None":
     """The kernels of the logs, priced with the first table at its first setting; None without logs."""
     if not options.inputs:
-        if any(asked(options, key) for key in ("kernel_name", "efficiency", "capability")):
+        if any(is_given(options, key) for key in ("kernel_name", "efficiency", "capability")):
             raise UsageError("-k, --efficiency and --capability are about logs, and none is given.")
         return None
     from eprof import api

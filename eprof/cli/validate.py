@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.kernels import selector
-from eprof.cli.config import asked
+from eprof.cli.config import is_given
 from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, add_output, command, matching, positive
 from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
@@ -55,7 +55,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     _add_protocols(parser)
     _add_fits(parser)
-    parser.add_argument("--mapping", metavar=MAPPING, help="what the columns mean (default: told by their names)")
+    parser.add_argument("--mapping", metavar=MAPPING, help="what the columns mean (default: from their names)")
     parser.add_argument(
         "--profile",
         action="append",
@@ -119,7 +119,7 @@ def validate(options: argparse.Namespace) -> int:
     if options.profile and options.costs is None:
         raise UsageError("--profile needs --costs, which says what a count pays.")
     files, runs = sorted_inputs(options.inputs)
-    if asked(options, "setting") and not runs and options.costs is None:
+    if is_given(options, "setting") and not runs and options.costs is None:
         raise UsageError("--setting is one of a cost table; name it with --costs.")
 
     table = None if options.costs is None else costs.load(options.costs)

@@ -1,4 +1,4 @@
-"""Writing results: atomically, and never over somebody's file unless told to."""
+"""Writing results: atomically, and never over somebody's file without --force."""
 
 import os
 from pathlib import Path

@@ -41,7 +41,7 @@ class _Ledger(Struct, frozen=True, eq=False):
     """The change of each kernel by cause, (n_matches, n_causes), in J.
 
     constant_j: what of `joules` is constant power, of the change of time `time_s`. old, new: counts, seconds, launches.
-    size_j: the parts of `joules` without their signs; told_j: of these, what is at prices that tell.
+    size_j: the parts of `joules` without their signs; clear_j: of these, what is at prices that are known well enough.
     """
 
     joules: Floats
@@ -50,7 +50,7 @@ class _Ledger(Struct, frozen=True, eq=False):
     old: Floats
     new: Floats
     size_j: Floats
-    told_j: Floats
+    clear_j: Floats
 
     def total(self) -> "_Ledger":
         """All kernels together, (1, n_causes)."""
@@ -71,7 +71,7 @@ class _Ledger(Struct, frozen=True, eq=False):
                 share=ratio(float(changes_j[place]), whole_j),
                 constant_j=float(self.constant_j[row, place]),
                 time_s=float(self.time_s[row, place]),
-                is_told=bool(2 * self.told_j[row, place] >= self.size_j[row, place]),
+                is_told=bool(2 * self.clear_j[row, place] >= self.size_j[row, place]),
             )
             for place in np.flatnonzero(changes_j).tolist()
         ]
@@ -82,23 +82,23 @@ def causes(changes: Changes, refits: Refits | None) -> tuple[list[Cause], list[l
     """The causes of the whole change, and those of each match; none where no energy is compared."""
     if not changes.has_energy:
         return [], [[] for _ in changes.matches]
-    ledger = _ledger(changes, _told(changes, refits))
+    ledger = _ledger(changes, _clear(changes, refits))
     price = price_because(changes)
     return ledger.total().causes(0, price), [ledger.causes(row, price) for row in range(len(changes.matches))]
 
 
-def _told(changes: Changes, refits: Refits | None) -> Bools:
-    """The words whose prices tell: the interval of the price has one sign and is no wider than the price."""
-    told = np.ones(len(WORDS), dtype=np.bool_)
+def _clear(changes: Changes, refits: Refits | None) -> Bools:
+    """The words whose prices are known well enough: their interval has one sign and is no wider than the price."""
+    clear = np.ones(len(WORDS), dtype=np.bool_)
     if refits is None:
-        return told
+        return clear
     for side, replicas in ((changes.old_side, refits.old), (changes.new_side, refits.new)):
         low, high = replicas.price_intervals.T
-        told &= (low == high) | ((low > 0) & (high - low <= known_or_zero(side.price)))
-    return told
+        clear &= (low == high) | ((low > 0) & (high - low <= known_or_zero(side.price)))
+    return clear
 
 
-def _ledger(changes: Changes, told: Bools) -> _Ledger:
+def _ledger(changes: Changes, clear: Bools) -> _Ledger:
     by_count, by_price = _split(changes)
     keys, launches = _keys(changes), changes.launches
     price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
@@ -112,7 +112,7 @@ def _ledger(changes: Changes, told: Bools) -> _Ledger:
         old=_added(keys, _amounts(changes.old, launches[0], changes.paid, keys)),
         new=_added(keys, _amounts(changes.new, launches[1], changes.paid, keys)),
         size_j=_added(keys, abs(by_count)) + _added(price_keys, abs(by_price)),
-        told_j=_added(keys, abs(by_count) * told) + _added(price_keys, abs(by_price) * told),
+        clear_j=_added(keys, abs(by_count) * clear) + _added(price_keys, abs(by_price) * clear),
     )
 
 

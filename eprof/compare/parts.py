@@ -71,15 +71,7 @@ def of_kernel(changes: Changes, row: int) -> list[Part]:
 
 def short_form(part: Part) -> KernelPart:
     """A part as the document lists it below its kernel."""
-    return KernelPart(
-        what=part.what,
-        kind=part.kind,
-        because=part.because,
-        old=part.old,
-        new=part.new,
-        change_j=part.change_j,
-        marks=part.marks,
-    )
+    return KernelPart(*(getattr(part, name) for name in KernelPart.__struct_fields__))
 
 
 def _by_word(changes: Changes, spread: Spread | None, rows: Rows, kernel: str | None, kernels: str) -> Iterator[Part]:

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from eprof.base.arrays import Floats
 from eprof.base.known import less, ratio
 from eprof.base.marks import names
 from eprof.base.nouns import in_document
@@ -31,7 +32,7 @@ from eprof.compare.schema import (
     ToMeter,
 )
 from eprof.compare.schema import Test as TestResult
-from eprof.compare.side import TIME, WORDS, Floats
+from eprof.compare.side import TIME, WORDS
 from eprof.compare.side import Side as Variant
 from eprof.compare.welch import Test, welch
 from eprof.energy.attribution import FAMILIES

@@ -124,7 +124,7 @@ class Costs(Brief, Struct, frozen=True):
     factor: float = 1.0
 
     def scaled(self, factor: float) -> "Costs":
-        """The costs with all prices and constant power times a factor that a meter told; all become ESTIMATED."""
+        """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""
         charges = {
             word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED) if charge.pays else charge
             for word, charge in self.charges.items()

@@ -16,7 +16,7 @@ _NOTEWORTHY = 0.03
 
 
 class Clocks(Struct, frozen=True):
-    """Core and memory clock in MHz (None: not told), and who saw them."""
+    """Core and memory clock in MHz (None: not known), and who saw them."""
 
     core_mhz: float | None
     memory_mhz: float | None
@@ -24,7 +24,7 @@ class Clocks(Struct, frozen=True):
 
     @property
     def label(self) -> str | None:
-        """Both as a setting, "1290/877"; None if one is not told."""
+        """Both as a setting, "1290/877"; None if one is not known."""
         if self.core_mhz is None or self.memory_mhz is None:
             return None
         return label(self.core_mhz, self.memory_mhz)
@@ -33,7 +33,7 @@ class Clocks(Struct, frozen=True):
 def clocks_of(run: Run | None, logs: Sequence[Log]) -> Clocks | None:
     """The clocks of the run that the times are of: its meter's, else those in logs of one profiler that took all times.
 
-    None: not told. A time from elsewhere is of a run without that profiler, which may hold
+    None: not known. A time from elsewhere is of a run without that profiler, which may hold
     the clocks at their base, as ncu does.
     """
     seen = run.measured() if run is not None else None

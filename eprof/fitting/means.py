@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from msgspec import Struct
 
-from eprof.fitting.moments import Floats
+from eprof.base.arrays import Floats
 from eprof.measurements.values import Measurements
 
 CONSTANT, LINEAR = "constant power", "mean power of a kernel, linear in clocks"

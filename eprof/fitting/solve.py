@@ -11,18 +11,9 @@ import numpy as np
 import pandas as pd
 from msgspec import Struct
 
+from eprof.base.arrays import Floats
 from eprof.fitting.form import Form
-from eprof.fitting.moments import (
-    CONSTANTS,
-    WATTS_PER_PJ,
-    Floats,
-    Layout,
-    Settings,
-    moments,
-    rows_of,
-    scales,
-    scales_at,
-)
+from eprof.fitting.moments import CONSTANTS, WATTS_PER_PJ, Layout, Settings, moments, rows_of, scales, scales_at
 from eprof.fitting.search import Found, Search, Volts
 from eprof.fitting.voltage import HIGHEST, LOWEST
 from eprof.measurements.values import DOMAINS, MeasurementError, Measurements

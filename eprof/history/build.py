@@ -203,6 +203,7 @@ def _described(
     for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
         before, after = _mean(energies[start:middle]), _mean(energies[middle:end])
         moved = {part: _moved(values[start:middle], values[middle:end]) for part, values in parts.items()}
+        also = ["version of eprof"] if runs[places[middle - 1]].eprof != runs[places[middle]].eprof else []
         most = max(moved, key=lambda part: (moved[part] or 0.0) * (after - before))
         because = most if moved[most] else None
         yield Change(
@@ -216,7 +217,7 @@ def _described(
             p=step.p,
             because=because,
             because_j=moved[most] or None,
-            also=_also(runs[places[middle - 1]], runs[places[middle]]),
+            also=also,
         )
 
 
@@ -229,11 +230,6 @@ def _moved(before: Sequence[float | None], after: Sequence[float | None]) -> flo
     old = [value for value in before if value is not None]
     new = [value for value in after if value is not None]
     return None if len(old) + len(new) < len(before) + len(after) else _mean(new) - _mean(old)
-
-
-def _also(before: Run, after: Run) -> list[str]:
-    """What else is different after a step, which may be the reason."""
-    return ["version of eprof"] if before.eprof != after.eprof else []
 
 
 # ------------------------------------------------------------------------------------------------- noise, warnings

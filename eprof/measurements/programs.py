@@ -29,7 +29,7 @@ from eprof.measurements.values import DOMAINS, MeasurementError, Measurements
 from eprof.profile.profile import Profile
 
 MAPPINGS = {GPU: "eprof-counts", CPU: "eprof-cpu"}
-_SAME_CLOCK = 0.01  # what a run was told and what its meter saw are one clock
+_SAME_CLOCK = 0.01  # what --setting says and what a meter saw are one clock
 _BUSY = 0.5
 _NAMED = 4
 # With these a profiler counts some launches only, while the meter sees all of them.
@@ -163,9 +163,7 @@ def _setting(path: str, run: Run, measured: Measured) -> tuple[Setting | None, l
     notes: list[str] = []
     for domain, seen, set_to in zip(DOMAINS, metered, given, strict=True):
         if seen and set_to and abs(seen / set_to - 1) > _SAME_CLOCK:
-            notes.append(
-                f"{path}: the {domain} clock was {seen:g} MHz by the meter, not {set_to:g} as the run was told."
-            )
+            notes.append(f"{path}: the {domain} clock was {seen:g} MHz by the meter, not {set_to:g} as --setting says.")
             clocks.append(float(seen))
         else:
             clocks.append(float(set_to or seen or np.nan))

@@ -13,7 +13,7 @@ from eprof.tuning.schema import LostBy, PowerModel, Tune, same
 from eprof.words import tuning as words
 from eprof.words.blocks import Column, Row, Section, Sentence, Table
 from eprof.words.cells import Cell
-from eprof.words.numbers import MINUS, NARROW, quantity
+from eprof.words.numbers import MINUS, NARROW, quantity_or
 from eprof.words.validation import number, percent
 
 
@@ -36,8 +36,8 @@ def _figures(document: Tune) -> Iterator[Figure]:
         yield Figure("Best setting", "none")
         return
     yield Figure("Best setting", f"{best.label}{NARROW}MHz", "core/memory")
-    yield Figure("Energy there", _quantity(best.energy_j, "J"), "predicted")
-    yield Figure("Time there", _quantity(best.time_s, "s"), document.time.source)
+    yield Figure("Energy there", quantity_or("not known", best.energy_j, "J"), "predicted")
+    yield Figure("Time there", quantity_or("not known", best.time_s, "s"), document.time.source)
     if fastest is not None and not same(best, fastest):
         yield Figure("Energy against the fastest", _growth(best.energy_j, fastest.energy_j))
         yield Figure("Time against the fastest", _growth(best.time_s, fastest.time_s))
@@ -47,10 +47,6 @@ def _figures(document: Tune) -> Iterator[Figure]:
             _growth(own.energy_j, best.energy_j),
             "energy, if switching were free",
         )
-
-
-def _quantity(value: float | None, unit: str) -> str:
-    return "not known" if value is None else quantity(value, unit)
 
 
 def _growth(value: float | None, before: float | None) -> str:

@@ -10,8 +10,8 @@ from eprof.validation.protocols import FIT
 from eprof.validation.schema import KernelScores, Measured, Validation, WholeRun
 from eprof.validation.scores import Scores
 from eprof.words import validation as words
-from eprof.words.blocks import Column, Row, Section, Sentence, Table
-from eprof.words.numbers import NARROW, plain, quantity, whole
+from eprof.words.blocks import Row, Section, Sentence, Table, numbers, texts
+from eprof.words.numbers import NARROW, plain, quantity_or, whole
 from eprof.words.validation import percent, protocol
 
 _BARS = 40
@@ -38,12 +38,11 @@ def _figures(document: Validation) -> list[Figure]:
     row = "run" if document.main_protocol == "runs" else "row"
     measured = document.measured
     about = "" if measured is None else f"{measured.benchmarks} kernels, {len(measured.settings)} settings"
-    square = "not known" if scores.rmse_w is None else quantity(scores.rmse_w, "W")
     return [
         Figure("Mean error", _large(scores.mean_percent), protocol(document.main_protocol)),
         Figure("Nine in ten within", _large(scores.p90_percent)),
         Figure("Worst", _large(scores.max_percent)),
-        Figure("Root mean square", square),
+        Figure("Root mean square", quantity_or("not known", scores.rmse_w, "W")),
         Figure("Tested on", f"{whole(scores.n)}{NARROW}{row if scores.n == 1 else f'{row}s'}", about),
     ]
 
@@ -112,7 +111,7 @@ def _trust(document: Validation, measured: Measured) -> Section:
     worst = measured.by_benchmark[0]
     sentences = [
         "A prediction is as good as for the measured kernels that are like yours: whose power goes to the same things, "
-        "at clocks and rates inside those below. Beyond them nobody has looked.",
+        "at clocks and rates inside those below. Nothing was measured beyond them.",
         words.similarity(document),
     ]
     if worst.scores.mean_percent is not None:
@@ -134,7 +133,7 @@ def _ranges(measured: Measured) -> Table:
         *((term.replace("_", " "), span, seen.rate_unit) for term, span in seen.rates.items()),
     ]
     rows = [Row([name, _plain(least), _plain(most), unit]) for name, (least, most), unit in spans]
-    columns = [Column("quantity", "left"), Column("least"), Column("most"), Column("unit", "left")]
+    columns = [*texts("quantity"), *numbers("least", "most"), *texts("unit")]
     return Table(columns, rows, title="What was measured")
 
 

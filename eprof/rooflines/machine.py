@@ -4,16 +4,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base import marks as mark_words
+from eprof.base.arrays import Floats
 from eprof.base.errors import CostError
 from eprof.base.marks import NONE, Mark
 from eprof.costs import Charge, Costs
-
-Floats = npt.NDArray[np.float64]
 
 # Width of arithmetic -> its peak in `Peaks`, and the name that tables give the price of one flop.
 PRECISIONS: dict[str, tuple[str, str]] = {"fp32": ("sp_gflops", "sp_flop"), "fp64": ("dp_gflops", "dp_flop")}

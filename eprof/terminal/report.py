@@ -75,7 +75,7 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
 
 
 def first_screen(view: View, width: int) -> list[Part]:
-    """What is printed unless more is asked for: 15 lines, and more only for the what-if questions of the user."""
+    """What is printed without -v: 15 lines, and more only for the what-if questions of the user."""
     parts: list[Part] = []
     for kernels in (5, 4, 3):
         parts = list(_answer(view, kernels, width))
@@ -98,9 +98,9 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     if view.document.ranks:
         yield Sentence(slowest_words(view.document.ranks))
     yield answer.what_to_try(view)
-    for asked in view.document.what_if or ():
-        if asked.asked:
-            yield Point("If", answer_words(asked).removeprefix("If "))
+    for what_if in view.document.what_if or ():
+        if what_if.asked:
+            yield Point("If", answer_words(what_if).removeprefix("If "))
     yield Point("Trust", f"{answer.trust(view).text} {_notes_left(view)}".rstrip())
 
 

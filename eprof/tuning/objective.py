@@ -98,7 +98,7 @@ def _exponent(name: str) -> float:
 
 
 def percentage(text: str, option: str) -> float:
-    """The number of "5%" or "5". Raises UsageError, with the option that asked for it."""
+    """The number of "5%" or "5". Raises UsageError, with the option that it is of."""
     try:
         number = float(text.strip().removesuffix("%"))
     except ValueError:

@@ -168,7 +168,7 @@ def folds(
 
 
 def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
-    """The protocols for a fit where none is asked for: what these rows can be split by, and a note on what they cannot.
+    """The protocols for a fit where none is given: what these rows can be split by, and a note on what they cannot.
 
     FIT shows how well the form can follow the rows; the others, how well it predicts.
     """

@@ -254,7 +254,7 @@ def _why_nothing(view: View) -> str:
         return "no joules are known"
     if view.above.value is None:
         return "nothing that was counted has a price"
-    if not any(view.is_told(group) for group, amount in view.groups.items() if amount.value):
+    if not any(view.is_certain(group) for group, amount in view.groups.items() if amount.value):
         return "the prices leave every part open"
     return f"{percent(_STEP)} less of any part that the prices tell saves less than {percent(_LITTLE)}"
 
@@ -279,9 +279,9 @@ def _changes(view: View) -> Iterator[Try]:
     if not everything or view.above.value is None:
         return
     for group, amount in view.groups.items():
-        if group != "tensor" and amount.value and view.is_told(group):
+        if group != "tensor" and amount.value and view.is_certain(group):
             yield _fewer(view, group, amount.value / everything)
-    if view.is_told("tensor"):
+    if view.is_certain("tensor"):
         yield from _narrower(view, everything)
     yield from _other_clocks(view)
 
@@ -458,14 +458,11 @@ def _kernels_off(view: View, costs: schema.Costs) -> str:
 
 def _times(view: View) -> Iterator[str]:
     if view.is_modelled:
-        exact = "simulated" if _is_doubtful(view) else "exact for the simulator"
+        # A count that is not whole, or rests on an assumption, is not exact.
+        is_exact = not any(word.value.marks & (MISSING | ASSUMED) for word in view.words.values())
+        exact = "exact for the simulator" if is_exact else "simulated"
         yield f"Counts: {exact}. Time: a model."
     elif view.time.marks & SIMULATED:
         yield f"Time: given; how the {view.nouns.kernels} share it is a model."
     elif view.document.time_from:
         yield f"Time: {view.document.time_from}."
-
-
-def _is_doubtful(view: View) -> bool:
-    """Whether some count is not whole, or rests on an assumption."""
-    return any(word.value.marks & (MISSING | ASSUMED) for word in view.words.values())

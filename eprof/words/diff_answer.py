@@ -86,17 +86,13 @@ def _verdict(document: Document) -> list[str]:
     if not document.has_energy:
         return []
     tables = [side.costs for side in (document.old, document.new) if side.costs is not None]
-    within = document.intervals.within if document.intervals else None
-    if within is None or not all(costs.serves for costs in tables):
+    refits = document.intervals
+    if refits is None or refits.within is None or not all(costs.serves for costs in tables):
         return ["rough (error unknown)"]
     word = "rough" if document.above_constant or "missing" in document.marks else "good"
+    cancels = "; errors of prices that both share cancel" if refits.paired else ""
     kernels = document.nouns.kernels
-    return [f"{word} (each side: nine of ten unseen {kernels} within a factor of {plain(within)}{_cancels(document)})"]
-
-
-def _cancels(document: Document) -> str:
-    """Why a change may be surer than its sides."""
-    return "; errors of prices that both share cancel" if document.intervals and document.intervals.paired else ""
+    return [f"{word} (each side: nine of ten unseen {kernels} within a factor of {plain(refits.within)}{cancels})"]
 
 
 def _prices(document: Document) -> list[str]:

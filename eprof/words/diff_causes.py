@@ -39,37 +39,37 @@ def sentences(document: Document) -> Iterator[str]:
     """What may be the largest cause, where the prices leave it open; the largest that they tell, with its time."""
     change = document.change_j or 0.0
     along = [cause for cause in document.causes if cause.change_j * change > 0]
-    told = [cause for cause in along if cause.is_told]
-    if not told:
+    clear = [cause for cause in along if cause.is_told]
+    if not clear:
         yield "Undecided: the prices do not tell which part is the largest." if along else "Its parts cancel."
         return
-    chosen = _together(told)
+    chosen = _together(clear)
     answer = f"{_all(chosen, document.nouns)}: {_shares(document, chosen)}{_against(document)}."
-    untold = "" if along[0].is_told else _untold(document, along[0].what)
-    yield f"{untold} Surer: {answer}" if untold else capital(answer)
+    undecided = "" if along[0].is_told else _undecided(document, along[0].what)
+    yield f"{undecided} Surer: {answer}" if undecided else capital(answer)
 
 
 def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
-    """The cause of a kernel's change: "4.10 times fewer DRAM bytes, so 496 µs shorter"; empty if none is told.
+    """The cause of a kernel's change: "4.10 times fewer DRAM bytes, so 496 µs shorter"; empty if none is clear.
 
     brief: the first part only, without the time that follows.
     """
     change = kernel.change_j or 0.0
     if kernel.status != "matched":
         return f"only in {'NEW' if kernel.status == 'appeared' else 'OLD'}"
-    told = [cause for cause in kernel.causes if cause.is_told and cause.change_j * change > 0]
-    chosen = _together(told)
+    clear = [cause for cause in kernel.causes if cause.is_told and cause.change_j * change > 0]
+    chosen = _together(clear)
     if brief:
         return "".join(_phrase(cause, nouns) for cause in chosen[:1])
     return _all(chosen, nouns)
 
 
-def _together(told: Sequence[Cause]) -> list[Cause]:
+def _together(clear: Sequence[Cause]) -> list[Cause]:
     """The largest cause; where it is counts that explain no time, or the other way round, the largest of these too."""
-    first = told[:1]
+    first = clear[:1]
     if not first or (first[0].constant_j and first[0].what != "time"):
         return list(first)
-    beside = [cause for cause in told[1:] if (cause.what == "time") != (first[0].what == "time")]
+    beside = [cause for cause in clear[1:] if (cause.what == "time") != (first[0].what == "time")]
     worth = [cause for cause in beside if abs(cause.change_j) >= _WORTH * abs(first[0].change_j)]
     return sorted([*first, *worth[:1]], key=lambda cause: cause.what == "time")
 
@@ -157,7 +157,7 @@ def _against(document: Document) -> str:
     return f"; {_name(against[0].what, document.nouns)} {verb} {quantity(abs(against[0].change_j), 'J')}"
 
 
-def _untold(document: Document, what: str) -> str:
+def _undecided(document: Document, what: str) -> str:
     """What would be the largest cause, where the prices do not tell how large it is."""
     whole = _whole(document.change_j or 0.0)
     for step in document.steps:

@@ -240,7 +240,7 @@ def _calls(kernel: Kernel) -> Written:
 
 def counts(document: Document) -> Table:
     """A row a part of the matched kernels, largest change first, then the counts that cost nothing."""
-    columns = [Column("count", align="left"), *_SIDES, Column("by", align="left"), Column("energy")]
+    columns = [*texts("count"), *_SIDES, *texts("by"), *numbers("energy")]
     columns += _interval_column(document)
     parts = [part for part in document.parts if part.kernel is None]
     rows = [_part(part, document) for part in parts]

@@ -22,7 +22,7 @@ _ALIKE = 1.1  # times a part without an interval: where another is less, neither
 def headline(view: View) -> Headline:
     """The total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
-    return replace(chosen, lead=_joined(chosen.lead, *metered.sentences(view)))
+    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered.sentences(view)])))
 
 
 def _chosen(view: View) -> Headline:
@@ -129,7 +129,7 @@ def _ends(view: View, group: str, joules: float) -> tuple[float, float]:
 
 def _share(view: View, group: str, total: float) -> str:
     """The share of a group; as a span, where the prices leave it open."""
-    if not view.is_told(group):
+    if not view.is_certain(group):
         return _share_span(view, group, total)
     return percent((view.groups[group].value or 0.0) / total)
 
@@ -170,10 +170,6 @@ def _constant_part(view: View) -> str:
     return f"Constant power adds {at_least(constant, 'J')}."
 
 
-def _joined(*sentences: str) -> str:
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
 # --------------------------------------------------------------------------------------------- without any energy
 
 
@@ -190,7 +186,7 @@ def _counts(view: View) -> Headline:
     if measured is not None:
         return _measured_alone(view, measured, counted, marks)
     if view.costs is None:
-        consequence = "No energy is predicted, for want of a cost table; a warning below says how to get joules."
+        consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."
     else:
         consequence = f"No energy is predicted: the cost table {view.costs.name} has no price for what was counted."
     return Headline(_profiled(view, counted), consequence, marks)

@@ -29,27 +29,23 @@ def headline(document: History) -> Headline:
         runs = f"One run, which takes {quantity(last, 'J')}"
         if number > 1:
             runs = f"{whole(number)} runs, of which the last takes {quantity(last, 'J')}"
-        return Headline(f"{runs}; a change is told from four runs on.", "", marks)
+        return Headline(f"{runs}; changes can be found from four runs on.", "", marks)
     if not steps:
         text = f"No change in {whole(number)} runs that is more than noise; the last takes {quantity(last, 'J')}."
-        return Headline(text, _joined(_noise(document), _outlier(document)), marks)
+        return Headline(text, f"{_noise(document)} {_outlier(document)}".strip(), marks)
     step = steps[-1]
     verb = "grew" if step.after_j > step.before_j else "fell"
     by = percent(abs(step.change_share)) if step.change_share is not None else quantity(step.after_j, "J")
     where = label(document.runs[step.run])
     text = f"Energy {verb} by {by} at {where}, from {quantity(step.before_j, 'J')} to {quantity(step.after_j, 'J')}."
-    lead = _joined(_reason(step), _earlier(len(steps) - 1), _noise(document), _outlier(document))
-    return Headline(text, lead, marks)
+    lead = [_reason(step), _earlier(len(steps) - 1), _noise(document), _outlier(document)]
+    return Headline(text, " ".join(filter(None, lead)), marks)
 
 
 def _earlier(number: int) -> str:
     if number == 1:
         return "One earlier change."
     return f"{number} earlier changes." if number else ""
-
-
-def _joined(*sentences: str) -> str:
-    return " ".join(filter(None, sentences))
 
 
 def of_program(document: History) -> list[Change]:

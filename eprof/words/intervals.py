@@ -1,4 +1,4 @@
-"""Intervals in words: how far a number is known, and whether it can be told at all."""
+"""Intervals in words: how far a number is known, and whether that is enough to name it."""
 
 from collections.abc import Sequence
 
@@ -17,10 +17,10 @@ def known(ends: Ends) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def is_told(value: float | None, ends: Ends) -> bool:
-    """Whether a number can be told: its interval has one sign and is no wider than the number.
+def is_certain(value: float | None, ends: Ends) -> bool:
+    """Whether a number is certain enough to name: its interval has one sign and is no wider than the number.
 
-    Where there is no interval, nothing says that it cannot.
+    A number without an interval is.
     """
     pair = known(ends)
     if pair is None or value is None:

@@ -47,6 +47,11 @@ def quantity(value: float, unit: str) -> str:
     return f"{sign}{placed(figures, power - prefix)}{NARROW}{PREFIXES[prefix]}{unit}".rstrip(NARROW)
 
 
+def quantity_or(unknown: str, value: float | None, unit: str) -> str:
+    """A quantity, or what to write where it is not known."""
+    return unknown if value is None else quantity(value, unit)
+
+
 def plain(value: float) -> str:
     """Three significant digits without a unit; a prefix only for what would be unreadable: 57.4, 0.0123, 1.20 M."""
     if value == 0:

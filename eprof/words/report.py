@@ -8,7 +8,7 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.profile import schema
 from eprof.words import intervals
 from eprof.words.badges import ESTIMATED, UNKNOWN, Amount, ratio
-from eprof.words.blocks import Column, Medium, Row, Table, everywhere_if
+from eprof.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
 from eprof.words.cells import Cell, Name, Quantity, Share, Stack
 from eprof.words.numbers import and_more, plain, whole
 from eprof.words.operators import HOW, merged
@@ -47,10 +47,9 @@ def split_table(view: View) -> Table:
 def kernel_table(view: View, limit: int | None) -> Table:
     """The kernels, largest first, each with how its known energy splits into the three parts."""
     columns = [
-        Column(view.nouns.kernel, "left"),
+        *texts(view.nouns.kernel),
         Column("device", "left", everywhere_if(view.several_devices)),
-        Column(view.nouns.launches),
-        Column("time"),
+        *numbers(view.nouns.launches, "time"),
         *_energy_columns(view, Medium.TERMINAL),
         Column("by time", media=everywhere_if(view.to_meter is not None), from_width=_WIDE),
         Column(
@@ -94,8 +93,7 @@ def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
         Column("group", "left"),
         Column("", "left", on_page),
         Column(view.nouns.kernels, media=Medium.PAGE),
-        Column(view.nouns.launches),
-        Column("time"),
+        *numbers(view.nouns.launches, "time"),
         *_energy_columns(view, Medium.ALL),
         Column("of all", media=on_page),
         Column("flop/B", media=Medium.PAGE),
@@ -123,27 +121,13 @@ def _group_row(view: View, group: schema.Group, largest: float) -> Row:
 def operator_table(view: View, limit: int | None) -> Table:
     """The operators of a framework, largest first, each with the modules that called it."""
     operators = merged(view.document.operators or [])
-    columns = [
-        Column("operator", "left"),
-        Column("called in", "left"),
-        Column(view.nouns.launches),
-        Column("time"),
-        *_energy_columns(view, Medium.PAGE),
-        Column("of all"),
-    ]
-    rows = [
-        Row(
-            [
-                operator.name,
-                operator.module or "",
-                whole(operator.launches),
-                _quantity(time_of(operator), "s"),
-                *_energy_cells(view, operator),
-                _share(energy_of(operator, "total"), view.energy("total")),
-            ]
-        )
-        for operator in operators[:limit]
-    ]
+    amounts = numbers(view.nouns.launches, "time")
+    columns = [*texts("operator", "called in"), *amounts, *_energy_columns(view, Medium.PAGE), Column("of all")]
+    rows = []
+    for operator in operators[:limit]:
+        share = _share(energy_of(operator, "total"), view.energy("total"))
+        size = whole(operator.launches), _quantity(time_of(operator), "s")
+        rows.append(Row([operator.name, operator.module or "", *size, *_energy_cells(view, operator), share]))
     return Table(columns, rows, note=HOW, left_out=and_more(len(operators) - len(rows), "operators"))
 
 

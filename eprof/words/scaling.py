@@ -115,7 +115,7 @@ def _largest_cause(row: Row) -> str:
     if not total:
         return ""
     cause = max(overhead, key=lambda cause: overhead[cause])
-    return f"{percent(overhead[cause] / total)} of what is more goes into {CAUSES[cause]}."
+    return f"{percent(overhead[cause] / total)} of the extra energy goes into {CAUSES[cause]}."
 
 
 def blocks(document: Scale, verbose: bool) -> Iterator[Block]:

@@ -11,9 +11,22 @@ from eprof.base.labels import labels
 from eprof.tuning.schema import At, Kernel, Lost, Picked, Setting, Tune, label, same
 from eprof.validation.schema import Clocks
 from eprof.words import costs as costs_words
-from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone
+from eprof.words.blocks import (
+    Block,
+    Column,
+    Headline,
+    Medium,
+    Notes,
+    Row,
+    Sentence,
+    Table,
+    Tone,
+    everywhere_if,
+    numbers,
+    texts,
+)
 from eprof.words.cells import Cell, Name, Quantity, Written
-from eprof.words.numbers import NARROW, quantity
+from eprof.words.numbers import NARROW, quantity, quantity_or
 from eprof.words.validation import number, percent
 
 TITLE = "# Clocks"
@@ -123,15 +136,10 @@ def kernels(document: Tune, most: int | None = None) -> Table:
     """Best and fastest setting of every kernel."""
     listed = by_energy(document)
     shown = listed[:most]
-    is_measured = any(kernel.measured_best is not None for kernel in listed)
-    measured = Medium.ALL if is_measured else Medium.NONE
+    measured = everywhere_if(any(kernel.measured_best is not None for kernel in listed))
     columns = [
-        Column(document.nouns.kernel, "left"),
-        Column("best"),
-        Column("energy"),
-        Column("time"),
-        Column("fastest"),
-        Column("saves %"),
+        *texts(document.nouns.kernel),
+        *numbers("best", "energy", "time", "fastest", "saves %"),
         Column("more time %", media=~Medium.TERMINAL),
         Column("measured", media=measured),
         Column("lost %", media=measured),
@@ -208,7 +216,7 @@ def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], 
     known = [energy for energy in kernel.energy_j if energy is not None]
     cells = {}
     for setting, energy in zip(document.settings, kernel.energy_j, strict=True):
-        cells[_key(setting)] = HeatCell(_energy(energy), _step(energy, known), _signs(kernel, setting))
+        cells[_key(setting)] = HeatCell(quantity_or("–", energy, "J"), _step(energy, known), _signs(kernel, setting))
     return cells
 
 
@@ -228,17 +236,13 @@ def _cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
     if not setting.allowed:
         words.append("outside the limit")
     return HeatCell(
-        _energy(setting.energy_j),
+        quantity_or("–", setting.energy_j, "J"),
         _step(setting.energy_j, known),
         sign,
         f"{setting.label} MHz: {'; '.join(words)}",
         same(setting, document.now),
         setting.allowed,
     )
-
-
-def _energy(energy: float | None) -> str:
-    return "–" if energy is None else quantity(energy, "J")
 
 
 def _signs(picked: Picked, setting: Clocks) -> str:

@@ -25,7 +25,7 @@ from eprof.base.vocabulary import (
 )
 from eprof.profile import schema
 from eprof.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, ratio, total
-from eprof.words.intervals import Ends, is_told
+from eprof.words.intervals import Ends, is_certain
 
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator
@@ -244,11 +244,11 @@ class View:
         ends: Ends = getattr(intervals, part, None) or intervals.groups.get(part)
         return ends
 
-    def is_told(self, part: str) -> bool:
-        """Whether the prices tell an energy of the whole, by family or by group of counts."""
+    def is_certain(self, part: str) -> bool:
+        """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
         families = (COMPUTATION, DATA, CONSTANT, "total")
         amount = self.energy(part) if part in families else self.groups.get(part, Amount(None))
-        return is_told(amount.value, self.interval(part))
+        return is_certain(amount.value, self.interval(part))
 
     def in_prose(self, group: str) -> str:
         """A group of counts within a sentence; where only the issue of warps is priced, it is that."""

@@ -6,13 +6,13 @@ To add one, write a module with `section(view) -> Section | None` and a template
 from collections.abc import Callable
 
 from eprof.page.section import Section
-from eprof.page.sections import clocks, kernel, kernels, limits, method, operators, phases, table, trust, whatif, where
+from eprof.page.sections import clocks, kernel, kernels, limits, method, phases, table, trust, whatif, where
 from eprof.words.view import View
 
 _ANSWERS: tuple[Callable[[View], Section | None], ...] = (
     where.section,
     phases.section,
-    operators.section,
+    phases.of_operators,
     kernels.section,
     table.section,
     kernel.section,

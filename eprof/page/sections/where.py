@@ -40,7 +40,7 @@ def section(view: View) -> Section | None:
 def _label(view: View, group: str) -> str:
     """A group, with its interval where the prices do not tell how large it is."""
     label = view.nouns.group(group)
-    return label if view.is_told(group) else label + in_brackets(view.interval(group), "J")
+    return label if view.is_certain(group) else label + in_brackets(view.interval(group), "J")
 
 
 def _sentence(view: View) -> Markup:
