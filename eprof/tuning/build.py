@@ -220,7 +220,7 @@ def _beyond_measured(table: CostTable, energy: Energy) -> Iterator[str]:
     if beyond:
         yield (
             f"More a second than in any measurement that {table.name} was fitted to: {', '.join(beyond)}. "
-            "Nobody has looked there."
+            "Nothing was measured there."
         )
 
 
