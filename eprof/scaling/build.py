@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from eprof import __version__
 from eprof.base.errors import LogError
+from eprof.base.known import ratio
 from eprof.base.marks import names
 from eprof.profile.document import now
 from eprof.scaling import fit
@@ -83,9 +84,11 @@ def measured(
     if not runs:
         raise LogError(f"{title}: has no runs.")
     fitted = None
+    about: dict[str, Any] = {"cluster": None, "program": None, "unit": "node"}
     warnings = [*notes]
     if model is not None:
         cluster, program = model
+        about = {"cluster": _about_cluster(cluster), "program": _about_program(program), "unit": cluster.unit}
         runs = fit.of_program(runs, program.name)
         fitted = fit.fit(cluster, program, runs, asked.predict, cluster.waiting)
         warnings += fit.warnings(cluster, fitted)
@@ -97,9 +100,7 @@ def measured(
         created_utc=now(),
         command_line=list(asked.command_line),
         kind=MEASURED,
-        cluster=_about_cluster(model[0]) if model else None,
-        program=_about_program(model[1]) if model else None,
-        unit=model[0].unit if model else "node",
+        **about,
         waiting=None,
         rows=rows,
         best=list(_best(rows, asked)),
@@ -125,10 +126,10 @@ def _modelled_rows(case: Case, clock: Clock, slowest_j: float) -> Iterator[Row]:
             core_mhz=clock.core_mhz,
             time_s=point.time_s,
             energy_j=point.energy_j,
-            power_w=_over(point.energy_j, point.time_s),
+            power_w=ratio(point.energy_j, point.time_s),
             efficiency=point.efficiency,
-            efficiency_to_slowest_clock=_over(slowest_j, point.energy_j),
-            speedup=_over(point.base_s, point.time_s),
+            efficiency_to_slowest_clock=ratio(slowest_j, point.energy_j),
+            speedup=ratio(point.base_s, point.time_s),
             overhead_j=point.overhead_j,
             polling_j=polled.energy_j,
             alpha=case.program.alpha,
@@ -142,6 +143,8 @@ def _measured_rows(runs: Sequence[Run]) -> Iterator[Row]:
         base = alone.get((run.program, run.size, run.core_mhz))
         clocks = [mhz for program, size, mhz in alone if (program, size) == (run.program, run.size) and mhz is not None]
         slowest = alone.get((run.program, run.size, min(clocks))) if clocks else None
+        slowest_j = slowest.energy_j if slowest else None
+        base_j, base_s = (base.energy_j, base.time_s) if base else (None, None)
         yield Row(
             program=run.program,
             size=run.size,
@@ -149,10 +152,10 @@ def _measured_rows(runs: Sequence[Run]) -> Iterator[Row]:
             core_mhz=run.core_mhz,
             time_s=run.time_s,
             energy_j=run.energy_j,
-            power_w=_over(run.energy_j, run.time_s),
-            efficiency=_over(base.energy_j if base else None, run.energy_j),
-            efficiency_to_slowest_clock=_over(slowest.energy_j if slowest else None, run.energy_j),
-            speedup=_over(base.time_s if base else None, run.time_s),
+            power_w=ratio(run.energy_j, run.time_s),
+            efficiency=ratio(base_j, run.energy_j),
+            efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
+            speedup=ratio(base_s, run.time_s),
             repeats=run.repeats,
             marks=names(run.marks),
         )
@@ -160,11 +163,6 @@ def _measured_rows(runs: Sequence[Run]) -> Iterator[Row]:
 
 def _order(run: Run) -> tuple[Any, ...]:
     return run.program, run.size or 0.0, run.core_mhz or 0.0, run.processors
-
-
-def _over(above: float | None, below: float | None) -> float | None:
-    """A quotient; None where a part is not known or nothing is divided by."""
-    return None if above is None or not below else above / below
 
 
 def _with_pareto(rows: Sequence[Row]) -> list[Row]:

@@ -292,7 +292,11 @@ def test_the_rule_sees_nothing_where_nothing_is(code):
 
 def conditionals(node):
     """How many conditional expressions a statement holds, those of statements inside it not counted."""
-    inner = (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case))
+    inner = (
+        child
+        for child in ast.iter_child_nodes(node)
+        if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case)
+    )
     return sum(isinstance(child, ast.IfExp) + conditionals(child) for child in inner)
 
 
