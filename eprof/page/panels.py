@@ -57,7 +57,7 @@ def drawn(
     grid = _grid(x, balances)
     curves = [[(intensity, *machine.lines(intensity)) for intensity in grid] for machine in machines]
     tags = [*labels([dot.name for dot in dots[:named]], _TAG), *[""] * len(dots[named:])]
-    titles = labels([dot.name for dot in dots], _TITLE)
+    names = labels([dot.name for dot in dots], _TITLE)
     largest = max((dot.energy_j for dot in dots), default=1.0) or 1.0
     made = []
     for place, (title, unit, key) in enumerate(_PANELS):
@@ -65,17 +65,11 @@ def drawn(
             plot.Line([(point[0], point[place + 1]) for point in points], kind % 6)
             for kind, points in enumerate(curves)
         ]
-        circles = [
-            plot.Dot(
-                dot.intensity or 0.0,
-                dot.heights[key] or 0.0,
-                dot.energy_j / largest,
-                tag,
-                _title(title, dot, key, unit),
-                dot.place,
-            )
-            for dot, tag, title in zip(dots, tags, titles, strict=True)
-        ]
+        circles = []
+        for dot, tag, name in zip(dots, tags, names, strict=True):
+            height = dot.heights[key] or 0.0
+            about = _title(name, dot, key, unit)
+            circles.append(plot.Dot(dot.intensity or 0.0, height, dot.energy_j / largest, tag, about, dot.place))
         heights = [y for line in lines for _, y in line.points] + [circle.y for circle in circles]
         panel = plot.Panel(title, unit, key, x, plot.axis(heights), lines, circles, balances)
         drawn_are = f"{len(lines)} lines and {len(dots)} {nouns.kernels}"

@@ -162,15 +162,25 @@ def _short_subject(document: schema.Profile, width: int) -> str:
 
 def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableType]:
     """The 100 % bar, and what stands for what: each group in a legend of its own, or the three families."""
-    is_left_out = {CONSTANT} if view.is_modelled and not legend else set()
-    parts = {group: amount.value for group, amount in view.groups.items() if amount.value and group not in is_left_out}
-    if view.above.value is None:
+    parts = {group: amount.value for group, amount in view.groups.items() if amount.value}
+    if view.is_modelled and not legend:
+        parts.pop(CONSTANT, None)
+    if view.above.value is None or sum(parts.values()) <= 0:
         return
-    total = sum(parts.values())
-    if total <= 0:
+    bar, names = _pieces(view, parts, cells)
+    if legend:
+        yield Padding(bar, (1, 0, 0, 0))
+        yield names
         return
+    bar.append("  " + "  ".join(_families(parts)), style="dim")
+    yield bar
+
+
+def _pieces(view: View, parts: Mapping[str, float], cells: int) -> tuple[Text, Text]:
+    """The bar, and its legend: sign, name and share of each group."""
     bar = Text()
     names = Text()
+    total = sum(parts.values())
     running = 0.0
     drawn = 0
     for group, joules in parts.items():
@@ -183,17 +193,16 @@ def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableTyp
         share = f"{100 * joules / total:.0f}" if joules >= 0.005 * total else "<1"
         names.append(f"{fill * 2} ", style=style)
         names.append(f"{view.nouns.group(group)} {share} %".replace(" ", "\u00a0") + "   ")
-    if legend:
-        yield Padding(bar, (1, 0, 0, 0))
-        yield names
-        return
-    shares = {
-        family: sum(parts.get(group, 0.0) for group in dict.fromkeys(groups)) / total
-        for family, groups in _FAMILIES.items()
-    }
-    shown = [f"{_SIGNS[family]} {family} {percent(share)}" for family, share in shares.items() if share]
-    bar.append("  " + "  ".join(shown), style="dim")
-    yield bar
+    return bar, names
+
+
+def _families(parts: Mapping[str, float]) -> Iterator[str]:
+    """What stands for each family of groups, and its share: "█ data 71 %"."""
+    total = sum(parts.values())
+    for family, groups in _FAMILIES.items():
+        share = sum(parts.get(group, 0.0) for group in groups) / total
+        if share:
+            yield f"{_SIGNS[family]} {family} {percent(share)}"
 
 
 def _groups(view: View) -> Iterator[Part]:
