@@ -126,12 +126,12 @@ def load(name: str = GPU) -> Manifest:
     return parse(Document.read(home() / name))
 
 
-def source_text(name: str, block: int = _BLOCK) -> str:
+def source_text(name: str) -> str:
     """The whole text of a source file to compile: the block's size, what makes it portable, the kernels."""
     if name.endswith(".c"):
         return (home() / name).read_text(encoding="utf-8")
     parts = [(home() / file).read_text(encoding="utf-8") for file in ("portable.h", name)]
-    return "\n".join([f"#define BLOCK {block}", *parts])
+    return "\n".join([f"#define BLOCK {_BLOCK}", *parts])
 
 
 def capability_of(text: str) -> Capability:

@@ -172,7 +172,9 @@ def steps(parts: Iterable[Part], spread: Spread | None) -> list[Step]:
     """The parts added up by group and reason; kernels that came or went as steps of their own."""
     bundles: dict[tuple[str | None, str | None, str], list[Part]] = {}
     for part in parts:
-        key = (_GROUPS[part.what], part.because, MATCHED) if part.kernels == MATCHED else (None, None, part.kernels)
+        key: tuple[str | None, str | None, str] = (None, None, part.kernels)
+        if part.kernels == MATCHED:
+            key = (_GROUPS[part.what], part.because, MATCHED)
         bundles.setdefault(key, []).append(part)
     bundled = [_step(*key, members, spread) for key, members in bundles.items()]
     return sorted(bundled, key=lambda step: -abs(step.change_j))

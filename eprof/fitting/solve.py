@@ -106,7 +106,9 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     settings = Settings.of(measurements)
     layout = Layout.of(measurements.domains, chosen.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
     rows = rows_of(measurements)
-    weights = 1.0 / measurements.power_w if chosen.weights == "relative" else np.ones(len(rows)) / rows[:, -1].mean()
+    weights = np.ones(len(rows)) / rows[:, -1].mean()
+    if chosen.weights == "relative":
+        weights = 1.0 / measurements.power_w
     pins = _pins(measurements, settings)
     search = Search(layout, settings, moments(rows, weights, settings), chosen, pins, float(len(rows)))
     best = search.best(_starts(measurements, settings, chosen, pins, seed))

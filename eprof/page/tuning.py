@@ -113,8 +113,8 @@ def _kernels(document: Tune) -> Section:
     )
     after = ""
     own, best = document.each_its_own, document.best
-    change = words.change(own.energy_j, best.energy_j) if own is not None and best is not None else None
-    if change is not None:
+    change = own and best and words.change(own.energy_j, best.energy_j)
+    if change:
         after = (
             f"Each {nouns.kernel} at its own setting, if changing clocks were free: {change} energy than all at the "
             "program's best."

@@ -109,7 +109,9 @@ def _name(view: View, entry: schema.Kernel | schema.Group) -> str:
     if isinstance(entry, schema.Group):
         return entry.name
     label = view.label(entry)
-    return f"{label}, {entry.device}" if view.several_devices and entry.device else label
+    if view.several_devices and entry.device:
+        return f"{label}, {entry.device}"
+    return label
 
 
 def _number_shown(view: View, entries: Sequence[schema.Kernel | schema.Group], most: int) -> int:
@@ -146,7 +148,8 @@ def _cause_text(view: View, entry: schema.Kernel | schema.Group) -> str:
     found = cause(view, entry)
     if found is not None:
         return found.text
-    return "unknown" if view.has_energy and above_of(entry).value is None else ""
+    is_unknown = view.has_energy and above_of(entry).value is None
+    return "unknown" if is_unknown else ""
 
 
 def cause(view: View, entry: schema.Kernel | schema.Group) -> Cause | None:
@@ -389,7 +392,8 @@ def _verdict(view: View) -> str:
     if view.to_meter is not None:
         return "rough." if view.to_meter.idle_j else "good."
     off = _kernels_off(view, view.costs)
-    word = "good" if off and view.costs.gpu_match == "own" and not view.is_modelled else "rough"
+    is_own = view.costs.gpu_match == "own" and not view.is_modelled
+    word = "good" if off and is_own else "rough"
     if view.energy("total").lower:
         word += f", a floor{lacking.in_headline(view)}"
     return f"{word} ({off or _spread(view) or 'error unknown'})."
@@ -434,7 +438,9 @@ def _basis(view: View, costs: schema.Costs) -> str:
     """What the prices rest on."""
     basis = _PRICES.get(costs.basis or "", "without a stated basis")
     basis = basis.format(processor=view.nouns.processor)
-    return f"of the similar {costs.device.partition(' (')[0]}, {basis}" if costs.gpu_match == "similar" else basis
+    if costs.gpu_match == "similar":
+        return f"of the similar {costs.device.partition(' (')[0]}, {basis}"
+    return basis
 
 
 def _range_of(view: View) -> Iterator[str]:
@@ -443,7 +449,9 @@ def _range_of(view: View) -> Iterator[str]:
     if not interval or not in_brackets(interval.total, "J"):
         return
     spans = view.costs.interval_is if view.costs else None
-    holds = f"{percent(interval.share)} of the refits" if interval.share < 1 else spans or "the intervals of the prices"
+    holds = spans or "the intervals of the prices"
+    if interval.share < 1:
+        holds = f"{percent(interval.share)} of the refits"
     yield f"Brackets: {holds}."
 
 

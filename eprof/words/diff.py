@@ -348,7 +348,8 @@ def _measured(document: Document) -> Iterator[str]:
         yield f"Measured: the same, {quantity(old, 'J')}."
         return
     test = document.tests.measured
-    doubt = "" if test is None or test.shown else ", no more than repeats differ by chance"
+    is_noise = test is not None and not test.shown
+    doubt = ", no more than repeats differ by chance" if is_noise else ""
     size = f"{quantity(abs(new - old), 'J')} ({percent(abs(new - old) / old)}) {_less_more(new - old)}"
     yield f"Measured by the meter: NEW {size}{doubt}."
 

@@ -133,5 +133,7 @@ def _left_out(document: Document) -> list[str]:
 def bar(document: Document) -> list[tuple[str, float]]:
     """The largest parts of the change with their share of it."""
     change = document.change_j
-    steps = [(step_label(step, document.nouns), step.change_j / change) for step in moving(document)] if change else []
+    if not change:
+        return []
+    steps = [(step_label(step, document.nouns), step.change_j / change) for step in moving(document)]
     return [(label, share) for label, share in steps if abs(share) >= 0.01][:4]

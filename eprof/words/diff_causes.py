@@ -40,8 +40,11 @@ def sentences(document: Document) -> Iterator[str]:
     change = document.change_j or 0.0
     along = [cause for cause in document.causes if cause.change_j * change > 0]
     clear = [cause for cause in along if cause.is_told]
+    if not along:
+        yield "Its parts cancel."
+        return
     if not clear:
-        yield "Undecided: the prices do not tell which part is the largest." if along else "Its parts cancel."
+        yield "Undecided: the prices do not tell which part is the largest."
         return
     chosen = _together(clear)
     answer = f"{_all(chosen, document.nouns)}: {_shares(document, chosen)}{_against(document)}."
@@ -119,7 +122,9 @@ def _fewer(cause: Cause, noun: str) -> str:
 
 def _so(cause: Cause) -> str:
     """The time that a count explains."""
-    return f", so {_time(cause)}" if cause.constant_j and cause.what not in _WHOLE else ""
+    if not cause.constant_j or cause.what in _WHOLE:
+        return ""
+    return f", so {_time(cause)}"
 
 
 def _time(cause: Cause) -> str:

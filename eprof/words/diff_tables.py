@@ -129,11 +129,11 @@ def steps(document: Document) -> Table:
     return Table(columns, rows, note=unchanged(document))
 
 
-def _interval_column(document: Document, from_width: int = 0) -> list[Column]:
+def _interval_column(document: Document) -> list[Column]:
     """A column of intervals, where the prices have any."""
     if document.intervals is None:
         return []
-    return [Column(intervals.label(document.intervals.share), from_width=from_width)]
+    return [Column(intervals.label(document.intervals.share))]
 
 
 def _interval_cell(document: Document, ends: Sequence[float] | None) -> list[Cell]:

@@ -30,7 +30,9 @@ def _chosen(view: View) -> Headline:
         return _counts(view)
     total = view.energy("total")
     if not total.value:
-        why = f"The time of all {view.nouns.kernels} is zero." if view.time.value == 0 else _constant_part(view)
+        why = _constant_part(view)
+        if view.time.value == 0:
+            why = f"The time of all {view.nouns.kernels} is zero."
         return Headline("Nothing that was counted costs energy.", why, total.marks)
     if view.above.value is None:
         return _constant_alone(view)
@@ -195,7 +197,9 @@ def _counts(view: View) -> Headline:
 def _measured_alone(view: View, measured: float, counted: list[str], marks: int) -> Headline:
     """A meter's joules, which nothing that was counted splits."""
     time = f" in {at_least(view.time, 's')}" if view.time.value is not None else ""
-    why = "no count that has a price is in the logs" if counted else "no instruction and no byte was counted"
+    why = "no instruction and no byte was counted"
+    if counted:
+        why = "no count that has a price is in the logs"
     return Headline(f"{quantity(measured, 'J')} measured{time}.", f"What took them is not known: {why}.", marks)
 
 

@@ -35,7 +35,9 @@ def headline(document: History) -> Headline:
         return Headline(text, f"{_noise(document)} {_outlier(document)}".strip(), marks)
     step = steps[-1]
     verb = "grew" if step.after_j > step.before_j else "fell"
-    by = percent(abs(step.change_share)) if step.change_share is not None else quantity(step.after_j, "J")
+    by = quantity(step.after_j, "J")
+    if step.change_share is not None:
+        by = percent(abs(step.change_share))
     where = label(document.runs[step.run])
     text = f"Energy {verb} by {by} at {where}, from {quantity(step.before_j, 'J')} to {quantity(step.after_j, 'J')}."
     lead = [_reason(step), _earlier(len(steps) - 1), _noise(document), _outlier(document)]

@@ -14,7 +14,9 @@ def known(ends: Ends) -> tuple[float, float] | None:
     if ends is None:
         return None
     low, high = ends
-    return None if low is None or high is None else (low, high)
+    if low is None or high is None:
+        return None
+    return low, high
 
 
 def is_certain(value: float | None, ends: Ends) -> bool:

@@ -31,6 +31,7 @@ from eprof.words.validation import number, percent
 
 TITLE = "# Clocks"
 STEPS = 9
+_HOW = {"modelled": "predicted, with modelled times", "measured": "predicted for measured times"}
 _KERNELS = 10
 
 
@@ -39,7 +40,7 @@ def headline(document: Tune) -> Headline:
     best, fastest = document.best, document.fastest
     if best is None:
         return Headline(f"No setting gives {document.objective_words}.", "The notes say why.")
-    how = "predicted, with modelled times" if document.time.source == "modelled" else "predicted for measured times"
+    how = _HOW[document.time.source]
     setting = f"{best.label}{NARROW}MHz"
     goal = f"{document.objective_words} for {document.program} ({how})"
     if fastest is None:
@@ -153,7 +154,9 @@ def kernels(document: Tune, most: int | None = None) -> Table:
 
 def _cells(picked: Picked) -> list[Cell]:
     best, fastest = picked.best, picked.fastest
-    lost = [picked.lost_percent, picked.oracle_lost_percent] if isinstance(picked, Kernel) else [None, None]
+    lost: list[float | None] = [None, None]
+    if isinstance(picked, Kernel):
+        lost = [picked.lost_percent, picked.oracle_lost_percent]
     return [
         label(best),
         _amount(best, "energy_j", "J"),

@@ -56,7 +56,9 @@ def bits(words: Iterable[str]) -> int:
 
 def _more_than_nothing(amount: Amount) -> Amount:
     """The amount, but not known where it is "at least 0", which says nothing."""
-    return Amount(None, amount.marks) if amount.lower and not amount.value else amount
+    if amount.lower and not amount.value:
+        return Amount(None, amount.marks)
+    return amount
 
 
 def energy_of(entry: Priced, part: str) -> Amount:
@@ -232,7 +234,9 @@ class View:
             return Amount(0.0) if count.value == 0 else Amount(None, marks)
         if self.to_meter is not None and marks & MISSING:
             marks = marks & ~MISSING | ESTIMATED
-        return Amount(count.energy_j, marks if count.energy_j or marks & MISSING else 0)
+        if count.energy_j or marks & MISSING:
+            return Amount(count.energy_j, marks)
+        return Amount(count.energy_j)
 
     # --------------------------------------------------------------------------------------------------- intervals
 
@@ -369,7 +373,9 @@ class View:
                 work += count.value * flops
                 marks |= bits(count.marks) & self.masks[name]
         tensor = self._tensor_flops(entry)
-        return Amount(None, MISSING) if tensor.value is None else Amount(work + tensor.value, marks | tensor.marks)
+        if tensor.value is None:
+            return Amount(None, MISSING)
+        return Amount(work + tensor.value, marks | tensor.marks)
 
     def _tensor_flops(self, entry: Entry) -> Amount:
         """Those of tensor cores; not known where there are instructions of them, or only some types are known."""

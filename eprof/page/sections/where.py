@@ -76,7 +76,7 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
     """The part above constant power, as wide as the bar of everything."""
     above = view.above
     segments = _segments({group: amount for group, amount in known.items() if group != CONSTANT}, above)
-    constant = (known[CONSTANT].value or 0.0) / (view.energy("total").value or 1.0) if CONSTANT in known else 0.0
+    constant = (known.get(CONSTANT, Amount(None)).value or 0.0) / (view.energy("total").value or 1.0)
     boundary = 100 - sum(segment.width for segment in segments if segment.group in _DATA_GROUPS)
     enlarged = ", enlarged" if constant > 0 else ""
     return {
