@@ -1,6 +1,5 @@
 """Clocks in plain words and tables, and the heat map's cells: for the page, the terminal and Markdown alike."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -26,11 +25,11 @@ from eprof.words.blocks import (
     texts,
 )
 from eprof.words.cells import Cell, Name, Quantity, Written
+from eprof.words.heat import HeatCell, colour
 from eprof.words.numbers import NARROW, quantity, quantity_or
 from eprof.words.validation import number, percent
 
 TITLE = "# Clocks"
-STEPS = 9
 _HOW = {"modelled": "predicted, with modelled times", "measured": "predicted for measured times"}
 _KERNELS = 10
 
@@ -180,17 +179,6 @@ def _against(best: At | None, fastest: At | None, field: str, sign: int) -> Writ
     return number(None if share is None else sign * 100 * share + 0.0)  # no minus zero
 
 
-class HeatCell(Struct, frozen=True):
-    """A setting in the heat map: what stands there, its colour 0..8 (None: no number), signs, and it all in words."""
-
-    text: str
-    step: int | None
-    sign: str = ""
-    title: str = ""
-    is_now: bool = False
-    is_allowed: bool = True
-
-
 class Heat(Struct, frozen=True):
     """The heat map: the cells by (core MHz, memory MHz), and sentences above and below."""
 
@@ -219,7 +207,7 @@ def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], 
     known = [energy for energy in kernel.energy_j if energy is not None]
     cells = {}
     for setting, energy in zip(document.settings, kernel.energy_j, strict=True):
-        cells[_key(setting)] = HeatCell(quantity_or("–", energy, "J"), _step(energy, known), _signs(kernel, setting))
+        cells[_key(setting)] = HeatCell(quantity_or("–", energy, "J"), colour(energy, known), _signs(kernel, setting))
     return cells
 
 
@@ -240,7 +228,7 @@ def _cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
         words.append("outside the limit")
     return HeatCell(
         quantity_or("–", setting.energy_j, "J"),
-        _step(setting.energy_j, known),
+        colour(setting.energy_j, known),
         sign,
         f"{setting.label} MHz: {'; '.join(words)}",
         same(setting, document.now),
@@ -251,13 +239,3 @@ def _cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
 def _signs(picked: Picked, setting: Clocks) -> str:
     signs = {"*": picked.best, "»": picked.fastest, "m": picked.measured_best}
     return "".join(sign for sign, pick in signs.items() if same(pick, setting))
-
-
-def _step(energy: float | None, known: Sequence[float]) -> int | None:
-    """A colour from 0 to 8, in equal ratios between the least and the largest."""
-    if energy is None:
-        return None
-    low, high = min(known), max(known)
-    if high <= low or low <= 0:
-        return 0
-    return min(STEPS - 1, int(STEPS * math.log(energy / low) / math.log(high / low)))

@@ -11,8 +11,8 @@ from eprof.page.views.validation import heat_table
 from eprof.tuning.schema import Setting, Tune, label, same
 from eprof.validation.schema import Clocks
 from eprof.words import tuning as words
+from eprof.words.heat import HeatCell
 from eprof.words.numbers import quantity
-from eprof.words.tuning import HeatCell
 
 _MAPS = 12
 _NAME = 70
