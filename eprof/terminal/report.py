@@ -1,6 +1,5 @@
 """The summary of a profile in a terminal."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -8,7 +7,6 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from eprof.base.nouns import nouns_of
 from eprof.base.text import counted, cut
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
 from eprof.profile import schema
@@ -17,6 +15,7 @@ from eprof.terminal.screen import terminal
 from eprof.words import answer, metered
 from eprof.words import costs as costs_words
 from eprof.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
+from eprof.words.devices import named, with_capability
 from eprof.words.headline import headline
 from eprof.words.lever import lever, reached
 from eprof.words.modelled import answer_words, clock_words
@@ -132,30 +131,16 @@ def _everything(view: View) -> Iterator[Part]:
 
 
 def _subject(document: schema.Profile) -> str:
-    devices = Counter(map(_device, document.devices))
-    named = [f"{number} × {name}" if number > 1 else name for name, number in devices.items()]
-    words = [document.title, ", ".join(named)]
+    words = [document.title, ", ".join(named(document.devices, with_capability))]
     if document.costs is not None:
         words.append(f"costs {costs_words.priced(document.costs)}")
     return " · ".join(words)
 
 
-def _device(device: schema.Device) -> str:
-    if not device.capability:
-        return _named(device)
-    kind = nouns_of(device.processor).capability.removeprefix("compute ")
-    return f"{_named(device)} ({kind} {device.capability})"
-
-
-def _named(device: schema.Device) -> str:
-    return device.name or f"{nouns_of(device.processor).processor} not named"
-
-
 def _short_subject(document: schema.Profile, width: int) -> str:
     """Program and GPU on one line."""
-    devices = Counter(map(_named, document.devices))
-    words = [f"{number} × {name}" if number > 1 else name for name, number in devices.items()]
-    behind = cut("".join(f" · {word}" for word in words), width - _SHORTEST_TITLE)
+    devices = "".join(f" · {device}" for device in named(document.devices))
+    behind = cut(devices, width - _SHORTEST_TITLE)
     program, space, arguments = document.title.partition(" ")
     return cut(program.rpartition("/")[2] + space + arguments, width - len(behind)) + behind
 

@@ -7,6 +7,7 @@ from eprof.compare.matching import SIMILAR
 from eprof.compare.schema import Document, Unlike
 from eprof.words import costs as costs_words
 from eprof.words.badges import SIMULATED
+from eprof.words.devices import named
 from eprof.words.diff import bits, moving, step_label
 from eprof.words.numbers import plain
 from eprof.words.shared_marks import shared_by_changes
@@ -21,8 +22,7 @@ def head(document: Document) -> str:
     """Both names, with the GPU and the clocks of the prices where they are the same."""
     sides = document.old, document.new
     names = " → ".join(fitted([side.name for side in sides], _NAME))
-    unnamed = f"{document.nouns.processor} not named"
-    devices = {", ".join(device.name or unnamed for device in side.devices) for side in sides}
+    devices = {", ".join(named(side.devices)) for side in sides}
     settings = {costs_words.setting(side.costs.setting) if side.costs else "" for side in sides}
     shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
     return " · ".join([names, *filter(None, shared)])

@@ -162,7 +162,7 @@ def _kernel_row(view: View, place: int, scale: float) -> Row:
     label, full = view.label(kernel), kernel.name
     bar = _bar(view, _colours(view, kernel, amount), amount, scale, label, _interval(view, place))
     if view.several_devices:
-        device = kernel.device or f"unnamed {view.nouns.processor}"
+        device = kernel.device or f"{view.nouns.processor} not named"
         label = f"{label} · {cut(device, DEVICE_WIDTH - 2)}"
         full = f"{kernel.name} on {device}"
     return Row(label, full, place, bar, *_numbers(view, amount))
