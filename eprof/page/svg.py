@@ -23,7 +23,7 @@ class Segment(Struct, frozen=True):
 
 def pct(number: float) -> str:
     """A percentage as an SVG length: 12.5 -> "12.5%"."""
-    return f"{number:.4f}".rstrip("0").rstrip(".") + "%"
+    return f"{number:.3f}".rstrip("0").rstrip(".") + "%"
 
 
 def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:

@@ -5,7 +5,7 @@ from eprof.page.views.tuning import energy_map
 from eprof.profile import schema
 from eprof.words.heat import HeatCell, colour
 from eprof.words.modelled import clock_words, same_clocks
-from eprof.words.numbers import quantity
+from eprof.words.numbers import NARROW, quantity
 from eprof.words.view import View
 
 
@@ -16,24 +16,16 @@ def section(view: View) -> Section | None:
         return None
     known = {(setting.core_mhz, setting.memory_mhz): setting for setting in clocks.settings if setting.energy_j}
     joules = [setting.energy_j or 0.0 for setting in known.values()]
-    cells = {pair: _cell(setting, clocks, joules) for pair, setting in known.items()}
-    content = {"sentence": _sentence(clocks), "heat": energy_map(cells)}
+    unit = quantity(min(joules), "J").rpartition(NARROW)[2]
+    cells = {pair: _cell(setting, clocks, joules, unit) for pair, setting in known.items()}
+    here = ", outlined: this run" if any(setting.this for setting in clocks.settings) else ""
+    sentence = f"{clock_words(clocks)} In {unit}; ★: the lowest{here}. Modelled: {clocks.assumes}."
+    content = {"sentence": sentence, "heat": energy_map(cells)}
     return Section("clocks", "Clocks", "Other clock settings", "clocks.html", content)
 
 
-def _cell(setting: schema.AtClocks, clocks: schema.Clocks, joules: list[float]) -> HeatCell:
-    text = quantity(setting.energy_j or 0.0, "J")
-    return HeatCell(
-        text,
-        colour(setting.energy_j, joules),
-        "*" if same_clocks(setting, clocks.lowest) else "",
-        f"{setting.core_mhz:g}/{setting.memory_mhz:g} MHz: {text}",
-        is_now=setting.this,
-    )
-
-
-def _sentence(clocks: schema.Clocks) -> str:
-    here = "; outlined: this run" if any(setting.this for setting in clocks.settings) else ""
-    return (
-        f"{clock_words(clocks)} Core clock across, memory clock down. ★: the lowest{here}. Modelled: {clocks.assumes}."
-    )
+def _cell(setting: schema.AtClocks, clocks: schema.Clocks, joules: list[float], unit: str) -> HeatCell:
+    """The energy at a setting, without the unit if it is that of the lowest."""
+    sign = "*" if same_clocks(setting, clocks.lowest) else ""
+    text = quantity(setting.energy_j or 0.0, "J").removesuffix(f"{NARROW}{unit}")
+    return HeatCell(text, colour(setting.energy_j, joules), sign, is_now=setting.this)

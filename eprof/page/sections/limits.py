@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from eprof.base.labels import labels
+from eprof.base.text import capital
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.page import panels
 from eprof.page.section import Section
@@ -11,7 +12,7 @@ from eprof.words.blocks import Table
 from eprof.words.cells import Name
 from eprof.words.lever import limit_table, power_of
 from eprof.words.numbers import percent, plain, whole
-from eprof.words.roofline import verdict
+from eprof.words.roofline import racing
 from eprof.words.view import FLOPS, View
 
 SHOWN, ROWS = 60, 10
@@ -29,7 +30,7 @@ def section(view: View) -> Section | None:
     curves = [panels.Curves(machine.time_balance, _lines(machine)) for machine in machines]
     content = {
         "sentence": _sentence(view, machines[0], drawable),
-        "verdict": verdict(machines[0], view.nouns),
+        "verdict": capital(racing(machines[0], view.nouns)),
         "panels": panels.drawn(curves, shown, view.nouns),
         "legend": _legend(machines) if len(machines) > 1 else [],
         "table": _table(view, limits.kernels, drawable),

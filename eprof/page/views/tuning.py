@@ -36,7 +36,8 @@ def _cell(cell: HeatCell) -> Markup:
     if not cell.is_allowed:
         kinds.append("off")
     sign = Markup(" <b>{}</b>").format(cell.sign.replace("*", "★")) if cell.sign else ""
-    return Markup('<td class="{}" title="{}">{}{}</td>').format(" ".join(kinds), cell.title, cell.text, sign)
+    title = Markup(' title="{}"').format(cell.title) if cell.title else ""
+    return Markup('<td class="{}"{}>{}{}</td>').format(" ".join(kinds), title, cell.text, sign)
 
 
 def kernel_maps(document: Tune) -> Markup:
