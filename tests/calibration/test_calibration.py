@@ -322,7 +322,7 @@ def test_without_power_there_is_nothing_to_fit(tmp_path):
     gpu = StandIn(Time())
     one = session(tmp_path, gpu, hand=hands(gpu, StandInMeter(gpu, blind=True)), only=("read",))
     rows = run(one)
-    assert rows[0].reasons == ("the meter told no power",)
+    assert rows[0].reasons == ("the meter gave no power",)
     with pytest.raises(EprofError, match="No benchmark gave a row"):
         one.save(rows)
 
