@@ -166,7 +166,7 @@ def _split_by(parts: str | None, timeline: bool) -> str | None:
     if not timeline:
         return None if parts == RANK else parts
     if parts in (STREAM, NVTX):
-        raise UsageError(f"A trace shows launches one by one on their streams, and goes with no --group {parts}.")
+        raise UsageError(f"A trace shows single launches on their streams, so it cannot be used with --group {parts}.")
     return LAUNCH
 
 

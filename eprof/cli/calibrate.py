@@ -76,7 +76,7 @@ def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
         core, slash, memory = part.strip().partition("/")
         if not core.isdecimal() or not int(core) or (slash and (not memory.isdecimal() or not int(memory))):
             raise UsageError(
-                f"--settings: `{part.strip()}` is no setting; write CORE or CORE/MEMORY in MHz: 1500/2600."
+                f"--settings: `{part.strip()}` is not a setting; write CORE or CORE/MEMORY in MHz: 1500/2600."
             )
         pair = (int(core), int(memory) if slash else None)
         if pair in pairs:

@@ -158,7 +158,7 @@ class _Text(Struct, frozen=True, eq=False):
         default = int(away.to_numpy().argmin())
         if self.head.default and away.min() > 0:
             core, memory = self.head.default
-            raise MeasurementError(f"The default setting {core:g}/{memory:g} is none of those that were measured.")
+            raise MeasurementError(f"The default setting {core:g}/{memory:g} was not measured.")
         lines = ["setting = ["]
         for place, clocks in enumerate(pairs.itertuples(index=False)):
             entries = [self._clock(domain, mhz) for domain, mhz in zip(DOMAINS, clocks, strict=True)]
