@@ -8,6 +8,7 @@ from eprof.base.known import growth
 from eprof.base.text import capital
 from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
+from eprof.page.heat import energy_map
 from eprof.page.views import tuning as charts
 from eprof.tuning.schema import LostBy, PowerModel, Tune, same
 from eprof.words import tuning as words
@@ -81,7 +82,7 @@ def _clocks(document: Tune) -> Iterator[Section]:
     )
     answer = Sentence(f"{heat.caption} Core clock across, memory clock down, in MHz.")
     maps = charts.kernel_maps(document) if len(document.kernels) > 1 else ""
-    chart = charts.energy_map(heat.cells)
+    chart = energy_map(heat.cells)
     yield card("clocks", "Clocks", "Energy at every clock setting", answer, chart, quiet(legend), maps)
 
 

@@ -1,7 +1,7 @@
 """Other clock settings: the modelled energy of the same work at every pair of clocks, as a heat map."""
 
+from eprof.page.heat import energy_map
 from eprof.page.section import Section
-from eprof.page.views.tuning import energy_map
 from eprof.profile import schema
 from eprof.words.heat import HeatCell, colour
 from eprof.words.modelled import clock_words, same_clocks
