@@ -123,7 +123,7 @@ def test_formats(command, files, tmp_path):
         (("validate", "{made}", "-k", "nosuch"), 1, "No kernel is left"),
         (("validate", "{made}", "-k", "regex:("), 2, "not a regular expression"),
         (("validate", "{made}", "--profile", "x.csv"), 2, "--profile needs --costs"),
-        (("validate", "{folder}"), 1, "no run directory"),
+        (("validate", "{folder}"), 1, "not a run directory"),
         (("tune", "nothing.csv"), 1, "no such file"),
         (("tune", "{made}", "--objective", "best"), 2, "is not one of energy, edp"),
         (("tune", "{made}", "--power-limit", "-5"), 2, "--power-limit"),
