@@ -199,7 +199,7 @@ class _Text(Struct, frozen=True, eq=False):
         low, high = self._interval(term)
         if np.isnan(low):
             return "    # the data cannot tell"
-        trust = {TOLD: "", LOOSE: "; loosely told"}.get(str(self.quality.status[term]), "; the data cannot tell")
+        trust = {TOLD: "", LOOSE: "; loosely known"}.get(str(self.quality.status[term]), "; the data cannot tell")
         return f"    # {number(low, 2)} to {number(high, 2)}{trust}"
 
     def _interval(self, name: str) -> tuple[float, float]:
