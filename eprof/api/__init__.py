@@ -93,7 +93,7 @@ def load(
         capability=capability,
         time=time,
         warnings=[*run_notes, *sources.empty, *_cache_note(reading, sources.paths), *left_out, *of_logs, *notes],
-        command_line=command_line or _call(sources.given),
+        command_line=command_line or ["eprof", "report", *map(str, sources.given)],
         run=None if frames else _only_run(directories, sources.given, kernels),
         whole=not kernels,
         parts=parts,
@@ -107,9 +107,9 @@ def _program_s(directories: Sequence[Run], sources: _Sources) -> float | None:
     """How long the programs ran alone, all together; None where a log is of no run directory, or of one without it."""
     times_s = [run.program_s for run in directories]
     known_s = [time_s for time_s in times_s if time_s is not None]
-    return (
-        sum(known_s) if known_s and len(known_s) == len(times_s) and len(sources.owner) == len(sources.paths) else None
-    )
+    if not known_s or len(known_s) < len(times_s) or len(sources.owner) < len(sources.paths):
+        return None
+    return sum(known_s)
 
 
 def _of_frames(frames: Sequence[object], parts: str | None) -> list[Log]:
@@ -166,7 +166,7 @@ def _split_by(parts: str | None, timeline: bool) -> str | None:
     if not timeline:
         return None if parts == RANK else parts
     if parts in (STREAM, NVTX):
-        raise UsageError(f"A trace shows launches one by one on their streams, and goes with no --group {parts}.")
+        raise UsageError(f"A trace shows single launches on their streams, so it cannot be used with --group {parts}.")
     return LAUNCH
 
 
@@ -227,7 +227,7 @@ def _commands(purpose: str, launches: Launches) -> str:
 def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:
     """The rank of each log, if rows are split by rank; logs of a run directory have that of the directory."""
     if parts is not None and parts not in PARTS:
-        raise UsageError(f"Rows are told apart by {', '.join(PARTS)}, not by {parts}.")
+        raise UsageError(f"Rows can be split by {', '.join(PARTS)}, not by {parts}.")
     if parts != RANK:
         if rank is not None:
             raise UsageError("--rank says where ranks are in the names of logs, and goes with --group rank.")
@@ -353,7 +353,3 @@ def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[s
     number = int(selected.sum())
     note = f"{number} of {len(selected)} kernels are selected by -k/--kernel-name; totals are of these only."
     return launches.chosen(selected), [note]
-
-
-def _call(paths: Sequence[Path]) -> list[str]:
-    return ["eprof", "report", *map(str, paths)]

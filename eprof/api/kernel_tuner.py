@@ -10,6 +10,7 @@ from msgspec import Struct
 from eprof import costs as cost_tables
 from eprof import logs
 from eprof.base.brief import Brief
+from eprof.base.clocks import label
 from eprof.base.errors import DefinitionError, UsageError
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS
@@ -87,7 +88,7 @@ class KernelTuner(Brief, Struct, frozen=True, eq=False):
             return self.setting
         default = self.table.default
         core, memory = result.get(_CORE, default.core_mhz), result.get(_MEMORY, default.memory_mhz)
-        return f"{core:g}/{memory:g}"
+        return label(core, memory)
 
 
 def kernel_tuner(costs: str, gpu: str | None = None, setting: str | None = None) -> KernelTuner:

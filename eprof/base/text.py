@@ -111,6 +111,11 @@ def cut(text: str, length: int) -> str:
     return f"{text[: length - 1 - tail]}…{text[len(text) - tail :]}"
 
 
+def bracketed(text: str) -> str:
+    """`text` behind something, in brackets: " (8 to 14 J)"; nothing where there is none."""
+    return f" ({text})" if text else ""
+
+
 def listed(words: Sequence[str], last: str = "and") -> str:
     """Words as a list: "a, b and c"."""
     *first, end = words

@@ -12,7 +12,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import tomli as tomllib  # compiled: twice as quick as the one of Python
 from msgspec import Struct
@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 
-class Arithmetic(Protocol):
-    """What a formula's names may stand for: floats, arrays, pandas columns."""
-
-    def __add__(self, other: Any, /) -> Any: ...
-    def __sub__(self, other: Any, /) -> Any: ...
-    def __mul__(self, other: Any, /) -> Any: ...
-    def __truediv__(self, other: Any, /) -> Any: ...
-
-
-Value = TypeVar("Value")
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

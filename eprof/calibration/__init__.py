@@ -1,5 +1,5 @@
 """Calibration: microbenchmarks of known counts on this GPU, their power, and a cost table fitted to them.
 
-`calibration/` of the cellar has the kernels in CUDA C and `benchmarks.toml`, which says what each launch does. The GPU
+The folder `calibration/` has the kernels in CUDA C and `benchmarks.toml`, which says what each launch does. The GPU
 itself is driven by `eprof.collect.cuda.worker`, a process of its own; here are plans, checks and results.
 """

@@ -126,12 +126,12 @@ def load(name: str = GPU) -> Manifest:
     return parse(Document.read(home() / name))
 
 
-def source_text(name: str, block: int = _BLOCK) -> str:
+def source_text(name: str) -> str:
     """The whole text of a source file to compile: the block's size, what makes it portable, the kernels."""
     if name.endswith(".c"):
         return (home() / name).read_text(encoding="utf-8")
     parts = [(home() / file).read_text(encoding="utf-8") for file in ("portable.h", name)]
-    return "\n".join([f"#define BLOCK {block}", *parts])
+    return "\n".join([f"#define BLOCK {_BLOCK}", *parts])
 
 
 def capability_of(text: str) -> Capability:
@@ -163,7 +163,7 @@ def _levels(node: Node) -> dict[Capability, float]:
     """Numbers by capability, each from there on."""
     levels = {_capability(key, level): level.number(0, _LARGEST) for key, level in node.items()}
     if not levels:
-        raise node.error('a table of capabilities is wanted: { "7.0" = 1 }.')
+        raise node.error('write a table of capabilities: { "7.0" = 1 }.')
     return levels
 
 
@@ -171,7 +171,7 @@ def _capability(text: str, node: Node) -> Capability:
     try:
         return capability_of(text)
     except ValueError as err:
-        raise node.error(f'`{text}` is no compute capability such as "8.6".') from err
+        raise node.error(f'`{text}` is not a compute capability such as "8.6".') from err
 
 
 def _rate(node: Node) -> Rate:
@@ -208,5 +208,5 @@ def _optional(node: Node, least: float, most: float, default: float) -> float:
 def _counts(node: Node, known: Collection[str]) -> dict[str, Formula]:
     for word, formula in node.items():
         if word not in COUNTS:
-            raise formula.error(f"`{word}` is no word of the vocabulary.")
+            raise formula.error(f"`{word}` is not a word of the vocabulary.")
     return {word: formula.formula(known) for word, formula in node.items()}

@@ -220,13 +220,8 @@ def _row(
         *contradictions,
         *_too_slow(manifest, benchmark, reached, bound),
         *_other_clock(core, setting[0], seen),
+        *_unusable(benchmark, power),
     ]
-    if power is None or power <= 0:
-        reasons.append("the meter told no power")
-    if benchmark.needs_counters:
-        reasons.append(f"its counts are not confirmed: {benchmark.needs_counters}")
-    if benchmark.unfitted:
-        reasons.append(benchmark.unfitted)
     return Row(
         benchmark.name,
         benchmark.kernel,
@@ -243,6 +238,15 @@ def _row(
         reasons=tuple(reasons),
         notes=tuple(_oddities(spread, seen)),
     )
+
+
+def _unusable(benchmark: Benchmark, power_w: float | None) -> Iterator[str]:
+    if power_w is None or power_w <= 0:
+        yield "the meter gave no power"
+    if benchmark.needs_counters:
+        yield f"its counts are not confirmed: {benchmark.needs_counters}"
+    if benchmark.unfitted:
+        yield benchmark.unfitted
 
 
 def _power(watts: Sequence[float]) -> tuple[float | None, float]:

@@ -31,9 +31,9 @@ class Timing(Struct, frozen=True):
         """One benchmark, once."""
         return self.warm_s + self.window_s + OVERHEAD_S
 
-    def benchmarks(self, settled: float = _START_S) -> int:
+    def benchmarks(self) -> int:
         """How many measurements fit into the budget of a setting."""
-        return max(int((self.budget_s - settled) / self.benchmark_s), 0)
+        return max(int((self.budget_s - _START_S) / self.benchmark_s), 0)
 
     def expected_s(self, count: int) -> float:
         """What `count` benchmarks take in one setting: all once, and again as far as the budget and `rounds` go."""

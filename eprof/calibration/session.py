@@ -38,7 +38,7 @@ _MOST_STARTS = 6
 _SLACK_S = 120.0
 
 
-class Hands(NamedTuple):
+class Backend(NamedTuple):
     """What touches the world: a GPU, a compiler, processes. Tests have others."""
 
     probe: Callable[[int], dict[str, Any]] = processes.probe
@@ -49,7 +49,7 @@ class Hands(NamedTuple):
     run: Callable[..., str | None] = processes.run
 
 
-ON_CPU = Hands(probe=cpu.probe, compile=cpu.compile_source, disassemble=cpu.disassemble)
+ON_CPU = Backend(probe=cpu.probe, compile=cpu.compile_source, disassemble=cpu.disassemble)
 
 
 class Request(Struct, frozen=True):
@@ -76,7 +76,7 @@ class Session(Struct):
 
     request: Request
     say: Callable[[str], None]
-    hands: Hands = Hands()
+    backend: Backend = Backend()
     progress: Progress = field(default_factory=Progress)
     manifest: Manifest = field(default_factory=load)
     device: dict[str, Any] = field(default_factory=dict)
@@ -102,10 +102,10 @@ class Session(Struct):
 
     def prepare(self) -> None:
         """Look at the GPU and the wanted clocks, make the directory, compile, check. Raises EprofError."""
-        self.device = self.hands.probe(self.request.device)
+        self.device = self.backend.probe(self.request.device)
         self.benchmarks = self._chosen(capability_of(str(self.device["capability"])))
         if self.request.settings:
-            cuda_clocks.check(self.request.settings, self.hands.clocks(str(self.device["bus"])))
+            cuda_clocks.check(self.request.settings, self.backend.clocks(str(self.device["bus"])))
         self._open_directory()
         self._compile()
         self._look_at_machine_code()
@@ -142,14 +142,14 @@ class Session(Struct):
         for name in sorted({benchmark.source for benchmark in self.benchmarks}):
             source = self.request.directory / "build" / name
             source.write_text(source_text(name), encoding="utf-8")
-            compiled = self.hands.compile(source, str(self.device["capability"]), source.with_suffix(""))
+            compiled = self.backend.compile(source, str(self.device["capability"]), source.with_suffix(""))
             self.images.append(compiled)
 
     def _look_at_machine_code(self) -> None:
         """Check that each loop has the mix that the manifest says; where it cannot be looked at, say so."""
         code: dict[str, Any] = {}
         for compiled in self.images:
-            text, why = self.hands.disassemble(compiled.image)
+            text, why = self.backend.disassemble(compiled.image)
             if text is None:
                 self.notes.append(f"The instruction mix was not checked in machine code: {why}.")
                 return
@@ -170,7 +170,7 @@ class Session(Struct):
         """Measure what is missing, in every setting. Raises CollectError if nothing can be measured."""
         self._write_about()
         for setting in self.request.settings or (None,):
-            with self.hands.held(str(self.device["bus"]), setting):
+            with self.backend.held(str(self.device["bus"]), setting):
                 self._measure_setting(setting)
 
     def _write_about(self) -> None:
@@ -207,7 +207,7 @@ class Session(Struct):
             plan = self._write_plan(setting, finished, left)
             log = self.request.directory / "worker.log"
             try:
-                why = self.hands.run(plan, log, left + _SLACK_S, tick)
+                why = self.backend.run(plan, log, left + _SLACK_S, tick)
             finally:
                 self.progress.wipe()
             if why is None:
@@ -291,9 +291,9 @@ def kind_of(device: Mapping[str, Any]) -> str:
     return f"compute capability {device['capability']}"
 
 
-def of_cpu(request: Request, say: Callable[[str], None], hands: Hands = ON_CPU, **more: Any) -> Session:
+def of_cpu(request: Request, say: Callable[[str], None], backend: Backend = ON_CPU, **more: Any) -> Session:
     """A calibration of this machine's processor."""
-    return Session(request, say, hands, manifest=load(CPU), **more)
+    return Session(request, say, backend, manifest=load(CPU), **more)
 
 
 def label(setting: Setting | None) -> str:

@@ -65,7 +65,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     return table_text.Head(
         name=_plain(name),
         device=f"{gpu} ({kind_of(device)})",
-        devices=(gpu, gpu.removeprefix("NVIDIA ")) if gpu.startswith("NVIDIA ") else (gpu,),
+        devices=tuple(dict.fromkeys([gpu, gpu.removeprefix("NVIDIA ")])),
         source=f"measured by eprof {__version__} calibrate on this machine{heat}; {sum(row.used for row in rows)} rows",
         year=time.gmtime().tm_year,
         notes=tuple(notes),
@@ -107,9 +107,9 @@ def _notes(known: quality.Quality, alone: bool) -> list[str]:
     if alone:
         notes.append(
             "One setting was measured: the table holds there alone, and how constant power splits into leakage, "
-            "clocks and the rest cannot be told (--settings measures more)."
+            "clocks and the rest is not known (--settings measures more)."
         )
-    untold = [term for term, status in known.status.items() if status == quality.UNTOLD]
-    if untold:
-        notes.append(f"The data cannot tell these prices well: {', '.join(map(str, untold))}.")
+    unclear = [term for term, status in known.status.items() if status == quality.UNTOLD]
+    if unclear:
+        notes.append(f"The data cannot tell these prices well: {', '.join(map(str, unclear))}.")
     return notes

@@ -51,6 +51,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
         metavar="CORE[/MEMORY],...",
         help="hold these clocks in MHz, one after the other (needs permission)",
     )
+    _add_measuring(parser)
+    parser.add_argument("--no-fit", action="store_true", help="measure only; `eprof fit` makes a table later")
+    parser.add_argument("--dry-run", action="store_true", help="list benchmarks, counts and times; run nothing")
+    return parser
+
+
+def _add_measuring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", type=int, default=0, metavar="N", help="which GPU, as nvidia-smi numbers them (0)")
     parser.add_argument("--budget", type=seconds, default=360.0, metavar="S", help="seconds a setting may take (360)")
     parser.add_argument("--window", type=seconds, default=5.0, metavar="S", help="seconds the meter is read (5)")
@@ -60,9 +67,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="only this benchmark (repeatable; see --dry-run)"
     )
-    parser.add_argument("--no-fit", action="store_true", help="measure only; `eprof fit` makes a table later")
-    parser.add_argument("--dry-run", action="store_true", help="list benchmarks, counts and times; run nothing")
-    return parser
 
 
 def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
@@ -72,7 +76,7 @@ def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
         core, slash, memory = part.strip().partition("/")
         if not core.isdecimal() or not int(core) or (slash and (not memory.isdecimal() or not int(memory))):
             raise UsageError(
-                f"--settings: `{part.strip()}` is no setting; write CORE or CORE/MEMORY in MHz: 1500/2600."
+                f"--settings: `{part.strip()}` is not a setting; write CORE or CORE/MEMORY in MHz: 1500/2600."
             )
         pair = (int(core), int(memory) if slash else None)
         if pair in pairs:

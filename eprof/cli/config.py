@@ -75,7 +75,7 @@ def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, known:
             options.configured.add(key)
 
 
-def asked(options: argparse.Namespace, key: str) -> bool:
+def is_given(options: argparse.Namespace, key: str) -> bool:
     """Whether the command line itself has this option: one of a file that serves all commands may have no use here."""
     return getattr(options, key) not in (None, [], False) and key not in getattr(options, "configured", ())
 

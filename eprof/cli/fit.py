@@ -257,7 +257,8 @@ def _deliver(
     options: argparse.Namespace, outputs: list[Output], made: dict[str, Any], table: Callable[[Path | None], bytes]
 ) -> None:
     """Write the files and the result on standard output; a table is named after its file."""
-    from eprof.terminal import fit
+    from eprof.terminal import drawing
+    from eprof.words import fit
 
     def render(kind: str, path: Path | None = None) -> bytes:
         if kind == "json":
@@ -265,7 +266,7 @@ def _deliver(
 
             return dumped(made, indent=2) + b"\n"
         if kind == "txt":
-            return fit.text(made, options.verbose).encode("utf-8", "backslashreplace")
+            return drawing.text(fit.blocks(made), options.verbose).encode("utf-8", "backslashreplace")
         return table(path)
 
     for path, kind in outputs:
@@ -274,7 +275,7 @@ def _deliver(
     if options.format and not outputs:
         print_bytes(render(options.format), options.format)
     elif not options.quiet:
-        fit.show(made, options.verbose)
+        drawing.show(fit.blocks(made), options.verbose)
 
 
 def _table(measurements: "Measurements", fitted: "Fit", quality: "Quality", head: "Head") -> str:

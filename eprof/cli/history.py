@@ -38,7 +38,7 @@ def history(options: argparse.Namespace) -> int:
     from eprof.profile.profile import Profile
 
     if not 0 < options.level < 1:
-        raise UsageError(f"--level {options.level:g} is no share between 0 and 1, such as 0.01.")
+        raise UsageError(f"--level {options.level:g} is not a share between 0 and 1, such as 0.01.")
     folders = matching(options.inputs)
     outputs = planned(options)
     read = results.read(folders, partial(Profile.energy, costs=options.costs, setting=options.setting))

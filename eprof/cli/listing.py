@@ -68,7 +68,7 @@ def costs(options: argparse.Namespace) -> int:
     if options.estimate is not None:
         return _estimate(options)
     for option in ("idle_w", "tdp_w", "output"):
-        if config.asked(options, option):
+        if config.is_given(options, option):
             raise UsageError(f"--{option.replace('_', '-')} goes with --estimate GPU.")
     if options.name is None:
         return _list_costs(options)
@@ -92,11 +92,11 @@ def _estimate(options: argparse.Namespace) -> int:
     from eprof.costs import estimate
     from eprof.terminal import listing
 
-    if options.name is not None or config.asked(options, "setting"):
+    if options.name is not None or config.is_given(options, "setting"):
         raise UsageError("--estimate makes a table by itself; name no other table and no setting.")
     text = estimate.table_text(options.estimate, options.idle_w, options.tdp_w)
     table = estimate.parsed(text)
-    if config.asked(options, "output"):
+    if config.is_given(options, "output"):
         for path in options.output:
             write(Path(path), text.encode(), options.force)
         for note in table.notes:
@@ -110,7 +110,7 @@ def _list_costs(options: argparse.Namespace) -> int:
     from eprof import costs as tables
     from eprof.terminal import listing
 
-    if config.asked(options, "setting"):
+    if config.is_given(options, "setting"):
         raise UsageError("--setting is one of a table's: eprof costs NAME --setting CORE/MEMORY.")
     rows = []
     for name in tables.tables():
@@ -155,7 +155,7 @@ def counters(options: argparse.Namespace) -> int:
 
 
 def _printed(options: argparse.Namespace, data: Any) -> bool:
-    """Print JSON if that is asked for."""
+    """Print JSON with --format json; whether it was printed."""
     import json
 
     if options.format == "json":

@@ -4,9 +4,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import CostError, UsageError
-from eprof.cli.config import asked
+from eprof.cli.config import is_given
 from eprof.cli.options import SETTING, TABLE, Commands, add_capability, add_output, command, repeatable
-from eprof.cli.output import deliver, drawn, planned
+from eprof.cli.output import deliver, drawn, planned, written
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ def roofline(options: argparse.Namespace) -> int:
     made = document(machines, matches, energy, options.command_line, warnings, sweep)
 
     def files(kind: str) -> bytes:
-        from eprof.files import roofline
+        from eprof.files.roofline import frame
 
-        return roofline.render(kind, made)
+        return written(kind, made, "roofline", lambda: frame(made))
 
     deliver(drawn(made, "roofline", files, options.verbose), outputs, options)
     return 0
@@ -97,7 +97,7 @@ def roofline(options: argparse.Namespace) -> int:
 def _energy(options: argparse.Namespace) -> "Energy | None":
     """The kernels of the logs, priced with the first table at its first setting; None without logs."""
     if not options.inputs:
-        if any(asked(options, key) for key in ("kernel_name", "efficiency", "capability")):
+        if any(is_given(options, key) for key in ("kernel_name", "efficiency", "capability")):
             raise UsageError("-k, --efficiency and --capability are about logs, and none is given.")
         return None
     from eprof import api

@@ -94,7 +94,7 @@ def _measured(options: argparse.Namespace) -> "Tuning":
     progress = Progress(options.quiet)
     watts, model, notes = inputs.predicted(measured, table, options.jobs, progress.count, modelled)
     notes = [*measured.notes, *notes]
-    return build.from_measurements(measured, watts, model, asked=modelled, checked=checked, notes=notes)
+    return build.from_measurements(measured, watts, model, modelled_rows=modelled, checked=checked, notes=notes)
 
 
 def _profiled(options: argparse.Namespace) -> "Tuning":

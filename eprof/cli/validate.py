@@ -1,17 +1,15 @@
 """`eprof validate`: predicted against measured power and energy."""
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.kernels import selector
-from eprof.base.text import printable
-from eprof.cli.config import asked
+from eprof.cli.config import is_given
 from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, add_output, command, matching, positive, repeatable
-from eprof.cli.output import deliver, of_document, planned
+from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     _add_protocols(parser)
     _add_fits(parser)
     _add_meter(parser)
-    parser.add_argument("--mapping", metavar=MAPPING, help="what the columns mean (default: told by their names)")
+    parser.add_argument("--mapping", metavar=MAPPING, help="what the columns mean (default: from their names)")
     parser.add_argument(
         "--profile",
         action="append",
@@ -137,7 +135,7 @@ def validate(options: argparse.Namespace) -> int:
     if options.profile and options.costs is None:
         raise UsageError("--profile needs --costs, which says what a count pays.")
     files, runs = sorted_inputs(options.inputs)
-    if asked(options, "setting") and not runs and options.costs is None:
+    if is_given(options, "setting") and not runs and options.costs is None:
         raise UsageError("--setting is one of a cost table; name it with --costs.")
 
     table = None if options.costs is None else costs.load(options.costs)
@@ -157,9 +155,10 @@ def validate(options: argparse.Namespace) -> int:
     deliver(of_document(document, "validation", options.verbose, terminal="words"), outputs, options)
     if document.gate is None or document.gate.passed:
         return 0
-    from eprof.words.validation import verdict
+    from eprof.words.validation import verdicts
 
-    print(f"eprof: {printable(verdict(document.gate).text)}", file=sys.stderr)
+    for verdict in verdicts(document):
+        say(verdict.text)
     return GATE_FAILED
 
 

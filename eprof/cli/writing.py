@@ -1,4 +1,4 @@
-"""Writing results: atomically, and never over somebody's file unless told to."""
+"""Writing results: atomically, and never over somebody's file without --force."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ def refuse_existing(path: Path, force: bool) -> None:
     if path.is_dir():
         raise EprofError(f"{path}: is a directory; name a file to write.")
     if path.exists() and not path.is_file():
-        raise EprofError(f"{path}: is no ordinary file and is not replaced; use --format to write to standard output.")
+        raise EprofError(f"{path}: is not an ordinary file and is not replaced; use --format for standard output.")
     if path.exists() and not force:
         raise EprofError(f"{path}: exists already and is not overwritten; use another name, or -f/--force.")
     if not path.parent.is_dir():

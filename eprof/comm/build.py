@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from eprof import __version__
+from eprof.base.known import ratio
 from eprof.base.marks import Mark, names
 from eprof.comm.model import BLOCKING, MESSAGE, POLLING, Sample, Sent, break_even_s, limit, waits
 from eprof.comm.schema import MEASURED, MODELLED, SIMULATED, Comm, Limit, Relative, Row, Threshold, Total
@@ -118,18 +119,14 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
             core_mhz=sample.core_mhz,
             operations=sample.operations,
             latency_s=sample.latency_s,
-            power_w=_over(sample.energy_j, sample.latency_s),
+            power_w=ratio(sample.energy_j, sample.latency_s),
             energy_j=sample.energy_j,
-            j_per_mb=_over(sample.energy_j, sample.size / _MB),
+            j_per_mb=ratio(sample.energy_j, sample.size / _MB),
             busy=sample.busy,
             spread=max(sample.spread, base.spread) if base else sample.spread,
             relative=None if base is None else _relative(sample, base),
             marks=names(sample.marks),
         )
-
-
-def _over(above: float | None, below: float) -> float | None:
-    return None if above is None or not below else above / below
 
 
 def _relative(sample: Sample, base: Sample) -> Relative | None:

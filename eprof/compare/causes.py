@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero
+from eprof.base.known import ratio
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
 from eprof.compare.changes import APPEARED, VANISHED, Changes, Half
@@ -22,7 +23,7 @@ from eprof.energy.time_model import TimeModel
 
 TIMED, MODEL, LAUNCHES, PRICE = "time", "model", "launches", "price"
 _GROUP_OF = {word: count.name if count.group == "other" else count.group for word, count in COUNTS.items()}
-_UNITS = {_GROUP_OF[word]: count.unit for word, count in COUNTS.items()}
+_UNITS = {_GROUP_OF[word]: count.unit for word, count in COUNTS.items()} | {TIMED: "s", MODEL: "s"}
 _KEYS = (*dict.fromkeys(_GROUP_OF.values()), TIMED, MODEL, LAUNCHES, PRICE, APPEARED, VANISHED)
 _PLACES = {key: place for place, key in enumerate(_KEYS)}
 _ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
@@ -40,7 +41,7 @@ class _Ledger(Struct, frozen=True, eq=False):
     """The change of each kernel by cause, (n_matches, n_causes), in J.
 
     constant_j: what of `joules` is constant power, of the change of time `time_s`. old, new: counts, seconds, launches.
-    size_j: the parts of `joules` without their signs; told_j: of these, what is at prices that tell.
+    size_j: the parts of `joules` without their signs; clear_j: of these, what is at prices that are known well enough.
     """
 
     joules: Floats
@@ -49,7 +50,7 @@ class _Ledger(Struct, frozen=True, eq=False):
     old: Floats
     new: Floats
     size_j: Floats
-    told_j: Floats
+    clear_j: Floats
 
     def total(self) -> "_Ledger":
         """All kernels together, (1, n_causes)."""
@@ -59,17 +60,18 @@ class _Ledger(Struct, frozen=True, eq=False):
         """The causes of a row, the largest change first. price: why prices changed."""
         changes_j = self.joules[row]
         whole_j = float(changes_j.sum())
+        names = {PRICE: price}
         causes = [
             Cause(
-                what=price if _KEYS[place] == PRICE else _KEYS[place],
+                what=names.get(_KEYS[place], _KEYS[place]),
                 old=float(self.old[row, place]),
                 new=float(self.new[row, place]),
-                unit=_UNITS.get(_KEYS[place], "s" if _KEYS[place] in (TIMED, MODEL) else ""),
+                unit=_UNITS.get(_KEYS[place], ""),
                 change_j=float(changes_j[place]),
-                share=float(changes_j[place]) / whole_j if whole_j else None,
+                share=ratio(float(changes_j[place]), whole_j),
                 constant_j=float(self.constant_j[row, place]),
                 time_s=float(self.time_s[row, place]),
-                is_told=bool(2 * self.told_j[row, place] >= self.size_j[row, place]),
+                is_told=bool(2 * self.clear_j[row, place] >= self.size_j[row, place]),
             )
             for place in np.flatnonzero(changes_j).tolist()
         ]
@@ -80,23 +82,23 @@ def causes(changes: Changes, refits: Refits | None) -> tuple[list[Cause], list[l
     """The causes of the whole change, and those of each match; none where no energy is compared."""
     if not changes.has_energy:
         return [], [[] for _ in changes.matches]
-    ledger = _ledger(changes, _told(changes, refits))
+    ledger = _ledger(changes, _clear(changes, refits))
     price = price_because(changes)
     return ledger.total().causes(0, price), [ledger.causes(row, price) for row in range(len(changes.matches))]
 
 
-def _told(changes: Changes, refits: Refits | None) -> Bools:
-    """The words whose prices tell: the interval of the price has one sign and is no wider than the price."""
-    told = np.ones(len(WORDS), dtype=np.bool_)
+def _clear(changes: Changes, refits: Refits | None) -> Bools:
+    """The words whose prices are known well enough: their interval has one sign and is no wider than the price."""
+    clear = np.ones(len(WORDS), dtype=np.bool_)
     if refits is None:
-        return told
+        return clear
     for side, replicas in ((changes.old_side, refits.old), (changes.new_side, refits.new)):
         low, high = replicas.price_intervals.T
-        told &= (low == high) | ((low > 0) & (high - low <= known_or_zero(side.price)))
-    return told
+        clear &= (low == high) | ((low > 0) & (high - low <= known_or_zero(side.price)))
+    return clear
 
 
-def _ledger(changes: Changes, told: Bools) -> _Ledger:
+def _ledger(changes: Changes, clear: Bools) -> _Ledger:
     by_count, by_price = _split(changes)
     keys, launches = _keys(changes), changes.launches
     price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
@@ -110,7 +112,7 @@ def _ledger(changes: Changes, told: Bools) -> _Ledger:
         old=_added(keys, _amounts(changes.old, launches[0], changes.paid, keys)),
         new=_added(keys, _amounts(changes.new, launches[1], changes.paid, keys)),
         size_j=_added(keys, abs(by_count)) + _added(price_keys, abs(by_price)),
-        told_j=_added(keys, abs(by_count) * told) + _added(price_keys, abs(by_price) * told),
+        clear_j=_added(keys, abs(by_count) * clear) + _added(price_keys, abs(by_price) * clear),
     )
 
 
@@ -235,10 +237,13 @@ def _with_precision(causes: list[Cause]) -> list[Cause]:
 
 
 def _joined(fell: Cause, rose: Cause) -> Cause:
+    share = None
+    if fell.share is not None and rose.share is not None:
+        share = fell.share + rose.share
     return replace(
         fell,
         change_j=fell.change_j + rose.change_j,
-        share=None if fell.share is None or rose.share is None else fell.share + rose.share,
+        share=share,
         constant_j=fell.constant_j + rose.constant_j,
         time_s=fell.time_s + rose.time_s,
         is_told=fell.is_told and rose.is_told,

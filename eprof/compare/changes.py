@@ -8,11 +8,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.arrays import Bools, Floats, Ints
 from eprof.base.brief import Brief
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, FLOAT_PARTS, LEVEL_PARTS
 from eprof.compare.matching import Match
-from eprof.compare.side import WORDS, Bools, Floats, Grid, Ints, Side
+from eprof.compare.side import WORDS, Grid, Side
 
 _MISSING, _ESTIMATED, _SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
 MATCHED, APPEARED, VANISHED = "matched", "appeared", "vanished"

@@ -16,6 +16,7 @@ from eprof import __version__
 from eprof.base.arrays import known_or_zero
 from eprof.base.brief import Result, brief
 from eprof.base.errors import LogError
+from eprof.base.known import less, ratio
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.marks import Mark, names
 from eprof.compare import gates as gating
@@ -27,7 +28,7 @@ from eprof.compare.matching import Match, Matching, match
 from eprof.compare.model import reading
 from eprof.compare.schema import AboveConstant, Document, Part, Range, Tests
 from eprof.compare.side import TIME, Side, side
-from eprof.compare.tables import less, ratio, total_time
+from eprof.compare.tables import total_time
 from eprof.compare.unlike import unlike
 from eprof.compare.warnings import warnings
 from eprof.compare.welch import CONFIDENCE, Test, welch
@@ -163,12 +164,15 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
     def _answer(self) -> dict[str, Any]:
         """What the difference of all energy and that above constant power both have."""
         spread = self.spread
+        interval_j = interval_share = None
+        if spread is not None:
+            interval_j, interval_share = spread.of_total(self.change_j), spread.of_share(self.change_share)
         whole, of_kernels = causes(self.changes, spread.refits if spread else None)
         return {
             "change_j": self.change_j,
-            "interval_j": self._interval_j,
+            "interval_j": interval_j,
             "change_share": self.change_share,
-            "interval_share": self._interval_share,
+            "interval_share": interval_share,
             "greenup": self.greenup,
             "steps": parts.steps(self.parts, spread),
             "causes": whole,
@@ -191,14 +195,6 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             efficiency_new=self.new.efficiency,
             **counted._answer(),
         )
-
-    @property
-    def _interval_j(self) -> Range | None:
-        return self.spread.of_total(self.change_j) if self.spread else None
-
-    @property
-    def _interval_share(self) -> Range | None:
-        return self.spread.of_share(self.change_share) if self.spread else None
 
     def _tests(self) -> Tests:
         return Tests(

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from eprof.base.arrays import Bools
 from eprof.base.vocabulary import BYTES
 from eprof.compare.changes import KNOWN, LOST, LOWER, NONE, Changes, Half
 from eprof.compare.schema import Uncompared, Unknown
-from eprof.compare.side import TIME, WORDS, Bools, Side
+from eprof.compare.side import TIME, WORDS, Side
 
 
 def uncompared(changes: Changes) -> list[Uncompared]:

@@ -8,7 +8,7 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import CostError
 from eprof.base.marks import Mark, names
 from eprof.compare import tradeoff
-from eprof.compare.schema import Bounds, Model
+from eprof.compare.schema import Model
 from eprof.compare.side import WORDS, Side
 from eprof.rooflines import flops_of, machine, main_precision, traffic_of
 
@@ -72,8 +72,8 @@ def _of_verdict(verdict: tradeoff.Verdict, precision: str, marks: Mark) -> Model
         energy_balance=verdict.energy_balance,
         is_tradeoff=verdict.trades,
         speedup=verdict.speedup,
-        without_constant_power=_bounds(verdict.without_constant),
-        with_constant_power=_bounds(verdict.with_constant),
+        without_constant_power=verdict.without_constant,
+        with_constant_power=verdict.with_constant,
         marks=names(marks),
     )
 
@@ -85,10 +85,6 @@ def _require(quantity: str, old: Side, new: Side, amounts: list[float]) -> None:
             raise _MissingError(f"the {quantity} of {side.label} are not known for every {side.nouns.kernel}")
         if amount == 0:
             raise _MissingError(f"{side.label} has no {quantity}")
-
-
-def _bounds(bounds: tradeoff.Bounds) -> Bounds:
-    return Bounds(greenup=bounds.greenup, low=bounds.low, high=bounds.high, break_even_work_factor=bounds.break_even_f)
 
 
 def _marks(side: Side) -> Mark:

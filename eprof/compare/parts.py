@@ -71,15 +71,7 @@ def of_kernel(changes: Changes, row: int) -> list[Part]:
 
 def short_form(part: Part) -> KernelPart:
     """A part as the document lists it below its kernel."""
-    return KernelPart(
-        what=part.what,
-        kind=part.kind,
-        because=part.because,
-        old=part.old,
-        new=part.new,
-        change_j=part.change_j,
-        marks=part.marks,
-    )
+    return KernelPart(*(getattr(part, name) for name in KernelPart.__struct_fields__))
 
 
 def _by_word(changes: Changes, spread: Spread | None, rows: Rows, kernel: str | None, kernels: str) -> Iterator[Part]:
@@ -180,7 +172,9 @@ def steps(parts: Iterable[Part], spread: Spread | None) -> list[Step]:
     """The parts added up by group and reason; kernels that came or went as steps of their own."""
     bundles: dict[tuple[str | None, str | None, str], list[Part]] = {}
     for part in parts:
-        key = (_GROUPS[part.what], part.because, MATCHED) if part.kernels == MATCHED else (None, None, part.kernels)
+        key: tuple[str | None, str | None, str] = (None, None, part.kernels)
+        if part.kernels == MATCHED:
+            key = (_GROUPS[part.what], part.because, MATCHED)
         bundles.setdefault(key, []).append(part)
     bundled = [_step(*key, members, spread) for key, members in bundles.items()]
     return sorted(bundled, key=lambda step: -abs(step.change_j))

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.arrays import Bools, Floats, Ints
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
@@ -20,10 +20,6 @@ from eprof.costs import Charge, Costs
 from eprof.logs.runs import Run
 from eprof.profile.profile import Energy
 from eprof.rows.log import Log
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 # The columns of a grid: every word of the vocabulary, and constant power, whose "count" is seconds.
 WORDS = PRICED

@@ -8,6 +8,8 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from eprof.base.arrays import Floats
+from eprof.base.known import less, ratio
 from eprof.base.marks import names
 from eprof.base.nouns import in_document
 from eprof.base.text import few
@@ -25,13 +27,12 @@ from eprof.compare.schema import (
     KernelSide,
     Log,
     Match,
-    Part,
     Sample,
     Side,
     ToMeter,
 )
 from eprof.compare.schema import Test as TestResult
-from eprof.compare.side import TIME, WORDS, Floats
+from eprof.compare.side import TIME, WORDS
 from eprof.compare.side import Side as Variant
 from eprof.compare.welch import Test, welch
 from eprof.energy.attribution import FAMILIES
@@ -45,16 +46,6 @@ _NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
 _CAUSES = 3
 _PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
 _NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
-
-
-def ratio(above: float | None, below: float | None) -> float | None:
-    """A quotient; None where it is not known."""
-    return above / below if above is not None and below else None
-
-
-def less(number: float | None, subtracted: float | None) -> float | None:
-    """A difference; None where it is not known."""
-    return number - subtracted if number is not None and subtracted is not None else None
 
 
 def total_time(half: Half) -> float | None:
@@ -318,13 +309,9 @@ def _rows(changes: Changes, row: int) -> list[dict[str, Any]]:
     }
     parts = of_kernel(changes, row)
     words = {part.what for part in parts}
-    cells = [_part_cells(part) for part in parts]
+    cells = [{key: getattr(part, key) for key in _PART} | {"marks": " ".join(part.marks)} for part in parts]
     cells += [_count_cells(changes, row, column) for column in _counted(changes, row) if WORDS[column] not in words]
     return [{**head, **row_cells} for row_cells in cells]
-
-
-def _part_cells(part: Part) -> dict[str, Any]:
-    return {key: getattr(part, key) for key in _PART} | {"marks": " ".join(part.marks)}
 
 
 def _counted(changes: Changes, row: int) -> list[int]:

@@ -10,19 +10,11 @@ and raises it in another); the one here follows from [T] eq. 26 with f > 1 and f
 
 from msgspec import Struct
 
+from eprof.compare.schema import Bounds
 from eprof.rooflines import Machine
 
 # Below this, a factor is 1: the bounds are those of a trade-off, f >= 1 and m >= 1.
 _SAME = 1e-9
-
-
-class Bounds(Struct, frozen=True):
-    """The greenup and its bounds, and the work factor at which nothing is saved any more, for one eta."""
-
-    greenup: float
-    low: float | None
-    high: float | None
-    break_even_f: float
 
 
 class Verdict(Struct, frozen=True):

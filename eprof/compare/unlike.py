@@ -3,7 +3,7 @@
 import math
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from eprof.base.text import listed
 from eprof.compare.changes import Changes
@@ -18,14 +18,15 @@ _SAME_CLOCK = 0.01
 def unlike(changes: Changes) -> list[Unlike]:
     """What differs, what bears most on the comparison first. What one side does not tell is passed over."""
     old, new = changes.old_side, changes.new_side
+    before, after = _facts(old), _facts(new)
     pairs = [
         ("arguments", *_apart(_words(old), _words(new))),
-        *((what, tell(old), tell(new)) for what, tell in _FACTS.items() if tell(old) and tell(new)),
+        *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
         ("environment", *_apart(_environment(old), _environment(new))),
         ("launches", *_launches(changes)),
     ]
-    differing = {what: Unlike(what, before, after) for what, before, after in pairs if before != after}
+    differing = {what: Unlike(what, *texts) for what, *texts in pairs if texts[0] != texts[1]}
     if "costs" in differing:
         differing.pop("setting", None)
     return list(differing.values())
@@ -83,14 +84,11 @@ def _gpu(side: Side) -> str:
     return listed(names) if names else ""
 
 
-def _efficiency(side: Side) -> str:
-    """What the modelled time of a simulated device rests on."""
-    return "" if side.efficiency is None else f"{side.efficiency:g}"
-
-
-_FACTS: dict[str, Callable[[Side], str]] = {
-    "gpu": _gpu,
-    "costs": lambda side: side.costs.name if side.costs else "",
-    "setting": lambda side: side.costs.setting.label if side.costs else "",
-    "efficiency": _efficiency,
-}
+def _facts(side: Side) -> dict[str, str]:
+    """What is known of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
+    facts = {"gpu": _gpu(side)}
+    if side.costs is not None:
+        facts |= {"costs": side.costs.name, "setting": side.costs.setting.label}
+    if side.efficiency is not None:
+        facts["efficiency"] = f"{side.efficiency:g}"
+    return {what: fact for what, fact in facts.items() if fact}

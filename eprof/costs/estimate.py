@@ -184,10 +184,6 @@ def shape_prices(device_name: str) -> Prices:
     return Prices(prices, {name: replicas[kind] for name, kind in kinds.items()})
 
 
-def _constant_replicas(constant: _Constant) -> list[float]:
-    return [constant.watts * math.exp(constant.sd * step) for step in shape()["replicas"]["constant_steps"]]
-
-
 def _interval(value: float, replicas: Iterable[float]) -> str:
     """The range of 90 % of the replicas and of the value itself."""
     edges = statistics.quantiles(replicas, n=20, method="inclusive")
@@ -265,7 +261,8 @@ def _charge(word: str, entry: Mapping[str, str], prices: Collection[str]) -> str
 
 def _fit_lines(prices: Prices, constant: _Constant) -> str:
     """The section [fit]: intervals, and the replicas that they are of."""
-    constants_w = _constant_replicas(constant)
+    steps = shape()["replicas"]["constant_steps"]
+    constants_w = [constant.watts * math.exp(constant.sd * step) for step in steps]
     intervals = [f"{name} = {_interval(price, prices.replicas[name])}" for name, price in prices.pj.items()]
     lines = [
         "[fit]",

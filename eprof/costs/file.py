@@ -164,7 +164,7 @@ def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
         "multiprocessors": ("time_components", _multiprocessors),
         "fit": ("fit", _fit),
         "intervals": ("", _intervals),
-        "sources": ("sources", _sources),
+        "sources": ("sources", lambda node: {name: _text(entry) for name, entry in node.items()}),
         "boards": ("board", _boards),
     }
 
@@ -451,10 +451,6 @@ def _range(node: Node) -> Range:
     return low, high
 
 
-def _sources(node: Node) -> dict[str, str]:
-    return {name: _text(entry) for name, entry in node.items()}
-
-
 def _boards(node: Node) -> tuple[Board, ...]:
     """The lists [[board]]: other devices that the table serves."""
     return tuple(_board(entry.table(_BOARD_KEYS)) for entry in node.entries("a list of [[board]]"))
@@ -527,7 +523,7 @@ def _formula(word: str, node: Node, known: Collection[str] | None) -> Formula:
     unit = COUNTS[word].unit
     for name in sorted(formula.names):
         if unit not in _PRICED_THINGS.get(name.rpartition("_")[2], (unit,)):
-            raise node.error(f"`{word}` counts {unit}s, but `{name}` is no price of one.")
+            raise node.error(f"`{word}` counts {unit}s, but `{name}` is not a price of one.")
     if not formula.names or not _is_linear(formula):
         raise node.error(f"`{formula.text}` must be a sum of prices, each times a number.")
     return formula
@@ -633,7 +629,7 @@ def _replicas_known(root: Node, table: CostTable) -> None:
     known = {rate.name for rate in table.rates} | {term.name for term in table.constant.terms}
     for name, values in root["fit"]["replicas"].items():
         if name not in known:
-            raise values.error(f"`{name}` is no price and no term of this table.")
+            raise values.error(f"`{name}` is neither a price nor a term of this table.")
 
 
 def _intervals_hold_prices(root: Node, table: CostTable) -> None:
@@ -642,7 +638,7 @@ def _intervals_hold_prices(root: Node, table: CostTable) -> None:
     for name, range_ in table.intervals.prices_pj.items():
         place = root["interval_pj"][name]
         if name not in costs.prices:
-            raise place.error(f"`{name}` is no price of this table.")
+            raise place.error(f"`{name}` is not a price of this table.")
         _check_holds(place, name, range_, costs.prices[name].pj, "pJ")
     if table.intervals.constant_w is not None:
         constant_w = costs.constant_power_w
@@ -671,7 +667,7 @@ def _names_are_prices(root: Node, table: CostTable) -> None:
     for node in (root["sources"], *(board["wider"] for board in boards)):
         for name, entry in node.items():
             if name not in known:
-                raise entry.error(f"`{name}` is no price of this table; use one of: {', '.join(sorted(known))}.")
+                raise entry.error(f"`{name}` is not a price of this table; use one of: {', '.join(sorted(known))}.")
 
 
 def _with_interval(table: CostTable) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
+from eprof.base import clocks
 from eprof.base import marks as mark_words
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError
@@ -50,7 +51,7 @@ class Setting(Struct, frozen=True):
         """Core and memory clock in MHz, "852/924"; "fixed" for a table that does not know its clocks."""
         if self.core_mhz is None or self.memory_mhz is None:
             return "fixed"
-        return f"{self.core_mhz:g}/{self.memory_mhz:g}"
+        return clocks.label(self.core_mhz, self.memory_mhz)
 
     def mhz(self, domain: str) -> float | None:
         """The clock of `domain`."""
@@ -147,7 +148,7 @@ class Costs(Brief, Struct, frozen=True):
     multiprocessors: Multiprocessors | None = None
 
     def scaled(self, factor: float) -> "Costs":
-        """The costs with all prices and constant power times a factor that a meter told; all become ESTIMATED."""
+        """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""
         charges = {
             word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED) if charge.pays else charge
             for word, charge in self.charges.items()
@@ -541,7 +542,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             "constant": self._constant_data(point, costs, spread),
             "interval_is": self.interval_is,
             "boards": [_board_data(board) for board in self.boards],
-            "peaks": _peaks_data(costs.peaks),
+            "peaks": {**asdict(costs.peaks), "marks": mark_words.names(costs.peaks.marks)},
             "time_components": None if self.multiprocessors is None else _units_data(self.multiprocessors),
             "marks": mark_words.names(costs.marks),
             "notes": list(self.notes),
@@ -583,13 +584,17 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         charge = costs.charges.get(word)
         if charge is not None:
             row |= {"pj": charge.pj, "formula": charge.formula, "marks": mark_words.names(charge.marks)}
-            row["numbers"] = _numbers(charge.formula, costs.prices) if charge.formula else None
+            if charge.formula:
+                row["numbers"] = _numbers(charge.formula, costs.prices)
         return row
 
     def _point(self, setting: str | None) -> Point:
         if setting is None:
             return Point(self.default, _DEFAULT_FROM)
-        core_mhz, memory_mhz = _clocks(setting)
+        pair = clocks.parse(setting)
+        if pair is None:
+            raise CostError(clocks.refusal(setting))
+        core_mhz, memory_mhz = pair
         for listed in self.settings:
             if (listed.core_mhz, listed.memory_mhz) == (core_mhz, memory_mhz):
                 return self._listed(listed)
@@ -637,8 +642,8 @@ def _curve(settings: Iterable[Setting], domain: str) -> dict[float, float]:
     return dict(sorted((mhz, volts) for mhz, volts in points if mhz is not None and volts is not None))
 
 
-def _closest(clocks: Iterable[float], mhz: float) -> float:
-    return min(clocks, key=lambda clock: abs(clock - mhz))
+def _closest(listed: Iterable[float], mhz: float) -> float:
+    return min(listed, key=lambda clock: abs(clock - mhz))
 
 
 def _level(curve: Mapping[float, float], mhz: float) -> _Level | None:
@@ -651,14 +656,6 @@ def _level(curve: Mapping[float, float], mhz: float) -> _Level | None:
         return None
     volts = curve[below] + (curve[above] - curve[below]) * (mhz - below) / (above - below)
     return _Level(volts, Mark.ESTIMATED, f"interpolated between {below:g} and {above:g} MHz")
-
-
-def _clocks(setting: str) -> tuple[float, float]:
-    """Core and memory MHz of "852/924". Raises CostError."""
-    clocks = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*(?:MHz)?\s*", setting)
-    if not clocks:
-        raise CostError(f"`{setting}` is not a setting; write core and memory clock in MHz, such as 852/924.")
-    return float(clocks[1]), float(clocks[2])
 
 
 def _setting_data(setting: Setting) -> dict[str, Any]:
@@ -676,17 +673,6 @@ def _between(values: list[float], share: float) -> Range:
 
 def _pair(range_: Range | None) -> list[float] | None:
     return None if range_ is None else list(range_)
-
-
-def _peaks_data(peaks: Peaks) -> dict[str, Any]:
-    return {
-        "sp_gflops": peaks.sp_gflops,
-        "dp_gflops": peaks.dp_gflops,
-        "dram_gb_per_s": peaks.dram_gb_per_s,
-        "power_limit_w": peaks.power_limit_w,
-        "why": peaks.why,
-        "marks": mark_words.names(peaks.marks),
-    }
 
 
 def _units_data(units: Multiprocessors) -> dict[str, Any]:

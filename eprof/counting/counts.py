@@ -447,7 +447,7 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
     known is used; marks of the entry and of its counters are joined. Raises UsageError for other books.
     """
     if books not in BOOKS:
-        raise UsageError(f"`{books}` are no books; use one of: {', '.join(BOOKS)}.")
+        raise UsageError(f"`{books}` are not books; use one of: {', '.join(BOOKS)}.")
     sheet = Sheet(launches, definition)
     cells = {word: _word(sheet, word, books) for word in COUNTS}
     for total, parts in PARTS.items():

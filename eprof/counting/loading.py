@@ -257,7 +257,7 @@ def _reasons(table: Mapping[str, Node]) -> dict[str, str]:
     reasons: dict[str, str] = {}
     for word, entry in table.items():
         if word not in COUNTS:
-            raise entry.error(f"`{word}` is no word of the vocabulary.")
+            raise entry.error(f"`{word}` is not a word of the vocabulary.")
         for name in (word, *FLOAT_PARTS.get(word, ())):
             reasons.setdefault(name, entry.text())
     return reasons
@@ -345,7 +345,7 @@ def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:
     for section, words in {**SECTIONS, "component": COMPONENTS}.items():
         for word, entry in stack.tables[section].items():
             if word not in words:
-                raise entry.error(f"`{word}` is no word for {section}; use one of: {', '.join(words)}.")
+                raise entry.error(f"`{word}` is not a word for {section}; use one of: {', '.join(words)}.")
     first_name: dict[tuple[Any, ...], str] = {}
     for name, counter in counters.items():
         entry = stack.tables["counter"][name]

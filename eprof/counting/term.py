@@ -7,12 +7,9 @@ lower bounds is no bound at all. `Term` carries this through a formula, beside t
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-from eprof.base.arrays import Floats
-
-Bools = npt.NDArray[np.bool_]
+from eprof.base.arrays import Bools, Floats
 
 
 class Term(Struct, frozen=True, eq=False):

@@ -262,7 +262,7 @@ def _seconds(text: str, spec: str) -> float:
     except ValueError:
         seconds = float("nan")
     if not 0 < seconds < float("inf"):
-        raise UsageError(f"--time {spec}: `{text}` is no number of seconds; write SECONDS or KERNEL=SECONDS.")
+        raise UsageError(f"--time {spec}: `{text}` is not a number of seconds; write SECONDS or KERNEL=SECONDS.")
     return seconds
 
 

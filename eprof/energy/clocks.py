@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.clocks import label
 from eprof.costs import Costs, CostTable
 from eprof.logs.runs import Run
 from eprof.rows.log import Clock, Log
@@ -15,7 +16,7 @@ _NOTEWORTHY = 0.03
 
 
 class Clocks(Struct, frozen=True):
-    """Core and memory clock in MHz (None: not told), and who saw them."""
+    """Core and memory clock in MHz (None: not known), and who saw them."""
 
     core_mhz: float | None
     memory_mhz: float | None
@@ -23,16 +24,16 @@ class Clocks(Struct, frozen=True):
 
     @property
     def label(self) -> str | None:
-        """Both as a setting, "1290/877"; None if one is not told."""
+        """Both as a setting, "1290/877"; None if one is not known."""
         if self.core_mhz is None or self.memory_mhz is None:
             return None
-        return f"{self.core_mhz:g}/{self.memory_mhz:g}"
+        return label(self.core_mhz, self.memory_mhz)
 
 
 def clocks_of(run: Run | None, logs: Sequence[Log]) -> Clocks | None:
     """The clocks of the run that the times are of: its meter's, else those in logs of one profiler that took all times.
 
-    None: not told. A time from elsewhere is of a run without that profiler, which may hold
+    None: not known. A time from elsewhere is of a run without that profiler, which may hold
     the clocks at their base, as ncu does.
     """
     seen = run.measured() if run is not None else None
@@ -50,11 +51,11 @@ def clocks_of(run: Run | None, logs: Sequence[Log]) -> Clocks | None:
 
 def priced(table: CostTable, clocks: Clocks) -> Costs:
     """The costs at the setting nearest to `clocks`, with a note where these are outside of what the table knows."""
-    label = table.nearest(clocks.core_mhz, clocks.memory_mhz)
-    costs = table.at(label)
+    setting = table.nearest(clocks.core_mhz, clocks.memory_mhz)
+    costs = table.at(setting)
     far = _far(costs, clocks)
     notes = [f"The run is priced at other clocks than its own: {'; '.join(far)}."] if far else []
-    if label is not None:
+    if setting is not None:
         voltages = costs.setting_from.partition("; ")[2]
         origin = f"nearest to the clocks of the run, as {clocks.seen_by} saw them"
         costs = replace(costs, setting_from=f"{origin}; {voltages}" if voltages else origin)

@@ -81,7 +81,9 @@ def joules(text: str) -> float:
 def checked(number: float) -> float:
     """Joules that a meter may have seen. Raises UsageError."""
     if not 0 < number < _MOST_J:
-        raise UsageError(f"--energy: {number:g} J is no energy of a run; it is above 0 J, and below {_MOST_J:g} J.")
+        raise UsageError(
+            f"--energy: {number:g} J cannot be the energy of a run; give more than 0 and less than {_MOST_J:g} J."
+        )
     return number
 
 

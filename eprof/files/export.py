@@ -44,15 +44,12 @@ def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None)
         if indent:
             encoded = msgspec.json.format(encoded, indent=indent)
     except UnicodeEncodeError:  # a name that is not Unicode
-        text = json.dumps(_encodable(value), ensure_ascii=False, allow_nan=False, indent=indent)
+        plain = msgspec.to_builtins(value, enc_hook=lambda number: number.item())
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=indent)
         encoded = text.encode("utf-8", "backslashreplace")
     if encoded.isascii() and b"\x7f" not in encoded:
         return encoded
     return _UNSEEN.sub(lambda letter: f"\\u{ord(letter[0]):04x}", encoded.decode()).encode()
-
-
-def _encodable(value: Any) -> Any:
-    return msgspec.to_builtins(value, enc_hook=lambda number: number.item())
 
 
 def to_csv(frame: "pd.DataFrame", quoting: Literal[0, 2] = 2) -> bytes:

@@ -1,7 +1,5 @@
 """A roofline document as JSON, CSV, Parquet and Markdown."""
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +7,7 @@ from msgspec import structs
 
 from eprof.base.text import in_markdown
 from eprof.files.drawing import markdown
-from eprof.files.export import dumped, harmless, to_parquet
+from eprof.files.export import dumped
 from eprof.profile import schema
 from eprof.words import costs as costs_words
 from eprof.words.blocks import Block, Notes, Sentence, Tone
@@ -34,17 +32,9 @@ _COLUMNS = (
 )
 
 
-def render(kind: str, document: schema.Roofline | Mapping[str, Any]) -> bytes:
-    """The document as "json", "csv", "parquet" or "md"."""
-    document = schema.typed(document, schema.Roofline)
-    match kind:
-        case "json":
-            return dumped(document, indent=2) + b"\n"
-        case "csv":
-            return to_csv(document)
-        case "parquet":
-            return to_parquet(frame(document))
-    return to_markdown(document)
+def to_json(document: schema.Roofline | Mapping[str, Any]) -> bytes:
+    """The document as JSON."""
+    return dumped(document, indent=2) + b"\n"
 
 
 def _rows(document: schema.Roofline) -> Iterator[list[Any]]:
@@ -64,22 +54,8 @@ def frame(document: schema.Roofline) -> "pd.DataFrame":
     import pandas as pd
 
     rows = pd.DataFrame(list(_rows(document)), columns=list(_COLUMNS))
-    numbers = [name for name in _COLUMNS if name not in _TEXTS]
+    numbers = set(_COLUMNS).difference(_TEXTS)
     return rows.astype({**dict.fromkeys(numbers, "float64"), **dict.fromkeys(_TEXTS, "object")})
-
-
-def to_csv(document: schema.Roofline) -> bytes:
-    """The same as CSV; an unknown number is empty."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for row in _rows(document):
-        writer.writerow([_csv_cell(value) for value in row])
-    return buffer.getvalue().encode("utf-8", "backslashreplace")
-
-
-def _csv_cell(value: Any) -> Any:
-    return harmless(value) if value is None or isinstance(value, str) else value
 
 
 def to_markdown(document: schema.Roofline) -> bytes:

@@ -132,13 +132,10 @@ def _named(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
 def _slice(launch: _Launch, process: int, thread: int, first_ns: int) -> dict[str, Any]:
     length_ns = launch.end_ns - launch.start_ns
     power_w = launch.kernel.power_w
-    arguments = {
-        "kernel": visible(launch.kernel.name),
-        "energy_j": None if power_w is None else _brief(power_w * length_ns * 1e-9),
-        "power_w": None if power_w is None else _brief(power_w),
-        "marks": " ".join(launch.kernel.marks),
-        "operator": None if launch.operator is None else visible(launch.operator),
-    }
+    arguments: dict[str, Any] = {"kernel": visible(launch.kernel.name)}
+    if power_w is not None:
+        arguments |= {"energy_j": _brief(power_w * length_ns * 1e-9), "power_w": _brief(power_w)}
+    arguments |= {"marks": " ".join(launch.kernel.marks), "operator": visible(launch.operator or "")}
     return {
         "ph": "X",
         "name": visible(short(launch.kernel.name, _NAME)),
@@ -147,7 +144,7 @@ def _slice(launch: _Launch, process: int, thread: int, first_ns: int) -> dict[st
         "tid": thread,
         "ts": (launch.start_ns - first_ns) / 1e3,
         "dur": length_ns / 1e3,
-        "args": {name: value for name, value in arguments.items() if value not in (None, "")},
+        "args": {name: value for name, value in arguments.items() if value != ""},
     }
 
 

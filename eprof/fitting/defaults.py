@@ -1,4 +1,4 @@
-"""The form that `eprof fit` takes if it is not told otherwise, and the prior that it draws energies to.
+"""The form that `eprof fit` takes by default, and the prior that it draws energies to.
 
 Chosen by leaving benchmarks out of the public measurements (docs/fit.md): least squares, with a prior a weak ridge;
 least absolute residuals where there are wild rows or kernels.
@@ -10,6 +10,7 @@ from functools import cache
 import pandas as pd
 from msgspec.structs import replace
 
+from eprof.base.arrays import Floats
 from eprof.base.gpus import may_be_same
 from eprof.base.resources import folder
 from eprof.base.toml import Document
@@ -17,7 +18,6 @@ from eprof.base.vocabulary import CPU
 from eprof.costs.estimate import shape
 from eprof.counting.counters import capabilities_like
 from eprof.fitting.form import Form
-from eprof.fitting.moments import Floats
 from eprof.fitting.solve import fit
 from eprof.measurements.diagnostics import wild
 from eprof.measurements.values import COUNTED, Measurements

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from msgspec import Struct
 
-from eprof.fitting.moments import Floats
+from eprof.base.arrays import Floats
 from eprof.measurements.values import Measurements
 
 CONSTANT, LINEAR = "constant power", "mean power of a kernel, linear in clocks"
@@ -76,7 +76,9 @@ MODELS = {CONSTANT: ConstantPower.of, LINEAR: ClockPower.of}
 def better(ours: float, others: Mapping[str, float]) -> tuple[str, float] | None:
     """The best of the others, if it is not further off than ours; errors in %."""
     error, name = min(((error, name) for name, error in others.items() if np.isfinite(error)), default=(np.inf, ""))
-    return (name, error) if error <= ours and np.isfinite(ours) else None
+    if not np.isfinite(ours) or error > ours:
+        return None
+    return name, error
 
 
 def sentence(where: str, ours: float, others: Mapping[str, float]) -> str | None:

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from eprof.base.arrays import Floats, Ints
 from eprof.measurements.values import CORE, Measurements
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 CONSTANTS = ("core_w_per_v", "memory_w_per_v", "w", "core_w_per_mhz_v2", "memory_w_per_mhz_v2")
 # A rate of 1e9 events a second times 1 pJ is 1e-3 W; clock-tree terms count clocks in GHz inside the solver.
 WATTS_PER_PJ = 1e-3

@@ -12,12 +12,13 @@ import pandas as pd
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from eprof.base.arrays import Floats, Ints
 from eprof.base.text import brief
 from eprof.base.vocabulary import CPU
 from eprof.fitting import means
 from eprof.fitting.defaults import far_off, pooled
 from eprof.fitting.form import Form
-from eprof.fitting.moments import CONSTANTS, Floats, Ints, Layout, Settings, rows_of, scales
+from eprof.fitting.moments import CONSTANTS, Layout, Settings, rows_of, scales
 from eprof.fitting.solve import Fit, fit
 from eprof.measurements.values import Measurements
 
@@ -71,7 +72,7 @@ def examine(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Quality:
-    """All that is in `Quality`. `protocols`: what is left out in turn; `progress` is told what is done, k of n."""
+    """All that is in `Quality`. protocols: what is left out in turn; progress: called with what is done, k of n."""
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)

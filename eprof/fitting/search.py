@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from eprof.base.arrays import Floats
 from eprof.fitting.form import Form
-from eprof.fitting.moments import WATTS_PER_PJ, Floats, Layout, Settings, scales
+from eprof.fitting.moments import WATTS_PER_PJ, Layout, Settings, scales
 from eprof.fitting.voltage import HIGHEST, LOWEST, around
 
 _ROUNDS = 60

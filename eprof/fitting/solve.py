@@ -11,18 +11,9 @@ import numpy as np
 import pandas as pd
 from msgspec import Struct
 
+from eprof.base.arrays import Floats
 from eprof.fitting.form import Form
-from eprof.fitting.moments import (
-    CONSTANTS,
-    WATTS_PER_PJ,
-    Floats,
-    Layout,
-    Settings,
-    moments,
-    rows_of,
-    scales,
-    scales_at,
-)
+from eprof.fitting.moments import CONSTANTS, WATTS_PER_PJ, Layout, Settings, moments, rows_of, scales, scales_at
 from eprof.fitting.search import Found, Search, Volts
 from eprof.fitting.voltage import HIGHEST, LOWEST
 from eprof.measurements.values import DOMAINS, MeasurementError, Measurements
@@ -115,7 +106,9 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     settings = Settings.of(measurements)
     layout = Layout.of(measurements.domains, chosen.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
     rows = rows_of(measurements)
-    weights = 1.0 / measurements.power_w if chosen.weights == "relative" else np.ones(len(rows)) / rows[:, -1].mean()
+    weights = np.ones(len(rows)) / rows[:, -1].mean()
+    if chosen.weights == "relative":
+        weights = 1.0 / measurements.power_w
     pins = _pins(measurements, settings)
     search = Search(layout, settings, moments(rows, weights, settings), chosen, pins, float(len(rows)))
     best = search.best(_starts(measurements, settings, chosen, pins, seed))

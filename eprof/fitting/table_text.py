@@ -160,7 +160,7 @@ class _Text(Struct, frozen=True, eq=False):
         default = int(away.to_numpy().argmin())
         if self.head.default and away.min() > 0:
             core, memory = self.head.default
-            raise MeasurementError(f"The default setting {core:g}/{memory:g} is none of those that were measured.")
+            raise MeasurementError(f"The default setting {core:g}/{memory:g} was not measured.")
         lines = ["setting = ["]
         for place, clocks in enumerate(pairs.itertuples(index=False)):
             entries = [self._clock(domain, mhz) for domain, mhz in zip(DOMAINS, clocks, strict=True)]
@@ -201,7 +201,7 @@ class _Text(Struct, frozen=True, eq=False):
         low, high = self._interval(term)
         if np.isnan(low):
             return "    # the data cannot tell"
-        trust = {TOLD: "", LOOSE: "; loosely told"}.get(str(self.quality.status[term]), "; the data cannot tell")
+        trust = {TOLD: "", LOOSE: "; loosely known"}.get(str(self.quality.status[term]), "; the data cannot tell")
         return f"    # {number(low, 2)} to {number(high, 2)}{trust}"
 
     def _interval(self, name: str) -> tuple[float, float]:

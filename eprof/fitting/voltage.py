@@ -5,9 +5,9 @@ domain. Monotone voltages: neighbours that would cross are pooled, their quartic
 """
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from eprof.base.arrays import Floats
+
 LOWEST, HIGHEST = 0.4, 2.0
 _GRID = np.linspace(0.0, 1.0, 17)
 _NEWTON_STEPS = 7

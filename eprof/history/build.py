@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from eprof import __version__
 from eprof.base.errors import LogError
+from eprof.base.known import growth
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.history.results import REPORT, Result
@@ -202,19 +203,21 @@ def _described(
     for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
         before, after = _mean(energies[start:middle]), _mean(energies[middle:end])
         moved = {part: _moved(values[start:middle], values[middle:end]) for part, values in parts.items()}
-        because = max(moved, key=lambda part: (moved[part] or 0.0) * (after - before))
+        also = ["version of eprof"] if runs[places[middle - 1]].eprof != runs[places[middle]].eprof else []
+        most = max(moved, key=lambda part: (moved[part] or 0.0) * (after - before))
+        because = most if moved[most] else None
         yield Change(
             kernel=name,
             run=places[middle],
             before_j=before,
             after_j=after,
-            change_share=after / before - 1 if before else None,
+            change_share=growth(after, before),
             runs_before=middle - start,
             runs_after=end - middle,
             p=step.p,
-            because=because if moved[because] else None,
-            because_j=moved[because] or None,
-            also=_also(runs[places[middle - 1]], runs[places[middle]]),
+            because=because,
+            because_j=moved[most] or None,
+            also=also,
         )
 
 
@@ -227,11 +230,6 @@ def _moved(before: Sequence[float | None], after: Sequence[float | None]) -> flo
     old = [value for value in before if value is not None]
     new = [value for value in after if value is not None]
     return None if len(old) + len(new) < len(before) + len(after) else _mean(new) - _mean(old)
-
-
-def _also(before: Run, after: Run) -> list[str]:
-    """What else is different after a step, which may be the reason."""
-    return ["version of eprof"] if before.eprof != after.eprof else []
 
 
 # ------------------------------------------------------------------------------------------------- noise, warnings

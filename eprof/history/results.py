@@ -96,5 +96,5 @@ def _of_report(path: Path) -> Iterator[Result]:
     except OSError as err:
         raise LogError(f"{path}: cannot be read: {err.strerror or err}") from err
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as err:
-        raise LogError(f"{path}: is no report in JSON ({err}); make it again, or move it away.") from err
+        raise LogError(f"{path}: is not a report in JSON ({err}); make it again, or move it away.") from err
     yield Result(str(path), report, report.created_utc, REPORT)

@@ -38,12 +38,12 @@ def table(path: Path, rows: int | None = None) -> pd.DataFrame:
     except FileNotFoundError as err:
         raise MeasurementError(f"{path}: there is no such file.") from err
     except IsADirectoryError as err:
-        raise MeasurementError(f"{path}: is a directory, and no run directory of eprof.") from err
+        raise MeasurementError(f"{path}: is a directory, but not a run directory of eprof.") from err
     except pd.errors.EmptyDataError as err:
         raise MeasurementError(f"{path}: is empty; measurements are a CSV or Parquet table with a header.") from err
     except (pd.errors.ParserError, UnicodeDecodeError, ValueError, OSError) as err:
         reason = " ".join(str(getattr(err, "strerror", None) or err).split())[:120]
-        raise MeasurementError(f"{path}: is no CSV or Parquet table ({reason}).") from err
+        raise MeasurementError(f"{path}: is not a CSV or Parquet table ({reason}).") from err
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])
     if frame.columns.has_duplicates:
         twice = frame.columns[frame.columns.duplicated()][0]

@@ -239,7 +239,7 @@ def _terms(node: Node) -> tuple[Term, ...]:
             if name in terms:
                 raise formulas.error(f"`{name}` stands in both domains.")
             if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-                raise of_domain.error(f"`{name}` is no name of a price; use small letters, digits and _.")
+                raise of_domain.error(f"`{name}` is not the name of a price; use small letters, digits and _.")
             terms[name] = Term(name, domain, tuple(_formula(formula) for formula in formulas.each()))
     return tuple(terms.values())
 

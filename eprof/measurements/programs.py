@@ -18,6 +18,7 @@ import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.clocks import parse
 from eprof.base.marks import Mark
 from eprof.base.text import few
 from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, stand_ins
@@ -28,7 +29,7 @@ from eprof.measurements.values import DOMAINS, MeasurementError, Measurements
 from eprof.profile.profile import Profile
 
 MAPPINGS = {GPU: "eprof-counts", CPU: "eprof-cpu"}
-_SAME_CLOCK = 0.01  # what a run was told and what its meter saw are one clock
+_SAME_CLOCK = 0.01  # what --setting says and what a meter saw are one clock
 _BUSY = 0.5
 _NAMED = 4
 # With these a profiler counts some launches only, while the meter sees all of them.
@@ -156,29 +157,19 @@ def _unfit(run: Run, profile: Profile) -> str | None:
 
 def _setting(path: str, run: Run, measured: Measured) -> tuple[Setting | None, list[str]]:
     """Core and memory clock: as the meter saw them; those of `--setting`, where they agree or are all there is."""
-    given = _clocks(run.pricing("setting"))
+    given = parse(str(run.pricing("setting") or "")) or (None, None)
     metered = (measured.core_mhz, measured.memory_mhz)
     clocks: list[float] = []
     notes: list[str] = []
     for domain, seen, set_to in zip(DOMAINS, metered, given, strict=True):
         if seen and set_to and abs(seen / set_to - 1) > _SAME_CLOCK:
-            notes.append(
-                f"{path}: the {domain} clock was {seen:g} MHz by the meter, not {set_to:g} as the run was told."
-            )
+            notes.append(f"{path}: the {domain} clock was {seen:g} MHz by the meter, not {set_to:g} as --setting says.")
             clocks.append(float(seen))
         else:
             clocks.append(float(set_to or seen or np.nan))
     if np.isnan(clocks).any():
         return None, notes
     return (clocks[0], clocks[1]), notes
-
-
-def _clocks(setting: Any) -> tuple[float | None, float | None]:
-    core, _, memory = str(setting or "").partition("/")
-    try:
-        return float(core), float(memory)
-    except ValueError:
-        return None, None
 
 
 def _whole(table: pd.DataFrame, marks: pd.DataFrame, as_flops: bool) -> dict[str, float]:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from eprof.base.arrays import Bools
 from eprof.base.vocabulary import COUNTS, GPU
 from eprof.measurements import diagnostics, units
 from eprof.measurements import mapping as mappings
@@ -33,7 +33,6 @@ from eprof.measurements.values import (
 _MANY = 0.2  # of all rows
 _NO_CLOCK_MHZ = 1000.0  # stands for the clock of a processor, whatever it was
 _AN_EPROF_REPORT = {"power_w", "computation_j", "constant_j"}
-Bools = npt.NDArray[np.bool_]
 
 
 def read(

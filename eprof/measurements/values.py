@@ -9,11 +9,11 @@ import pandas as pd
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
 from eprof.base.text import few
 from eprof.base.vocabulary import GPU
 
-Floats = npt.NDArray[np.float64]
 CORE, MEMORY = "core", "memory"
 DOMAINS = (CORE, MEMORY)
 COUNTED, USED = "counts", "utilisation"
@@ -24,7 +24,7 @@ ROW_COLUMNS = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power
 
 
 class MeasurementError(EprofError):
-    """Measurements cannot be read or are not enough for what was asked; the message names file and line."""
+    """Measurements cannot be read or are not enough for the fit; the message names file and line."""
 
 
 class Measurements(Struct, frozen=True, eq=False):
@@ -35,7 +35,7 @@ class Measurements(Struct, frozen=True, eq=False):
     energy goes with. kind: "counts", or "utilisation" (use of a unit times its clock in GHz: 1e9 cycles of full use a
     second). reference: core and memory MHz at which relative voltages are 1. own: whether the terms belong to single
     benchmarks (no counts: an unknown core and memory energy each), so that other benchmarks cannot be predicted.
-    untaken: terms that the file has and the reader was told to leave out. processor: "gpu", or "cpu", whose clocks are
+    untaken: terms that the file has and that are left out on purpose. processor: "gpu", or "cpu", whose clocks are
     its own affair: all rows are then at one setting, and the clocks of rows and reference mean nothing. work: what
     times by component need beside the rates (`energy.components.Work`), of one launch, (n, n_columns).
     """

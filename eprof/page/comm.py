@@ -6,9 +6,8 @@ from markupsafe import Markup
 
 from eprof.comm.schema import Comm, Row
 from eprof.page.figures import Figure
+from eprof.page.frame import card, method, page, quiet
 from eprof.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
-from eprof.page.sections.method import utc
-from eprof.page.validation import card, method, page, quiet
 from eprof.words import comm as words
 from eprof.words.blocks import Section
 from eprof.words.numbers import percent, quantity, signed_percent
@@ -20,13 +19,12 @@ _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
 def html(document: Comm) -> str:
     """One self-contained HTML file from a document `eprof.comm/1`."""
     return page(
-        title=document.title,
-        kind="comm",
-        subtitle=[words.subject(document), utc(document.created_utc)],
+        document,
+        "comm",
+        subtitle=[words.subject(document)],
         headline=words.headline(document),
-        verdicts=[],
-        figures=list(_figures(document)),
-        sections=list(_sections(document)),
+        figures=_figures(document),
+        sections=_sections(document),
     )
 
 
@@ -51,7 +49,7 @@ def _sections(document: Comm) -> Iterator[Section]:
         names = keys(_kinds(_series(document)))
         yield card("curves", "Curves", "Joules and latency by size", charts, names, quiet(legend))
     yield card("rows", "All", "All rows", words.rows(document))
-    yield method(_method(document))
+    yield method(document, _method(document), document.warnings)
 
 
 _Series = dict[tuple[str, str], list[Row]]
@@ -108,7 +106,4 @@ def _method(document: Comm) -> dict[str, list[str]]:
         ],
         "Pays": ["From this size on, all sizes take fewer joules per MB, and come at most 5 % later than by polling."],
         "Cluster": [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."] if cluster else [],
-        "Notes": document.warnings,
-        "Command": [" ".join(document.command_line)] if document.command_line else [],
-        "Made by": [f"eprof {document.eprof}, {document.schema}"],
     }

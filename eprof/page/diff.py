@@ -16,6 +16,7 @@ from eprof.words import diff as diff_words
 from eprof.words.badges import MISSING
 from eprof.words.blocks import Block, Notes, Section, Sentence, Tone
 from eprof.words.cells import signed_quantity
+from eprof.words.devices import named
 from eprof.words.diff import bits
 from eprof.words.intervals import cell, label
 from eprof.words.numbers import plain, signed_percent
@@ -141,7 +142,7 @@ def _bounds(document: Document) -> list[Block]:
 def _facts(side: Side) -> Iterator[tuple[str, str]]:
     """What was read, on which device, with which prices."""
     yield "Program", side.title
-    yield "Device", ", ".join(dict.fromkeys(device.name or "not named" for device in side.devices))
+    yield "Device", ", ".join(named(side.devices))
     if side.costs is None:
         yield "Costs", "none"
     else:

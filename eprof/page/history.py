@@ -8,9 +8,8 @@ from markupsafe import Markup
 from eprof.history.schema import History
 from eprof.history.steps import LEAST
 from eprof.page.figures import Figure
-from eprof.page.sections.method import utc
+from eprof.page.frame import card, method, page, quiet
 from eprof.page.svg import pct
-from eprof.page.validation import card, method, page, quiet
 from eprof.words import history as words
 from eprof.words.blocks import Section
 from eprof.words.numbers import NARROW, percent, quantity, whole
@@ -24,13 +23,12 @@ _KERNELS, _TICKS = 40, 8
 def html(document: History) -> str:
     """One self-contained HTML file from a document `eprof.history/1`."""
     return page(
-        title=document.title,
-        kind="history",
-        subtitle=[words.subject(document), utc(document.created_utc)],
+        document,
+        "history",
+        subtitle=[words.subject(document)],
         headline=words.headline(document),
-        verdicts=[],
-        figures=list(_figures(document)),
-        sections=list(_sections(document)),
+        figures=_figures(document),
+        sections=_sections(document),
     )
 
 
@@ -53,6 +51,7 @@ def _sections(document: History) -> Iterator[Section]:
     yield card("kernels", nouns.kernels.capitalize(), heading, words.kernels(document, _KERNELS))
     yield card("runs", "Runs", "All runs", words.runs(document))
     yield method(
+        document,
         {
             "Changes": [
                 "Binary segmentation: the series is cut where the means of both sides differ most against the noise "
@@ -61,11 +60,9 @@ def _sections(document: History) -> Iterator[Section]:
                 f"a commit stay together. {nouns.kernels.capitalize()} share {percent(document.level)} among them.",
                 "It takes the noise for the same before and after, and runs for independent: a processor that warms up "
                 "over a night of runs may look like a change.",
-            ],
-            "Notes": document.warnings,
-            "Command": [" ".join(document.command_line)] if document.command_line else [],
-            "Made by": [f"eprof {document.eprof}, {document.schema}"],
-        }
+            ]
+        },
+        document.warnings,
     )
 
 

@@ -48,12 +48,14 @@ def _report(energy: Energy) -> str:
 
 def _difference(document: Document) -> str:
     document = diff_words.answered(document)
-    steps = [diff_tables.steps(document)] if document.steps and not document.is_zero else []
-    kernels = diff_tables.kernels(document, _KERNELS)
-    notes = Notes(document.warnings)
-    unlike = diff_answer.unlike(document)
-    sentences = [Sentence(unlike)] if unlike else []
-    return _drawn([*sentences, diff_words.headline(document), *steps, kernels, diff_words.legend(document), notes])
+    blocks: list[Block | Markup] = []
+    if unlike := diff_answer.unlike(document):
+        blocks.append(Sentence(unlike))
+    blocks.append(diff_words.headline(document))
+    if document.steps and not document.is_zero:
+        blocks.append(diff_tables.steps(document))
+    blocks += [diff_tables.kernels(document, _KERNELS), diff_words.legend(document), Notes(document.warnings)]
+    return _drawn(blocks)
 
 
 def _drawn(blocks: Iterable[Block | Markup]) -> str:

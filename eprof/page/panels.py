@@ -61,7 +61,7 @@ def drawn(
     grid = _grid(x, balances)
     curves = [[(intensity, *machine.lines(intensity)) for intensity in grid] for machine in machines]
     tags = [*labels([dot.name for dot in dots[:named]], _TAG), *[""] * len(dots[named:])]
-    titles = labels([dot.name for dot in dots], _TITLE)
+    names = labels([dot.name for dot in dots], _TITLE)
     largest = max((dot.energy_j for dot in dots), default=1.0) or 1.0
     made = []
     for place, (title, unit, key) in enumerate(_PANELS):
@@ -69,18 +69,12 @@ def drawn(
             plot.Line([(point[0], point[place + 1]) for point in points], kind % plot.STROKES)
             for kind, points in enumerate(curves)
         ]
-        circles = [
-            plot.Dot(
-                dot.intensity or 0.0,
-                dot.heights[key] or 0.0,
-                dot.energy_j / largest,
-                tag,
-                _title(title, dot, key, unit),
-                dot.place,
-                dot.roofs.get(key),
-            )
-            for dot, tag, title in zip(dots, tags, titles, strict=True)
-        ]
+        circles = []
+        for dot, tag, name in zip(dots, tags, names, strict=True):
+            height = dot.heights[key] or 0.0
+            about = _title(name, dot, key, unit)
+            area = dot.energy_j / largest
+            circles.append(plot.Dot(dot.intensity or 0.0, height, area, tag, about, dot.place, dot.roofs.get(key)))
         heights = [y for line in lines for _, y in line.points] + [circle.y for circle in circles]
         heights += [circle.roof for circle in circles if circle.roof]
         panel = plot.Panel(title, unit, key, x, plot.axis(heights), lines, circles, balances)

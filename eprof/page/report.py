@@ -6,7 +6,7 @@ from typing import Any
 from markupsafe import Markup
 
 from eprof.base.marks import Mark
-from eprof.base.nouns import nouns_of
+from eprof.base.text import few
 from eprof.base.vocabulary import CPU
 from eprof.page import packed, shell
 from eprof.page.figures import figures
@@ -16,10 +16,13 @@ from eprof.page.unmasked import unmasked
 from eprof.profile import schema
 from eprof.words import answer, badges
 from eprof.words import costs as costs_words
+from eprof.words.devices import named
 from eprof.words.headline import headline
 from eprof.words.numbers import NARROW
 from eprof.words.shared_marks import shared, without
 from eprof.words.view import View
+
+_DEVICES = 3
 
 
 def html(document: schema.Profile | Mapping[str, Any]) -> str:
@@ -50,7 +53,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
 
 def _subtitle(document: schema.Profile) -> str:
     """Devices, costs, clocks and time stamp of the header."""
-    parts = [_devices(document)]
+    parts = [few(named(document.devices), _DEVICES)]
     if document.costs is not None:
         clocks = [part.partition(" at ")[0] for part in setting(document.costs.setting).split(", ")]
         parts += [f"costs {costs_words.named(document.costs)}", *clocks]
@@ -59,12 +62,3 @@ def _subtitle(document: schema.Profile) -> str:
     if document.created_utc:
         parts.append(f"{utc(document.created_utc)[:16]}{NARROW}UTC")
     return " · ".join(part for part in parts if part)
-
-
-def _devices(document: schema.Profile) -> str:
-    unnamed = f"unnamed {nouns_of(document.device.processor).processor}"
-    names = list(dict.fromkeys(device.name or unnamed for device in document.devices))
-    if len(document.devices) > 1 and len(names) == 1:
-        return f"{len(document.devices)} × {names[0]}"
-    more = " …" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more

@@ -8,9 +8,8 @@ from markupsafe import Markup
 from eprof.base.marks import Mark
 from eprof.page import svg
 from eprof.page.figures import Figure
+from eprof.page.frame import card, method, page, quiet
 from eprof.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
-from eprof.page.sections.method import utc
-from eprof.page.validation import card, method, page, quiet
 from eprof.scaling.schema import MODELLED, Row, Scale
 from eprof.words import scaling as words
 from eprof.words.blocks import Section
@@ -37,13 +36,12 @@ _LARGE, _SMALL = 1.0, 0.2  # areas of dots
 def html(document: Scale) -> str:
     """One self-contained HTML file from a document `eprof.scale/1`."""
     return page(
-        title=document.title,
-        kind="scale",
-        subtitle=[words.subject(document), utc(document.created_utc)],
+        document,
+        "scale",
+        subtitle=[words.subject(document)],
         headline=words.headline(document),
-        verdicts=[],
-        figures=list(_figures(document)),
-        sections=list(_sections(document)),
+        figures=_figures(document),
+        sections=_sections(document),
     )
 
 
@@ -75,7 +73,7 @@ def _sections(document: Scale) -> Iterator[Section]:
     if document.kind == MODELLED:
         yield card("why", "Why", "Why the efficiency falls", words.causes(document))
     yield card("rows", "All", "All rows", words.rows(document))
-    yield method(_method(document))
+    yield method(document, _method(document), document.warnings)
 
 
 def _series(document: Scale) -> dict[str, list[Row]]:
@@ -165,7 +163,6 @@ def _method(document: Scale) -> dict[str, list[str]]:
             "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's "
             "iso-energy-efficiency). It is above 1 where processors save work together.",
         ],
-        "Notes": document.warnings,
     }
     cluster, program, node = document.cluster, document.program, document.node
     if node:
@@ -179,8 +176,4 @@ def _method(document: Scale) -> dict[str, list[str]]:
         parts["Program"] = [
             f"{program['name']}: {program['about']}. {counts}; alpha = {program['alpha']:g}. {program['source']}."
         ]
-    return {
-        **parts,
-        "Command": [" ".join(document.command_line)] if document.command_line else [],
-        "Made by": [f"eprof {document.eprof}, {document.schema}"],
-    }
+    return parts

@@ -23,7 +23,7 @@ class Segment(Struct, frozen=True):
 
 def pct(number: float) -> str:
     """A percentage as an SVG length: 12.5 -> "12.5%"."""
-    return f"{number:.4f}".rstrip("0").rstrip(".") + "%"
+    return f"{number:.3f}".rstrip("0").rstrip(".") + "%"
 
 
 def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
@@ -104,7 +104,8 @@ def _inside(segment: Segment) -> Markup:
     width = 14 + 7.4 * max(len(segment.label), len(segment.value) + 1)
     if not segment.label or segment.width * 6.8 < width:
         return Markup("")
-    kind = "" if segment.width >= 15 and segment.width * 3.0 >= width else " wide"
+    fits_a_phone = segment.width >= 15 and segment.width * 3.0 >= width
+    kind = "" if fits_a_phone else " wide"
     raised = Markup('<tspan class="m" dy="-4">{}</tspan>').format(signs(segment.marks)) if segment.marks else ""
     return Markup(
         '<svg x="{}" overflow="visible"><text class="t-{}{}"><tspan x="8" y="18" class="b">{}</tspan>'

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from eprof.page.figures import Figure
-from eprof.page.sections.method import utc
+from eprof.page.frame import card, method, page, quiet
 from eprof.page.svg import pct
-from eprof.page.validation import card, method, page, quiet
 from eprof.timeline.schema import Component, Function, Timeline
 from eprof.words import timeline as words
 from eprof.words.blocks import Section
@@ -20,13 +19,12 @@ _COMPONENTS, _LANES, _COLOURS = 6, 10, 6
 def html(document: Timeline) -> str:
     """One self-contained HTML file from a document `eprof.timeline/1`."""
     return page(
-        title=document.title,
-        kind="timeline",
-        subtitle=[words.subject(document), utc(document.created_utc)],
+        document,
+        "timeline",
+        subtitle=[words.subject(document)],
         headline=words.headline(document),
-        verdicts=[],
-        figures=list(_figures(document)),
-        sections=list(_sections(document)),
+        figures=_figures(document),
+        sections=_sections(document),
     )
 
 
@@ -46,17 +44,16 @@ def _sections(document: Timeline) -> Iterator[Section]:
         )
     yield card("components", "Components", "What the meters saw", words.components(document))
     yield method(
+        document,
         {
             "Joules": [
                 "Power holds from a sample to the next. The innermost function owns the joules of a moment; what is "
                 "around it has them in the column with callees. Functions and the rest add up to the integral of each "
                 "component.",
                 "A component that is part of another is in its joules, and not added again.",
-            ],
-            "Notes": document.warnings,
-            "Command": [" ".join(document.command_line)] if document.command_line else [],
-            "Made by": [f"eprof {document.eprof}, {document.schema}"],
-        }
+            ]
+        },
+        document.warnings,
     )
 
 

@@ -4,29 +4,29 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
+from eprof.base.known import growth
 from eprof.base.text import capital
 from eprof.page.figures import Figure
-from eprof.page.sections.method import utc
-from eprof.page.validation import card, method, page, quiet
+from eprof.page.frame import card, method, page, quiet
+from eprof.page.heat import energy_map
 from eprof.page.views import tuning as charts
 from eprof.tuning.schema import LostBy, PowerModel, Tune, same
 from eprof.words import tuning as words
 from eprof.words.blocks import Column, Row, Section, Sentence, Table
 from eprof.words.cells import Cell
-from eprof.words.numbers import MINUS, NARROW, quantity
+from eprof.words.numbers import MINUS, NARROW, quantity_or
 from eprof.words.validation import number, percent
 
 
 def html(document: Tune) -> str:
     """One self-contained HTML file from a document `eprof.tune/1`."""
     return page(
-        title=document.title,
-        kind="tune",
-        subtitle=[*words.costs(document), utc(document.created_utc)],
+        document,
+        "tune",
+        subtitle=words.costs(document),
         headline=words.headline(document),
-        verdicts=[],
-        figures=list(_figures(document)),
-        sections=list(_sections(document)),
+        figures=_figures(document),
+        sections=_sections(document),
     )
 
 
@@ -37,8 +37,8 @@ def _figures(document: Tune) -> Iterator[Figure]:
         yield Figure("Best setting", "none")
         return
     yield Figure("Best setting", f"{best.label}{NARROW}MHz", "core/memory")
-    yield Figure("Energy there", _quantity(best.energy_j, "J"), "predicted")
-    yield Figure("Time there", _quantity(best.time_s, "s"), document.time.source)
+    yield Figure("Energy there", quantity_or("not known", best.energy_j, "J"), "predicted")
+    yield Figure("Time there", quantity_or("not known", best.time_s, "s"), document.time.source)
     if fastest is not None and not same(best, fastest):
         yield Figure("Energy against the fastest", _growth(best.energy_j, fastest.energy_j))
         yield Figure("Time against the fastest", _growth(best.time_s, fastest.time_s))
@@ -50,12 +50,8 @@ def _figures(document: Tune) -> Iterator[Figure]:
         )
 
 
-def _quantity(value: float | None, unit: str) -> str:
-    return "not known" if value is None else quantity(value, unit)
-
-
 def _growth(value: float | None, before: float | None) -> str:
-    share = words.growth(value, before)
+    share = growth(value, before)
     if share is None:
         return "not known"
     sign = "+" if share > 0 else MINUS
@@ -86,7 +82,7 @@ def _clocks(document: Tune) -> Iterator[Section]:
     )
     answer = Sentence(f"{heat.caption} Core clock across, memory clock down, in MHz.")
     maps = charts.kernel_maps(document) if len(document.kernels) > 1 else ""
-    chart = charts.energy_map(heat.cells)
+    chart = energy_map(heat.cells)
     yield card("clocks", "Clocks", "Energy at every clock setting", answer, chart, quiet(legend), maps)
 
 
@@ -118,8 +114,8 @@ def _kernels(document: Tune) -> Section:
     )
     after = ""
     own, best = document.each_its_own, document.best
-    change = words.change(own.energy_j, best.energy_j) if own is not None and best is not None else None
-    if change is not None:
+    change = own and best and words.change(own.energy_j, best.energy_j)
+    if change:
         after = (
             f"Each {nouns.kernel} at its own setting, if changing clocks were free: {change} energy than all at the "
             "program's best."
@@ -147,17 +143,12 @@ def _meter(document: Tune, losses: LostBy) -> Section:
 
 
 def _method(document: Tune) -> Section:
-    goal = document.objective_words
-    return method(
-        {
-            "Chosen for": [f"{capital(goal)}."],
-            "Power": [_power(document.model)],
-            "Time": [words.time_words(document)],
-            "Notes": document.notes,
-            "Command": [" ".join(document.command_line)] if document.command_line else [],
-            "Made by": [f"eprof {document.eprof}, {document.schema}"],
-        }
-    )
+    parts = {
+        "Chosen for": [f"{capital(document.objective_words)}."],
+        "Power": [_power(document.model)],
+        "Time": [words.time_words(document)],
+    }
+    return method(document, parts, document.notes)
 
 
 def _power(model: PowerModel) -> str:

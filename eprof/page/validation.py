@@ -1,20 +1,17 @@
 """The page of a validation, one file that fetches nothing (docs/validate.md)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from markupsafe import Markup
-
-from eprof.base.text import cut, visible
+from eprof.base.text import cut
 from eprof.page.figures import Figure
-from eprof.page.sections.method import utc
-from eprof.page.shell import filled, templates
+from eprof.page.frame import card, method, page, quiet
 from eprof.page.views import validation as charts
 from eprof.validation.protocols import FIT
 from eprof.validation.schema import KernelScores, Measured, Validation, WholeRun
 from eprof.validation.scores import Scores
 from eprof.words import validation as words
-from eprof.words.blocks import Block, Column, Headline, Row, Section, Sentence, Table, Tone, Verdict
-from eprof.words.numbers import NARROW, plain, quantity, whole
+from eprof.words.blocks import Row, Section, Sentence, Table, numbers, texts
+from eprof.words.numbers import NARROW, plain, quantity_or, whole
 from eprof.words.validation import percent, protocol
 
 _BARS = 40
@@ -24,61 +21,15 @@ _NAME = 44
 
 def html(document: Validation) -> str:
     """One self-contained HTML file from a document `eprof.validation/1`."""
-    verdicts = [words.verdict(document.gate)] if document.gate is not None else []
     return page(
-        title=document.title,
-        kind="validation",
-        subtitle=[*words.costs(document), utc(document.created_utc)],
+        document,
+        "validation",
+        subtitle=words.costs(document),
         headline=words.headline(document),
-        verdicts=verdicts,
+        verdicts=words.verdicts(document),
         figures=_figures(document),
-        sections=list(_sections(document)),
+        sections=_sections(document),
     )
-
-
-def page(
-    *,
-    title: str,
-    kind: str,
-    subtitle: Sequence[str],
-    headline: Headline,
-    verdicts: Sequence[Verdict],
-    figures: Sequence[Figure],
-    sections: Sequence[Section],
-) -> str:
-    """The frame that validation and tuning share."""
-    text = filled(
-        "validation.html",
-        ["report.css", "diff.css", "validation.css"],
-        ["diff.js"],
-        title=title,
-        kind=kind,
-        subtitle=" · ".join(subtitle),
-        headline=headline,
-        verdicts=verdicts,
-        figures=figures,
-        sections=sections,
-    )
-    # Our own files hold no such characters, so that only names change.
-    return visible(text)
-
-
-def method(parts: Mapping[str, Sequence[str]]) -> Section:
-    """What stands behind the numbers: sentences by heading."""
-    filled = {heading: sentences for heading, sentences in parts.items() if sentences}
-    drawn = templates().get_template("validation_method.html").render(parts=filled)
-    return Section("method", "Method", "Method and provenance", [Markup(drawn)])  # noqa: S704  escaped there
-
-
-def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
-    """A section; sentences that say nothing are left out."""
-    filled = [block for block in blocks if not isinstance(block, Sentence) or block.text]
-    return Section(anchor, link, heading, filled)
-
-
-def quiet(text: str) -> Sentence:
-    """What explains a chart or table, below it."""
-    return Sentence(text, Tone.QUIET)
 
 
 def _figures(document: Validation) -> list[Figure]:
@@ -87,12 +38,11 @@ def _figures(document: Validation) -> list[Figure]:
     row = "run" if document.main_protocol == "runs" else "row"
     measured = document.measured
     about = "" if measured is None else f"{measured.benchmarks} kernels, {len(measured.settings)} settings"
-    square = "not known" if scores.rmse_w is None else quantity(scores.rmse_w, "W")
     return [
         Figure("Mean error", _large(scores.mean_percent), protocol(document.main_protocol)),
         Figure("Nine in ten within", _large(scores.p90_percent)),
         Figure("Worst", _large(scores.max_percent)),
-        Figure("Root mean square", square),
+        Figure("Root mean square", quantity_or("not known", scores.rmse_w, "W")),
         Figure("Tested on", f"{whole(scores.n)}{NARROW}{row if scores.n == 1 else f'{row}s'}", about),
     ]
 
@@ -162,7 +112,7 @@ def _trust(document: Validation, measured: Measured) -> Section:
     worst = measured.by_benchmark[0]
     sentences = [
         "A prediction is as good as for the measured kernels that are like yours: whose power goes to the same things, "
-        "at clocks and rates inside those below. Beyond them nobody has looked.",
+        "at clocks and rates inside those below. Nothing was measured beyond them.",
         words.similarity(document),
     ]
     if worst.scores.mean_percent is not None:
@@ -184,7 +134,7 @@ def _ranges(measured: Measured) -> Table:
         *((term.replace("_", " "), span, seen.rate_unit) for term, span in seen.rates.items()),
     ]
     rows = [Row([name, _plain(least), _plain(most), unit]) for name, (least, most), unit in spans]
-    columns = [Column("quantity", "left"), Column("least"), Column("most"), Column("unit", "left")]
+    columns = [*texts("quantity"), *numbers("least", "most"), *texts("unit")]
     return Table(columns, rows, title="What was measured")
 
 
@@ -312,10 +262,7 @@ def _method(document: Validation) -> Section:
             "Measurements": [source.path for source in document.measured.inputs],
             "Trained on": [source.path for source in document.measured.trained_on or ()],
         }
-    parts["Notes"] = document.notes
-    parts["Command"] = [" ".join(document.command_line)] if document.command_line else []
-    parts["Made by"] = [f"eprof {document.eprof}, {document.schema}"]
-    return method(parts)
+    return method(document, parts, document.notes)
 
 
 def _how(measured: Measured) -> Iterator[str]:

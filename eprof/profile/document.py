@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from eprof import __version__
+from eprof.base.known import ratio
 from eprof.base.marks import Mark, from_names, names
 from eprof.base.nouns import in_document
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
@@ -18,7 +19,7 @@ from eprof.profile.callees import inclusive
 from eprof.profile.components import of_energy
 from eprof.profile.grouping import Grouping, shown, spread_of_ranks
 from eprof.profile.operators import operators
-from eprof.profile.totals import ENERGIES, TOTAL, known_sum, ratio
+from eprof.profile.totals import ENERGIES, TOTAL, known_sum
 from eprof.rooflines import described, machines, main_precision, place
 
 if TYPE_CHECKING:

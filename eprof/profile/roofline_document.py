@@ -8,10 +8,10 @@ from msgspec import UNSET, UnsetType, convert, structs
 
 from eprof import __version__
 from eprof.base.errors import EprofError
+from eprof.base.known import ratio
 from eprof.profile import document as profile_document
 from eprof.profile import schema
 from eprof.profile.components import mix_peaks
-from eprof.profile.totals import ratio
 from eprof.rooflines import Machine, Match, Sweep, compared, described
 
 if TYPE_CHECKING:

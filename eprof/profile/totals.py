@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eprof.base.arrays import Ints
+from eprof.base.known import ratio
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.rooflines import all_flops_of, traffic_of
@@ -84,8 +85,3 @@ def known_sum(values: npt.ArrayLike) -> float | None:
     known = numbers[~np.isnan(numbers)]
     total = float(known.sum())
     return total if known.size and math.isfinite(total) else None
-
-
-def ratio(above: float | None, below: float | None) -> float | None:
-    """One number over the other; None where either is not known or the lower one is 0."""
-    return above / below if above is not None and below else None

@@ -7,8 +7,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
-from eprof.rooflines.machine import Floats, Machine
+from eprof.rooflines.machine import Machine
 
 DIVISORS = range(1, 9)
 # Far below the time balance bytes alone limit speed, far above it flops do.

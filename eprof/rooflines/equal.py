@@ -7,8 +7,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.arrays import Floats
 from eprof.base.errors import CostError
-from eprof.rooflines.machine import Floats, Machine
+from eprof.rooflines.machine import Machine
 
 _FROM, _TO, _STEPS = 1e-3, 1e5, 1601
 
@@ -96,7 +97,7 @@ def _regions(first: Machine, second: Machine, read: Callable[[Machine, Floats], 
         return np.asarray(np.log(read(second, intensity) / read(first, intensity)))
 
     values = excess(grid)
-    # Two lines that are the same are told apart by rounding alone.
+    # Two lines that are the same differ by rounding alone.
     signs = np.where(np.abs(values) < 1e-9, 0, np.sign(values)).astype(int)
     edges = [0, *(np.flatnonzero(np.diff(signs)) + 1).tolist(), len(grid)]
     regions = []

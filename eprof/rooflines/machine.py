@@ -4,16 +4,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base import marks as mark_words
+from eprof.base.arrays import Floats
 from eprof.base.errors import CostError
 from eprof.base.marks import NONE, Mark
 from eprof.costs import Charge, Costs
-
-Floats = npt.NDArray[np.float64]
 
 # Width of arithmetic -> its peak in `Peaks`, and the name that tables give the price of one flop.
 PRECISIONS: dict[str, tuple[str, str]] = {"fp32": ("sp_gflops", "sp_flop"), "fp64": ("dp_gflops", "dp_flop")}
@@ -174,12 +172,12 @@ class Machine(Struct, frozen=True, dict=True):
         return [dict(zip(keys, map(float, row), strict=True)) for row in zip(*columns, strict=True)]
 
 
-def machines(costs: Costs, cap_w: float | None = None) -> list[Machine]:
+def machines(costs: Costs) -> list[Machine]:
     """The machine of every precision whose peak and price the costs know."""
     drawable = []
     for precision in PRECISIONS:
         try:
-            drawable.append(machine(costs, precision, cap_w))
+            drawable.append(machine(costs, precision))
         except CostError:
             continue
     return drawable
@@ -244,16 +242,19 @@ _Priced = tuple[float, Mark]
 
 def _pays(costs: Costs, word: str) -> Charge | None:
     charge = costs.charges.get(word)
-    return charge if charge is not None and charge.pays and charge.pj > 0 else None
+    if charge is None or not charge.pays or charge.pj <= 0:
+        return None
+    return charge
 
 
 def _flop(costs: Costs, precision: str, price_name: str) -> tuple[_Priced, str] | tuple[None, str]:
     """Joules of a flop: the table's own price of one, else half a multiply-add, else an add; its issue too."""
     price = costs.prices.get(price_name)
     issue = _pays(costs, "warp_issue")
-    shared = issue.pj / _WARP if issue else 0.0
-    marks = issue.marks if issue else NONE
-    note = f"a flop carries its share of a full warp's issue, {shared:.3g} pJ an instruction" if issue else ""
+    shared, marks, note = 0.0, NONE, ""
+    if issue is not None:
+        shared, marks = issue.pj / _WARP, issue.marks
+        note = f"a flop carries its share of a full warp's issue, {shared:.3g} pJ an instruction"
     if price is not None and price.pj > 0:
         return ((price.pj + shared / 2) * 1e-12, price.marks | marks), note
     for word, each in ((f"{precision}_fma", 2), (f"{precision}_add", 1), (precision, 2)):

@@ -33,10 +33,10 @@ def all_flops_of(counts: Columns) -> Floats:
     """Useful flops, with those of tensor cores on floating-point types; NaN where some are not known."""
     vector: Floats = np.stack([flops_of(counts, group) for group in FLOAT_PARTS]).sum(axis=0)
     types = counts.only(TENSOR_FLOPS)
-    told_apart = ~np.isnan(types).all(axis=1)
+    have_types = ~np.isnan(types).all(axis=1)
     instructions = known_or_zero(counts.only(["tensor"])).sum(axis=1)
-    untold = np.where(instructions > 0, np.nan, 0.0)
-    tensor: Floats = np.where(told_apart, types.sum(axis=1), untold)
+    without_types = np.where(instructions > 0, np.nan, 0.0)
+    tensor: Floats = np.where(have_types, types.sum(axis=1), without_types)
     return vector + tensor
 
 

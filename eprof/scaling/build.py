@@ -9,6 +9,7 @@ from msgspec.structs import asdict, replace
 
 from eprof import __version__
 from eprof.base.errors import LogError
+from eprof.base.known import ratio
 from eprof.base.marks import Mark, names
 from eprof.profile.document import now
 from eprof.scaling import fit
@@ -157,10 +158,10 @@ def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
         core_mhz=run.core_mhz,
         time_s=run.time_s,
         energy_j=run.energy_j,
-        power_w=None if run.time_marks & Mark.MISSING else _over(run.energy_j, run.time_s),
-        efficiency=_over(base_j, run.energy_j),
-        efficiency_to_slowest_clock=_over(slowest_j, run.energy_j),
-        speedup=_over(base.time_s if base else None, run.time_s),
+        power_w=None if run.time_marks & Mark.MISSING else ratio(run.energy_j, run.time_s),
+        efficiency=ratio(base_j, run.energy_j),
+        efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
+        speedup=ratio(base.time_s if base else None, run.time_s),
         overhead_j=_beyond(base, run),
         repeats=run.repeats,
         marks=names(run.marks),
@@ -191,11 +192,6 @@ def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:
 
 def _order(run: Run) -> tuple[Any, ...]:
     return run.program, run.size or 0.0, run.core_mhz or 0.0, run.processors
-
-
-def _over(above: float | None, below: float | None) -> float | None:
-    """A quotient; None where a part is not known or nothing is divided by."""
-    return None if above is None or not below else above / below
 
 
 def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:

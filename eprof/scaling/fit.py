@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
+from eprof.base.known import growth
 from eprof.scaling.cluster import Cluster
 from eprof.scaling.model import Point, points
 from eprof.scaling.program import WORDS, Program
@@ -169,6 +170,7 @@ def _predicted(
     for size, core_mhz in seen:
         for point in points(cluster, program, [size], counts, cluster.at(core_mhz), cluster.waiting):
             run = measured.get((size, point.processors, core_mhz))
+            time_s, energy_j = (run.time_s, run.energy_j) if run else (None, None)
             yield Prediction(
                 size=size,
                 processors=point.processors,
@@ -176,6 +178,6 @@ def _predicted(
                 time_s=point.time_s,
                 energy_j=point.energy_j,
                 efficiency=point.efficiency,
-                time_error=point.time_s / run.time_s - 1 if run else None,
-                energy_error=point.energy_j / run.energy_j - 1 if run and run.energy_j else None,
+                time_error=growth(point.time_s, time_s),
+                energy_error=growth(point.energy_j, energy_j),
             )

@@ -72,13 +72,11 @@ def _interval(explained: Row) -> Iterable[RenderableType]:
     """The range of constant power, and what the intervals of a table span."""
     watts = explained["constant"]["interval_w"]
     if watts is not None:
-        yield Text(printable(f"Its interval: {watts[0]:.3g} to {watts[1]:.3g} W{_origin(explained['constant'])}."))
+        source = explained["constant"]["from"]
+        origin = f", from {source}" if source else ""
+        yield Text(printable(f"Its interval: {watts[0]:.3g} to {watts[1]:.3g} W{origin}."))
     if explained["interval_is"]:
         yield Text(printable(f"Intervals: {explained['interval_is']}."))
-
-
-def _origin(entry: Row) -> str:
-    return f", from {entry['from']}" if entry["from"] else ""
 
 
 def _prices(explained: Row) -> Iterable[RenderableType]:

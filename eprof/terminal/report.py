@@ -1,6 +1,5 @@
 """The summary of a profile in a terminal."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -8,7 +7,6 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from eprof.base.nouns import nouns_of
 from eprof.base.text import counted, cut
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
 from eprof.profile import schema
@@ -19,6 +17,7 @@ from eprof.words import costs as costs_words
 from eprof.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
 from eprof.words.components import sentence as component_words
 from eprof.words.components import table as component_table
+from eprof.words.devices import named, with_capability
 from eprof.words.headline import headline
 from eprof.words.lever import lever, reached
 from eprof.words.modelled import answer_words, clock_words
@@ -78,7 +77,7 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
 
 
 def first_screen(view: View, width: int) -> list[Part]:
-    """What is printed unless more is asked for: 15 lines, and more only for the what-if questions of the user."""
+    """What is printed without -v: 15 lines, and more only for the what-if questions of the user."""
     parts: list[Part] = []
     for kernels in (5, 4, 3):
         parts = list(_answer(view, kernels, width))
@@ -103,9 +102,9 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     yield answer.what_to_try(view)
     if view.document.time_components:
         yield Point("Time", component_words(view))
-    for asked in view.document.what_if or ():
-        if asked.asked:
-            yield Point("If", answer_words(asked).removeprefix("If "))
+    for what_if in view.document.what_if or ():
+        if what_if.asked:
+            yield Point("If", answer_words(what_if).removeprefix("If "))
     yield Point("Trust", f"{answer.trust(view).text} {_notes_left(view)}".rstrip())
 
 
@@ -139,30 +138,16 @@ def _everything(view: View) -> Iterator[Part]:
 
 
 def _subject(document: schema.Profile) -> str:
-    devices = Counter(map(_device, document.devices))
-    named = [f"{number} × {name}" if number > 1 else name for name, number in devices.items()]
-    words = [document.title, ", ".join(named)]
+    words = [document.title, ", ".join(named(document.devices, with_capability))]
     if document.costs is not None:
         words.append(f"costs {costs_words.priced(document.costs)}")
     return " · ".join(words)
 
 
-def _device(device: schema.Device) -> str:
-    if not device.capability:
-        return _named(device)
-    kind = nouns_of(device.processor).capability.removeprefix("compute ")
-    return f"{_named(device)} ({kind} {device.capability})"
-
-
-def _named(device: schema.Device) -> str:
-    return device.name or f"{nouns_of(device.processor).processor} not named"
-
-
 def _short_subject(document: schema.Profile, width: int) -> str:
     """Program and GPU on one line."""
-    devices = Counter(map(_named, document.devices))
-    words = [f"{number} × {name}" if number > 1 else name for name, number in devices.items()]
-    behind = cut("".join(f" · {word}" for word in words), width - _SHORTEST_TITLE)
+    devices = "".join(f" · {device}" for device in named(document.devices))
+    behind = cut(devices, width - _SHORTEST_TITLE)
     program, space, arguments = document.title.partition(" ")
     return cut(program.rpartition("/")[2] + space + arguments, width - len(behind)) + behind
 

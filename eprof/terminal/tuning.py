@@ -10,7 +10,8 @@ from eprof.base.text import printable
 from eprof.tuning.schema import Tune
 from eprof.words import tuning as words
 from eprof.words.blocks import Block, Headline, Sentence, Tone
-from eprof.words.tuning import Heat, HeatCell
+from eprof.words.heat import HeatCell
+from eprof.words.tuning import Heat
 
 # From less to more, as the page has them; light text on the dark ones.
 _STEPS = (230, 223, 222, 215, 208, 172, 130, 94, 52)

@@ -220,7 +220,7 @@ def _beyond_measured(table: CostTable, energy: Energy) -> Iterator[str]:
     if beyond:
         yield (
             f"More a second than in any measurement that {table.name} was fitted to: {', '.join(beyond)}. "
-            "Nobody has looked there."
+            "Nothing was measured there."
         )
 
 
@@ -284,13 +284,14 @@ def from_measurements(
     predicted_w: Floats,
     model: PowerModel,
     *,
-    asked: Measurements | None = None,
+    modelled_rows: Measurements | None = None,
     checked: TimeCheck | None = None,
     notes: Sequence[str] = (),
 ) -> Tuning:
     """Measured kernels with predicted power, (n,), at every setting.
 
-    asked: the same rows with modelled times, for which `predicted_w` then holds; checked: the time model's errors.
+    modelled_rows: the same rows with modelled times, for which `predicted_w` then holds. checked: the errors of the
+    time model.
     Raises EprofError: no times, or one setting only.
     """
     rows, reference = measurements.rows, Point(*measurements.reference)
@@ -300,13 +301,13 @@ def from_measurements(
     notes = list(notes)
     fitted = checked.model if checked is not None else None
     time_from = MEASURED
-    if asked is not None:
+    if modelled_rows is not None:
         time_from = MODELLED
         notes.append(f"Times are modelled from the one measured at {reference.label} MHz.")
     data = rows[["benchmark", "kernel", "time_s", "power_w"]].assign(
         setting=[label(key) for key in setting_of(rows)],
         predicted_w=predicted_w,
-        predicted_s=(asked or measurements).rows["time_s"],
+        predicted_s=(modelled_rows or measurements).rows["time_s"],
     )
     points = [Point(core, memory) for core, memory in setting_keys(rows)]
     names = list(dict.fromkeys(rows["benchmark"]))

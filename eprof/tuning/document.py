@@ -126,7 +126,9 @@ def _mispredictions(choices: Sequence[Choice]) -> schema.Mispredictions | None:
 def _lost(choices: Sequence[Choice]) -> schema.LostBy | None:
     model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
     oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
-    return None if model is None or oracle is None else schema.LostBy(model, oracle)
+    if model is None or oracle is None:
+        return None
+    return schema.LostBy(model, oracle)
 
 
 def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> schema.Kernel:
@@ -165,7 +167,9 @@ def _unpicked(whole: Choice, choices: Sequence[Choice], grids: Sequence[Grid], o
         yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}."
     elif whole.best is None:
         is_known = ~np.isnan(np.array([grid.energy_j for grid in grids])).any(axis=0)
-        why = f"none gives {objective.words}" if is_known.any() else "at none is the energy of all of them known"
+        why = "at none is the energy of all of them known"
+        if is_known.any():
+            why = f"none gives {objective.words}"
         yield f"No setting can be picked for all kernels together: {why}."
     broken = sum(bool(choice.broken) for choice in choices)
     if broken:

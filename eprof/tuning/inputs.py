@@ -54,16 +54,16 @@ def predicted(
     table: CostTable | None,
     processes: int | None = None,
     report: Report | None = None,
-    asked: Measurements | None = None,
+    tested: Measurements | None = None,
 ) -> tuple[Floats, PowerModel, list[str]]:
     """Power of every row, (n,), W, with what predicted it and notes.
 
     By `table` as it is; without one by a fit that has not seen the kernel, or, where kernels have unknowns of their
-    own, has not seen the setting. asked: the same rows with modelled times, if it is those that are to be predicted.
+    own, has not seen the setting. tested: the same rows with modelled times, if it is those that are to be predicted.
     Raises EprofError: one kernel only.
     """
     if table is not None:
-        priced = price(table, asked or measured)
+        priced = price(table, tested or measured)
         error = score(measured.power_w, priced.power_w).mean_percent
         return priced.power_w, replace(power_model(table), power_error_percent=error), list(priced.notes)
 
@@ -75,7 +75,7 @@ def predicted(
             report("fitting without the kernel", done, of)
 
     model = of_form(form_without_prior(measured))
-    watts = run.cross_validate(model, measured, folds, processes=processes, progress=progress, asked=asked)
+    watts = run.cross_validate(model, measured, folds, processes=processes, progress=progress, tested=tested)
     error = score(measured.power_w, watts).mean_percent
     return watts, PowerModel(kind="refit", protocol=protocol, power_error_percent=error), []
 

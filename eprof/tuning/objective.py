@@ -93,16 +93,16 @@ def _exponent(name: str) -> float:
         return _EXPONENTS[name]
     written = re.fullmatch(r"ed(\d+(?:\.\d+)?)p", name)
     if written is None:
-        raise UsageError(f"--objective {name}: is none of energy, edp, e2d, ed2p, ed3p, time (ed0.5p and so on too).")
+        raise UsageError(f"--objective {name}: is not one of energy, edp, e2d, ed2p, ed3p, time (or ed0.5p).")
     return float(written[1])
 
 
 def percentage(text: str, option: str) -> float:
-    """The number of "5%" or "5". Raises UsageError, with the option that asked for it."""
+    """The number of "5%" or "5". Raises UsageError, with the option that it is of."""
     try:
         number = float(text.strip().removesuffix("%"))
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise UsageError(f"{option} {text}: is no percentage; write one such as 5%.")
+        raise UsageError(f"{option} {text}: is not a percentage; write one such as 5%.")
     return number

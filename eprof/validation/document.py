@@ -65,7 +65,7 @@ def document(
 
 
 def gate(tested: Mapping[str, schema.Protocol], limit_percent: float) -> schema.Gate:
-    """Hold the worst mean error of all protocols that were asked for against a limit; one not known does not pass."""
+    """Hold the worst mean error of all protocols against a limit; one not known does not pass."""
 
     def badness(name: str) -> float:
         error = tested[name].mean_percent

@@ -10,6 +10,7 @@ import pandas as pd
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from eprof.base import clocks
 from eprof.base.errors import EprofError
 from eprof.measurements import Measurements
 
@@ -135,16 +136,15 @@ def setting_of(rows: pd.DataFrame) -> list[SettingKey]:
 
 def label(setting: SettingKey) -> str:
     """A setting as users write it: "852/924"."""
-    return f"{setting[0]:g}/{setting[1]:g}"
+    return clocks.label(*setting)
 
 
 def parse(text: str) -> SettingKey:
     """The inverse of `label`. Raises EprofError."""
-    core, _, memory = text.strip().partition("/")
-    try:
-        return float(core), float(memory)
-    except ValueError:
-        raise EprofError(f"`{text}` is not a setting; write core and memory clock in MHz, such as 852/924.") from None
+    pair = clocks.parse(text)
+    if pair is None:
+        raise EprofError(clocks.refusal(text))
+    return pair
 
 
 def folds(
@@ -168,7 +168,7 @@ def folds(
 
 
 def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
-    """The protocols for a fit where none is asked for: what these rows can be split by, and a note on what they cannot.
+    """The protocols for a fit where none is given: what these rows can be split by, and a note on what they cannot.
 
     FIT shows how well the form can follow the rows; the others, how well it predicts.
     """

@@ -53,18 +53,18 @@ def cross_validate(
     *,
     processes: int | None = None,
     progress: Progress | None = None,
-    asked: Measurements | None = None,
+    tested: Measurements | None = None,
 ) -> Floats:
     """Predict every row that a fold tests, in W, (n,); NaN for rows that none tests.
 
     Each fold trains a model of its own. Folds run in several processes where that pays: processes: how many at most
     (None: as many as there are cores, 1: none); they import the calling script, which guards itself, as any that starts
-    processes, by `if __name__ == "__main__"`. progress: called with (folds done, folds in all). asked: the same rows
+    processes, by `if __name__ == "__main__"`. progress: called with (folds done, folds in all). tested: the same rows
     as they are to be predicted, if not as they were measured: with other times.
     Raises EprofError if a fold cannot be trained, with what it left out.
     """
     predicted = np.full(len(measurements.rows), np.nan)
-    predict = partial(one_fold, model, measurements, asked=asked)
+    predict = partial(one_fold, model, measurements, tested=tested)
     for done, (fold, watts) in enumerate(_predictions(predict, folds, processes), start=1):
         predicted[fold.test] = watts
         if progress is not None:
@@ -77,10 +77,10 @@ def train_and_test(model: Model, train: Measurements, test: Measurements) -> Flo
     return np.asarray(model.train(train).predict(blind(test)), dtype=float)
 
 
-def one_fold(model: Model, measurements: Measurements, fold: Fold, asked: Measurements | None = None) -> Floats:
+def one_fold(model: Model, measurements: Measurements, fold: Fold, tested: Measurements | None = None) -> Floats:
     """Predictions of the fold's test rows. Raises EprofError that names what the fold left out."""
     try:
-        return train_and_test(model, measurements.take(fold.train), (asked or measurements).take(fold.test))
+        return train_and_test(model, measurements.take(fold.train), (tested or measurements).take(fold.test))
     except EprofError as err:
         raise EprofError(f"{model.name}, without {fold.label}: {err}") from err
 

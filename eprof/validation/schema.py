@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from eprof.base import clocks
 from eprof.validation.scores import Scores
 
 SCHEMA = "eprof.validation/1"
@@ -34,7 +35,7 @@ class Clocks(Struct, frozen=True):
     @property
     def label(self) -> str:
         """As users write it: "852/924"."""
-        return f"{self.core_mhz:g}/{self.memory_mhz:g}"
+        return clocks.label(self.core_mhz, self.memory_mhz)
 
 
 class Protocol(Scores, frozen=True, kw_only=True):

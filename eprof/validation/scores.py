@@ -66,13 +66,10 @@ def grouped(
     power = rows[measured].to_numpy(dtype=float)
     places = rows.reset_index(drop=True).groupby(list(by), dropna=False).indices
     groups = {key if isinstance(key, tuple) else (key,): place for key, place in places.items()}
-    for key in sorted(groups, key=_texts_last):
+    # Texts last, because they do not compare with numbers.
+    for key in sorted(groups, key=lambda key: [(isinstance(value, str), value) for value in key]):
         group = groups[key]
         yield key, score(power[group], predicted[group])
-
-
-def _texts_last(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple((isinstance(value, str), value) for value in key)
 
 
 def histogram(errors: Floats, edges: Sequence[float]) -> list[int]:

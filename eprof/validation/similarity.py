@@ -9,6 +9,8 @@ import pandas as pd
 
 from eprof.base.arrays import Floats
 
+_NEIGHBOURS = 3
+
 
 def mixes(parts: pd.DataFrame, benchmarks: pd.Series) -> pd.DataFrame:
     """What the power of each benchmark goes to: mean shares over its rows, each row of them adds up to 1.
@@ -40,7 +42,7 @@ def nearest(shares: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, index=shares.index, columns=["nearest", "distance"])
 
 
-def neighbours(mix: Floats, shares: pd.DataFrame, several: int = 3) -> list[tuple[str, float]]:
+def neighbours(mix: Floats, shares: pd.DataFrame) -> list[tuple[str, float]]:
     """The benchmarks most similar to a mix that was not measured, with their distances, nearest first."""
     far = distances(mix, shares.to_numpy(dtype=float))
-    return [(str(shares.index[place]), float(far[place])) for place in np.argsort(far)[:several]]
+    return [(str(shares.index[place]), float(far[place])) for place in np.argsort(far)[:_NEIGHBOURS]]

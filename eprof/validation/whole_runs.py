@@ -26,7 +26,7 @@ def sorted_inputs(inputs: Iterable[str | Path]) -> tuple[list[Path], list[Path]]
         elif is_run(path):
             directories.append(path)
         else:
-            raise EprofError(f"{path}: is a directory, but no run directory of `eprof run`.")
+            raise EprofError(f"{path}: is a directory, but not a run directory of `eprof run`.")
     return files, directories
 
 

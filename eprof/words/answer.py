@@ -4,17 +4,28 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from eprof.base.known import growth
+from eprof.base.text import bracketed, counted
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, GROUPS
 from eprof.profile import schema
 from eprof.words import costs as costs_words
 from eprof.words import lacking, metered
 from eprof.words.badges import ASSUMED, MISSING, SIMULATED, Amount, ratio
-from eprof.words.blocks import Column, Point, Row, Table
+from eprof.words.blocks import Point, Row, Table, numbers, texts
 from eprof.words.cells import Cell, Name, Quantity, Share
 from eprof.words.headline import at_least, contenders
 from eprof.words.intervals import in_brackets, known
 from eprof.words.lever import reached
-from eprof.words.numbers import NARROW, percent, percent_span, plain, quantity, signed_percent, span, whole
+from eprof.words.numbers import (
+    NARROW,
+    more_or_less,
+    percent,
+    percent_span,
+    plain,
+    quantity,
+    signed_percent,
+    span,
+)
 from eprof.words.view import View, above_of, time_of
 
 _FEWEST, _MOST = 3, 5
@@ -74,31 +85,33 @@ def where(view: View, most: int = _MOST) -> Table:
     common = _common(amounts)
     unit = {"total": "J", "time": "s"}.get(view.measure, "")
     rows = []
-    for entry, amount, name in zip(shown, amounts, _names(view, shown), strict=True):
+    for entry, amount in zip(shown, amounts, strict=True):
         cells: list[Cell] = [
-            Name(name, entry.name, place=view.place_of(entry)),
+            Name(_name(view, entry), entry.name, place=view.place_of(entry)),
             Quantity(amount.value, unit, amount.marks & ~common),
             Share(ratio(amount, everything).value),
             _cause_text(view, entry),
         ]
         rows.append(Row(cells))
-    columns = [
-        Column("group" if view.document.groups else view.nouns.kernel, "left"),
-        Column({"total": "energy"}.get(view.measure, view.measure)),
-        Column("share"),
-        Column("largest cause" if view.has_energy else "", "left"),
-    ]
+    amount_label = {"total": "energy"}.get(view.measure, view.measure)
+    why = "largest cause" if view.has_energy else ""
+    columns = [*texts(_noun(view)), *numbers(amount_label, "share"), *texts(why)]
     return Table(columns, rows, left_out=_left_out(view, entries, len(shown)), headless=True)
 
 
-def _names(view: View, shown: Sequence[schema.Kernel | schema.Group]) -> list[str]:
-    """What the rows are called on the page, with the device where there are several."""
-    return [_name(view, entry) if isinstance(entry, schema.Kernel) else entry.name for entry in shown]
+def _noun(view: View) -> str:
+    """What a row is."""
+    return "group" if view.document.groups else view.nouns.kernel
 
 
-def _name(view: View, kernel: schema.Kernel) -> str:
-    label = view.label(kernel)
-    return f"{label}, {kernel.device}" if view.several_devices and kernel.device else label
+def _name(view: View, entry: schema.Kernel | schema.Group) -> str:
+    """What a row is called on the page, with the device where there are several."""
+    if isinstance(entry, schema.Group):
+        return entry.name
+    label = view.label(entry)
+    if view.several_devices and entry.device:
+        return f"{label}, {entry.device}"
+    return label
 
 
 def _number_shown(view: View, entries: Sequence[schema.Kernel | schema.Group], most: int) -> int:
@@ -117,8 +130,7 @@ def _left_out(view: View, entries: Sequence[schema.Kernel | schema.Group], shown
     rest = entries[shown:]
     if not rest:
         return ""
-    noun = "group" if view.document.groups else view.nouns.kernel
-    start = f"and {whole(len(rest))} more {noun}{'s' if len(rest) > 1 else ''}"
+    start = f"and {counted(len(rest), f'more {_noun(view)}')}"
     known = sum(view.ranked(entry).value or 0.0 for entry in rest)
     everything = view.ranked(view.document).value
     return f"{start}, {percent(known / everything)}" if everything else start
@@ -136,7 +148,8 @@ def _cause_text(view: View, entry: schema.Kernel | schema.Group) -> str:
     found = cause(view, entry)
     if found is not None:
         return found.text
-    return "unknown" if view.has_energy and above_of(entry).value is None else ""
+    is_unknown = view.has_energy and above_of(entry).value is None
+    return "unknown" if is_unknown else ""
 
 
 def cause(view: View, entry: schema.Kernel | schema.Group) -> Cause | None:
@@ -244,7 +257,7 @@ def _why_nothing(view: View) -> str:
         return "no joules are known"
     if view.above.value is None:
         return "nothing that was counted has a price"
-    if not any(view.is_told(group) for group, amount in view.groups.items() if amount.value):
+    if not any(view.is_certain(group) for group, amount in view.groups.items() if amount.value):
         return "the prices leave every part open"
     return f"{percent(_STEP)} less of any part that the prices tell saves less than {percent(_LITTLE)}"
 
@@ -269,9 +282,9 @@ def _changes(view: View) -> Iterator[Try]:
     if not everything or view.above.value is None:
         return
     for group, amount in view.groups.items():
-        if group != "tensor" and amount.value and view.is_told(group):
+        if group != "tensor" and amount.value and view.is_certain(group):
             yield _fewer(view, group, amount.value / everything)
-    if view.is_told("tensor"):
+    if view.is_certain("tensor"):
         yield from _narrower(view, everything)
     yield from _other_clocks(view)
 
@@ -293,9 +306,9 @@ def _fewer(view: View, group: str, share: float) -> Try:
     if group == CONSTANT:
         return Try(f"shorten the run by {percent(_STEP)}{_mostly_in(view, group)}", _STEP * share)
     noun = _counted_things(view, group)
-    answer = _answer(view, f"{group}=-20%") if not view.is_modelled else None
     saves, time = _STEP * share, ""
-    if answer is not None and answer.change_share is not None:
+    answer = _answer(view, f"{group}=-20%")
+    if answer is not None and answer.change_share is not None and not view.is_modelled:
         saves = -answer.change_share
         time = _time_of(answer.time_share)
     return Try(f"cut {noun} by {percent(_STEP)}{_mostly_in(view, group)}", saves, beside=time)
@@ -313,7 +326,7 @@ def _counted_things(view: View, group: str) -> str:
 def _time_of(share: float | None) -> str:
     if share is None or abs(share) < _LITTLE:
         return ""
-    return f", {percent(abs(share))} {'less' if share < 0 else 'more'} time"
+    return f", {more_or_less(share)} time"
 
 
 def _mostly_in(view: View, group: str) -> str:
@@ -324,14 +337,16 @@ def _mostly_in(view: View, group: str) -> str:
     if share < _MOSTLY:
         return ""
     speed = _why_constant(view, kernel) if group == CONSTANT else ""
-    facts = [f"{percent(share)} in {view.label(kernel)}"] if len(joules) > 1 else []
-    facts += [f"now {speed}"] if speed else []
-    return f" ({', '.join(facts)})" if facts else ""
+    facts = []
+    if len(joules) > 1:
+        facts.append(f"{percent(share)} in {view.label(kernel)}")
+    if speed:
+        facts.append(f"now {speed}")
+    return bracketed(", ".join(facts))
 
 
 def _part_of(view: View, kernel: schema.Kernel, group: str) -> float:
-    amount = view.groups_of(kernel).get(group)
-    return (amount.value or 0.0) if amount else 0.0
+    return view.groups_of(kernel).get(group, Amount(None)).value or 0.0
 
 
 def _answer(view: View, question: str) -> schema.Answer | None:
@@ -349,7 +364,7 @@ def _other_clocks(view: View) -> Iterator[Try]:
         return
     ends = [end or lowest.energy_j for end in lowest.energy_range_j or ()] or [lowest.energy_j]
     saves = [1 - end / here.energy_j for end in reversed(ends)]
-    time = None if lowest.time_s is None or not here.time_s else lowest.time_s / here.time_s - 1
+    time = growth(lowest.time_s, here.time_s)
     clocks_of = {"core": (lowest.core_mhz, here.core_mhz), "memory": (lowest.memory_mhz, here.memory_mhz)}
     changes = [_other_clock(name, *pair) for name, pair in clocks_of.items() if pair[0] != pair[1]]
     if changes:
@@ -377,7 +392,8 @@ def _verdict(view: View) -> str:
     if view.to_meter is not None:
         return "rough." if view.to_meter.idle_j else "good."
     off = _kernels_off(view, view.costs)
-    word = "good" if off and view.costs.gpu_match == "own" and not view.is_modelled else "rough"
+    is_own = view.costs.gpu_match == "own" and not view.is_modelled
+    word = "good" if off and is_own else "rough"
     if view.energy("total").lower:
         word += f", a floor{lacking.in_headline(view)}"
     return f"{word} ({off or _spread(view) or 'error unknown'})."
@@ -422,7 +438,9 @@ def _basis(view: View, costs: schema.Costs) -> str:
     """What the prices rest on."""
     basis = _PRICES.get(costs.basis or "", "without a stated basis")
     basis = basis.format(processor=view.nouns.processor)
-    return f"of the similar {costs.device.partition(' (')[0]}, {basis}" if costs.gpu_match == "similar" else basis
+    if costs.gpu_match == "similar":
+        return f"of the similar {costs.device.partition(' (')[0]}, {basis}"
+    return basis
 
 
 def _range_of(view: View) -> Iterator[str]:
@@ -431,7 +449,9 @@ def _range_of(view: View) -> Iterator[str]:
     if not interval or not in_brackets(interval.total, "J"):
         return
     spans = view.costs.interval_is if view.costs else None
-    holds = f"{percent(interval.share)} of the refits" if interval.share < 1 else spans or "the intervals of the prices"
+    holds = spans or "the intervals of the prices"
+    if interval.share < 1:
+        holds = f"{percent(interval.share)} of the refits"
     yield f"Brackets: {holds}."
 
 
@@ -446,14 +466,11 @@ def _kernels_off(view: View, costs: schema.Costs) -> str:
 
 def _times(view: View) -> Iterator[str]:
     if view.is_modelled:
-        exact = "simulated" if _is_doubtful(view) else "exact for the simulator"
+        # A count that is not whole, or rests on an assumption, is not exact.
+        is_exact = not any(word.value.marks & (MISSING | ASSUMED) for word in view.words.values())
+        exact = "exact for the simulator" if is_exact else "simulated"
         yield f"Counts: {exact}. Time: a model."
     elif view.time.marks & SIMULATED:
         yield f"Time: given; how the {view.nouns.kernels} share it is a model."
     elif view.document.time_from:
         yield f"Time: {view.document.time_from}."
-
-
-def _is_doubtful(view: View) -> bool:
-    """Whether some count is not whole, or rests on an assumption."""
-    return any(word.value.marks & (MISSING | ASSUMED) for word in view.words.values())

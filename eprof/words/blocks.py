@@ -27,6 +27,11 @@ class Medium(Flag):
     ALL = PAGE | TERMINAL | MARKDOWN
 
 
+def everywhere_if(is_shown: bool) -> Medium:
+    """All media, or none."""
+    return Medium.ALL if is_shown else Medium.NONE
+
+
 class Tone(Enum):
     """How loud a sentence is."""
 
@@ -70,6 +75,16 @@ class Column(Struct, frozen=True):
     align: Literal["left", "right", "center"] = "right"
     media: Medium = Medium.ALL
     from_width: int = 0
+
+
+def texts(*labels: str) -> list[Column]:
+    """Columns of words."""
+    return [Column(label, "left") for label in labels]
+
+
+def numbers(*labels: str) -> list[Column]:
+    """Columns of numbers."""
+    return [Column(label) for label in labels]
 
 
 class Row(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from eprof.base.clocks import label
 from eprof.base.nouns import Nouns
 from eprof.profile import schema
 
@@ -60,4 +61,4 @@ def setting(values: Mapping[str, float | None]) -> str:
     core, memory = values["core_mhz"], values["memory_mhz"]
     if core is None or memory is None:
         return "its one setting"
-    return f"{core:g}/{memory:g} MHz"
+    return f"{label(core, memory)} MHz"

@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from eprof.base.marks import from_names
 from eprof.base.nouns import Nouns
-from eprof.base.text import capital, cut, listed, uncapital
+from eprof.base.text import bracketed, capital, cut, listed, uncapital
 from eprof.base.vocabulary import INSTRUCTIONS
-from eprof.compare.schema import Document, Gate, Model, Step, Test
+from eprof.compare.schema import Bounds, Document, Gate, Model, Step, Test
 from eprof.words import diff_causes
 from eprof.words.blocks import Headline, Legend, Verdict
-from eprof.words.numbers import percent, percent_span, plain, quantity, span
+from eprof.words.numbers import more_or_less, percent, percent_span, plain, quantity, span
 from eprof.words.shared_marks import shared_by_changes, without
 
 _CASES = {
@@ -85,14 +85,10 @@ def step_label(step: Step, nouns: Nouns) -> str:
     if step.group is None:
         side = "NEW" if step.kernels == "appeared" else "OLD"
         return f"{nouns.of(step.names).capitalize()} only in {side}"
-    word = _only_word(step)
-    name = nouns.label(word) if word else nouns.group(step.group)
+    name = nouns.group(step.group)
+    if step.group == "other" and len(step.words) == 1:
+        name = nouns.label(step.words[0])  # "warp_issue" says more than "other"
     return name + _PRICES.get(step.because or "", "")
-
-
-def _only_word(step: Step) -> str:
-    """The one word of a step, where its group's name says little: "warp_issue"."""
-    return step.words[0] if step.group == "other" and len(step.words) == 1 else ""
 
 
 def moving(document: Document) -> list[Step]:
@@ -168,11 +164,13 @@ def _headline(document: Document) -> str:
 def _size(document: Document, change: float) -> str:
     """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
     share, ends = document.change_share, document.interval_share
+    energy = f"energy{above_constant(document)}"
     if share is None:
-        return f"{quantity(abs(change), 'J')} {_less_more(change)} energy{above_constant(document)}"
-    has_interval = ends is not None and not is_metered(document)
-    interval = percent_span(*sorted(abs(end) for end in ends)) if ends and has_interval else ""
-    less = f"{percent(abs(share))} {_less_more(change)} energy{above_constant(document)}"
+        return f"{quantity(abs(change), 'J')} {_less_more(change)} {energy}"
+    less = f"{percent(abs(share))} {_less_more(change)} {energy}"
+    if not ends or is_metered(document):
+        return less
+    interval = percent_span(*sorted(abs(end) for end in ends))
     return f"{less} ({interval})" if " to " in interval else less
 
 
@@ -215,7 +213,7 @@ def above_constant(document: Document) -> str:
 
 def _share(document: Document) -> str:
     share = document.change_share
-    return "" if share is None else f" ({percent(abs(share))})"
+    return "" if share is None else bracketed(percent(abs(share)))
 
 
 def _less_more(change: float) -> str:
@@ -245,7 +243,7 @@ def _time_change(document: Document, verb: str) -> Iterator[str]:
     if document.speedup == 1:
         yield f"{verb}the same time"
     elif document.speedup is not None:
-        yield f"{verb}{_by_how_much(1 / document.speedup, 'less')} time"
+        yield f"{verb}{_times(1 / document.speedup, 'less')} time"
 
 
 def _count_changes(document: Document) -> Iterator[str]:
@@ -260,15 +258,15 @@ def _count_changes(document: Document) -> Iterator[str]:
         old = sum(count.old or 0.0 for count in counts)
         new = sum(count.new or 0.0 for count in counts)
         if old:
-            yield f"{verb} {_by_how_much(new / old, 'fewer')} {noun}"
+            yield f"{verb} {_times(new / old, 'fewer')} {noun}"
 
 
-def _by_how_much(ratio: float, less: str) -> str:
+def _times(ratio: float, less: str) -> str:
     if ratio == 1:
         return "the same number of"
     if ratio >= 2:
         return f"{plain(ratio)} times the"
-    return f"{percent(abs(ratio - 1))} {'more' if ratio > 1 else less}"
+    return more_or_less(ratio - 1, less)
 
 
 # ------------------------------------------------------------------------------------------------- what follows
@@ -294,14 +292,14 @@ def _most_changed(document: Document) -> str:
     known = [(word, count) for word, count in document.counts.items() if word in INSTRUCTIONS and count.old]
     largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
     texts = [
-        f"{_by_how_much((count.new or 0.0) / (count.old or 1.0), 'fewer')} {uncapital(document.nouns.label(word))}"
+        f"{_times((count.new or 0.0) / (count.old or 1.0), 'fewer')} {uncapital(document.nouns.label(word))}"
         for word, count in largest
         if count.change
     ]
     fused = [document.counts[word] for word in ("fp64_fma", "fp32_fma") if word in document.counts]
     if any(count.new and not count.old for count in fused):
         texts.append("multiply-adds instead of multiplies and adds")
-    return f" ({', '.join(texts)})" if texts else ""
+    return bracketed(", ".join(texts))
 
 
 def _constant(document: Document) -> Iterator[str]:
@@ -350,7 +348,8 @@ def _measured(document: Document) -> Iterator[str]:
         yield f"Measured: the same, {quantity(old, 'J')}."
         return
     test = document.tests.measured
-    doubt = "" if test is None or test.shown else ", which the spread of the runs does not tell from no difference"
+    is_noise = test is not None and not test.shown
+    doubt = ", no more than repeats differ by chance" if is_noise else ""
     size = f"{quantity(abs(new - old), 'J')} ({percent(abs(new - old) / old)}) {_less_more(new - old)}"
     yield f"Measured by the meter: NEW {size}{doubt}."
 
@@ -399,19 +398,24 @@ def _bounds(model: Model) -> str:
         return "; its bounds are for more work against less traffic, and this change is none of that"
     if model.case is None:
         return ""
-    texts = [_joined_bounds(pair.low, pair.high) for pair in (model.with_constant_power, model.without_constant_power)]
+    texts = [bounds_of(pair, " and ") for pair in (model.with_constant_power, model.without_constant_power)]
     return f", which this case keeps between {texts[0]} ({texts[1]})"
 
 
-def _joined_bounds(low: float | None, high: float | None) -> str:
-    return " and ".join(plain(bound) for bound in (low, high) if bound is not None)
+def bounds_of(pair: Bounds, between: str) -> str:
+    """The ends that are known of what a case of the model allows: "0.8 to 1.2"."""
+    return between.join(plain(bound) for bound in (pair.low, pair.high) if bound is not None)
+
+
+def break_even(pair: Bounds) -> str:
+    """Below how many times the work a change still saves energy."""
+    return plain(pair.break_even_work_factor) if pair.break_even_work_factor > 0 else "none"
 
 
 def _break_even(model: Model) -> str:
     """Up to how much work the same cut in traffic would have saved energy."""
     limit = model.with_constant_power.break_even_work_factor
-    without = model.without_constant_power.break_even_work_factor
     if limit <= 0:
         return "With so much more traffic no cut in work would save energy."
-    free = plain(without) if without > 0 else "none"
+    free = break_even(model.without_constant_power)
     return f"With this traffic, energy is saved below f = {plain(limit)} ({free} without constant power)."

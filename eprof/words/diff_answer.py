@@ -7,6 +7,7 @@ from eprof.compare.matching import SIMILAR
 from eprof.compare.schema import Document, Unlike
 from eprof.words import costs as costs_words
 from eprof.words.badges import SIMULATED
+from eprof.words.devices import named
 from eprof.words.diff import bits, moving, step_label
 from eprof.words.numbers import plain
 from eprof.words.shared_marks import shared_by_changes
@@ -21,8 +22,7 @@ def head(document: Document) -> str:
     """Both names, with the GPU and the clocks of the prices where they are the same."""
     sides = document.old, document.new
     names = " → ".join(fitted([side.name for side in sides], _NAME))
-    unnamed = f"{document.nouns.processor} not named"
-    devices = {", ".join(device.name or unnamed for device in side.devices) for side in sides}
+    devices = {", ".join(named(side.devices)) for side in sides}
     settings = {costs_words.setting(side.costs.setting) if side.costs else "" for side in sides}
     shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
     return " · ".join([names, *filter(None, shared)])
@@ -86,17 +86,13 @@ def _verdict(document: Document) -> list[str]:
     if not document.has_energy:
         return []
     tables = [side.costs for side in (document.old, document.new) if side.costs is not None]
-    within = document.intervals.within if document.intervals else None
-    if within is None or not all(costs.serves for costs in tables):
+    refits = document.intervals
+    if refits is None or refits.within is None or not all(costs.serves for costs in tables):
         return ["rough (error unknown)"]
     word = "rough" if document.above_constant or "missing" in document.marks else "good"
+    cancels = "; errors of prices that both share cancel" if refits.paired else ""
     kernels = document.nouns.kernels
-    return [f"{word} (each side: nine of ten unseen {kernels} within a factor of {plain(within)}{_cancels(document)})"]
-
-
-def _cancels(document: Document) -> str:
-    """Why a change may be surer than its sides."""
-    return "; errors of prices that both share cancel" if document.intervals and document.intervals.paired else ""
+    return [f"{word} (each side: nine of ten unseen {kernels} within a factor of {plain(refits.within)}{cancels})"]
 
 
 def _prices(document: Document) -> list[str]:
@@ -137,5 +133,7 @@ def _left_out(document: Document) -> list[str]:
 def bar(document: Document) -> list[tuple[str, float]]:
     """The largest parts of the change with their share of it."""
     change = document.change_j
-    steps = [(step_label(step, document.nouns), step.change_j / change) for step in moving(document)] if change else []
+    if not change:
+        return []
+    steps = [(step_label(step, document.nouns), step.change_j / change) for step in moving(document)]
     return [(label, share) for label, share in steps if abs(share) >= 0.01][:4]

@@ -7,7 +7,7 @@ from eprof.base.nouns import Nouns
 from eprof.base.text import capital, uncapital
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.compare.schema import Cause, Document, Kernel
-from eprof.words.numbers import percent, percent_span, plain, quantity
+from eprof.words.numbers import more_or_less, percent, percent_span, plain, quantity
 
 _LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
 _PROSE = {"int": "integer instructions", "sfu": "special functions", "tensor": "tensor operations"}
@@ -39,37 +39,40 @@ def sentences(document: Document) -> Iterator[str]:
     """What may be the largest cause, where the prices leave it open; the largest that they tell, with its time."""
     change = document.change_j or 0.0
     along = [cause for cause in document.causes if cause.change_j * change > 0]
-    told = [cause for cause in along if cause.is_told]
-    if not told:
-        yield "Undecided: the prices do not tell which part is the largest." if along else "Its parts cancel."
+    clear = [cause for cause in along if cause.is_told]
+    if not along:
+        yield "Its parts cancel."
         return
-    chosen = _together(told)
+    if not clear:
+        yield "Undecided: the prices do not tell which part is the largest."
+        return
+    chosen = _together(clear)
     answer = f"{_all(chosen, document.nouns)}: {_shares(document, chosen)}{_against(document)}."
-    untold = "" if along[0].is_told else _untold(document, along[0].what)
-    yield f"{untold} Surer: {answer}" if untold else capital(answer)
+    undecided = "" if along[0].is_told else _undecided(document, along[0].what)
+    yield f"{undecided} Surer: {answer}" if undecided else capital(answer)
 
 
 def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
-    """The cause of a kernel's change: "4.10 times fewer DRAM bytes, so 496 µs shorter"; empty if none is told.
+    """The cause of a kernel's change: "4.10 times fewer DRAM bytes, so 496 µs shorter"; empty if none is clear.
 
     brief: the first part only, without the time that follows.
     """
     change = kernel.change_j or 0.0
     if kernel.status != "matched":
         return f"only in {'NEW' if kernel.status == 'appeared' else 'OLD'}"
-    told = [cause for cause in kernel.causes if cause.is_told and cause.change_j * change > 0]
-    chosen = _together(told)
+    clear = [cause for cause in kernel.causes if cause.is_told and cause.change_j * change > 0]
+    chosen = _together(clear)
     if brief:
         return "".join(_phrase(cause, nouns) for cause in chosen[:1])
     return _all(chosen, nouns)
 
 
-def _together(told: Sequence[Cause]) -> list[Cause]:
+def _together(clear: Sequence[Cause]) -> list[Cause]:
     """The largest cause; where it is counts that explain no time, or the other way round, the largest of these too."""
-    first = told[:1]
+    first = clear[:1]
     if not first or (first[0].constant_j and first[0].what != "time"):
         return list(first)
-    beside = [cause for cause in told[1:] if (cause.what == "time") != (first[0].what == "time")]
+    beside = [cause for cause in clear[1:] if (cause.what == "time") != (first[0].what == "time")]
     worth = [cause for cause in beside if abs(cause.change_j) >= _WORTH * abs(first[0].change_j)]
     return sorted([*first, *worth[:1]], key=lambda cause: cause.what == "time")
 
@@ -114,12 +117,14 @@ def _fewer(cause: Cause, noun: str) -> str:
         return f"{plain(old / new)} times fewer {noun}"
     if new >= _TIMES * old:
         return f"{plain(new / old)} times the {noun}"
-    return f"{percent(abs(new / old - 1))} {'fewer' if new < old else 'more'} {noun}"
+    return f"{more_or_less(new / old - 1, 'fewer')} {noun}"
 
 
 def _so(cause: Cause) -> str:
     """The time that a count explains."""
-    return f", so {_time(cause)}" if cause.constant_j and cause.what not in _WHOLE else ""
+    if not cause.constant_j or cause.what in _WHOLE:
+        return ""
+    return f", so {_time(cause)}"
 
 
 def _time(cause: Cause) -> str:
@@ -129,7 +134,7 @@ def _time(cause: Cause) -> str:
 def _shares(document: Document, causes: Sequence[Cause]) -> str:
     """How much of the change it is: "together 91 % of the saving (DRAM 31 %, constant power 60 %)"."""
     change = document.change_j or 0.0
-    whole = "the saving" if change < 0 else "the increase"
+    whole = _whole(change)
     parts: defaultdict[str, float] = defaultdict(float)
     for cause in causes:
         constant_j = 0.0 if cause.what in _WHOLE else cause.constant_j
@@ -143,6 +148,10 @@ def _shares(document: Document, causes: Sequence[Cause]) -> str:
     return f"together {of_whole} ({', '.join(f'{name} {percent(share)}' for name, share in shares.items())})"
 
 
+def _whole(change: float) -> str:
+    return "the saving" if change < 0 else "the increase"
+
+
 def _against(document: Document) -> str:
     """What works against the change, if it is worth words."""
     change = document.change_j or 0.0
@@ -153,9 +162,9 @@ def _against(document: Document) -> str:
     return f"; {_name(against[0].what, document.nouns)} {verb} {quantity(abs(against[0].change_j), 'J')}"
 
 
-def _untold(document: Document, what: str) -> str:
+def _undecided(document: Document, what: str) -> str:
     """What would be the largest cause, where the prices do not tell how large it is."""
-    whole = "the saving" if (document.change_j or 0.0) < 0 else "the increase"
+    whole = _whole(document.change_j or 0.0)
     for step in document.steps:
         if step.interval_j is not None and what in (step.group, *step.words):
             shares = sorted(end / (document.change_j or 1.0) for end in step.interval_j)

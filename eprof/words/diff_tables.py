@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
+from eprof.base.known import less, ratio
 from eprof.base.labels import labels
 from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import CONSTANT
-from eprof.compare.schema import Bounds, Document, Kernel, KernelSide, Model, Part
+from eprof.compare.schema import Document, Kernel, KernelSide, Model, Part
 from eprof.words import diff_causes, intervals
 from eprof.words.badges import MISSING
-from eprof.words.blocks import Column, Medium, Row, Table
+from eprof.words.blocks import Column, Medium, Row, Table, numbers, texts
 from eprof.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
-from eprof.words.diff import bits, moving, step_label, unchanged
-from eprof.words.numbers import plain, whole
+from eprof.words.diff import bits, bounds_of, break_even, moving, step_label, unchanged
+from eprof.words.numbers import whole
 
 _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
 _FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power", "total": "Energy"}
@@ -71,11 +72,7 @@ def _compared_old(parts: Sequence[Part]) -> float:
 
 
 def _beside(label: str, old: Quantity, new: Quantity, change: Change, whole: float | None) -> Row:
-    return Row([label, old, new, change, _growth(change.value, whole)])
-
-
-def _growth(change: float | None, whole: float | None) -> Share:
-    return Share(change / whole if change is not None and whole else None, signed=True)
+    return Row([label, old, new, change, Share(ratio(change.value, whole), signed=True)])
 
 
 def _time(document: Document) -> Row:
@@ -119,7 +116,7 @@ def steps(document: Document) -> Table:
                 step_label(step, document.nouns),
                 Change(step.change_j, "J", bits(step.marks)),
                 *_interval_cell(document, step.interval_j),
-                Share(step.change_j / change if change else None),
+                Share(ratio(step.change_j, change)),
                 Bar(step.change_j / largest),
             ]
         )
@@ -132,11 +129,11 @@ def steps(document: Document) -> Table:
     return Table(columns, rows, note=unchanged(document))
 
 
-def _interval_column(document: Document, from_width: int = 0) -> list[Column]:
+def _interval_column(document: Document) -> list[Column]:
     """A column of intervals, where the prices have any."""
     if document.intervals is None:
         return []
-    return [Column(intervals.label(document.intervals.share), from_width=from_width)]
+    return [Column(intervals.label(document.intervals.share))]
 
 
 def _interval_cell(document: Document, ends: Sequence[float] | None) -> list[Cell]:
@@ -176,37 +173,46 @@ def _rest(document: Document, changes: Sequence[float | None]) -> str:
 
 def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | None]:
     """The change of a kernel in J, or in s where no energy is compared, and its share of what OLD took."""
-    sides = [(side.compared_j if has_energy else side.time_s) if side else 0.0 for side in (kernel.old, kernel.new)]
-    old, new = sides
+    old, new = (_taken(side, has_energy) for side in (kernel.old, kernel.new))
     change = kernel.change_j
     if not has_energy:
-        change = None if old is None or new is None else new - old
-    return change, change / old if change is not None and old else None
+        change = less(new, old)
+    return change, ratio(change, old)
+
+
+def _taken(side: KernelSide | None, has_energy: bool) -> float | None:
+    """What a kernel takes, in J or in s; nothing where it did not run."""
+    if side is None:
+        return 0.0
+    return side.compared_j if has_energy else side.time_s
 
 
 def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Row:
     has_energy = document.has_energy
     change, growth = change_of(kernel, has_energy)
-    marks = bits(kernel.marks) if has_energy else 0
-    return Row(
-        [
-            Name(name, kernel.name, _remark(kernel, document.nouns)),
-            _amount(kernel.old, has_energy),
-            _amount(kernel.new, has_energy),
-            Change(change, "J" if has_energy else "s", marks),
-            *_interval_cell(document, kernel.interval_j),
-            Bar((change or 0.0) / largest),
-            Tag(_STATUSES[kernel.status]) if kernel.status in _STATUSES else Share(growth, signed=True),
-            Factor(kernel.speedup),
-            _calls(kernel),
-        ]
-    )
+    amount = Change(change, "J", bits(kernel.marks)) if has_energy else Change(change, "s")
+    status: Cell = Share(growth, signed=True)
+    if kernel.status in _STATUSES:
+        status = Tag(_STATUSES[kernel.status])
+    cells = [
+        Name(name, kernel.name, _remark(kernel, document.nouns)),
+        _amount(kernel.old, has_energy),
+        _amount(kernel.new, has_energy),
+        amount,
+        *_interval_cell(document, kernel.interval_j),
+        Bar((change or 0.0) / largest),
+        status,
+        Factor(kernel.speedup),
+        _calls(kernel),
+    ]
+    return Row(cells)
 
 
 def _remark(kernel: Kernel, nouns: Nouns) -> str:
     """How it was matched, and why it changed."""
-    is_matched = kernel.status == "matched"
-    return "; ".join(filter(None, [_match(kernel), diff_causes.of_kernel(kernel, nouns) if is_matched else ""]))
+    if kernel.status != "matched":
+        return ""
+    return "; ".join(filter(None, [_match(kernel), diff_causes.of_kernel(kernel, nouns)]))
 
 
 def _match(kernel: Kernel) -> str:
@@ -234,7 +240,7 @@ def _calls(kernel: Kernel) -> Written:
 
 def counts(document: Document) -> Table:
     """A row a part of the matched kernels, largest change first, then the counts that cost nothing."""
-    columns = [Column("count", align="left"), *_SIDES, Column("by", align="left"), Column("energy")]
+    columns = [*texts("count"), *_SIDES, *texts("by"), *numbers("energy")]
     columns += _interval_column(document)
     parts = [part for part in document.parts if part.kernel is None]
     rows = [_part(part, document) for part in parts]
@@ -278,17 +284,9 @@ def bounds(model: Model) -> Table | None:
     pairs = model.with_constant_power, model.without_constant_power
     rows = [Row(["Greenup on the roofline", *(Factor(pair.greenup) for pair in pairs)])]
     if pairs[0].low is not None:
-        rows.append(Row(["Bounds of the greenup in this case", *map(_range, pairs)]))
-    rows.append(Row(["Energy is saved below f =", *map(_break_even, pairs)]))
+        rows.append(Row(["Bounds of the greenup in this case", *(bounds_of(pair, " to ") for pair in pairs)]))
+    rows.append(Row(["Energy is saved below f =", *map(break_even, pairs)]))
     return Table([Column("", align="left"), Column("with constant power"), Column("without")], rows)
-
-
-def _range(pair: Bounds) -> str:
-    return " to ".join(plain(bound) for bound in (pair.low, pair.high) if bound is not None)
-
-
-def _break_even(pair: Bounds) -> str:
-    return plain(pair.break_even_work_factor) if pair.break_even_work_factor > 0 else "none"
 
 
 def left_out(document: Document) -> Table | None:
@@ -299,10 +297,6 @@ def left_out(document: Document) -> Table | None:
         for word in document.uncompared
     ]
     rows += [Row([label(word.what), word.why, Quantity(None), Quantity(None)]) for word in document.unknown]
-    columns = [
-        Column("count", align="left"),
-        Column("why", align="left"),
-        Column("known of OLD"),
-        Column("known of NEW"),
-    ]
-    return Table(columns, rows) if rows else None
+    if not rows:
+        return None
+    return Table([*texts("count", "why"), *numbers("known of OLD", "known of NEW")], rows)

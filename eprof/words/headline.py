@@ -22,7 +22,7 @@ _ALIKE = 1.1  # times a part without an interval: where another is less, neither
 def headline(view: View) -> Headline:
     """The total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
-    return replace(chosen, lead=_joined(chosen.lead, *metered.sentences(view)))
+    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered.sentences(view)])))
 
 
 def _chosen(view: View) -> Headline:
@@ -30,7 +30,9 @@ def _chosen(view: View) -> Headline:
         return _counts(view)
     total = view.energy("total")
     if not total.value:
-        why = f"The time of all {view.nouns.kernels} is zero." if view.time.value == 0 else _constant_part(view)
+        why = _constant_part(view)
+        if view.time.value == 0:
+            why = f"The time of all {view.nouns.kernels} is zero."
         return Headline("Nothing that was counted costs energy.", why, total.marks)
     if view.above.value is None:
         return _constant_alone(view)
@@ -129,7 +131,7 @@ def _ends(view: View, group: str, joules: float) -> tuple[float, float]:
 
 def _share(view: View, group: str, total: float) -> str:
     """The share of a group; as a span, where the prices leave it open."""
-    if not view.is_told(group):
+    if not view.is_certain(group):
         return _share_span(view, group, total)
     return percent((view.groups[group].value or 0.0) / total)
 
@@ -170,10 +172,6 @@ def _constant_part(view: View) -> str:
     return f"Constant power adds {at_least(constant, 'J')}."
 
 
-def _joined(*sentences: str) -> str:
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
 # --------------------------------------------------------------------------------------------- without any energy
 
 
@@ -190,7 +188,7 @@ def _counts(view: View) -> Headline:
     if measured is not None:
         return _measured_alone(view, measured, counted, marks)
     if view.costs is None:
-        consequence = "No energy is predicted, for want of a cost table; a warning below says how to get joules."
+        consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."
     else:
         consequence = f"No energy is predicted: the cost table {view.costs.name} has no price for what was counted."
     return Headline(_profiled(view, counted), consequence, marks)
@@ -199,7 +197,9 @@ def _counts(view: View) -> Headline:
 def _measured_alone(view: View, measured: float, counted: list[str], marks: int) -> Headline:
     """A meter's joules, which nothing that was counted splits."""
     time = f" in {at_least(view.time, 's')}" if view.time.value is not None else ""
-    why = "no count that has a price is in the logs" if counted else "no instruction and no byte was counted"
+    why = "no instruction and no byte was counted"
+    if counted:
+        why = "no count that has a price is in the logs"
     return Headline(f"{quantity(measured, 'J')} measured{time}.", f"What took them is not known: {why}.", marks)
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from eprof.base.kernels import short
+from eprof.base.known import growth
 from eprof.base.text import listed
 from eprof.history.results import REPORT
 from eprof.history.schema import Change, History, Kernel, Run
 from eprof.history.steps import LEAST
-from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone
-from eprof.words.cells import Cell, Name, Quantity, Share
-from eprof.words.numbers import MINUS, percent, quantity, signed_percent, whole
+from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone, numbers, texts
+from eprof.words.cells import Cell, Name, Quantity, Share, signed_quantity
+from eprof.words.numbers import and_more, percent, quantity, signed_percent, whole
 from eprof.words.view import bits
 
 TITLE = "# Energy over time"
@@ -28,27 +29,25 @@ def headline(document: History) -> Headline:
         runs = f"One run, which takes {quantity(last, 'J')}"
         if number > 1:
             runs = f"{whole(number)} runs, of which the last takes {quantity(last, 'J')}"
-        return Headline(f"{runs}; a change is told from four runs on.", "", marks)
+        return Headline(f"{runs}; changes can be found from four runs on.", "", marks)
     if not steps:
         text = f"No change in {whole(number)} runs that is more than noise; the last takes {quantity(last, 'J')}."
-        return Headline(text, _joined(_noise(document), _outlier(document)), marks)
+        return Headline(text, f"{_noise(document)} {_outlier(document)}".strip(), marks)
     step = steps[-1]
     verb = "grew" if step.after_j > step.before_j else "fell"
-    by = percent(abs(step.change_share)) if step.change_share is not None else quantity(step.after_j, "J")
+    by = quantity(step.after_j, "J")
+    if step.change_share is not None:
+        by = percent(abs(step.change_share))
     where = label(document.runs[step.run])
     text = f"Energy {verb} by {by} at {where}, from {quantity(step.before_j, 'J')} to {quantity(step.after_j, 'J')}."
-    lead = _joined(_reason(step), _earlier(len(steps) - 1), _noise(document), _outlier(document))
-    return Headline(text, lead, marks)
+    lead = [_reason(step), _earlier(len(steps) - 1), _noise(document), _outlier(document)]
+    return Headline(text, " ".join(filter(None, lead)), marks)
 
 
 def _earlier(number: int) -> str:
-    if not number:
-        return ""
-    return "One earlier change." if number == 1 else f"{number} earlier changes."
-
-
-def _joined(*sentences: str) -> str:
-    return " ".join(filter(None, sentences))
+    if number == 1:
+        return "One earlier change."
+    return f"{number} earlier changes." if number else ""
 
 
 def of_program(document: History) -> list[Change]:
@@ -64,21 +63,17 @@ def joules(document: History) -> list[float]:
 def label(run: Run) -> str:
     """A run by its commit, with + where files differed from it; by its time where no commit was recorded."""
     if run.commit is None:
-        return run.time_utc[:16].replace("T", " ")
+        return _minute(run)
     return run.commit[:9] + ("+" if run.changed else "")
 
 
 def _reason(change: Change) -> str:
     words = []
     if change.because is not None and change.because_j is not None:
-        words.append(f"Most of it is {_PARTS[change.because]} ({_signed(change.because_j)}).")
+        words.append(f"Most of it is {_PARTS[change.because]} ({signed_quantity(change.because_j, 'J')}).")
     if change.also:
         words.append(f"The {listed(change.also)} changed there, too, which may be the reason.")
     return " ".join(words)
-
-
-def _signed(change_j: float) -> str:
-    return f"{'+' if change_j > 0 else MINUS}{quantity(abs(change_j), 'J')}"
 
 
 def _noise(document: History) -> str:
@@ -139,34 +134,30 @@ def sparks(values: Sequence[float | None]) -> str:
 
 def changes(document: History, limit: int | None) -> Table:
     """The changes, those of the whole program first, then those of kernels by their joules."""
-    ordered = sorted(document.changes, key=lambda change: (change.kernel is not None, -abs(_change_j(change))))
+    by_size = sorted(document.changes, key=lambda change: -abs(change.after_j - change.before_j))
+    ordered = sorted(by_size, key=lambda change: change.kernel is not None)
     shown = ordered[:limit]
-    rest = len(ordered) - len(shown)
     columns = [
-        Column("change of", "left"),
-        Column("at", "left"),
-        Column("before"),
-        Column("after"),
-        Column("change"),
+        *texts("change of", "at"),
+        *numbers("before", "after", "change"),
         Column("most of it", "left", ~Medium.TERMINAL),
         Column("by chance", media=~Medium.TERMINAL),
     ]
-    left_out = f"and {whole(rest)} more changes" if rest else ""
-    return Table(columns, [_change(document, change) for change in shown], left_out=left_out)
-
-
-def _change_j(change: Change) -> float:
-    return change.after_j - change.before_j
+    rows = [_change(document, change) for change in shown]
+    return Table(columns, rows, left_out=and_more(len(ordered) - len(shown), "changes"))
 
 
 def _change(document: History, change: Change) -> Row:
+    subject: Cell = "whole program"
+    if change.kernel is not None:
+        subject = _name(change.kernel)
     cells: list[Cell] = [
-        _name(change.kernel) if change.kernel else "whole program",
+        subject,
         label(document.runs[change.run]),
         Quantity(change.before_j, "J"),
         Quantity(change.after_j, "J"),
         Share(change.change_share, signed=True),
-        _PARTS[change.because] if change.because else "",
+        _PARTS.get(change.because or "", ""),
         percent(change.p),
     ]
     return Row(cells, total=change.kernel is None)
@@ -179,45 +170,33 @@ def _name(name: str) -> Name:
 def kernels(document: History, limit: int | None) -> Table:
     """Each kernel's energies, first and last, with how many changes it has."""
     nouns = document.runs[-1].nouns
-    columns = [
-        Column(nouns.kernel, "left"),
-        Column("run by run", "left"),
-        Column("first"),
-        Column("last"),
-        Column("growth"),
-        Column("changes"),
-    ]
-    shown = document.kernels[:limit]
-    rest = len(document.kernels) - len(shown)
-    rows = [_kernel(document, kernel) for kernel in shown]
-    return Table(columns, rows, left_out=f"and {whole(rest)} more {nouns.kernels}" if rest else "")
+    columns = [*texts(nouns.kernel, "run by run"), *numbers("first", "last", "growth", "changes")]
+    rows = [_kernel(document, kernel) for kernel in document.kernels[:limit]]
+    return Table(columns, rows, left_out=and_more(len(document.kernels) - len(rows), nouns.kernels))
 
 
 def _kernel(document: History, kernel: Kernel) -> Row:
     known = [value for value in kernel.energy_j if value is not None]
-    first, last = (known[0], known[-1]) if known else (None, None)
-    growth = last / first - 1 if first and last is not None else None
+    first, last = next(iter(known), None), next(reversed(known), None)
     number = sum(change.kernel == kernel.name for change in document.changes)
-    ends = [Quantity(first, "J"), Quantity(last, "J")]
-    return Row([_name(kernel.name), sparks(kernel.energy_j), *ends, Share(growth, signed=True), str(number or "")])
+    amounts: list[Cell] = [Quantity(first, "J"), Quantity(last, "J"), Share(growth(last, first), signed=True)]
+    return Row([_name(kernel.name), sparks(kernel.energy_j), *amounts, str(number or "")])
 
 
 def runs(document: History) -> Table:
     """Each run, the latest first."""
-    columns = [
-        Column("run", "left"),
-        Column("commit", "left"),
-        Column("time, UTC", "left"),
-        Column("energy"),
-        Column("runs for"),
-        Column(document.runs[-1].nouns.processor, "left"),
-    ]
-    rows = [_run(run) for run in reversed(document.runs)]
-    return Table(columns, rows)
+    processor = document.runs[-1].nouns.processor
+    columns = [*texts("run", "commit", "time, UTC"), *numbers("energy", "runs for"), *texts(processor)]
+    return Table(columns, [_run(run) for run in reversed(document.runs)])
 
 
 def _run(run: Run) -> Row:
-    commit = label(run) if run.commit else "not recorded"
-    time = run.time_utc[:16].replace("T", " ")
-    cells: list[Cell] = [Name(run.path, run.path), commit, time, Quantity(run.energy_j["total"], "J")]
-    return Row([*cells, Quantity(run.time_s, "s"), run.device])
+    commit = "not recorded"
+    if run.commit:
+        commit = label(run)
+    amounts = Quantity(run.energy_j["total"], "J"), Quantity(run.time_s, "s")
+    return Row([Name(run.path, run.path), commit, _minute(run), *amounts, run.device])
+
+
+def _minute(run: Run) -> str:
+    return run.time_utc[:16].replace("T", " ")

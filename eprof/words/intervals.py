@@ -1,8 +1,9 @@
-"""Intervals in words: how far a number is known, and whether it can be told at all."""
+"""Intervals in words: how far a number is known, and whether that is enough to name it."""
 
 from collections.abc import Sequence
 
 from eprof.base.nouns import Nouns
+from eprof.base.text import bracketed
 from eprof.words.numbers import percent, span
 
 Ends = Sequence[float | None] | None
@@ -13,13 +14,15 @@ def known(ends: Ends) -> tuple[float, float] | None:
     if ends is None:
         return None
     low, high = ends
-    return None if low is None or high is None else (low, high)
+    if low is None or high is None:
+        return None
+    return low, high
 
 
-def is_told(value: float | None, ends: Ends) -> bool:
-    """Whether a number can be told: its interval has one sign and is no wider than the number.
+def is_certain(value: float | None, ends: Ends) -> bool:
+    """Whether a number is certain enough to name: its interval has one sign and is no wider than the number.
 
-    Where there is no interval, nothing says that it cannot.
+    A number without an interval is.
     """
     pair = known(ends)
     if pair is None or value is None:
@@ -30,8 +33,7 @@ def is_told(value: float | None, ends: Ends) -> bool:
 
 def in_brackets(ends: Ends, unit: str) -> str:
     """The interval behind its number: " (2.24 to 3.55 J)"; nothing where there is none, or it has no width."""
-    text = wide(ends, unit)
-    return f" ({text})" if text else ""
+    return bracketed(wide(ends, unit))
 
 
 def wide(ends: Ends, unit: str) -> str:
@@ -65,7 +67,7 @@ def meaning(
             "counts; at least nine of ten kernels of GPUs left out lie inside."
         )
     if share >= 1:
-        made_of = "Interval: from those of the prices" + (f" ({spans})" if spans else "")
+        made_of = f"Interval: from those of the prices{bracketed(spans or '')}"
     else:
         made_of = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if within is None:

@@ -58,4 +58,6 @@ def _joules(view: View, group: str) -> float:
 def _name(view: View, group: str) -> str:
     """A group in prose; beside work on tensor cores, FP16 that is missing is that of other instructions."""
     name = view.in_prose(group)
-    return f"{name} outside tensor cores" if group == "fp16" and _joules(view, "tensor") else name
+    if group == "fp16" and _joules(view, "tensor"):
+        return f"{name} outside tensor cores"
+    return name

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
+from eprof.base.known import ratio
 from eprof.base.nouns import Nouns
 from eprof.profile import schema
 from eprof.words.badges import UNKNOWN
-from eprof.words.blocks import Column, Medium, Row, Table
+from eprof.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
 from eprof.words.cells import Name
-from eprof.words.numbers import percent, plain, quantity, whole
+from eprof.words.numbers import and_more, percent, plain, quantity
 
 _EXPLAINED = (
     "Modelled. Waiting: constant power while slower than the roofline. Constant power: what is left at the roofline's "
@@ -42,7 +43,7 @@ def reached(limit: schema.Limit, key: str) -> str | None:
 
 def power_of(limit: schema.Limit) -> float | None:
     """Mean power of a kernel in W where it stands: flop/s over flop/J."""
-    return limit.flop_per_s / limit.flop_per_j if limit.flop_per_s and limit.flop_per_j else None
+    return ratio(limit.flop_per_s or None, limit.flop_per_j)
 
 
 def lever(limit: schema.Limit) -> str:
@@ -58,8 +59,8 @@ def lever(limit: schema.Limit) -> str:
 def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest: int, levels: bool = True) -> Table:
     """A row a kernel. rest: how many more there are. levels: with nearer levels and speeds, where there is room."""
     mixed = _where_mixed(kernels)
-    all_levels = Medium.PAGE if levels else Medium(0)
-    rates = Medium.PAGE | Medium.TERMINAL if levels else Medium(0)
+    shown = everywhere_if(levels)
+    all_levels, rates = Medium.PAGE & shown, (Medium.PAGE | Medium.TERMINAL) & shown
     columns = [
         Column(nouns.kernel, "left"),
         Column("flop/B"),
@@ -67,13 +68,12 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
         Column("flop/s", media=rates, from_width=_WIDE),
         Column("peak of its mix", media=mixed, from_width=_WIDE),
         Column("flop/J", media=rates, from_width=_WIDE),
-        Column("of roofline"),
-        Column("of arch line"),
-        Column("largest part of its energy", "left"),
+        *numbers("of roofline", "of arch line"),
+        *texts("largest part of its energy"),
     ]
     rows = [_row(name, limit, nouns) for name, limit in kernels]
     note = f"{_EXPLAINED}{' and shared memory' if 'shared' in nouns.nearer else ''}.{_OF_MIX if mixed else ''}"
-    return Table(columns, rows, note=note, left_out=f"and {whole(rest)} more {nouns.kernels}" if rest else "")
+    return Table(columns, rows, note=note, left_out=and_more(rest, nouns.kernels))
 
 
 def _where_mixed(kernels: Sequence[tuple[Name, schema.Limit]]) -> Medium:

@@ -61,7 +61,7 @@ def _shape(view: View, to_meter: schema.ToMeter) -> str:
 
 
 def _by_time(view: View, to_meter: schema.ToMeter) -> str:
-    """What each kernel would take if energy went with time alone, and whether the difference can be told."""
+    """What each kernel would take if energy went with time alone, and whether the difference is certain."""
     known = f"x/÷{to_meter.within:g}"
     apart = _apart(view, to_meter.within)
     if not apart:

@@ -4,7 +4,7 @@ import math
 
 from eprof.profile import schema
 from eprof.words.badges import MISSING, signs
-from eprof.words.numbers import NARROW, percent, quantity
+from eprof.words.numbers import NARROW, more_or_less, quantity
 from eprof.words.view import bits
 
 
@@ -35,8 +35,7 @@ def clock_words(clocks: schema.Clocks) -> str:
 
 
 def _change(now: float | None, before: float | None) -> str:
-    change = (now or 0.0) / (before or 1.0) - 1
-    return f"{percent(abs(change))} {'less' if change < 0 else 'more'}"
+    return more_or_less((now or 0.0) / (before or 1.0) - 1)
 
 
 def answer_words(answer: schema.Answer) -> str:
@@ -61,4 +60,4 @@ def is_same(share: float) -> bool:
 def _more(share: float, noun: str) -> str:
     if is_same(share):
         return "the same"
-    return f"{percent(abs(share))} {'less' if share < 0 else 'more'}{noun}"
+    return more_or_less(share) + noun

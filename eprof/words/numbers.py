@@ -47,6 +47,11 @@ def quantity(value: float, unit: str) -> str:
     return f"{sign}{placed(figures, power - prefix)}{NARROW}{PREFIXES[prefix]}{unit}".rstrip(NARROW)
 
 
+def quantity_or(unknown: str, value: float | None, unit: str) -> str:
+    """A quantity, or what to write where it is not known."""
+    return unknown if value is None else quantity(value, unit)
+
+
 def plain(value: float) -> str:
     """Three significant digits without a unit; a prefix only for what would be unreadable: 57.4, 0.0123, 1.20 M."""
     if value == 0:
@@ -86,6 +91,16 @@ def _fixed(value: float, step: str) -> str:
 def signed_percent(share: float) -> str:
     """A difference: 0.031 -> "+3.1 %"."""
     return ("+" if share > 0 else "") + percent(share)
+
+
+def more_or_less(change: float, less: str = "less") -> str:
+    """A change without its sign: -0.06 -> "6.0 % less", 0.1 -> "10 % more". less: the word for a count, "fewer"."""
+    return f"{percent(abs(change))} {less if change < 0 else 'more'}"
+
+
+def and_more(number: int, noun: str) -> str:
+    """What a table says of the rows for which it has no room: "and 12 more kernels"; nothing where there are none."""
+    return f"and {whole(number)} more {noun}" if number > 0 else ""
 
 
 def span(low: float, high: float, unit: str, *, signed: bool = False) -> str:

@@ -8,15 +8,14 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.profile import schema
 from eprof.words import intervals
 from eprof.words.badges import ESTIMATED, UNKNOWN, Amount, ratio
-from eprof.words.blocks import Column, Medium, Row, Table
+from eprof.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
 from eprof.words.cells import Cell, Name, Quantity, Share, Stack
-from eprof.words.numbers import plain, whole
+from eprof.words.numbers import and_more, plain, whole
 from eprof.words.operators import HOW, merged
 from eprof.words.view import Priced, View, by_time_of, callees_of, energy_of, time_of
 
 _PARTS = (COMPUTATION, DATA, CONSTANT)
 _WIDE, _WIDEST = 90, 100  # columns of a terminal
-_NOWHERE = Medium(0)
 
 
 def split_table(view: View) -> Table:
@@ -27,7 +26,7 @@ def split_table(view: View) -> Table:
         Column("part", "left"),
         Column("energy"),
         Column(share, media=Medium.TERMINAL),
-        Column(_interval_label(view), media=_intervals(view)),
+        Column(_interval_label(view), media=_intervals_of([view.document])),
         Column("marks", "left", Medium.MARKDOWN),
     ]
     rows = []
@@ -48,15 +47,14 @@ def split_table(view: View) -> Table:
 def kernel_table(view: View, limit: int | None) -> Table:
     """The kernels, largest first, each with how its known energy splits into the three parts."""
     columns = [
-        Column(view.nouns.kernel, "left"),
-        Column("device", "left", _everywhere_if(view.several_devices)),
-        Column(view.nouns.launches),
-        Column("time"),
+        *texts(view.nouns.kernel),
+        Column("device", "left", everywhere_if(view.several_devices)),
+        *numbers(view.nouns.launches, "time"),
         *_energy_columns(view, Medium.TERMINAL),
-        Column("by time", media=_everywhere_if(view.to_meter is not None), from_width=_WIDE),
+        Column("by time", media=everywhere_if(view.to_meter is not None), from_width=_WIDE),
         Column(
             "with callees",
-            media=_everywhere_if(any(callees_of(kernel).value is not None for kernel in view.kernels)),
+            media=everywhere_if(any(callees_of(kernel).value is not None for kernel in view.kernels)),
             from_width=_WIDE,
         ),
         *(Column(part, media=Medium.MARKDOWN) for part in _PARTS),
@@ -67,12 +65,7 @@ def kernel_table(view: View, limit: int | None) -> Table:
     shown = view.kernels[:limit]
     short = labels([kernel.name for kernel in shown])
     rows = [_kernel_row(view, kernel, name) for kernel, name in zip(shown, short, strict=True)]
-    rest = len(view.kernels) - len(shown)
-    return Table(columns, rows, left_out=f"and {whole(rest)} more {view.nouns.kernels}" if rest else "")
-
-
-def _everywhere_if(is_shown: bool) -> Medium:
-    return Medium.ALL if is_shown else _NOWHERE
+    return Table(columns, rows, left_out=and_more(len(view.kernels) - len(shown), view.nouns.kernels))
 
 
 def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
@@ -95,21 +88,18 @@ def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
 def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
     """Phases: each group with the same split as the whole."""
     largest = max(energy_of(group, "total").value or 0.0 for group in groups)
-    on_page = Medium.PAGE if largest else _NOWHERE
+    on_page = Medium.PAGE & everywhere_if(largest > 0)
     columns = [
         Column("group", "left"),
         Column("", "left", on_page),
         Column(view.nouns.kernels, media=Medium.PAGE),
-        Column(view.nouns.launches),
-        Column("time"),
+        *numbers(view.nouns.launches, "time"),
         *_energy_columns(view, Medium.ALL),
         Column("of all", media=on_page),
         Column("flop/B", media=Medium.PAGE),
         Column(_interval_label(view), media=_intervals_of(groups), from_width=_WIDEST),
     ]
-    rest = len(view.document.groups or ()) - len(groups)
-    left_out = f"and {whole(rest)} more groups" if rest else ""
-    return Table(columns, [_group_row(view, group, largest) for group in groups], left_out=left_out)
+    return Table(columns, [_group_row(view, group, largest) for group in groups])
 
 
 def _group_row(view: View, group: schema.Group, largest: float) -> Row:
@@ -131,39 +121,19 @@ def _group_row(view: View, group: schema.Group, largest: float) -> Row:
 def operator_table(view: View, limit: int | None) -> Table:
     """The operators of a framework, largest first, each with the modules that called it."""
     operators = merged(view.document.operators or [])
-    columns = [
-        Column("operator", "left"),
-        Column("called in", "left"),
-        Column(view.nouns.launches),
-        Column("time"),
-        *_energy_columns(view, Medium.PAGE),
-        Column("of all"),
-    ]
-    rows = [
-        Row(
-            [
-                operator.name,
-                operator.module or "",
-                whole(operator.launches),
-                _quantity(time_of(operator), "s"),
-                *_energy_cells(view, operator),
-                _share(energy_of(operator, "total"), view.energy("total")),
-            ]
-        )
-        for operator in operators[:limit]
-    ]
-    rest = len(operators) - len(rows)
-    return Table(columns, rows, note=HOW, left_out=f"and {whole(rest)} more operators" if rest else "")
+    amounts = numbers(view.nouns.launches, "time")
+    columns = [*texts("operator", "called in"), *amounts, *_energy_columns(view, Medium.PAGE), Column("of all")]
+    rows = []
+    for operator in operators[:limit]:
+        share = _share(energy_of(operator, "total"), view.energy("total"))
+        size = whole(operator.launches), _quantity(time_of(operator), "s")
+        rows.append(Row([operator.name, operator.module or "", *size, *_energy_cells(view, operator), share]))
+    return Table(columns, rows, note=HOW, left_out=and_more(len(operators) - len(rows), "operators"))
 
 
-def _intervals(view: View) -> Medium:
-    """Where intervals are shown: nowhere, if the cost table has none."""
-    return Medium.ALL if view.document.interval_j else _NOWHERE
-
-
-def _intervals_of(rows: Sequence[schema.Kernel | schema.Group]) -> Medium:
+def _intervals_of(rows: Sequence[schema.Profile | schema.Kernel | schema.Group]) -> Medium:
     """Where their intervals are shown: nowhere, if none has one, as where all are lower bounds."""
-    return Medium.ALL if any(row.interval_j for row in rows) else _NOWHERE
+    return everywhere_if(any(row.interval_j for row in rows))
 
 
 def _interval_label(view: View) -> str:
@@ -199,7 +169,7 @@ def _energy_cells(view: View, entry: Priced) -> list[Cell]:
 
 def count_table(view: View, verbose: bool) -> Table:
     """What was counted, and what each costs; zeros and what could not be counted only if `verbose`."""
-    priced = Medium.ALL if view.costs else _NOWHERE
+    priced = everywhere_if(view.costs is not None)
     columns = [Column("count", "left"), Column("number"), Column("energy", media=priced), Column("each", media=priced)]
     rows = []
     for name, word in view.words.items():

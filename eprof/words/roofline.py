@@ -98,15 +98,20 @@ def cap_tested(test: schema.CapTest, nouns: Nouns) -> str:
 
 
 def verdict(machine: schema.Machine, nouns: Nouns) -> str:
-    """Whether racing to halt is right, and why."""
+    """Whether racing to halt is right on a machine, and why."""
+    return f"{label(machine)}: {racing(machine, nouns)}"
+
+
+def racing(machine: schema.Machine, nouns: Nouns) -> str:
+    """The same without the machine's name."""
     balance, half = plain(machine.time_balance), plain(machine.effective_energy_balance)
     if machine.race_to_halt:
         return (
-            f"{label(machine)}: race to halt. From {half} flop/B on, half of the best flop/J is reached; that is not "
+            f"race to halt. From {half} flop/B on, half of the best flop/J is reached; that is not "
             f"above the time balance, {balance} flop/B, so what is fast enough is also efficient."
         )
     return (
-        f"{label(machine)}: racing to halt is not enough. Half of the best flop/J takes {half} flop/B, more than the "
+        f"racing to halt is not enough. Half of the best flop/J takes {half} flop/B, more than the "
         f"time balance of {balance}: a {nouns.kernel} that is bound by arithmetic in time still pays mostly for bytes."
     )
 

@@ -137,7 +137,7 @@ def _largest_cause(row: Row) -> str:
     if not total:
         return ""
     cause = max(overhead, key=lambda cause: overhead[cause])
-    return f"{percent(overhead[cause] / total)} of what is more goes into {CAUSES[cause]}."
+    return f"{percent(overhead[cause] / total)} of the extra energy goes into {CAUSES[cause]}."
 
 
 def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
@@ -316,15 +316,19 @@ def _energy_and_time(document: Scale, entry: Row | Best) -> list[Quantity]:
 def _cells(document: Scale, row: Row) -> list[str | Quantity | Factor | Written]:
     return [
         row.program,
-        Written("" if row.size is None else f"{row.size:.10g}", row.size),
+        _written(row.size, 10),
         str(row.processors),
-        Written("" if row.core_mhz is None else f"{row.core_mhz:g}", row.core_mhz),
+        _written(row.core_mhz, 6),
         *_energy_and_time(document, row),
         Quantity(row.power_w, "W", _own_marks(row.marks, (other.marks for other in document.rows))),
         Factor(row.efficiency),
         Factor(row.efficiency_to_slowest_clock),
         Factor(row.speedup),
     ]
+
+
+def _written(value: float | None, digits: int) -> Written:
+    return Written("" if value is None else f"{value:.{digits}g}", value)
 
 
 def causes(document: Scale) -> Table:

@@ -29,7 +29,9 @@ def shared_by_changes(document: compare.Document) -> set[str]:
 
 def without(document: Document, marks: set[str]) -> Document:
     """The document without some marks. Times keep theirs, which say whether they come from a model."""
-    return msgspec.convert(_without(msgspec.to_builtins(document), marks), type(document)) if marks else document
+    if not marks:
+        return document
+    return msgspec.convert(_without(msgspec.to_builtins(document), marks), type(document))
 
 
 def _without(value: Any, marks: set[str], key: str = "") -> Any:

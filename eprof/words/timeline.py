@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from eprof.base.known import ratio
 from eprof.base.marks import NONE, Mark
 from eprof.timeline.schema import Component, Function, Timeline
-from eprof.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone
+from eprof.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, numbers, texts
 from eprof.words.cells import Cell, Name, Quantity, Share
-from eprof.words.numbers import percent, quantity, whole
+from eprof.words.numbers import and_more, percent, quantity, whole
 
 TITLE = "Timeline"
 OUTSIDE = "in no function"
@@ -41,7 +42,7 @@ def _idle(document: Timeline) -> str:
     if any(component.idle_w is None for component in top):
         return ""
     idle_w = sum(component.idle_w or 0.0 for component in top)
-    share = idle_w * document.duration_s / document.total_j if document.total_j else 0.0
+    share = ratio(idle_w * document.duration_s, document.total_j)
     return f"Idle power, {quantity(idle_w, 'W')}, would take {percent(share)} in that time." if share else ""
 
 
@@ -97,7 +98,7 @@ def functions(document: Timeline, limit: int | None) -> Table:
     ]
     ordered = by_energy(document)
     lines = [_function(document, function, names) for function in ordered[:limit]]
-    rest = len(ordered) - len(lines)
+    left_out = and_more(len(ordered) - len(lines), "functions")
     outside = total_of(document, document.outside_j)
     cells: list[Cell] = [
         OUTSIDE,
@@ -107,7 +108,7 @@ def functions(document: Timeline, limit: int | None) -> Table:
         _share(document, outside),
     ]
     lines.append(Row([*cells, *(Quantity(document.outside_j[name], "J") for name in names), "", ""], total=True))
-    return Table(columns, lines, left_out=f"and {whole(rest)} more functions" if rest > 0 else "")
+    return Table(columns, lines, left_out=left_out)
 
 
 def _function(document: Timeline, function: Function, names: Sequence[str]) -> Row:
@@ -130,19 +131,12 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
 
 
 def _share(document: Timeline, joules: float) -> Share:
-    return Share(joules / document.total_j if document.total_j else None)
+    return Share(ratio(joules, document.total_j))
 
 
 def components(document: Timeline) -> Table:
     """What each meter saw."""
-    columns = [
-        Column("component", "left"),
-        Column("energy"),
-        Column("mean"),
-        Column("idle"),
-        Column("samples every"),
-        Column("", "left"),
-    ]
+    columns = [*texts("component"), *numbers("energy", "mean", "idle", "samples every"), *texts("")]
     return Table(columns, [_component(component) for component in document.components])
 
 

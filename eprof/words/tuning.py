@@ -1,22 +1,36 @@
 """Clocks in plain words and tables, and the heat map's cells: for the page, the terminal and Markdown alike."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.known import growth
 from eprof.base.labels import labels
 from eprof.tuning.schema import At, Kernel, Lost, Picked, Setting, Tune, label, same
 from eprof.validation.schema import Clocks
 from eprof.words import costs as costs_words
-from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone
+from eprof.words.blocks import (
+    Block,
+    Column,
+    Headline,
+    Medium,
+    Notes,
+    Row,
+    Sentence,
+    Table,
+    Tone,
+    everywhere_if,
+    numbers,
+    texts,
+)
 from eprof.words.cells import Cell, Name, Quantity, Written
-from eprof.words.numbers import NARROW, quantity
+from eprof.words.heat import HeatCell, colour
+from eprof.words.numbers import NARROW, quantity, quantity_or
 from eprof.words.validation import number, percent
 
 TITLE = "# Clocks"
-STEPS = 9
+_HOW = {"modelled": "predicted, with modelled times", "measured": "predicted for measured times"}
 _KERNELS = 10
 
 
@@ -25,7 +39,7 @@ def headline(document: Tune) -> Headline:
     best, fastest = document.best, document.fastest
     if best is None:
         return Headline(f"No setting gives {document.objective_words}.", "The notes say why.")
-    how = "predicted, with modelled times" if document.time.source == "modelled" else "predicted for measured times"
+    how = _HOW[document.time.source]
     setting = f"{best.label}{NARROW}MHz"
     goal = f"{document.objective_words} for {document.program} ({how})"
     if fastest is None:
@@ -56,11 +70,6 @@ def _of_model(document: Tune) -> str:
 def costs(document: Tune) -> list[str]:
     """The cost table with what it rests on; none where fits predicted the power."""
     return [costs_words.all_named([document.model])] if document.model.name else []
-
-
-def growth(value: float | None, before: float | None) -> float | None:
-    """By how much a quantity is larger, as a share of what it was; None: not known."""
-    return None if value is None or not before else value / before - 1
 
 
 def change(value: float | None, before: float | None) -> str | None:
@@ -127,15 +136,10 @@ def kernels(document: Tune, most: int | None = None) -> Table:
     """Best and fastest setting of every kernel."""
     listed = by_energy(document)
     shown = listed[:most]
-    is_measured = any(kernel.measured_best is not None for kernel in listed)
-    measured = Medium.ALL if is_measured else Medium.NONE
+    measured = everywhere_if(any(kernel.measured_best is not None for kernel in listed))
     columns = [
-        Column(document.nouns.kernel, "left"),
-        Column("best"),
-        Column("energy"),
-        Column("time"),
-        Column("fastest"),
-        Column("saves %"),
+        *texts(document.nouns.kernel),
+        *numbers("best", "energy", "time", "fastest", "saves %"),
         Column("more time %", media=~Medium.TERMINAL),
         Column("measured", media=measured),
         Column("lost %", media=measured),
@@ -149,7 +153,9 @@ def kernels(document: Tune, most: int | None = None) -> Table:
 
 def _cells(picked: Picked) -> list[Cell]:
     best, fastest = picked.best, picked.fastest
-    lost = [picked.lost_percent, picked.oracle_lost_percent] if isinstance(picked, Kernel) else [None, None]
+    lost: list[float | None] = [None, None]
+    if isinstance(picked, Kernel):
+        lost = [picked.lost_percent, picked.oracle_lost_percent]
     return [
         label(best),
         _amount(best, "energy_j", "J"),
@@ -171,17 +177,6 @@ def _against(best: At | None, fastest: At | None, field: str, sign: int) -> Writ
     """By how many per cent the best setting has more, or with sign -1 less, than the fastest."""
     share = growth(getattr(best, field, None), getattr(fastest, field, None))
     return number(None if share is None else sign * 100 * share + 0.0)  # no minus zero
-
-
-class HeatCell(Struct, frozen=True):
-    """A setting in the heat map: what stands there, its colour 0..8 (None: no number), signs, and it all in words."""
-
-    text: str
-    step: int | None
-    sign: str = ""
-    title: str = ""
-    is_now: bool = False
-    is_allowed: bool = True
 
 
 class Heat(Struct, frozen=True):
@@ -212,7 +207,7 @@ def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], 
     known = [energy for energy in kernel.energy_j if energy is not None]
     cells = {}
     for setting, energy in zip(document.settings, kernel.energy_j, strict=True):
-        cells[_key(setting)] = HeatCell(_energy(energy), _step(energy, known), _signs(kernel, setting))
+        cells[_key(setting)] = HeatCell(quantity_or("–", energy, "J"), colour(energy, known), _signs(kernel, setting))
     return cells
 
 
@@ -232,8 +227,8 @@ def _cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
     if not setting.allowed:
         words.append("outside the limit")
     return HeatCell(
-        _energy(setting.energy_j),
-        _step(setting.energy_j, known),
+        quantity_or("–", setting.energy_j, "J"),
+        colour(setting.energy_j, known),
         sign,
         f"{setting.label} MHz: {'; '.join(words)}",
         same(setting, document.now),
@@ -241,20 +236,6 @@ def _cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
     )
 
 
-def _energy(energy: float | None) -> str:
-    return "–" if energy is None else quantity(energy, "J")
-
-
 def _signs(picked: Picked, setting: Clocks) -> str:
     signs = {"*": picked.best, "»": picked.fastest, "m": picked.measured_best}
     return "".join(sign for sign, pick in signs.items() if same(pick, setting))
-
-
-def _step(energy: float | None, known: Sequence[float]) -> int | None:
-    """A colour from 0 to 8, in equal ratios between the least and the largest."""
-    if energy is None:
-        return None
-    low, high = min(known), max(known)
-    if high <= low or low <= 0:
-        return 0
-    return min(STEPS - 1, int(STEPS * math.log(energy / low) / math.log(high / low)))

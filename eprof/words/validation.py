@@ -5,11 +5,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from eprof.base.marks import from_names
 from eprof.base.text import cut
 from eprof.validation import protocols
-from eprof.validation.schema import Candidate, Gate, KernelScores, Times, Validation, WholeRun
+from eprof.validation.schema import Candidate, KernelScores, Times, Validation, WholeRun
 from eprof.validation.scores import Scores
 from eprof.validation.study import CARD_SCALED, OWN, SCALED
 from eprof.words import costs as costs_words
-from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone, Verdict
+from eprof.words.blocks import (
+    Block,
+    Column,
+    Headline,
+    Medium,
+    Notes,
+    Row,
+    Sentence,
+    Table,
+    Tone,
+    Verdict,
+    numbers,
+    texts,
+)
 from eprof.words.cells import Name, Quantity, Written
 from eprof.words.numbers import MINUS
 
@@ -106,7 +119,7 @@ def _spread(scores: Scores) -> str:
 
 
 def _use(scores: Scores) -> str:
-    """What numbers with such an error can be used for: differences below the error cannot be told."""
+    """What numbers with such an error can be used for: smaller differences mean nothing."""
     tenth = scores.p90_percent
     if tenth is None:
         return ""
@@ -117,15 +130,15 @@ def _use(scores: Scores) -> str:
     return "Take predicted joules as rough: shares and orders of magnitude, not differences of a few per cent."
 
 
-def verdict(gate: Gate) -> Verdict:
-    """Whether the gate was passed, and by how much."""
+def verdicts(document: Validation) -> list[Verdict]:
+    """Whether the gate was passed, and by how much; nothing where there is no gate."""
+    gate = document.gate
+    if gate is None:
+        return []
     word = "passed" if gate.passed else "failed"
     value = "unknown" if gate.value_percent is None else f"{gate.value_percent:.1f} %"
-    return Verdict(
-        gate.passed,
-        f"Gate {word}: {protocol(gate.protocol)} has a mean error of {value}, allowed are "
-        f"{gate.max_error_percent:g} %.",
-    )
+    text = f"Gate {word}: {protocol(gate.protocol)} has a mean error of {value}, allowed are "
+    return [Verdict(gate.passed, f"{text}{gate.max_error_percent:g} %.")]
 
 
 def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
@@ -145,8 +158,7 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
         yield whole_runs(document.runs)
     for candidate in document.candidates:
         yield Sentence(candidate_words(candidate))
-    if document.gate is not None:
-        yield verdict(document.gate)
+    yield from verdicts(document)
     yield Notes(document.notes)
 
 
@@ -169,26 +181,12 @@ def by_protocol(document: Validation) -> Table:
 
 def metered_runs(document: Validation) -> Table:
     """How metered joules of four kernels split, by counts and by time alone."""
-    columns = [
-        Column("split by", "left"),
-        Column("mean %"),
-        Column("9 of 10 in"),
-        Column("by time %"),
-        Column("9 of 10 in"),
-    ]
-    rows = [
-        Row(
-            [
-                protocol(name),
-                number(scores.mean_percent),
-                _within(scores.within),
-                number(scores.by_time_mean_percent),
-                _within(scores.by_time_within),
-            ],
-            total=name == document.main_protocol,
-        )
-        for name, scores in document.to_meter.items()
-    ]
+    columns = [*texts("split by"), *numbers("mean %", "9 of 10 in", "by time %", "9 of 10 in")]
+    rows = []
+    for name, scores in document.to_meter.items():
+        by_counts = number(scores.mean_percent), _within(scores.within)
+        by_time = number(scores.by_time_mean_percent), _within(scores.by_time_within)
+        rows.append(Row([protocol(name), *by_counts, *by_time], total=name == document.main_protocol))
     return Table(columns, rows, title="Error of a kernel's joules where the sum of four is metered, in %")
 
 
@@ -227,8 +225,7 @@ def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | N
     columns = [
         Column("kernel", "left"),
         *(Column(head, media=_room_for(field)) for field, head in _SCORES.items()),
-        Column("meas. W"),
-        Column("pred. W"),
+        *numbers("meas. W", "pred. W"),
         Column("its power goes to", "left", Medium.PAGE),
         Column("most similar", "left", Medium.PAGE),
     ]
@@ -262,7 +259,7 @@ def whole_runs(runs: Sequence[WholeRun]) -> Table:
         marks = int(from_names(list(run.marks)))
         joules = [Quantity(run.measured_j, "J"), Quantity(run.predicted_j, "J", marks)]
         rows.append(Row([run.path, *joules, number(run.error_percent)]))
-    columns = [Column("run", "left"), Column("measured"), Column("predicted"), Column("error %")]
+    columns = [*texts("run"), *numbers("measured", "predicted", "error %")]
     return Table(columns, rows, title="Whole programs")
 
 
@@ -317,5 +314,5 @@ def similarity(document: Validation) -> str | None:
         )
     return (
         f"Look for a kernel like yours: those that share {share} or more of where their power goes with another "
-        f"measured kernel are off by {percent(near)}, those without such a one by {percent(far)}."
+        f"measured kernel are off by {percent(near)}, the others by {percent(far)}."
     )

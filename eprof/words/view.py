@@ -25,7 +25,7 @@ from eprof.base.vocabulary import (
 )
 from eprof.profile import schema
 from eprof.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, ratio, total
-from eprof.words.intervals import Ends, is_told
+from eprof.words.intervals import Ends, is_certain
 
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator
@@ -56,7 +56,9 @@ def bits(words: Iterable[str]) -> int:
 
 def _more_than_nothing(amount: Amount) -> Amount:
     """The amount, but not known where it is "at least 0", which says nothing."""
-    return Amount(None, amount.marks) if amount.lower and not amount.value else amount
+    if amount.lower and not amount.value:
+        return Amount(None, amount.marks)
+    return amount
 
 
 def energy_of(entry: Priced, part: str) -> Amount:
@@ -232,7 +234,9 @@ class View:
             return Amount(0.0) if count.value == 0 else Amount(None, marks)
         if self.to_meter is not None and marks & MISSING:
             marks = marks & ~MISSING | ESTIMATED
-        return Amount(count.energy_j, marks if count.energy_j or marks & MISSING else 0)
+        if count.energy_j or marks & MISSING:
+            return Amount(count.energy_j, marks)
+        return Amount(count.energy_j)
 
     # --------------------------------------------------------------------------------------------------- intervals
 
@@ -244,11 +248,11 @@ class View:
         ends: Ends = getattr(intervals, part, None) or intervals.groups.get(part)
         return ends
 
-    def is_told(self, part: str) -> bool:
-        """Whether the prices tell an energy of the whole, by family or by group of counts."""
+    def is_certain(self, part: str) -> bool:
+        """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
         families = (COMPUTATION, DATA, CONSTANT, "total")
         amount = self.energy(part) if part in families else self.groups.get(part, Amount(None))
-        return is_told(amount.value, self.interval(part))
+        return is_certain(amount.value, self.interval(part))
 
     def in_prose(self, group: str) -> str:
         """A group of counts within a sentence; where only the issue of warps is priced, it is that."""
@@ -369,7 +373,9 @@ class View:
                 work += count.value * flops
                 marks |= bits(count.marks) & self.masks[name]
         tensor = self._tensor_flops(entry)
-        return Amount(None, MISSING) if tensor.value is None else Amount(work + tensor.value, marks | tensor.marks)
+        if tensor.value is None:
+            return Amount(None, MISSING)
+        return Amount(work + tensor.value, marks | tensor.marks)
 
     def _tensor_flops(self, entry: Entry) -> Amount:
         """Those of tensor cores; not known where there are instructions of them, or only some types are known."""

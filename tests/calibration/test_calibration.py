@@ -90,13 +90,13 @@ def test_counts_are_formulas_of_the_launch():
 
 BROKEN = [
     ("schema = 1", "schema = 2", "`schema` must be 1", 13),
-    ('count = { fp32_fma = "32 *', 'count = { fp32_fmaa = "32 *', "`fp32_fmaa` is no word of the vocabulary", 46),
+    ('count = { fp32_fma = "32 *', 'count = { fp32_fmaa = "32 *', "`fp32_fmaa` is not a word of the vocabulary", 46),
     ('count = { fp32_fma = "32 * threads', 'count = { fp32_fma = "32 * lanes', "uses `lanes`", 46),
     ('region = "dram"', 'region = "ram"', "`region` is 'ram'", None),
     ('name = "integer_mad"', 'name = "integer"', "two benchmarks `integer`", None),
     ('blocks = "1"', 'blocks = "blocks"', "uses `blocks`", None),
     ("least = 0.8", "least = 80", "number from 0 to 1, not 80", None),
-    ('"7.5" = 4', '"turing" = 4', "`turing` is no compute capability", None),
+    ('"7.5" = 4', '"turing" = 4', "`turing` is not a compute capability", None),
     ("spread = 8", "spraed = 8", "unknown key `spraed`", None),
 ]
 
@@ -322,7 +322,7 @@ def test_without_power_there_is_nothing_to_fit(tmp_path):
     gpu = StandIn(Time())
     one = session(tmp_path, gpu, hand=hands(gpu, StandInMeter(gpu, blind=True)), only=("read",))
     rows = run(one)
-    assert rows[0].reasons == ("the meter told no power",)
+    assert rows[0].reasons == ("the meter gave no power",)
     with pytest.raises(EprofError, match="No benchmark gave a row"):
         one.save(rows)
 

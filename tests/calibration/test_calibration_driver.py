@@ -166,7 +166,7 @@ def door(monkeypatch, tmp_path, capsys):
     [
         ([], "Say where the table goes"),
         (["-o", "table.csv"], "a cost table is a .toml file"),
-        (["-o", "t.toml", "--settings", "fast"], "`fast` is no setting"),
+        (["-o", "t.toml", "--settings", "fast"], "`fast` is not a setting"),
         (["-o", "t.toml", "--settings", "1200,1200"], "1200 is named twice"),
         (["-o", "t.toml", "--budget", "0"], "not a number of seconds above 0"),
         (["-o", "t.toml", "--repeat", "0"], "0 is not 1 or more"),

@@ -431,7 +431,7 @@ def test_the_greenup_lies_within_its_bounds(machine, intensity, f, m):
 def test_at_the_break_even_work_factor_nothing_is_saved(machine, intensity, m):
     probe = assess((intensity, 1.0), (intensity, 1 / m), machine)
     for name in ("with_constant", "without_constant"):
-        even = getattr(probe, name).break_even_f
+        even = getattr(probe, name).break_even_work_factor
         if even <= 1e-3:
             continue
         found = assess((intensity, 1.0), (even * intensity, 1 / m), machine)
@@ -445,7 +445,7 @@ def test_the_equations_without_constant_power_by_hand():
     found = assess((1.0, 1.0), (1.5, 0.5), FERMI)
     assert (found.case, found.speedup) == (1, pytest.approx(2.0))
     assert found.without_constant.greenup == pytest.approx((1 + 14.4) / (1.5 + 14.4 / 2))
-    assert found.without_constant.break_even_f == pytest.approx(1 + 0.5 * 14.4)
+    assert found.without_constant.break_even_work_factor == pytest.approx(1 + 0.5 * 14.4)
     balance = 515 / 144
     assert found.without_constant.low == pytest.approx((1 + 1 / 14.4) / (1 + balance / 14.4))
     assert found.without_constant.high == pytest.approx((1 + 14.4) / (1 + 14.4 / balance))

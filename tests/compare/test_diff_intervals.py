@@ -15,7 +15,7 @@ from eprof.files.diff import to_markdown
 from eprof.page.diff import html
 from eprof.terminal import diff as terminal
 from eprof.words.diff import headline
-from eprof.words.intervals import cell, is_told
+from eprof.words.intervals import cell, is_certain
 from eprof.words.numbers import NARROW, span
 
 few = settings(max_examples=12)
@@ -234,7 +234,7 @@ def test_prices_that_do_not_tell_are_those_with_wide_intervals():
     intervals = {step.group: (step.change_j, step.interval_j) for step in document.steps}
     for cause in document.causes:
         if cause.what in ("int", "shared"):
-            assert cause.is_told is is_told(*intervals[cause.what]), cause
+            assert cause.is_told is is_certain(*intervals[cause.what]), cause
 
 
 def test_every_medium_shows_the_intervals():
@@ -263,4 +263,4 @@ def test_ends_share_their_unit(low, high, text):
     [(1, [0.8, 1.7], True), (1, [0.1, 1.2], False), (1, [0, 0.5], False), (-1, [-1.2, -0.4], True), (1, None, True)],
 )
 def test_a_part_is_told_if_its_interval_has_one_sign_and_is_no_wider(value, ends, told):
-    assert is_told(value, ends) is told
+    assert is_certain(value, ends) is told

@@ -315,12 +315,17 @@ MISTAKES = {
     ),
     "prices multiplied": ('"dram_byte"', '"dram_byte * dram_byte"', 36, "must be a sum of prices"),
     "division by 0": ('"dram_byte"', '"dram_byte / 0"', 36, "the formula divides by zero"),
-    "flops for a byte": ('"dram_byte"', '"dp_flop"', 36, "`dram_read` counts bytes, but `dp_flop` is no price of one."),
+    "flops for a byte": (
+        '"dram_byte"',
+        '"dp_flop"',
+        36,
+        "`dram_read` counts bytes, but `dp_flop` is not a price of one.",
+    ),
     "bytes for an instruction": (
         "sp_flop + sp_flop / 2",
         "sp_flop + dram_byte",
         33,
-        "`fp32_add` counts instructions, but `dram_byte` is no price of one.",
+        "`fp32_add` counts instructions, but `dram_byte` is not a price of one.",
     ),
     "negative charge": (
         "sp_flop + sp_flop / 2",

@@ -370,7 +370,7 @@ def test_nothing_but_names_is_counted_as_nothing():
 
 
 def test_other_books_are_refused():
-    with pytest.raises(UsageError, match="`asked` are no books; use one of: served, accessed"):
+    with pytest.raises(UsageError, match="`asked` are not books; use one of: served, accessed"):
         count(make({}), "3.5", "asked")
 
 

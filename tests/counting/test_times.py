@@ -292,11 +292,11 @@ def simulated(name):
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
-        (["fast"], "--time fast: `fast` is no number of seconds"),
-        (["a=soon"], "--time a=soon: `soon` is no number of seconds"),
-        (["a=-1"], "`-1` is no number of seconds"),
-        (["a=nan"], "`nan` is no number of seconds"),
-        (["a=inf"], "`inf` is no number of seconds"),
+        (["fast"], "--time fast: `fast` is not a number of seconds"),
+        (["a=soon"], "--time a=soon: `soon` is not a number of seconds"),
+        (["a=-1"], "`-1` is not a number of seconds"),
+        (["a=nan"], "`nan` is not a number of seconds"),
+        (["a=inf"], "`inf` is not a number of seconds"),
         (["c=1"], "no kernel is called `c`; the log has a, b."),
         (["regex:(=1"], "not a regular expression"),
         (["a=1", "b=1", "1", "2"], "gives two total times, 1 s and 2 s; give one"),

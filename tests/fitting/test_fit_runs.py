@@ -225,7 +225,7 @@ def test_bad_directories_are_one_sentence(few, tmp_path, capfd):
     (tmp_path / "nothing").mkdir()
     (tmp_path / "empty.eprof" / "logs").mkdir(parents=True)
     for paths, said in (
-        ([tmp_path / "nothing"], "is a directory, and no run directory"),
+        ([tmp_path / "nothing"], "is a directory, but not a run directory"),
         ([tmp_path / "empty.eprof"], "No run directory can be a row of measurements. Left out: "),
         (few, "4 rows cannot tell"),
     ):

@@ -288,6 +288,36 @@ def test_the_rule_sees_nothing_where_nothing_is(code):
     assert does(list(ast.walk(ast.parse(code)))) == set()
 
 
+# ---- how statements read
+
+
+def conditionals(node):
+    """How many conditional expressions a statement holds, those of statements inside it not counted."""
+    inner = (
+        child
+        for child in ast.iter_child_nodes(node)
+        if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case)
+    )
+    return sum(isinstance(child, ast.IfExp) + conditionals(child) for child in inner)
+
+
+def test_a_statement_holds_one_conditional_expression_at_most():
+    dense = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in modules()
+        for node in nodes(path)
+        if isinstance(node, ast.stmt) and conditionals(node) > 1
+    ]
+    assert dense == [], "write an early return, a `match`, a table, or two statements"
+
+
+@pytest.mark.parametrize(
+    ("code", "number"), [("a = (1 if b else 2) + (3 if c else 4)", 2), ("if a:\n    b = 1 if c else 2", 0)]
+)
+def test_conditional_expressions_are_counted(code, number):
+    assert conditionals(ast.parse(code).body[0]) == number
+
+
 def test_the_house_is_drawn_with_every_room():
     drawing = (ROOT / "docs" / "architecture.md").read_text()
     places = [drawing.find(f"\n| `{room}/` |") for room in ROOMS]

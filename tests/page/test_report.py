@@ -18,7 +18,6 @@ from eprof.base import kernels
 from eprof.base.marks import Mark
 from eprof.base.text import cut, visible
 from eprof.page import html, packed, shell
-from eprof.page.sections import clocks
 from eprof.page.shell import asset
 from eprof.words import badges, cells, numbers
 from eprof.words.badges import AT_LEAST
@@ -632,13 +631,6 @@ def test_phases_stand_with_their_numbers(pages):
     assert "The groups add up to the whole." in page.text
     assert [a["id"] for a in page.of("section")][1] == "phases"
     assert support.HOSTILE[0] in page.text and text.count("<script") == 2
-
-
-@pytest.mark.parametrize("power", range(-16, 21))
-def test_clocks_are_scaled_by_every_unit_that_an_energy_may_have(power):
-    number, _, unit = numbers.quantity(1.5 * 10.0**power, "J").rpartition(numbers.NARROW)
-    expected = 1.5 * 10.0**power / 10.0 ** clocks._POWERS[unit]
-    assert float(number.replace(numbers.NARROW, "")) == pytest.approx(expected, rel=1e-2, abs=0.01)
 
 
 def test_templates_that_cannot_be_kept_are_used_all_the_same(tmp_path, monkeypatch):

@@ -240,7 +240,7 @@ def test_sliders_say_what_would_be(view):
 def test_heat_map_and_answers(view):
     shown = view("fmm")
     assert shown.page.locator(".heat td").count() == 28
-    assert shown.page.locator(".heat td.this").count() == 1
+    assert shown.page.locator(".heat td.now").count() == 1
     assert shown.page.locator(".heat td", has_text="★").count() == 1
     assert shown.page.locator("#whatif tbody tr").count() == 5
     shown.page.emulate_media(media="print")

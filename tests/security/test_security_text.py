@@ -22,12 +22,12 @@ from eprof.files.drawing import markdown
 from eprof.fitting import table_text as tabletext
 from eprof.terminal import diff as console_diff
 from eprof.terminal import drawing
-from eprof.terminal import fit as console_fit
 from eprof.terminal import report as console
 from eprof.terminal import roofline as console_roofline
 from eprof.terminal import tuning as terminal_tuning
 from eprof.tuning.schema import Tune
 from eprof.tuning.tables import frame
+from eprof.words import fit as fit_words
 from eprof.words import tuning as tuning_words
 from eprof.words import validation as validation_words
 
@@ -50,7 +50,7 @@ MARKDOWN = {
 JSON = {
     "report": export.to_json,
     "diff": diff_tables.to_json,
-    "roofline": lambda document: export_roofline.render("json", document),
+    "roofline": lambda document: export_roofline.to_json(document),
     "tune": export.dumped,
 }
 RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\ud800-\udfff]")
@@ -85,7 +85,7 @@ def test_no_markup_of_rich_is_taken_from_a_name(documents):  # noqa: F811
 
 
 def test_the_console_of_a_fit():
-    shown = console_fit.text(fit(), width=300)
+    shown = drawing.text(fit_words.blocks(fit()), width=300)
     assert RAW.findall(shown) == [] and "\\x1b" in shown and "[red]markup[/red]" in shown
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from eprof.calibration import manifest as manifests
 from eprof.calibration.peaks import peaks, resource
 from eprof.calibration.results import accessed
-from eprof.calibration.session import Hands
+from eprof.calibration.session import Backend
 from eprof.collect.cuda.driver import DriverError
 from eprof.collect.cuda.worker import CHUNK, Place, dram_bytes, work
 from eprof.collect.tools import Compiled
@@ -143,7 +143,7 @@ class StandInMeter:
 
 
 def hands(gpu, meter=None, held=None, **other):
-    """Hands that reach the stand-in. A DriverError ends the worker as it would end the process."""
+    """Backend that reach the stand-in. A DriverError ends the worker as it would end the process."""
 
     def compile_source(source, capability, target):
         image = target.with_suffix(".cubin")
@@ -168,4 +168,4 @@ def hands(gpu, meter=None, held=None, **other):
         "run": run,
         **other,
     }
-    return Hands(**found)
+    return Backend(**found)

@@ -242,7 +242,7 @@ def test_modelled_times_are_not_the_measured_ones_but_near(known):
     checked = build.time_check(measured)
     asked = build.modelled(measured, checked)
     assert asked.counts().to_numpy() == pytest.approx(measured.counts().to_numpy())
-    tuning = build.from_measurements(measured, watts, about, asked=asked, checked=checked)
+    tuning = build.from_measurements(measured, watts, about, modelled_rows=asked, checked=checked)
     assert tuning.time_from == "modelled"
     for one in tuning.grids:
         assert one.time_s != pytest.approx(one.measured_s, rel=1e-9)

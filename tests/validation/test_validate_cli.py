@@ -79,7 +79,7 @@ def test_the_gate(command, files):
     code, out, _ = command("validate", measured, "--costs", costs, "--max-error", "10")
     assert code == 0 and "Gate passed" in out
     code, _, err = command("validate", measured, "--costs", costs, "--max-error", "ten")
-    assert code == 2 and "is no percentage" in err
+    assert code == 2 and "is not a percentage" in err
 
 
 def test_hold_out_and_k_fold_and_scale(command, files):
@@ -123,9 +123,9 @@ def test_formats(command, files, tmp_path):
         (("validate", "{made}", "-k", "nosuch"), 1, "No kernel is left"),
         (("validate", "{made}", "-k", "regex:("), 2, "not a regular expression"),
         (("validate", "{made}", "--profile", "x.csv"), 2, "--profile needs --costs"),
-        (("validate", "{folder}"), 1, "no run directory"),
+        (("validate", "{folder}"), 1, "not a run directory"),
         (("tune", "nothing.csv"), 1, "no such file"),
-        (("tune", "{made}", "--objective", "best"), 2, "is none of energy, edp"),
+        (("tune", "{made}", "--objective", "best"), 2, "is not one of energy, edp"),
         (("tune", "{made}", "--power-limit", "-5"), 2, "--power-limit"),
         (("tune", "{made}", "--setting", "500/500"), 2, "are for profiles"),
     ],

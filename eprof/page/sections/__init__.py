@@ -13,7 +13,6 @@ from eprof.page.sections import (
     kernels,
     limits,
     method,
-    operators,
     phases,
     table,
     trust,
@@ -25,7 +24,7 @@ from eprof.words.view import View
 _ANSWERS: tuple[Callable[[View], Section | None], ...] = (
     where.section,
     phases.section,
-    operators.section,
+    phases.of_operators,
     kernels.section,
     table.section,
     kernel.section,

@@ -6,6 +6,7 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import Struct
 
+from eprof.base.known import ratio as ratio_of
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, Count
 from eprof.page import svg
 from eprof.page.section import Section
@@ -107,9 +108,8 @@ def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
         if count.family != family.part:
             continue
         energy = view.energy_of_count(kernel.counts[name])
-        of_count = value.value / all_counts if name in exclusive and value.value is not None and all_counts else None
-        of_energy = energy.value / all_joules if energy.value is not None and all_joules else None
-        made.append(Line(count, value, energy, of_count, of_energy))
+        of_count = ratio_of(value.value, all_counts) if name in exclusive else None
+        made.append(Line(count, value, energy, of_count, ratio_of(energy.value, all_joules)))
     return made
 
 
@@ -157,9 +157,8 @@ def _detail(line: Line) -> Markup:
     if line.written_value is None:
         return Markup("not counted")
     has_price = line.energy.value is not None or not line.energy.marks & MISSING
-    of = " of the count" if has_price else ""
+    of, price = (" of the count", "") if has_price else ("", " · no price")
     share = "" if line.of_count is None else f" · {percent(line.of_count)}{of}"
-    price = "" if has_price else " · no price"
     return Markup("{}{}{}").format(written(line.written_value, line.value.marks), share, price)
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from eprof.base.kernels import base
 from eprof.base.labels import DEVICE_WIDTH, WIDTH
-from eprof.base.text import cut
+from eprof.base.text import bracketed, cut
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.page import svg
 from eprof.page.section import Section
@@ -128,13 +128,11 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
 def _fewest(bunches: list[Bunch], goal: float) -> tuple[int, float]:
     """How many of the largest reach the goal, and their sum."""
     running = 0.0
-    needed = 0
-    for bunch in bunches:
+    for needed, bunch in enumerate(bunches, start=1):
         running += bunch.amount.value or 0.0
-        needed += 1
         if running >= goal:
-            break
-    return needed, running
+            return needed, running
+    return len(bunches), running
 
 
 def _legend(view: View) -> list[tuple[str, str]]:
@@ -164,7 +162,7 @@ def _kernel_row(view: View, place: int, scale: float) -> Row:
     label, full = view.label(kernel), kernel.name
     bar = _bar(view, _colours(view, kernel, amount), amount, scale, label, _interval(view, place))
     if view.several_devices:
-        device = kernel.device or f"unnamed {view.nouns.processor}"
+        device = kernel.device or f"{view.nouns.processor} not named"
         label = f"{label} · {cut(device, DEVICE_WIDTH - 2)}"
         full = f"{kernel.name} on {device}"
     return Row(label, full, place, bar, *_numbers(view, amount))
@@ -203,14 +201,13 @@ def _bar(
 ) -> Markup:
     spoken = [f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in parts.items() if value and group in GROUPS]
     value = "not known" if amount.value is None else at_least(amount, UNITS[view.measure])
-    detail = f" ({', '.join(spoken)})" if spoken else ""
-    spoken_ends = f", {span(*ends, 'J')}" if ends else ""
-    return svg.bar(
-        svg.laid(parts.items(), scale),
-        f"{name}: {value}{spoken_ends}{detail}",
-        open_end=bool(amount.marks & MISSING),
-        interval=(100 * ends[0] / scale, 100 * ends[1] / scale) if ends else None,
-    )
+    detail = bracketed(", ".join(spoken))
+    interval = None
+    if ends:
+        interval = 100 * ends[0] / scale, 100 * ends[1] / scale
+        value += f", {span(*ends, 'J')}"
+    drawn = svg.laid(parts.items(), scale)
+    return svg.bar(drawn, f"{name}: {value}{detail}", open_end=bool(amount.marks & MISSING), interval=interval)
 
 
 def _rest(view: View, rest: list[Bunch]) -> tuple[str, Markup, Markup] | None:

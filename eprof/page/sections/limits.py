@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from eprof.base.labels import labels
+from eprof.base.text import capital
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.page import panels
 from eprof.page.section import Section
@@ -11,6 +12,7 @@ from eprof.words.blocks import Table
 from eprof.words.cells import Name
 from eprof.words.lever import limit_table, power_of
 from eprof.words.numbers import percent, plain, whole
+from eprof.words.roofline import racing
 from eprof.words.view import FLOPS, View
 
 SHOWN, ROWS = 60, 10
@@ -28,7 +30,7 @@ def section(view: View) -> Section | None:
     curves = [panels.Curves(machine.time_balance, _lines(machine)) for machine in machines]
     content = {
         "sentence": _sentence(view, machines[0], drawable),
-        "verdict": verdict(machines[0]),
+        "verdict": capital(racing(machines[0], view.nouns)),
         "panels": panels.drawn(curves, shown, view.nouns),
         "legend": _legend(machines) if len(machines) > 1 else [],
         "table": _table(view, limits.kernels, drawable),
@@ -97,20 +99,6 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[panels.Dot
     if not lost:
         return f"{lines} {side}"
     return f"{lines} {side} {whole(lost)} {view.nouns.kernels} are not drawn: flops, DRAM bytes or time are not known."
-
-
-def verdict(machine: schema.Machine) -> str:
-    """Race-to-halt, as a sentence."""
-    half, balance = plain(machine.effective_energy_balance), plain(machine.time_balance)
-    if machine.race_to_halt:
-        return (
-            f"Racing to finish is right to first order: half of the best flop/J is reached at {half} flop/B, "
-            f"not above the time balance of {balance}."
-        )
-    return (
-        f"Racing to finish is not enough: half of the best flop/J is reached at {half} flop/B only, above the time "
-        f"balance of {balance}."
-    )
 
 
 def _legend(machines: Sequence[schema.Machine]) -> list[tuple[int, str]]:

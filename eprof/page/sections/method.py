@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from eprof.base.text import bracketed
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.page.section import Section
 from eprof.profile import schema
@@ -56,7 +57,7 @@ def _terms(view: View, total: Amount) -> list[Term]:
         charge = view.charges.get(name)
         if charge is None or not charge.pays or word.energy.value == 0:
             continue
-        count = quantity_of(word.value, _unit(name))
+        count = quantity_of(word.value, COUNTS[name].symbol)
         terms.append((word.count.group, word.count.label, count, _price(charge), *_energy(word.energy, total)))
     power = quantity(view.costs.constant_power_w, "W")
     time, constant = quantity_of(view.time, "s"), _energy(view.energy(CONSTANT), total)
@@ -65,10 +66,6 @@ def _terms(view: View, total: Amount) -> list[Term]:
 
 def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
     return quantity_of(amount, "J"), share_of(amount, total)
-
-
-def _unit(name: str) -> str:
-    return COUNTS[name].symbol
 
 
 def _price(charge: schema.Charge) -> str:
@@ -129,7 +126,7 @@ def _count(view: View, name: str) -> Mapping[str, Any]:
     return {
         "name": name,
         "label": word.count.label,
-        "value": quantity_of(word.value, _unit(name)),
+        "value": quantity_of(word.value, word.count.symbol),
         "missing": word.value.value is None,
         "how": [_derivation(view, derivation) for derivation in word.how],
     }
@@ -149,11 +146,12 @@ def _derivation(view: View, derivation: schema.Derivation) -> Mapping[str, Any]:
 def _device(view: View, device: schema.Device) -> str:
     nouns = view.nouns
     name = device.name or f"The {nouns.processor} is not named in the logs"
-    index = "" if device.index is None else f" ({device.index})"
+    if device.index is not None:
+        name += f" ({device.index})"
     if not device.capability:
-        return f"{name}{index}, {nouns.capability} not known"
-    source = f" (from: {device.capability_from})" if device.capability_from else ""
-    return f"{name}{index}, {nouns.capability} {device.capability}{source}"
+        return f"{name}, {nouns.capability} not known"
+    source = bracketed(f"from: {device.capability_from}") if device.capability_from else ""
+    return f"{name}, {nouns.capability} {device.capability}{source}"
 
 
 def _input(log: schema.Input) -> Mapping[str, Any]:

@@ -1,11 +1,14 @@
-"""Phases and groups: the energy of kernels that belong together, with the same breakdown as the whole."""
+"""Phases, groups and operators of a framework: the energy of kernels that belong together."""
 
 from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words.numbers import percent, whole
+from eprof.words.operators import sentence
 from eprof.words.ranks import rank_words
-from eprof.words.report import group_table
+from eprof.words.report import group_table, operator_table
 from eprof.words.view import View, energy_of
+
+_OPERATORS = 100  # of the largest
 
 
 def section(view: View) -> Section | None:
@@ -21,6 +24,14 @@ def section(view: View) -> Section | None:
         "table": group_table(view, groups),
     }
     return Section("phases", "Phases", "Phases", "phases.html", content)
+
+
+def of_operators(view: View) -> Section | None:
+    """What a framework such as PyTorch called, and in which modules; None where no log tells operators."""
+    if not view.document.operators:
+        return None
+    content = {"sentence": sentence(view), "ranks": None, "how": None, "table": operator_table(view, _OPERATORS)}
+    return Section("operators", "Operators", "Operators", "phases.html", content)
 
 
 def _sentence(view: View, groups: list[schema.Group]) -> str:

@@ -51,7 +51,7 @@ def _sentence(view: View, total: Amount, measured: float | None) -> str:
         return (
             f"The prediction{lower} is {error} against the meter's {quantity(measured, 'J')} (predicted less measured)."
         )
-    sentence = "Not measured: no meter's reading stands beside this prediction."
+    sentence = "Not measured: there is no meter reading to compare the prediction with."
     errors = _fit(view).get("error_percent")
     if not errors:
         return sentence
@@ -119,7 +119,7 @@ def _fit_words(view: View) -> Iterator[tuple[str, str]]:
     # The key is the file's: whether the fit could tell a price apart from the others.
     loose = [name for name, verdict in (fit.get("told") or {}).items() if verdict != "told"]
     if loose:
-        yield "Not well told", f"{', '.join(loose)}: trust their sum more than each"
+        yield "Not well known", f"{', '.join(loose)}: trust their sum more than each"
     for words in _outside(view, fit.get("range") or {}):
         yield "Outside", words
     for note in fit.get("notes") or []:

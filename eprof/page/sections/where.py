@@ -43,7 +43,7 @@ def section(view: View) -> Section | None:
 def _label(view: View, group: str) -> str:
     """A group, with its interval where the prices do not tell how large it is."""
     label = view.nouns.group(group)
-    return label if view.is_told(group) else label + in_brackets(view.interval(group), "J")
+    return label if view.is_certain(group) else label + in_brackets(view.interval(group), "J")
 
 
 def _sentence(view: View) -> Markup:
@@ -88,7 +88,7 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
     """The part above constant power, as wide as the bar of everything."""
     above = view.above
     segments = _segments({group: amount for group, amount in known.items() if group != CONSTANT}, above)
-    constant = (known[CONSTANT].value or 0.0) / (view.energy("total").value or 1.0) if CONSTANT in known else 0.0
+    constant = (known.get(CONSTANT, Amount(None)).value or 0.0) / (view.energy("total").value or 1.0)
     boundary = 100 - sum(segment.width for segment in segments if segment.group in _DATA_GROUPS)
     enlarged = ", enlarged" if constant > 0 else ""
     return {

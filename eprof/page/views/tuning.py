@@ -1,18 +1,17 @@
 """Charts of `eprof tune`: heat maps of energy by clocks, and energy against time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
 from eprof.base.labels import labels
+from eprof.page.heat import energy_map
 from eprof.page.shell import templates
 from eprof.page.svg import pct
-from eprof.page.views.validation import heat_table
 from eprof.tuning.schema import Setting, Tune, label, same
 from eprof.validation.schema import Clocks
 from eprof.words import tuning as words
 from eprof.words.numbers import quantity
-from eprof.words.tuning import HeatCell
 
 _MAPS = 12
 _NAME = 70
@@ -22,21 +21,6 @@ _HEIGHT = 260
 _LEFT, _WIDTH, _BOTTOM, _TALL = 4, 88, 46, _HEIGHT - 76
 # Names of dots that are nearer than this, in per cent of the width and in pixels, would overlap.
 _APART = 9, 14
-
-
-def energy_map(cells: Mapping[tuple[float, float], HeatCell]) -> Markup:
-    """Cells of energy by clocks."""
-    return heat_table({clocks: _cell(cell) for clocks, cell in cells.items()})
-
-
-def _cell(cell: HeatCell) -> Markup:
-    kinds = ["no" if cell.step is None else f"h{cell.step}"]
-    if cell.is_now:
-        kinds.append("now")
-    if not cell.is_allowed:
-        kinds.append("off")
-    sign = Markup(" <b>{}</b>").format(cell.sign.replace("*", "★")) if cell.sign else ""
-    return Markup('<td class="{}" title="{}">{}{}</td>').format(" ".join(kinds), cell.title, cell.text, sign)
 
 
 def kernel_maps(document: Tune) -> Markup:

@@ -1,10 +1,11 @@
 """Charts of a validation: pairs of bars, a histogram of errors, a map of errors by clocks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
 
+from eprof.page.heat import heat_table
 from eprof.page.shell import templates
 from eprof.page.svg import pct
 from eprof.validation.schema import Histogram, SettingScores
@@ -126,13 +127,3 @@ def _error_cell(setting: SettingScores) -> Markup:
     return Markup('<td class="h{}" title="{}">{:.1f} <small>{}</small></td>').format(
         step, title, scores.mean_percent, signed(scores.bias_percent)
     )
-
-
-def heat_table(cells: Mapping[tuple[float, float], Markup]) -> Markup:
-    """Cells by (core MHz, memory MHz) as a table: core clocks across, memory clocks down, highest on top."""
-    cores = sorted({core for core, _ in cells})
-    memories = sorted({memory for _, memory in cells}, reverse=True)
-    nothing = Markup('<td class="no"></td>')
-    rows = [(memory, [cells.get((core, memory), nothing) for core in cores]) for memory in memories]
-    drawn = templates().get_template("validation_heat.html").render(cores=cores, rows=rows)
-    return Markup(drawn)  # noqa: S704  escaped there

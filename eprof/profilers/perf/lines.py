@@ -136,11 +136,15 @@ class Lines:
             ]
             utilized = cells.get("metric-unit") == "CPUs utilized"
             time, runtime = cells.get("interval", ""), cells.get("event-runtime", "")
+            if not _CLOCK.fullmatch(time):
+                time = ""
+            if not runtime.isdecimal():
+                runtime = ""
             self._add(
                 Row(
-                    time if _CLOCK.fullmatch(time) else "", " ".join(places), cells["counter-value"],
+                    time, " ".join(places), cells["counter-value"],
                     cells.get("unit", ""), cells["event"], cells.get("cgroup", ""), cells.get("pcnt-running", _WHOLE),
-                    runtime if runtime.isdecimal() else "", cells.get("metric-value", "") if utilized else "",
+                    runtime, cells.get("metric-value", "") if utilized else "",
                     is_mean="variance" in cells,
                 )
             )  # fmt: skip
@@ -194,10 +198,11 @@ class Lines:
             return False
         self._look(row["value"], not row["unit"])
         utilized = _UTILIZED.search(row["rest"])
+        running = share[1] if share else _WHOLE
         return self._add(
             Row(
                 row["time"] or "", row["id"] or "", row["value"], row["unit"] or "", row["event"], row["cgroup"] or "",
-                share[1] if share else _WHOLE, cpus=utilized[1] if utilized else "", is_mean="+-" in row["rest"],
+                running, cpus=utilized[1] if utilized else "", is_mean="+-" in row["rest"],
             )
         )  # fmt: skip
 

@@ -1,0 +1,16 @@
+"""Arithmetic with numbers that may not be known: None in, None out."""
+
+
+def ratio(above: float | None, below: float | None) -> float | None:
+    """A quotient; None where it is not known, or its divisor is 0."""
+    return above / below if above is not None and below else None
+
+
+def less(number: float | None, subtracted: float | None) -> float | None:
+    """A difference; None where it is not known."""
+    return number - subtracted if number is not None and subtracted is not None else None
+
+
+def growth(now: float | None, before: float | None) -> float | None:
+    """By how much a number is larger, as a share of what it was; None where that is not known."""
+    return None if now is None or not before else now / before - 1

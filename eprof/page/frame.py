@@ -1,0 +1,72 @@
+"""The frame of a page of headings and blocks: a validation, clocks, a history, scaling, messages, a timeline."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from markupsafe import Markup
+
+from eprof.base.text import visible
+from eprof.comm.schema import Comm
+from eprof.history.schema import History
+from eprof.page.figures import Figure
+from eprof.page.sections.method import utc
+from eprof.page.shell import filled, templates
+from eprof.scaling.schema import Scale
+from eprof.timeline.schema import Timeline
+from eprof.tuning.schema import Tune
+from eprof.validation.schema import Validation
+from eprof.words.blocks import Block, Headline, Section, Sentence, Tone, Verdict
+
+Document: TypeAlias = Comm | History | Scale | Timeline | Tune | Validation
+
+
+def page(
+    document: Document,
+    kind: str,
+    *,
+    subtitle: Sequence[str],
+    headline: Headline,
+    figures: Iterable[Figure],
+    sections: Iterable[Section],
+    verdicts: Sequence[Verdict] = (),
+) -> str:
+    """One self-contained HTML file. kind: the command; subtitle: what stands beside the title, before the time."""
+    text = filled(
+        "validation.html",
+        ["report.css", "diff.css", "validation.css"],
+        ["diff.js"],
+        title=document.title,
+        kind=kind,
+        subtitle=" · ".join([*subtitle, utc(document.created_utc)]),
+        headline=headline,
+        verdicts=verdicts,
+        figures=list(figures),
+        sections=list(sections),
+    )
+    # Our own files hold no such characters, so that only names change.
+    return visible(text)
+
+
+def method(document: Document, parts: Mapping[str, Sequence[str]], notes: Sequence[str]) -> Section:
+    """How the numbers came to be: sentences by heading, then the notes, the command and the version."""
+    command = " ".join(document.command_line)
+    parts = {
+        **parts,
+        "Notes": notes,
+        "Command": [command],
+        "Made by": [f"eprof {document.eprof}, {document.schema}"],
+    }
+    known = {heading: sentences for heading, sentences in parts.items() if any(sentences)}
+    drawn = templates().get_template("validation_method.html").render(parts=known)
+    return Section("method", "Method", "Method and provenance", [Markup(drawn)])  # noqa: S704  escaped there
+
+
+def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
+    """A section; sentences that say nothing are left out."""
+    filled = [block for block in blocks if not isinstance(block, Sentence) or block.text]
+    return Section(anchor, link, heading, filled)
+
+
+def quiet(text: str) -> Sentence:
+    """What explains a chart or table, below it."""
+    return Sentence(text, Tone.QUIET)
