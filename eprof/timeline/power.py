@@ -99,8 +99,12 @@ def _series(path: str, table: _Table, component: str, notes: list[str]) -> Serie
     if len(kept) < 2:
         raise LogError(f"{path}: {component} has fewer than two samples, so nothing is known between them.")
     times, values = np.array(kept).T
-    make = Series.of_power if table.kinds[component] == _WATT else Series.of_counter
-    made = make(component, path, times, values, table.absolute)
+    if table.kinds[component] == _JOULE:
+        made = Series.of_counter(component, path, times, values, table.absolute)
+    else:
+        # Beside counters, which end with their last sample, power does, too.
+        holds = _JOULE not in table.kinds.values()
+        made = Series.of_power(component, path, times, values, table.absolute, holds)
     if made.unknown_s:
         why = "gaps, holes, counters that fell"
         notes.append(f"{path}: the power of {component} is not known for {made.unknown_s:.3g} s ({why})")
