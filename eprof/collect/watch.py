@@ -10,6 +10,10 @@ from eprof.collect.meters.source import Component
 from eprof.collect.signals import Signals
 from eprof.rundir.directory import COMPONENTS, MARKS
 
+_HELD_BACK = (
+    "The program holds its output back where that is no terminal; `stdbuf -oL PROGRAM` (C) or PYTHONUNBUFFERED=1 "
+    "(Python) lets each line out."
+)
 IDLE_S = 1.0  # of power before the program and after it
 
 
@@ -62,11 +66,11 @@ class Watch:
         if not marker.found:
             yield f"No line of the output matches --mark {' or '.join(self.patterns)}; stderr is not looked at."
         if marker.at_once:
-            yield (
-                f"{marker.at_once} of {marker.found} marked sections began and ended at one moment and are left out: "
-                "the program holds its output back when that is no terminal. `stdbuf -oL PROGRAM` (C), PYTHONUNBUFFERED=1 "
-                "(Python) let each line out at once."
+            sentence = (
+                f"The lines of {marker.at_once} of {marker.found} marked sections came at once: they have no time."
             )
+            held_back = marker.at_once > marker.found / 2
+            yield f"{sentence} {_HELD_BACK}" if held_back else sentence
 
 
 NOTHING = Watch()

@@ -156,7 +156,10 @@ def _window(series: Sequence[Series], marks: Sequence[Mark]) -> tuple[float, flo
 
 
 def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None:
-    """The mean power before the first function and after the last, if there are a few samples."""
+    """The lower of the mean powers before the first function and after the last, of those that have a few samples.
+
+    After work a GPU stays at its clocks for a while: its power then is not yet idle.
+    """
     if asked.idle_w is not None:
         return asked.idle_w
     if not marks:
@@ -164,10 +167,11 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
     first, last = marks[0].begin_s, max(mark.end_s for mark in marks)
     begins, ends = np.array([series.edges[0], last]), np.array([first, series.edges[-1]])
     ends = np.maximum(begins, ends)
-    seconds = series.known_s(begins, ends).sum()
-    if seconds < _IDLE_SAMPLES * series.period_s:
+    seconds = series.known_s(begins, ends)
+    seen = seconds >= _IDLE_SAMPLES * series.period_s
+    if not seen.any():
         return None
-    return float(series.energy_j(begins, ends).sum() / seconds)
+    return float((series.energy_j(begins, ends)[seen] / seconds[seen]).min())
 
 
 def _component(fused: Fused, series: Series) -> Component:
