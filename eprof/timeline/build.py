@@ -214,10 +214,9 @@ def _functions(fused: Fused) -> Iterator[Function]:
     period_s = max(each.period_s for each in fused.series)
     known_s = np.stack([own.summed(each.known_s(own.begin_s, own.end_s)) for each in fused.series]).min(axis=0)
     unknown_s = np.where(own_s - known_s > _ROUNDING * own_s, own_s - known_s, 0.0)
+    marks = fuse.by_name(fused.marks)
     for place, name in enumerate(own.names):
-        spans = [
-            (mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in fused.marks if mark.name == name
-        ]
+        spans = [(mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in marks[name]]
         stretches = (own.end_s - own.begin_s)[own.owner == place]
         energy_j = {component: float(joules[place]) for component, joules in own_j.items()}
         yield Function(

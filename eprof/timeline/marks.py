@@ -24,6 +24,9 @@ _SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 _RANGES = (59, 60, 70, 71)  # event types of NVTX that have an end
 _COLUMNS = ("begin_s", "end_s", "name")
 _OTF2 = pattern(r"(ENTER|LEAVE) +(\d+) +(\d+) +Region: \"(.*)\" <\d+>")
+_OTF2_PRINT = "=== OTF2-PRINT ==="
+_OTF2_CLOCK = pattern(r"CLOCK_PROPERTIES +Ticks per Seconds: ([1-9]\d*),.*")
+_NANOSECOND = 1e-9
 _ANNOTATIONS = ("user_annotation",)
 # Profiles of Caliper (as recorded, and as JSON), TAU, mpiP, CrayPat, IPM: sums over a run.
 _PROFILES = (b"__rec=", b'"column_metadata"', b'"columns"', b"templated_functions", b"@ mpiP", b"CrayPat", b"##IPM")
@@ -63,14 +66,14 @@ def read(path: str) -> Marks:
         return _of_caliper(path, content)
     if any(sign in content[:_BEGINNING] for sign in _PROFILES):
         raise LogError(
-            f"{path}: is a profile, which has no times; of Caliper, record a trace (event-trace) and write it as JSON: "
-            "cali-query -q 'SELECT * FORMAT json'."
+            f"{path}: is a profile, which has no times; give a trace (of Caliper: event-trace, written by "
+            "cali-query -q 'SELECT * FORMAT json')."
         )
     if content.lstrip()[:1] == b"{":
         return _of_kineto(path, content)
     lines = lines_of(content)
-    if any(_OTF2.match(line) for line in lines[:1000]):
-        return _of_otf2(lines)
+    if any(_OTF2.match(line) or line.startswith(_OTF2_PRINT) for line in lines[:1000]):
+        return _of_otf2(path, lines)
     return _of_csv(path, lines)
 
 
@@ -201,14 +204,16 @@ def _begin(mark: Mark) -> float:
     return mark.begin_s
 
 
-def _of_otf2(lines: Iterable[str]) -> Marks:
-    """Regions that `otf2-print` printed, a location a rank. Its ticks are taken for nanoseconds from the first."""
+def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
+    """Regions that `otf2-print` printed, a location a rank. Without its definitions ticks are taken for nanoseconds."""
+    clock = next((match[1] for match in map(_OTF2_CLOCK.fullmatch, lines) if match), None)
+    tick_s = 1 / float(clock) if clock else _NANOSECOND
     open_: dict[str, list[tuple[str, float]]] = {}
     marks = []
     first: float | None = None
     for kind, location, ticks, region in (match.groups() for match in map(_OTF2.match, lines) if match):
         first = float(ticks) if first is None else first
-        time_s = (float(ticks) - first) * 1e-9
+        time_s = (float(ticks) - first) * tick_s
         stack = open_.setdefault(location, [])
         if kind == "ENTER":
             stack.append((region, time_s))
@@ -216,7 +221,7 @@ def _of_otf2(lines: Iterable[str]) -> Marks:
             name, begin_s = stack.pop()
             marks.append(Mark(name, begin_s, time_s, location))
     never = sum(map(len, open_.values()))
-    notes = ["times of otf2-print are ticks, taken for nanoseconds from the first on"]
+    notes = [] if clock else ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"]
     if never:
         notes.append(f"{never} regions never end and were left out")
-    return Marks(tuple(sorted(marks, key=_begin)), False, tuple(notes))
+    return _checked(path, sorted(marks, key=_begin), False, notes)

@@ -195,6 +195,14 @@ def test_regions_of_otf2_print_are_marks_of_a_rank():
     assert {mark.rank for mark in main_} == {"0", "1"} and len(read.marks) > 20
 
 
+def test_the_definitions_of_otf2_tell_how_long_a_tick_is(tmp_path):
+    parts = [Path(shared(TRACES / "mpi" / f"ping-pong-otf2.otf2-print{part}.txt")).read_text() for part in ("-G", "")]
+    read = marks.read(written(tmp_path, "all.txt", "".join(parts)))
+    begun = next(mark for mark in read.marks if mark.name == "MPI_Init" and mark.rank == "0")
+    ticks = 7397467382698364 - 7397466977702853
+    assert begun.end_s - begun.begin_s == pytest.approx(ticks / 2095197216) and read.notes == ()
+
+
 # ---------------------------------------------------------------------------------------------------------- bad input
 
 
