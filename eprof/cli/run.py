@@ -3,9 +3,9 @@
 import argparse
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from eprof import profilers
 from eprof.base.errors import CollectError, EprofError, LogError, UsageError, shortage
@@ -37,14 +37,34 @@ if TYPE_CHECKING:
     from eprof.planning.settings import Settings, Setup
 
 CLUSTERS, ALONE = "simgrid", "none"  # the profiler that simulates clusters; no profiler
-# Options that only a profiler of kernels can follow, and why others cannot.
-_WHY_NOT = {CLUSTERS: "which simulates whole programs", ALONE: "which counts nothing"}
-_REPORTS = {CLUSTERS: "scale", ALONE: "timeline"}
-_CHANGED = {CLUSTERS: "with other runs beside it", ALONE: "with other marks if asked"}
+# Options that only a profiler of kernels can follow; and those that a meter can, too.
 _OF_KERNELS = (
-    *("costs", "setting", "efficiency", "capability", "kernel_name", "to_meter", "repeat", "launch_skip"),
-    *("launch_count", "nvtx", "time_only", "no_energy", "host_energy", "lock_clocks"),
+    *("costs", "setting", "efficiency", "capability", "kernel_name", "to_meter", "launch_skip"),
+    *("launch_count", "nvtx", "time_only", "host_energy", "lock_clocks"),
 )
+_OF_METERS = ("repeat", "no_energy")
+
+
+class _Report(NamedTuple):
+    """What a run is reported by: the command, what it may take beside the run, the files that it writes.
+
+    refused: options that mean nothing to it, and why.
+    """
+
+    command: str = "report"
+    beside: str = "with other costs if asked"
+    suffixes: Mapping[str, str] = REPORT_SUFFIXES
+    refused: tuple[str, ...] = ()
+    why: str = ""
+
+
+_REPORTS = {
+    CLUSTERS: _Report(
+        "scale", "with other runs beside it", SUFFIXES, (*_OF_KERNELS, *_OF_METERS), "which simulates whole programs"
+    ),
+    ALONE: _Report("timeline", "with other marks if asked", TIMELINE_SUFFIXES, _OF_KERNELS, "which counts nothing"),
+}
+_OF_COUNTERS = _Report()
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
@@ -161,7 +181,7 @@ def _run(options: argparse.Namespace) -> int:
     place, files = _places(options)
     outputs = []
     if files:
-        suffixes = {CLUSTERS: SUFFIXES, ALONE: TIMELINE_SUFFIXES}.get(options.profiler, REPORT_SUFFIXES)
+        suffixes = _reported(options).suffixes
         outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}), suffixes)
     setup = settings.prepare(_settings(options, place, nodes))
     options.costs = setup.costs
@@ -212,11 +232,10 @@ def _nodes(options: argparse.Namespace) -> "Nodes | None":
 
 def _refuse_foreign(options: argparse.Namespace) -> None:
     """Raises UsageError for an option that a simulated cluster, or no profiler, has no use for."""
-    why = _WHY_NOT.get(options.profiler, "")
-    if why:
-        for name in _OF_KERNELS:
-            if getattr(options, name) != options.parser.get_default(name):
-                raise UsageError(f"--{name.replace('_', '-')} means nothing to {options.profiler}, {why}.")
+    report = _reported(options)
+    for name in report.refused:
+        if getattr(options, name) != options.parser.get_default(name):
+            raise UsageError(f"--{name.replace('_', '-')} means nothing to {options.profiler}, {report.why}.")
 
 
 def _check_marks(patterns: Sequence[str]) -> None:
@@ -310,7 +329,8 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
         return status or 1
     again = _again(options, shown)
     if options.profiler == ALONE and not (home / COMPONENTS).is_file():
-        say(f"No power was measured: no sensor can be read here. {_marks_alone(shown)}")
+        why = "as asked" if options.no_energy else "as no sensor can be read here"
+        say(f"No power was measured, {why}; with the log of another meter: eprof timeline POWER --marks {shown}.")
         return status
     if options.no_report:
         say(f"run directory {shown}; `{again}` makes its report.")
@@ -320,19 +340,17 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
         say(reason)
         return status or 1
     if not options.quiet:
-        changed = _CHANGED.get(options.profiler, "with other costs if asked")
-        say(f"run directory {shown}; `{again}` makes the report again, {changed}.")
+        say(f"run directory {shown}; `{again}` makes the report again, {_reported(options).beside}.")
     return status
-
-
-def _marks_alone(shown: str) -> str:
-    """What can be done with marks that have no power beside them."""
-    return f"With the log of another meter: eprof timeline POWER --marks {shown}."
 
 
 def _again(options: argparse.Namespace, shown: str) -> str:
     """The command that reports on a run directory."""
-    return f"eprof {_REPORTS.get(options.profiler, 'report')} {shown}"
+    return f"eprof {_reported(options).command} {shown}"
+
+
+def _reported(options: argparse.Namespace) -> _Report:
+    return _REPORTS.get(options.profiler, _OF_COUNTERS)
 
 
 def _deliver(options: argparse.Namespace, home: Path, outputs: list[Output]) -> None:

@@ -137,4 +137,4 @@ def test_a_mark_that_nothing_matches_is_said(bench):
     done = bench.run("--profiler", "none", "--mark", "nothing", bench.script("echo line\n"))
     assert (done.returncode, done.stdout) == (0, "line\n")
     assert "No line of the output matches --mark nothing" in done.stderr
-    assert "No power was measured: no sensor can be read here." in done.stderr
+    assert "No power was measured, as no sensor can be read here; with the log of another meter" in done.stderr
