@@ -89,9 +89,9 @@ def _made(paths: Sequence[str], marked: Sequence[str], asked: "Asked", verbose: 
     def render(kind: str) -> bytes:
         if kind != "trace":
             return drawn.render(kind)
-        from eprof.files import timeline_trace
+        from eprof.files import power_trace
 
-        return timeline_trace.to_trace(document, fused)
+        return power_trace.to_trace(document, fused)
 
     return Result(render, drawn.show)
 

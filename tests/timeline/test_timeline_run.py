@@ -16,7 +16,7 @@ from eprof.collect import watch
 from eprof.collect.marking import Marker, passing
 from eprof.collect.meters import components
 from eprof.collect.meters.source import Component
-from eprof.files import timeline_trace
+from eprof.files import power_trace
 from eprof.timeline import build
 from eprof.timeline.marks import Mark, Marks
 from eprof.timeline.series import Series
@@ -131,7 +131,7 @@ def trace_of(watts, marks):
     series = Series.of_power("cpu", "s", np.arange(float(len(watts))), np.array(watts, dtype=float), False)
     fused = build.fused([series], Marks(tuple(marks), False), build.Asked(), [])
     document = build.document(fused, build.Asked(), "a test")
-    return document, timeline_trace.to_trace(document, fused)
+    return document, power_trace.to_trace(document, fused)
 
 
 def test_perfetto_shows_power_and_functions_with_their_joules():
