@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from eprof.base.text import visible
 from eprof.collect.streams import write_all
 
 COLUMNS = ("begin_s", "end_s", "name")
@@ -58,11 +59,11 @@ class Marker:
     def _met(self, level: int, match: re.Match[str], time_s: float) -> None:
         nests = _END in match.re.groupindex
         if nests and match[_END] is not None:
-            self._end(level, match[_END].strip(), time_s)
+            self._end(level, _named(match[_END]), time_s)
             return
         self._close(lambda section: section.level > level or (section.level == level and not nests), time_s)
-        name = next((group for group in match.groups() if group), match[0]).strip()
-        self._open.append(_Section(level, name[:_LONGEST_NAME], time_s))
+        name = next((group for group in match.groups() if group), match[0])
+        self._open.append(_Section(level, _named(name), time_s))
         self.found += 1
 
     def _end(self, level: int, name: str, time_s: float) -> None:
@@ -97,6 +98,11 @@ class Marker:
                 rows.writerow([f"{begin_s:.6f}", f"{end_s:.6f}", name])
         except OSError as err:
             self.failed = err
+
+
+def _named(text: str) -> str:
+    """A section's name as a cell of a table can hold it."""
+    return visible(text).strip()[:_LONGEST_NAME].strip()
 
 
 @contextmanager

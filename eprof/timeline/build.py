@@ -217,7 +217,6 @@ def _functions(fused: Fused) -> Iterator[Function]:
     marks = fuse.by_name(fused.marks)
     for place, name in enumerate(own.names):
         spans = [(mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in marks[name]]
-        stretches = (own.end_s - own.begin_s)[own.owner == place]
         energy_j = {component: float(joules[place]) for component, joules in own_j.items()}
         yield Function(
             name=name,
@@ -231,9 +230,16 @@ def _functions(fused: Fused) -> Iterator[Function]:
                 for component, joules in energy_j.items()
             },
             unknown_s=float(unknown_s[place]),
-            estimated=not len(stretches) or float(np.median(stretches)) < _FEW_PERIODS * period_s,
+            estimated=_is_short(own, place, period_s),
+            inclusive_estimated=_is_short(whole, place, period_s),
             spans=spans[:_CHART_SPANS],
         )
+
+
+def _is_short(pieces: fuse.Pieces, place: int, period_s: float) -> bool:
+    """Whether the typical stretch of a function holds fewer than three samples of the slowest meter."""
+    stretches = (pieces.end_s - pieces.begin_s)[pieces.owner == place]
+    return not len(stretches) or float(np.median(stretches)) < _FEW_PERIODS * period_s
 
 
 def _above(joules: float, idle_w: float | None, seconds: float) -> float | None:

@@ -62,7 +62,11 @@ def outer_first(document: Timeline) -> list[Function]:
 
 def marks(function: Function) -> int:
     """What is not sure of a function's joules."""
-    return int(Mark.ESTIMATED if function.estimated else NONE) | int(Mark.MISSING if function.unknown_s else NONE)
+    return _marks(function, function.estimated)
+
+
+def _marks(function: Function, is_estimated: bool) -> int:
+    return int(Mark.ESTIMATED if is_estimated else NONE) | int(Mark.MISSING if function.unknown_s else NONE)
 
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
@@ -133,7 +137,7 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
         _share(document, joules),
         *(Quantity(function.energy_j[name], "J", unsure) for name in names),
         "" if above_j is None else Quantity(above_j, "J", unsure),
-        Quantity(total_of(document, function.inclusive_j), "J", unsure),
+        Quantity(total_of(document, function.inclusive_j), "J", _marks(function, function.inclusive_estimated)),
     ]
     return Row(cells)
 

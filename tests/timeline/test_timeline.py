@@ -115,6 +115,8 @@ def test_idle_power_is_what_was_drawn_before_and_after(tmp_path):
 def test_a_function_shorter_than_three_samples_is_estimated(tmp_path):
     made = document(tmp_path, steps(range(10)), "begin_s,end_s,name\n0,4,long\n5,5.5,short\n")
     assert {function.name: function.estimated for function in made.functions} == {"long": False, "short": True}
+    made = document(tmp_path, steps(range(10)), "begin_s,end_s,name\n0,9,main\n1,8,step\n")
+    assert [(each.estimated, each.inclusive_estimated) for each in made.functions] == [(True, False), (False, False)]
 
 
 # ---------------------------------------------------------------------------------------------------------- real logs

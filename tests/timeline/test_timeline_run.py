@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eprof.base.text import visible
 from eprof.cli import main
 from eprof.collect import watch
 from eprof.collect.marking import Marker, passing
 from eprof.collect.meters import components
 from eprof.collect.meters.source import Component
 from eprof.files import power_trace
-from eprof.timeline import build
+from eprof.timeline import build, marks
 from eprof.timeline.marks import Mark, Marks
 from eprof.timeline.series import Series
 
@@ -74,6 +75,16 @@ def test_sections_of_no_time_are_counted_and_not_written(tmp_path):
     assert (marker.found, marker.at_once) == (3, 2)
 
 
+@given(st.text(min_size=1, max_size=20).filter(str.strip))
+def test_any_name_is_read_as_it_was_written(tmp_path_factory, name):
+    path = tmp_path_factory.mktemp("marks") / "marks.csv"
+    marker = Marker(["(?s)^(.+)$"], path)
+    marker.line(name, 1.0)
+    marker.program("prog", 0.0, 2.0)
+    first, _ = marks.read(str(path)).marks
+    assert (first.name, first.begin_s) == (visible(name).strip(), 1.0)
+
+
 @given(st.binary(max_size=300), st.integers(1, 40))
 def test_output_passes_unchanged_and_lines_are_whole(tmp_path_factory, text, size):
     target = tmp_path_factory.getbasetemp() / "passed"
@@ -127,16 +138,16 @@ def test_a_run_without_a_profiler_is_a_timeline(hundred_watts, tmp_path, capfd):
     assert (section["unknown_s"], made["warnings"]) == (0, [])
 
 
-def trace_of(watts, marks):
+def trace_of(watts, ranges):
     series = Series.of_power("cpu", "s", np.arange(float(len(watts))), np.array(watts, dtype=float), False)
-    fused = build.fused([series], Marks(tuple(marks), False), build.Asked(), [])
+    fused = build.fused([series], Marks(tuple(ranges), False), build.Asked(), [])
     document = build.document(fused, build.Asked(), "a test")
     return document, power_trace.to_trace(document, fused)
 
 
 def test_perfetto_shows_power_and_functions_with_their_joules():
-    marks = [Mark("main", 0.0, 8.0), Mark("solve", 1.0, 3.5), Mark("across", 3.0, 9.0)]
-    document, text = trace_of([100] * 4 + [50] * 6, marks)
+    ranges = [Mark("main", 0.0, 8.0), Mark("solve", 1.0, 3.5), Mark("across", 3.0, 9.0)]
+    document, text = trace_of([100] * 4 + [50] * 6, ranges)
     slices, lines, power, dropped = perfetto_support.query(
         text,
         "select name, ts, dur, extract_arg(arg_set_id, 'args.energy_j') from slice order by name",
