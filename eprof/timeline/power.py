@@ -34,6 +34,7 @@ _IN_HEADER = pattern(
 )
 _CELL = pattern(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*([mu]?[WJ])?")
 _POWER = pattern(r".*power.*|.*watt.*")
+_OF_GPU = ("power.draw", "socket_power")  # of nvidia-smi and amd-smi
 _LIMITS = pattern(r".*(limit|cap|max|min|average|instant).*")
 _FORMATS = ("%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S")
 # What has joules or watts, but not over time, by a word that is in it.
@@ -158,7 +159,9 @@ def _columns(path: str, names: Sequence[str], time_at: int) -> Iterator[tuple[in
 
 
 def _component(name: str) -> str:
-    """What a column is of: "cpu_w", "CPU power [W]" are of the CPU; "power.draw", "energy_j" of all that is metered."""
+    """What a column is of: "cpu_w", "CPU power [W]" of the CPU, "energy_j" of all that is metered."""
+    if name.lower() in _OF_GPU:
+        return "gpu"
     bare = re.sub(r"(^|[\s._-])(power|energy|draw|socket|consumption|watts?|joules?)(?=$|[\s._-])", " ", name.lower())
     return " ".join(bare.split()) or "power"
 

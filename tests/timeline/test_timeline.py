@@ -128,15 +128,15 @@ def test_nvidia_smi_and_the_nsys_run_beside_it_meet_though_the_clock_has_no_zone
     ranges = marks.read(shared(TRACES / "nsys" / "flame-torch-ex.sqlite"))
     made = fused_document(series, ranges, notes)
     assert "moved by +4 h" in " ".join(made.warnings)
-    inside = sum(function.energy_j["power"] for function in made.functions)
-    assert inside + made.outside_j["power"] == pytest.approx(made.total_j, rel=1e-9)
+    inside = sum(function.energy_j["gpu"] for function in made.functions)
+    assert inside + made.outside_j["gpu"] == pytest.approx(made.total_j, rel=1e-9)
     assert {function.name for function in made.functions} >= {"forward", "iteration19"}
 
 
 @pytest.mark.parametrize(
     ("name", "joules"),
     [
-        ("flame-nvidia-smi-50ms.csv", {"power": 80.959}),
+        ("flame-nvidia-smi-50ms.csv", {"gpu": 80.959}),
         ("tegra-orin-nano-bjgeiser.log", {"VDD_IN": 1358.6, "VDD_CPU_GPU_CV": 727.3, "VDD_SOC": 207.07}),
         ("turbostat-nopkgcol-spr.txt", {"PkgWatt": 1539.4, "RAMWatt": 24.44}),
     ],

@@ -86,8 +86,8 @@ def test_readings_of_ipmitool_again_and_again_are_power_over_time(tmp_path):
 
 def test_a_table_of_amd_smi_is_read_and_what_has_no_number_is_left_out(tmp_path):
     (series,) = read(tmp_path, AMD)
-    assert series.component == "power 0" and series.unknown_s == 1
-    assert joules([series]) == {"power 0": 288 + 2 * 1180}
+    assert series.component == "gpu 0" and series.unknown_s == 1
+    assert joules([series]) == {"gpu 0": 288 + 2 * 1180}
 
 
 @pytest.mark.parametrize("path", sorted((TRACES / "power").glob("*.[tcl][xso]*")), ids=lambda path: path.name)
@@ -129,6 +129,7 @@ def series_of(*parts):
         ([("package-0", "a"), ("dram-0", "a"), ("energy-pkg", "b"), ("energy-ram", "b")], 200, [None, None, 0, 1]),
         ([("package-0", "a"), ("gpu0", "a"), ("gpu1", "b")], 300, [None, None, None]),
         ([("gpu0", "a"), ("gpu0", "b")], 100, [None, 0]),
+        ([("gpu0", "a"), ("gpu1", "a"), ("gpu 1", "nvidia-smi")], 200, [None, None, 1]),
         ([("package-0", "a"), ("gpu0", "a"), ("system", "pdu")], 100, [2, 2, None]),
         ([("power", "a"), ("power", "b")], 200, [None, None]),
     ],
