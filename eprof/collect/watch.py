@@ -4,11 +4,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from eprof.collect.marking import Marker, passing
 from eprof.collect.meters.source import Component
 from eprof.collect.signals import Signals
 from eprof.rundir.directory import COMPONENTS, MARKS
+
+if TYPE_CHECKING:
+    from eprof.collect.marking import Marker
 
 _HELD_BACK = (
     "The program holds its output back where that is no terminal; `stdbuf -oL PROGRAM` (C) or PYTHONUNBUFFERED=1 "
@@ -30,6 +33,8 @@ class Watch:
     def measuring(self, home: Path, signals: Signals) -> Iterator[None]:
         """Around all runs of the program: power is read, before and after them that of the idle machine."""
         if self.components or self.patterns:
+            from eprof.collect.marking import Marker  # late: most runs have neither
+
             self._marker = self._marker or Marker(self.patterns, home / MARKS)
         if not self.components:
             yield
@@ -47,6 +52,8 @@ class Watch:
         if self._marker is None:
             yield target
             return
+        from eprof.collect.marking import passing
+
         begin_s = time.monotonic()
         with passing(target, self._line) if self.patterns else nullcontext(target) as output:
             yield output
