@@ -164,7 +164,7 @@ def _heat(document: Timeline) -> Markup:
     )
     return Markup(
         '<div class="wide" tabindex="0" role="region" aria-label="Joules by component and function">'
-        '<table class="heat"><thead><tr><th></th>{}</tr></thead><tbody>{}</tbody></table></div>'
+        '<table class="heat by-function"><thead><tr><td class="no"></td>{}</tr></thead><tbody>{}</tbody></table></div>'
     ).format(heads, lines)
 
 
