@@ -30,12 +30,12 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "inputs", nargs="+", metavar="POWER",
         help="power over time: a run directory of eprof run; a log of nvidia-smi, amd-smi, tegrastats, turbostat, "
-        "ipmitool, perf stat -I; a CSV table",
+        "ipmitool, perf stat -I, likwid-perfctr -t; a CSV table",
     )  # fmt: skip
     parser.add_argument(
         "--marks", action="append", default=[], metavar="FILE",
-        help="what ran when: begin_s,end_s,name in CSV, an nsys database (NVTX), a PyTorch trace, otf2-print, a run "
-        "directory",
+        help="what ran when: begin_s,end_s,name in CSV, an nsys database (NVTX), a PyTorch or Caliper trace, "
+        "otf2-print, a run directory",
     )  # fmt: skip
     parser.add_argument(
         "--sync", type=float, metavar="S", help="look for the offset between the clocks, up to S either way"

@@ -156,11 +156,11 @@ def _meter() -> Check:
 
 def _components(root: Path) -> Check:
     """What `eprof run` records for `eprof timeline`."""
-    from eprof.collect.meters import components
+    from eprof.collect.meters import components, rapl
 
     names = [component.name for component in components.find(root)]
     if not names:
-        return Check("power over time", None, "no sensor can be read here")
+        return Check("power over time", None, f"no sensor can be read here; {rapl.find(root)[1]}")
     return Check("power over time", True, f"{', '.join(names)}, for `eprof timeline`")
 
 
