@@ -33,6 +33,7 @@ _IN_HEADER = pattern(
     r"(?P<name>.*?)[\s_]*(?:\[(?P<unit>\w+)\]|\((?P<unit2>\w+)\)|_(?P<unit3>[kmuM]?[wjWJ]|watts|joules))"
 )
 _CELL = pattern(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*([mu]?[WJ])?")
+_PLAIN = pattern(r"-?\d+(?:\.\d+)?")
 _POWER = pattern(r".*power.*|.*watt.*")
 _OF_GPU = ("power.draw", "socket_power")  # of nvidia-smi and amd-smi
 _LIMITS = pattern(r".*(limit|cap|max|min|average|instant).*")
@@ -118,6 +119,7 @@ def _of_table(path: str, lines: Sequence[str]) -> Samples | None:
     columns = dict(_columns(path, names, time_at))
     if not columns:
         return None
+    told = {at for at in columns if _unit(names[at])}
     by = next((lower.index(name) for name in _NAMES if name in lower), None)
     table = Samples({}, {})
     for number, row in enumerate(csv.reader(lines[place + 1 :], delimiter=separator), place + 2):
@@ -131,7 +133,7 @@ def _of_table(path: str, lines: Sequence[str]) -> Samples | None:
             label = f"{name} {row[by].strip()}" if by is not None else name
             value, has_unit = _value(row[at])
             table.add(label, kind, time_s, value * scale)
-            if not (has_unit or _unit(names[at]) or math.isnan(value)):
+            if not (has_unit or at in told or math.isnan(value)):
                 table.untold.add(label)
     return table
 
@@ -174,6 +176,8 @@ def _unit(name: str) -> str:
 
 def _value(text: str) -> tuple[float, bool]:
     """A cell in the unit of its column, and whether it has one of its own; NaN for what is no number ("[N/A]")."""
+    if _PLAIN.fullmatch(text):
+        return float(text), False
     match = _CELL.fullmatch(text.strip())
     if match is None:
         return math.nan, False

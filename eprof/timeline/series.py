@@ -68,6 +68,11 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         """The joules from the first edge to each."""
         return np.append(0.0, np.cumsum(np.nan_to_num(self.watts) * np.diff(self.edges)))
 
+    @cached_property
+    def _known(self) -> Floats:
+        """For how long power is known from the first edge to each, s."""
+        return np.append(0.0, np.cumsum(np.diff(self.edges) * ~np.isnan(self.watts)))
+
     def energy_j(self, begin_s: Floats, end_s: Floats) -> Floats:
         """What is known of the energy from each beginning to each end, J: the integral of the steps."""
         joules: Floats = np.interp(end_s, self.edges, self._joules) - np.interp(begin_s, self.edges, self._joules)
@@ -75,8 +80,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
     def known_s(self, begin_s: Floats, end_s: Floats) -> Floats:
         """For how long of each stretch the power is known."""
-        seconds = np.append(0.0, np.cumsum(np.diff(self.edges) * ~np.isnan(self.watts)))
-        known: Floats = np.interp(end_s, self.edges, seconds) - np.interp(begin_s, self.edges, seconds)
+        known: Floats = np.interp(end_s, self.edges, self._known) - np.interp(begin_s, self.edges, self._known)
         return known
 
     def shifted(self, offset_s: float) -> Series:
