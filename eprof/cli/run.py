@@ -1,10 +1,11 @@
 """`eprof run`: its options, and what it prints."""
 
 import argparse
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from eprof import profilers
 from eprof.base.errors import CollectError, EprofError, LogError, UsageError, shortage
@@ -19,26 +20,52 @@ from eprof.cli.options import (
     add_to_meter,
     command,
     positive,
+    repeatable,
     seconds,
     whole,
 )
 from eprof.cli.output import Output, ended_by, planned, say
 from eprof.cli.progress import Progress
 from eprof.cli.report import deliver_energy, has_trace
+from eprof.cli.timeline import TIMELINE_SUFFIXES, deliver_run
 from eprof.collect.collector import EACH, GPU
 from eprof.profilers import advice
+from eprof.rundir.directory import COMPONENTS
 
 if TYPE_CHECKING:
     from eprof.collect.collector import Nodes
     from eprof.collect.session import Session
     from eprof.planning.settings import Settings, Setup
 
-CLUSTERS = "simgrid"  # the profiler that simulates clusters
-# Options that only a profiler of kernels can follow.
+CLUSTERS, ALONE = "simgrid", "none"  # the profiler that simulates clusters; no profiler
+# Options that only a profiler of kernels can follow; and those that a meter can, too.
 _OF_KERNELS = (
-    *("costs", "setting", "efficiency", "capability", "kernel_name", "to_meter", "repeat", "launch_skip"),
-    *("launch_count", "nvtx", "time_only", "no_energy", "host_energy", "lock_clocks"),
+    *("costs", "setting", "efficiency", "capability", "kernel_name", "to_meter", "launch_skip"),
+    *("launch_count", "nvtx", "time_only", "host_energy", "lock_clocks"),
 )
+_OF_METERS = ("repeat", "no_energy")
+
+
+class _Report(NamedTuple):
+    """What a run is reported by: the command, what it may take beside the run, the files that it writes.
+
+    refused: options that mean nothing to it, and why.
+    """
+
+    command: str = "report"
+    beside: str = "with other costs if asked"
+    suffixes: Mapping[str, str] = REPORT_SUFFIXES
+    refused: tuple[str, ...] = ()
+    why: str = ""
+
+
+_REPORTS = {
+    CLUSTERS: _Report(
+        "scale", "with other runs beside it", SUFFIXES, (*_OF_KERNELS, *_OF_METERS), "which simulates whole programs"
+    ),
+    ALONE: _Report("timeline", "with other marks if asked", TIMELINE_SUFFIXES, _OF_KERNELS, "which counts nothing"),
+}
+_OF_COUNTERS = _Report()
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
@@ -51,6 +78,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "energy went. Options of eprof come before PROGRAM; everything after it is PROGRAM's own.",
         "eprof run --costs jetson-tk1 ./fmm -- N=65536 Q=128",
         "eprof run --profiler oclgrind samples/nbody/nbody -- N=1024",
+        "eprof run --profiler none --mark 'step [0-9]+' ./solver        power over time alone, section by section",
         "eprof run --profiler simgrid --cluster gigabit-demo -n 16 --size 2^20 ./fft 1048576",
         "eprof run --dry-run ./fmm        what would be run, and why",
     )
@@ -74,6 +102,11 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repeat", type=positive, default=1, metavar="N", help="measure time and energy N times: medians and spreads"
     )
+    repeatable(
+        parser, "--mark", metavar="REGEX",
+        help="a line of PROGRAM's output that matches begins a section, named by the first group; the next one ends it "
+        "(or, in sections that hold others, a line that matches a group `end`); for `eprof timeline` (repeatable)",
+    )  # fmt: skip
     parser.add_argument("--timeout", type=seconds, metavar="S", help="stop PROGRAM after S seconds")
     parser.add_argument(
         "--launch-skip", type=whole, default=0, metavar="N", help="do not count the first N kernel launches (ncu)"
@@ -143,11 +176,13 @@ def _run(options: argparse.Namespace) -> int:
     from eprof.planning import settings
 
     _check_names(options.kernel_name)
+    _check_marks(options.mark)
+    _refuse_foreign(options)
     nodes = _nodes(options)
     place, files = _places(options)
     outputs = []
     if files:
-        suffixes = SUFFIXES if nodes else REPORT_SUFFIXES
+        suffixes = _reported(options).suffixes
         outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}), suffixes)
     setup = settings.prepare(_settings(options, place, nodes))
     if has_trace(outputs, options):
@@ -206,7 +241,6 @@ def _nodes(options: argparse.Namespace) -> "Nodes | None":
         return None
     if options.cluster is None or options.processes is None:
         raise UsageError(f"--profiler {CLUSTERS} needs a cluster and processes, such as --cluster gigabit-demo -n 16.")
-    _refuse_foreign(options)
     from eprof.cli.scale import problem_size
     from eprof.collect import process
     from eprof.scaling import cluster, simulated
@@ -217,10 +251,20 @@ def _nodes(options: argparse.Namespace) -> "Nodes | None":
 
 
 def _refuse_foreign(options: argparse.Namespace) -> None:
-    """Raises UsageError for an option that a simulated cluster has no use for."""
-    for name in _OF_KERNELS:
+    """Raises UsageError for an option that a simulated cluster, or no profiler, has no use for."""
+    report = _reported(options)
+    for name in report.refused:
         if getattr(options, name) != options.parser.get_default(name):
-            raise UsageError(f"--{name.replace('_', '-')} means nothing to {CLUSTERS}, which simulates whole programs.")
+            raise UsageError(f"--{name.replace('_', '-')} means nothing to {options.profiler}, {report.why}.")
+
+
+def _check_marks(patterns: Sequence[str]) -> None:
+    """Raises UsageError for what is no regular expression, before anything runs."""
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as err:
+            raise UsageError(f"--mark '{pattern}': is no regular expression ({err}).") from err
 
 
 def _settings(options: argparse.Namespace, place: str | None, nodes: "Nodes | None") -> "Settings":
@@ -245,6 +289,7 @@ def _settings(options: argparse.Namespace, place: str | None, nodes: "Nodes | No
         no_energy=options.no_energy,
         host_energy=options.host_energy,
         lock_clocks=options.lock_clocks,
+        marks=tuple(options.mark),
         nodes=nodes,
         command_line=tuple(options.command_line),
         stdout=2 if options.format and not options.output else 1,
@@ -298,11 +343,15 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
     """Report on what was collected; the exit code is the program's, or 1 if there is nothing to report on."""
     home = session.directory.path
     shown = _short(home)
-    if not session.has_kernels:
+    if not session.has_kernels and options.profiler != ALONE:
         where = f"the run is kept in {shown}" if home.is_dir() else f"{shown} is gone"
         say(f"Nothing was collected to report on; {where}.")
         return status or 1
     again = _again(options, shown)
+    if options.profiler == ALONE and not (home / COMPONENTS).is_file():
+        why = "as asked" if options.no_energy else "as no sensor can be read here"
+        say(f"No power was measured, {why}; with the log of another meter: eprof timeline POWER --marks {shown}.")
+        return status
     if options.no_report:
         say(f"run directory {shown}; `{again}` makes its report.")
         return status
@@ -311,14 +360,17 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
         say(reason)
         return status or 1
     if not options.quiet:
-        changed = "with other runs beside it" if options.profiler == CLUSTERS else "with other costs if asked"
-        say(f"run directory {shown}; `{again}` makes the report again, {changed}.")
+        say(f"run directory {shown}; `{again}` makes the report again, {_reported(options).beside}.")
     return status
 
 
 def _again(options: argparse.Namespace, shown: str) -> str:
     """The command that reports on a run directory."""
-    return f"eprof scale {shown}" if options.profiler == CLUSTERS else f"eprof report {shown}"
+    return f"eprof {_reported(options).command} {shown}"
+
+
+def _reported(options: argparse.Namespace) -> _Report:
+    return _REPORTS.get(options.profiler, _OF_COUNTERS)
 
 
 def _deliver(options: argparse.Namespace, home: Path, outputs: list[Output]) -> None:
@@ -329,6 +381,9 @@ def _deliver(options: argparse.Namespace, home: Path, outputs: list[Output]) -> 
         from eprof.cli.scale import deliver_runs
 
         deliver_runs([shown], outputs, options, page)
+        return
+    if options.profiler == ALONE:
+        deliver_run(shown, outputs, options, page)
         return
     from eprof import api
 

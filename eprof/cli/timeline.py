@@ -1,10 +1,18 @@
 """`eprof timeline`: power logs and marks -> joules by component and function."""
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
-from eprof.cli.options import Commands, add_output, command, matching
-from eprof.cli.output import deliver, of_document, planned
+from eprof.cli.options import SUFFIXES, WRITTEN, Commands, add_output, command, matching
+from eprof.cli.output import Output, Result, deliver, of_document, planned
+
+if TYPE_CHECKING:
+    from eprof.timeline.build import Asked
+
+TIMELINE_SUFFIXES = {**SUFFIXES, "trace.json": "trace"}
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
@@ -15,16 +23,19 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "power over time: joules by component and function",
         "Put logs of power meters and what a program did together: joules by component and function, idle power apart. "
         "Needs no GPU.",
-        "eprof timeline power.csv --marks trace.sqlite -o timeline.html",
+        "eprof timeline my-program.eprof -o timeline.html        a run of `eprof run --mark REGEX`",
+        "eprof timeline power.csv --marks trace.sqlite -o trace.json",
         "eprof timeline smi.csv rapl.csv --marks marks.csv --sync 0.5",
     )
     parser.add_argument(
         "inputs", nargs="+", metavar="POWER",
-        help="power over time: power.csv of eprof run, nvidia-smi, tegrastats, turbostat, perf stat -I, or a CSV table",
+        help="power over time: a run directory of eprof run; a log of nvidia-smi, amd-smi, tegrastats, turbostat, "
+        "ipmitool, perf stat -I, likwid-perfctr -t; a CSV table",
     )  # fmt: skip
     parser.add_argument(
         "--marks", action="append", default=[], metavar="FILE",
-        help="what ran when: begin_s,end_s,name in CSV, an nsys database (NVTX), a PyTorch trace, otf2-print",
+        help="what ran when: begin_s,end_s,name in CSV, an nsys database (NVTX), a PyTorch or Caliper trace, "
+        "otf2-print, a run directory",
     )  # fmt: skip
     parser.add_argument(
         "--sync", type=float, metavar="S", help="look for the offset between the clocks, up to S either way"
@@ -35,13 +46,13 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser.add_argument(
         "--idle", type=float, metavar="W", help="idle power of each component (default: as seen before and after)"
     )
-    add_output(parser, names=False)
+    add_output(parser, f"{WRITTEN}; trace.json for Perfetto", names=False, suffixes=TIMELINE_SUFFIXES)
     return parser
 
 
 def timeline(options: argparse.Namespace) -> int:
     """Run `eprof timeline`."""
-    from eprof.timeline import build, marks, power
+    from eprof.timeline.build import Asked
 
     if options.sync is not None and not 0 < options.sync <= _LONGEST_SYNC_S:
         raise UsageError(f"--sync {options.sync:g}: must be more than 0 and at most {_LONGEST_SYNC_S:g} s.")
@@ -49,16 +60,40 @@ def timeline(options: argparse.Namespace) -> int:
         raise UsageError("--offset says what --sync looks for; give one of them.")
     if options.idle is not None and not 0 <= options.idle < float("inf"):
         raise UsageError(f"--idle {options.idle:g}: must be a power in W from 0 on.")
-    paths = matching(options.inputs)
-    outputs = planned(options)
-    notes: list[str] = []
-    series = [each for path in dict.fromkeys(paths) for each in power.read(path, notes)]
-    notes += build.twice(series)
-    asked = build.Asked(options.sync, options.offset, options.idle, options.command_line)
-    read = build.merged([marks.read(path) for path in options.marks])
-    document = build.timeline(series, read, asked, notes, ", ".join(paths[:3]))
-    deliver(of_document(document, "timeline", options.verbose, terminal="words"), outputs, options)
+    paths = list(dict.fromkeys(matching(options.inputs)))
+    outputs = planned(options, TIMELINE_SUFFIXES)
+    asked = Asked(options.sync, options.offset, options.idle, options.command_line)
+    deliver(_made(paths, options.marks, asked, options.verbose), outputs, options)
     return 0
+
+
+def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
+    """Show the timeline of a run directory alone. page: an HTML report to write in any case."""
+    from eprof.timeline.build import Asked
+
+    deliver(_made([home], [], Asked(command_line=options.command_line), options.verbose), outputs, options, page)
+
+
+def _made(paths: Sequence[str], marked: Sequence[str], asked: "Asked", verbose: bool) -> Result:
+    """Read power and marks; those of run directories belong to their power. Raises LogError."""
+    from eprof.timeline import build, marks, power, runs
+
+    notes = [note for path in paths for note in runs.notes(path)]
+    series = [each for path in paths for each in power.read(runs.power(path), notes)]
+    files = [runs.marks(path) for path in marked] + [runs.marks(path) for path in paths if Path(path).is_dir()]
+    read = build.merged([marks.read(file) for file in files if file is not None])
+    fused = build.fused(series, read, asked, notes)
+    document = build.document(fused, asked, ", ".join(paths[:3]))
+    drawn = of_document(document, "timeline", verbose, terminal="words")
+
+    def render(kind: str) -> bytes:
+        if kind != "trace":
+            return drawn.render(kind)
+        from eprof.files import power_trace
+
+        return power_trace.to_trace(document, fused)
+
+    return Result(render, drawn.show)
 
 
 _LONGEST_SYNC_S = 3600.0

@@ -175,7 +175,7 @@ def _external_meter(
     if options.kernel_name:
         raise UsageError("--power is of whole programs, so -k cannot choose some of their kernels.")
     from eprof.timeline import power
-    from eprof.timeline.runs import chosen, measured
+    from eprof.timeline.external import chosen, measured
 
     paths = dict.fromkeys(matching(options.power))
     series = chosen([each for path in paths for each in power.read(path, notes)], options.component)

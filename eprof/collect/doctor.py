@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from eprof.collect import machine, mpi
-from eprof.collect.collector import CLUSTER, GPU, Collector, Tool
+from eprof.collect.collector import AUTOMATIC, CLUSTER, GPU, PROGRAM, Collector, Tool
 from eprof.collect.messages import permission_remedy
 from eprof.collect.meters import jetson, meter
 from eprof.collect.tools import clocks, gpu
@@ -33,6 +33,7 @@ class Check(Struct, frozen=True):
 
 def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check]:
     """Every check, in the order in which a user would mend things. root: where /proc, /sys and /dev stand."""
+    known = [collector for collector in known if collector.processor != PROGRAM]
     tools = [collector.find() for collector in known]
     has_gpu = machine.has_nvidia_device(root) or gpu()[0] is not None
     profilers = [_profilers(collector, tool, has_gpu) for collector, tool in zip(known, tools, strict=True)]
@@ -44,6 +45,7 @@ def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check
         _open_mpi(),
         _permission(root, has_gpu),
         _meter(),
+        _components(root),
         _clocks(root, has_gpu),
         _best(known, tools),
     ]
@@ -160,6 +162,16 @@ def _meter() -> Check:
     return Check("power meter", True, f"{about['name']}: {about['method']}, covers {about['covers']}")
 
 
+def _components(root: Path) -> Check:
+    """What `eprof run` records for `eprof timeline`."""
+    from eprof.collect.meters import components, rapl
+
+    names = [component.name for component in components.find(root)]
+    if not names:
+        return Check("power over time", None, f"no sensor can be read here; {rapl.find(root)[1]}")
+    return Check("power over time", True, f"{', '.join(names)}, for `eprof timeline`")
+
+
 def _clocks(root: Path, has_gpu: bool) -> Check:
     if any(jetson.rails(root)):
         detail = "a Jetson board; clocks are below /sys/kernel/debug, readable by root only"
@@ -182,7 +194,7 @@ def _clocks(root: Path, has_gpu: bool) -> Check:
 
 def _best(known: Sequence[Collector], tools: Sequence[Tool]) -> Check:
     for collector, tool in zip(known, tools, strict=True):
-        if tool.usable and collector.processor != CLUSTER:
+        if tool.usable and collector.processor in AUTOMATIC:
             return Check("eprof run", True, f"uses {tool.name}: {tool.why}")
     simulated = [tool.remedy for collector, tool in zip(known, tools, strict=True) if collector.simulated]
     return Check("eprof run", False, "no profiler can be used here", *simulated[:1])

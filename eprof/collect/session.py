@@ -30,6 +30,7 @@ from eprof.collect.process import Ended, Streams
 from eprof.collect.signals import Signals, held
 from eprof.collect.splitting import Splitter
 from eprof.collect.streams import Input
+from eprof.collect.watch import NOTHING, Watch
 from eprof.rundir.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Session:
         about: Mapping[str, Any],
         progress: Progress | None = None,
         meter: "Meter | None" = None,
+        watch: Watch = NOTHING,
         kinds: Sequence[str] = (TIME, ENERGY, COUNTERS),
         repeat: int = 1,
         timeout_s: float | None = None,
@@ -78,6 +80,7 @@ class Session:
         self.about = about
         self.progress = progress or Progress()
         self.meter = meter
+        self.watch = watch
         self.kinds = kinds
         self.repeat = repeat
         self.timeout_s = timeout_s
@@ -194,10 +197,11 @@ class Session:
         start = os.lseek(outputs[1], 0, os.SEEK_END) if is_kept else 0
         meter = self.meter if step.what == ENERGY else None
         runs = 1
-        if meter is not None:
-            ended, runs = self._metered(meter, step, signals, source, outputs)
-        else:
-            ended = self._once(step, signals, source, outputs)
+        with self._watch(step).measuring(self.directory.path, signals):
+            if meter is not None:
+                ended, runs = self._metered(meter, step, signals, source, outputs)
+            else:
+                ended = self._once(step, signals, source, outputs)
         if step.then is not None:
             for then in step.then.each():
                 self._convert(then, signals)
@@ -208,9 +212,15 @@ class Session:
         if meter is not None:
             entry["energy"] = meter.result()
         self.measurements.append(entry)
+        self.warnings += self._watch(step).warnings()
         good = self._settle(step, ended, verdict)
         self._save(PARTIAL)
         return good
+
+    def _watch(self, step: Step) -> Watch:
+        """What to record in a step: power and marks in the energy measurement; without one, marks in the first."""
+        is_watched = step.what == (ENERGY if ENERGY in self.kinds else self.kinds[0])
+        return self.watch if is_watched else NOTHING
 
     def _convert(self, then: Then, signals: Signals) -> None:
         """Make the log of what the measurement left. It has its name only when it is whole."""
@@ -247,8 +257,9 @@ class Session:
                     return ended, runs
 
     def _once(self, step: Step, signals: Signals, source: Input, outputs: tuple[int, int]) -> Ended:
-        with source.open() as stdin:
-            streams = Streams(stdin, *outputs)
+        name = Path(self.request.program[0]).name
+        with source.open() as stdin, self._watch(step).program(name, outputs[0]) as stdout:
+            streams = Streams(stdin, stdout, outputs[1])
             if step.in_stdout is None or step.strip is None:
                 # The first run's output is the user's: a line of progress in the middle of it would spoil it.
                 tick = self._ticker(step) if outputs[0] != self.stdout else None

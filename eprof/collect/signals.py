@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,6 +17,7 @@ _FORWARDED = (
     signal.SIGWINCH,
 )
 STOPPING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
+_LOOK_S = 0.02
 _SI_KERNEL = 0x80  # sent by the kernel: a terminal's Ctrl-C, which the whole foreground group gets
 
 
@@ -39,6 +41,12 @@ class Signals:
             self.stopped_by = number
         shared = info.si_code == _SI_KERNEL and not self.own_group
         return number, number is not signal.SIGCHLD and not shared
+
+    def rest(self, seconds: float) -> None:
+        """Let time pass while no program runs, until a signal comes that ends the run; that is left to be taken."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not STOPPING & signal.sigpending():
+            time.sleep(_LOOK_S)
 
     def drain(self) -> None:
         """Take note of the signals that came while no program was running."""

@@ -1,6 +1,6 @@
 """A report as a trace for Perfetto, in Chrome's JSON: launches on their streams, predicted power (docs/traces.md)."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -61,8 +61,13 @@ def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str]
         head["note"] = note
         warn(note)
     # The head comes first: it is how eprof recognises its own traces.
-    rows = b",\n".join(map(dumped, _rows(launches, first_ns)))
-    return b'{"otherData":' + dumped(head) + b',\n"displayTimeUnit":"ns",\n"traceEvents":[\n' + rows + b"\n]}\n"
+    return encoded(head, _rows(launches, first_ns))
+
+
+def encoded(head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """A trace: what it is of, and its rows."""
+    events = b",\n".join(map(dumped, rows))
+    return b'{"otherData":' + dumped(head) + b',\n"displayTimeUnit":"ns",\n"traceEvents":[\n' + events + b"\n]}\n"
 
 
 def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
@@ -115,17 +120,18 @@ def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]
     """The rows of the file: a process a device, a thread a stream."""
     for number, (device, of_device) in enumerate(groupby(launches, key=attrgetter("device")), 1):
         own = list(of_device)
-        yield _named("process_name", number, 0, visible(device))
+        yield named("process_name", number, 0, visible(device))
         threads: dict[str, int] = {}
         for launch in own:
             if launch.track not in threads:
                 threads[launch.track] = len(threads) + 1
-                yield _named("thread_name", number, threads[launch.track], visible(launch.track))
+                yield named("thread_name", number, threads[launch.track], visible(launch.track))
             yield _slice(launch, number, threads[launch.track], first_ns)
         yield from _power(own, number, first_ns)
 
 
-def _named(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
+def named(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
+    """The row that names a process ("process_name") or a thread."""
     return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
 
 
@@ -134,7 +140,7 @@ def _slice(launch: _Launch, process: int, thread: int, first_ns: int) -> dict[st
     power_w = launch.kernel.power_w
     arguments: dict[str, Any] = {"kernel": visible(launch.kernel.name)}
     if power_w is not None:
-        arguments |= {"energy_j": _brief(power_w * length_ns * 1e-9), "power_w": _brief(power_w)}
+        arguments |= {"energy_j": brief(power_w * length_ns * 1e-9), "power_w": brief(power_w)}
     arguments |= {"marks": " ".join(launch.kernel.marks), "operator": visible(launch.operator or "")}
     return {
         "ph": "X",
@@ -148,7 +154,7 @@ def _slice(launch: _Launch, process: int, thread: int, first_ns: int) -> dict[st
     }
 
 
-def _brief(value: float) -> float:
+def brief(value: float) -> float:
     """Twelve digits: Perfetto 52 misreads numbers of seventeen (1.3573520000000001e-05 becomes 0.0035)."""
     return float(f"{value:.12g}")
 
@@ -171,5 +177,5 @@ def _power(launches: Sequence[_Launch], process: int, first_ns: int) -> Iterator
     # What rounding leaves of a sum that is nothing is no power.
     floor_w = 1e-9 * float(running.max(initial=0.0))
     for time_ns, power_w in zip(times_ns, running.tolist(), strict=True):
-        value = _brief(power_w) if power_w > floor_w else 0.0
+        value = brief(power_w) if power_w > floor_w else 0.0
         yield {"ph": "C", "name": name, "pid": process, "ts": (time_ns - first_ns) / 1e3, "args": {"W": value}}

@@ -255,6 +255,8 @@ def open_run(path: Path) -> Run:
     run = Run(path, manifest, files, whole, tuple(strange))
     if not run.main_logs() and (manifest or {}).get("cluster"):
         raise LogError(f"{path}: is a program on a simulated cluster; `eprof scale {path}` reports on it.")
+    if not run.main_logs() and run.section("profiler").get("name") == "none":
+        raise LogError(f"{path}: was run without a profiler; `eprof timeline {path}` shows its power over time.")
     if not run.main_logs():
         reasons = _warnings(manifest) or ["The run ended before a profiler wrote anything."]
         if strange:

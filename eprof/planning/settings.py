@@ -8,8 +8,23 @@ from eprof import profilers
 from eprof.base.errors import UsageError
 from eprof.base.progress import Progress
 from eprof.collect import process
-from eprof.collect.collector import COUNTERS, CPU, ENERGY, PLAIN, TIME, Collector, Nodes, Place, Request, Step, Tool
+from eprof.collect.collector import (
+    COUNTERS,
+    CPU,
+    ENERGY,
+    PLAIN,
+    PROGRAM,
+    TIME,
+    Collector,
+    Nodes,
+    Place,
+    Request,
+    Step,
+    Tool,
+)
+from eprof.collect.meters.source import Component
 from eprof.collect.session import Session
+from eprof.collect.watch import Watch
 from eprof.rundir import directory
 
 if TYPE_CHECKING:
@@ -39,6 +54,7 @@ class Settings(NamedTuple):
     no_energy: bool = False
     host_energy: bool = False
     lock_clocks: bool = False
+    marks: tuple[str, ...] = ()
     nodes: Nodes | None = None
     command_line: tuple[str, ...] = ()
     stdout: int = 1
@@ -94,7 +110,7 @@ class Setup(NamedTuple):
 
     def steps(self, plan: "CounterPlan", place: Path) -> list[Step]:
         """The measurements as they would be run in the run directory `place`."""
-        kinds = [kind for kind in self.kinds if kind != ENERGY or _meter(self) is not None]
+        kinds = _measurements(self, _meter(self), _components(self))
         request = self.request
         counters = list(plan.counters)
         return [self.collector.step(kind, self.tool, request, Place(place), counters) for kind in kinds]
@@ -113,6 +129,8 @@ def prepare(settings: Settings) -> Setup:
         table = _usual_table(collector, tool)
     if settings.time_only and TIME not in collector.kinds:
         raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
+    if settings.marks and collector.simulated:
+        raise UsageError(f"--mark: {collector.name} simulates, and when its lines come says nothing of the program.")
     if settings.lock_clocks and not collector.locks_clocks:
         able = [known.name for known in profilers.collectors() if known.locks_clocks]
         raise UsageError(f"--lock-clocks is done by {' or '.join(able)}; {collector.name} cannot.")
@@ -183,7 +201,7 @@ def _usual_table(collector: Collector, tool: Tool) -> "CostTable | None":
 def session(setup: Setup, progress: Progress | None = None) -> Session:
     """Make the run directory and what will fill it. Raises CollectError if it cannot be made."""
     settings = setup.settings
-    meter = _meter(setup)
+    meter, components = _meter(setup), _components(setup)
     name = settings.place or directory.default_name(settings.program[0])
     home = directory.create(name, settings.force, exact=settings.place is not None)
     planned: dict[str, Any] = {}
@@ -204,7 +222,8 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
         plan=plan,
         progress=progress,
         meter=meter,
-        kinds=[kind for kind in setup.kinds if kind != ENERGY or meter is not None],
+        watch=Watch(components, settings.marks),
+        kinds=_measurements(setup, meter, components),
         repeat=settings.repeat,
         timeout_s=settings.timeout_s,
         stdout=settings.stdout,
@@ -219,8 +238,24 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
     return planned_session
 
 
-def _meter(setup: Setup) -> "Meter | None":
+def _measurements(setup: Setup, meter: "Meter | None", components: Sequence[Component]) -> list[str]:
+    """The measurements, in order; the program alone where nothing else is left. Without a sensor none of energy."""
+    has_sensor = meter is not None or bool(components)
+    return [kind for kind in setup.kinds if kind != ENERGY or has_sensor] or [PLAIN]
+
+
+def _components(setup: Setup) -> list[Component]:
+    """What power is recorded of."""
     if ENERGY not in setup.kinds:
+        return []
+    from eprof.collect.meters import components
+
+    return components.find()
+
+
+def _meter(setup: Setup) -> "Meter | None":
+    """What measures the energy of a report."""
+    if ENERGY not in setup.kinds or setup.collector.processor == PROGRAM:
         return None
     from eprof.collect.meters import meter
 

@@ -61,7 +61,7 @@ def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> "tu
         uses_gpu = _names_gpu_library(Path(program)) or any(_names_gpu_library(Path(word)) for word in arguments[:1])
         known.sort(key=lambda collector: collector.processor == "cpu" if uses_gpu else collector.simulated)
     for collector in known:
-        if wanted == collector.name or (wanted == "auto" and collector.processor != "cluster"):
+        if wanted == collector.name or (wanted == "auto" and collector.processor in ("cpu", "gpu")):
             tools.append(collector.find(program))
             if tools[-1].usable:
                 return collector, tools[-1], tools

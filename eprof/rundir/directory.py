@@ -15,6 +15,7 @@ from eprof.rundir import record
 
 SCHEMA = "eprof.run/1"
 MANIFEST = "run.json"
+COMPONENTS, MARKS = "components.csv", "marks.csv"  # power by component, and what ran when, on one clock
 COMPLETE, PARTIAL = "complete", "partial"
 _SUFFIX = ".eprof"
 _MOST_NUMBERS = 100_000

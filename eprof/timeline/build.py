@@ -1,6 +1,5 @@
 """The document `eprof.timeline/1`: power logs and marks put together."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -9,9 +8,9 @@ import numpy as np
 
 from eprof import __version__
 from eprof.base.errors import LogError
-from eprof.base.text import few, listed
+from eprof.base.text import few
 from eprof.profile.document import now
-from eprof.timeline import fuse
+from eprof.timeline import fuse, sharing
 from eprof.timeline.marks import Mark, Marks
 from eprof.timeline.schema import Component, Function, Timeline
 from eprof.timeline.series import Series
@@ -21,13 +20,6 @@ _IDLE_SAMPLES = 3
 _ROUNDING = 1e-9
 _NAMED = 3
 _CHART_STEPS, _CHART_SPANS = 600, 400
-# Components whose joules contain those of others in the same log: what is whole, and which parts it has.
-_WHOLE = (
-    (re.compile(r"vdd_in|pom_5v_in|system|total|node|syswatt|(energy-)?psys|platform", re.I), re.compile(r".*")),
-    (re.compile(r"pkgwatt", re.I), re.compile(r"corwatt|gfxwatt", re.I)),
-    (re.compile(r"energy-pkg", re.I), re.compile(r"energy-(cores|gpu)", re.I)),
-    (re.compile(r"(pkg|package)([-_ ]?\d+)?", re.I), re.compile(r"cores?|uncore|pp[01]", re.I)),
-)
 
 
 class Asked(NamedTuple):
@@ -39,8 +31,11 @@ class Asked(NamedTuple):
     command_line: Sequence[str] = ()
 
 
-class _Fused(NamedTuple):
-    """Power and marks on one clock, from the first to the last moment of which power is known."""
+class Fused(NamedTuple):
+    """Power and marks on one clock, from the first to the last moment of which power is known.
+
+    wholes: component -> one that has its joules, too. warnings: sentences on what is not as it seems.
+    """
 
     series: Sequence[Series]
     marks: Sequence[Mark]
@@ -51,12 +46,11 @@ class _Fused(NamedTuple):
     idle_w: Mapping[str, float | None]
     wholes: Mapping[str, str]
     offsets_s: Mapping[str, float]
+    warnings: Sequence[str]
 
 
-def timeline(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: Iterable[str], title: str) -> Timeline:
-    """The joules of every component by function. Raises LogError: power and marks are of different times."""
-    warnings = [*notes, *(marks.notes if marks else ())]
-    fused = _fused(series, marks, asked, warnings)
+def document(fused: Fused, asked: Asked, title: str) -> Timeline:
+    """The joules of every component by function."""
     components = [_component(fused, each) for each in fused.series]
     functions = list(_functions(fused))
     inside_s = float((fused.exclusive.end_s - fused.exclusive.begin_s).sum())
@@ -65,7 +59,7 @@ def timeline(series: Sequence[Series], marks: Marks | None, asked: Asked, notes:
         title=title,
         created_utc=now(),
         command_line=list(asked.command_line),
-        start_utc=datetime.fromtimestamp(fused.begin_s, UTC).isoformat() if series[0].absolute else None,
+        start_utc=datetime.fromtimestamp(fused.begin_s, UTC).isoformat() if fused.series[0].absolute else None,
         duration_s=fused.end_s - fused.begin_s,
         total_j=sum(component.energy_j for component in components if component.part_of is None),
         components=components,
@@ -75,11 +69,14 @@ def timeline(series: Sequence[Series], marks: Marks | None, asked: Asked, notes:
             component.name: component.energy_j - sum(function.energy_j[component.name] for function in functions)
             for component in components
         },
-        warnings=warnings,
+        warnings=list(fused.warnings),
     )
 
 
-def _fused(series: Sequence[Series], marks: Marks | None, asked: Asked, warnings: list[str]) -> _Fused:
+def fused(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: Iterable[str]) -> Fused:
+    """Put power and marks on one clock. Raises LogError: they are of different times."""
+    series, wholes = sharing.shared(series)
+    warnings = [*notes, *sharing.warnings(series, wholes), *(marks.notes if marks else ())]
     chosen: list[Mark] = []
     moved = list(series)
     if marks is not None:
@@ -94,7 +91,7 @@ def _fused(series: Sequence[Series], marks: Marks | None, asked: Asked, warnings
         names = few(list(dict.fromkeys(f"`{mark.name}`" for mark in cut)), _NAMED)
         warnings.append(f"{names}: marked also where no power was logged, so its time and joules are lower bounds.")
     clipped = [Mark(mark.name, max(mark.begin_s, begin_s), min(mark.end_s, end_s), mark.rank) for mark in seen]
-    return _Fused(
+    return Fused(
         series=moved,
         marks=clipped,
         begin_s=begin_s,
@@ -102,8 +99,9 @@ def _fused(series: Sequence[Series], marks: Marks | None, asked: Asked, warnings
         exclusive=fuse.exclusive(clipped),
         inclusive=fuse.inclusive(clipped),
         idle_w={each.component: _idle_w(each, clipped, asked) for each in moved},
-        wholes=wholes(moved),
+        wholes=wholes,
         offsets_s={new.component: float(new.edges[0] - old.edges[0]) for new, old in zip(moved, series, strict=True)},
+        warnings=warnings,
     )
 
 
@@ -157,20 +155,11 @@ def _window(series: Sequence[Series], marks: Sequence[Mark]) -> tuple[float, flo
     return begin_s, end_s
 
 
-def wholes(series: Sequence[Series]) -> dict[str, str]:
-    """Component -> the one of the same log that contains it: its joules are never added to that one's."""
-    whole_of: dict[str, str] = {}
-    for whole, parts in _WHOLE:
-        for outer in (each for each in series if whole.fullmatch(each.component)):
-            for inner in series:
-                is_part = inner.source == outer.source and parts.fullmatch(inner.component) is not None
-                if is_part and inner.component != outer.component:
-                    whole_of.setdefault(inner.component, outer.component)
-    return whole_of
-
-
 def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None:
-    """The mean power before the first function and after the last, if there are a few samples."""
+    """The lower of the mean powers before the first function and after the last, of those that have a few samples.
+
+    After work a GPU stays at its clocks for a while: its power then is not yet idle.
+    """
     if asked.idle_w is not None:
         return asked.idle_w
     if not marks:
@@ -178,13 +167,14 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
     first, last = marks[0].begin_s, max(mark.end_s for mark in marks)
     begins, ends = np.array([series.edges[0], last]), np.array([first, series.edges[-1]])
     ends = np.maximum(begins, ends)
-    seconds = series.known_s(begins, ends).sum()
-    if seconds < _IDLE_SAMPLES * series.period_s:
+    seconds = series.known_s(begins, ends)
+    seen = seconds >= _IDLE_SAMPLES * series.period_s
+    if not seen.any():
         return None
-    return float(series.energy_j(begins, ends).sum() / seconds)
+    return float((series.energy_j(begins, ends)[seen] / seconds[seen]).min())
 
 
-def _component(fused: _Fused, series: Series) -> Component:
+def _component(fused: Fused, series: Series) -> Component:
     window = np.array([fused.begin_s]), np.array([fused.end_s])
     energy_j = float(series.energy_j(*window)[0])
     known_s = float(series.known_s(*window)[0])
@@ -216,7 +206,7 @@ def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
     return [*steps, (float(series.edges[-1] - start_s), None)]
 
 
-def _functions(fused: _Fused) -> Iterator[Function]:
+def _functions(fused: Fused) -> Iterator[Function]:
     own, whole = fused.exclusive, fused.inclusive
     own_s, whole_s = own.summed(own.end_s - own.begin_s), whole.summed(whole.end_s - whole.begin_s)
     own_j = {each.component: own.summed(each.energy_j(own.begin_s, own.end_s)) for each in fused.series}
@@ -224,11 +214,9 @@ def _functions(fused: _Fused) -> Iterator[Function]:
     period_s = max(each.period_s for each in fused.series)
     known_s = np.stack([own.summed(each.known_s(own.begin_s, own.end_s)) for each in fused.series]).min(axis=0)
     unknown_s = np.where(own_s - known_s > _ROUNDING * own_s, own_s - known_s, 0.0)
+    marks = fuse.by_name(fused.marks)
     for place, name in enumerate(own.names):
-        spans = [
-            (mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in fused.marks if mark.name == name
-        ]
-        stretches = (own.end_s - own.begin_s)[own.owner == place]
+        spans = [(mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in marks[name]]
         energy_j = {component: float(joules[place]) for component, joules in own_j.items()}
         yield Function(
             name=name,
@@ -242,9 +230,16 @@ def _functions(fused: _Fused) -> Iterator[Function]:
                 for component, joules in energy_j.items()
             },
             unknown_s=float(unknown_s[place]),
-            estimated=not len(stretches) or float(np.median(stretches)) < _FEW_PERIODS * period_s,
+            estimated=_is_short(own, place, period_s),
+            inclusive_estimated=_is_short(whole, place, period_s),
             spans=spans[:_CHART_SPANS],
         )
+
+
+def _is_short(pieces: fuse.Pieces, place: int, period_s: float) -> bool:
+    """Whether the typical stretch of a function holds fewer than three samples of the slowest meter."""
+    stretches = (pieces.end_s - pieces.begin_s)[pieces.owner == place]
+    return not len(stretches) or float(np.median(stretches)) < _FEW_PERIODS * period_s
 
 
 def _above(joules: float, idle_w: float | None, seconds: float) -> float | None:
@@ -259,11 +254,3 @@ def merged(parts: Sequence[Marks]) -> Marks | None:
         raise LogError("Some marks have dates and others have none; give those of one clock.")
     marks = tuple(mark for part in parts for mark in part.marks)
     return Marks(marks, parts[0].absolute, tuple(note for part in parts for note in part.notes))
-
-
-def twice(series: Sequence[Series]) -> Iterator[str]:
-    """A sentence for meters of different logs that may see the same joules: the sum has them all."""
-    sources = {each.source for each in series}
-    if len(sources) > 1:
-        names = listed([f"{each.component} ({each.source})" for each in series][:6])
-        yield f"The total adds up {names}: give one log if two of them see the same joules."

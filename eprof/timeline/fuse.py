@@ -56,16 +56,24 @@ def exclusive(marks: Sequence[Mark]) -> Pieces:
 
 def inclusive(marks: Sequence[Mark]) -> Pieces:
     """Each function with all that it calls; where it calls itself, once."""
-    names = tuple(dict.fromkeys(mark.name for mark in marks))
+    own = by_name(marks)
     rows = []
-    for place, name in enumerate(names):
+    for place, same in enumerate(own.values()):
         end_s = -np.inf
-        for mark in sorted((mark for mark in marks if mark.name == name), key=lambda mark: mark.begin_s):
+        for mark in sorted(same, key=lambda mark: mark.begin_s):
             if mark.end_s > end_s:
                 rows.append((max(mark.begin_s, end_s), mark.end_s, place))
                 end_s = mark.end_s
     table = np.array(rows, dtype=np.float64).reshape(-1, 3)
-    return Pieces(names, table[:, 0], table[:, 1], table[:, 2])
+    return Pieces(tuple(own), table[:, 0], table[:, 1], table[:, 2])
+
+
+def by_name(marks: Sequence[Mark]) -> dict[str, list[Mark]]:
+    """The marks of each function, in the order in which functions first come."""
+    own: dict[str, list[Mark]] = {}
+    for mark in marks:
+        own.setdefault(mark.name, []).append(mark)
+    return own
 
 
 def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:

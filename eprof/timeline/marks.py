@@ -1,4 +1,4 @@
-"""What a program did, and when: ranges with names, from CSV, nsys (NVTX), PyTorch (Kineto) and `otf2-print`."""
+"""What a program did, and when: ranges with names, from CSV, nsys (NVTX), PyTorch (Kineto), Caliper, `otf2-print`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import math
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import DecodeError, Struct
+from msgspec.json import decode
 
 from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
@@ -22,7 +24,17 @@ _SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 _RANGES = (59, 60, 70, 71)  # event types of NVTX that have an end
 _COLUMNS = ("begin_s", "end_s", "name")
 _OTF2 = pattern(r"(ENTER|LEAVE) +(\d+) +(\d+) +Region: \"(.*)\" <\d+>")
+_OTF2_PRINT = "=== OTF2-PRINT ==="
+_OTF2_CLOCK = pattern(r"CLOCK_PROPERTIES +Ticks per Seconds: ([1-9]\d*),.*")
+_NANOSECOND = 1e-9
 _ANNOTATIONS = ("user_annotation",)
+# Profiles of Caliper (as recorded, and as JSON), TAU, mpiP, CrayPat, IPM: sums over a run.
+_PROFILES = (b"__rec=", b'"column_metadata"', b'"columns"', b"templated_functions", b"@ mpiP", b"CrayPat", b"##IPM")
+_BEGINNING = 1 << 16
+_BEGINS, _ENDS = "event.begin#", "event.end#"
+# When a record of Caliper was made, in s; whose it is.
+_OFFSETS = {"time.offset.ns": 1e-9, "time.offset": 1e-6}
+_RANKS = ("mpi.rank", "pthread.id", "omp.thread.id")
 
 
 class Mark(Struct, frozen=True):
@@ -50,11 +62,18 @@ def read(path: str) -> Marks:
     if content.startswith(_GZIP):
         with contextlib.suppress(EOFError, OSError):
             content = gzip.decompress(content)
+    if content.lstrip()[:1] == b"[":
+        return _of_caliper(path, content)
+    if any(sign in content[:_BEGINNING] for sign in _PROFILES):
+        raise LogError(
+            f"{path}: is a profile, which has no times; give a trace (of Caliper: event-trace, written by "
+            "cali-query -q 'SELECT * FORMAT json')."
+        )
     if content.lstrip()[:1] == b"{":
         return _of_kineto(path, content)
     lines = lines_of(content)
-    if any(_OTF2.match(line) for line in lines[:1000]):
-        return _of_otf2(lines)
+    if any(_OTF2.match(line) or line.startswith(_OTF2_PRINT) for line in lines[:1000]):
+        return _of_otf2(path, lines)
     return _of_csv(path, lines)
 
 
@@ -73,7 +92,7 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
     if lacks:
         raise LogError(
             f"{path}:1: no column {' or '.join(lacks)}; marks are begin_s,end_s,name in CSV, an nsys database, a trace "
-            "of PyTorch, or what otf2-print printed."
+            "of PyTorch, a trace of Caliper as JSON, or what otf2-print printed."
         )
     places = [names.index(name) for name in _COLUMNS]
     rank_at = names.index("rank") if "rank" in names else None
@@ -153,14 +172,48 @@ def _of_kineto(path: str, content: bytes) -> Marks:
     return _checked(path, marks, base_s > 1e9 or any(mark.begin_s > 1e9 for mark in marks))
 
 
-def _of_otf2(lines: Iterable[str]) -> Marks:
-    """Regions that `otf2-print` printed, a location a rank. Its ticks are taken for nanoseconds from the first."""
+def _of_caliper(path: str, content: bytes) -> Marks:
+    """The regions of a trace of Caliper: `cali-query -q "SELECT * FORMAT json"` of what `event-trace` recorded.
+
+    A record begins or ends one region ("event.begin#function": "main") at "time.offset", in us, or in ns by its name.
+    """
+    try:
+        records = decode(content, type=list[dict[str, Any]])
+    except DecodeError as err:
+        raise LogError(f"{path}: is no trace of Caliper, a list of records in JSON ({err}).") from err
+    open_: dict[str, list[tuple[str, float]]] = {}
+    marks = []
+    for record in records:
+        key = next((key for key in record if key.startswith((_BEGINS, _ENDS))), None)
+        offset = next((name for name in _OFFSETS if isinstance(record.get(name), int | float)), None)
+        if key is None or offset is None:
+            continue
+        time_s = float(record[offset]) * _OFFSETS[offset]
+        rank = " ".join(str(record[name]) for name in _RANKS if name in record)
+        stack = open_.setdefault(rank, [])
+        if key.startswith(_BEGINS):
+            stack.append((str(record[key]), time_s))
+        elif stack and stack[-1][0] == str(record[key]):
+            name, begin_s = stack.pop()
+            marks.append(Mark(name, begin_s, time_s, rank))
+    marks += [Mark(name, begin_s, math.inf, rank) for rank, stack in open_.items() for name, begin_s in stack]
+    return _checked(path, sorted((mark for mark in marks if mark.end_s > mark.begin_s), key=_begin), False)
+
+
+def _begin(mark: Mark) -> float:
+    return mark.begin_s
+
+
+def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
+    """Regions that `otf2-print` printed, a location a rank. Without its definitions ticks are taken for nanoseconds."""
+    clock = next((match[1] for match in map(_OTF2_CLOCK.fullmatch, lines) if match), None)
+    tick_s = 1 / float(clock) if clock else _NANOSECOND
     open_: dict[str, list[tuple[str, float]]] = {}
     marks = []
     first: float | None = None
     for kind, location, ticks, region in (match.groups() for match in map(_OTF2.match, lines) if match):
         first = float(ticks) if first is None else first
-        time_s = (float(ticks) - first) * 1e-9
+        time_s = (float(ticks) - first) * tick_s
         stack = open_.setdefault(location, [])
         if kind == "ENTER":
             stack.append((region, time_s))
@@ -168,7 +221,7 @@ def _of_otf2(lines: Iterable[str]) -> Marks:
             name, begin_s = stack.pop()
             marks.append(Mark(name, begin_s, time_s, location))
     never = sum(map(len, open_.values()))
-    notes = ["times of otf2-print are ticks, taken for nanoseconds from the first on"]
+    notes = [] if clock else ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"]
     if never:
         notes.append(f"{never} regions never end and were left out")
-    return Marks(tuple(sorted(marks, key=lambda mark: mark.begin_s)), False, tuple(notes))
+    return _checked(path, sorted(marks, key=_begin), False, notes)

@@ -1,146 +1,48 @@
-"""What the log of an external meter says of a run directory: the joules while the program ran by itself."""
+"""What a run directory of `eprof run` holds: power by component, and marks, on one clock."""
 
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
 
-import numpy as np
+from eprof.base.errors import LogError
+from eprof.rundir import directory
 
-from eprof.base.arrays import Floats
-from eprof.base.errors import MeterError
-from eprof.base.text import listed
-from eprof.logs.runs import ENERGY, TIME, Measured, Run, median, spread
-from eprof.timeline import fuse
-from eprof.timeline.build import wholes
-from eprof.timeline.marks import Mark
-from eprof.timeline.series import Series
-
-_LEAST_KNOWN = 0.95
-_TO_DOCS = "(docs/validate.md)"
+_METER = "power.csv"  # of the one meter that reports use; on a clock of its own
 
 
-class _Window(NamedTuple):
-    """When the program ran, in s since the epoch, and how often in a row. alone: without a profiler."""
-
-    begin_s: float
-    end_s: float
-    runs: int
-    alone: bool
-
-
-def chosen(series: Sequence[Series], components: Sequence[str]) -> list[Series]:
-    """The components that are asked for; of one meter alone, all that it saw.
-
-    Raises MeterError: a component that is in no log, several to choose from, or a log without dates.
-    """
-    names = list(dict.fromkeys(each.component for each in series))
-    absent = [name for name in components if name not in names]
-    if absent:
-        raise MeterError(f"--component {absent[0]}: the power logs have {listed(names)}.")
-    parts = wholes(series)
-    asked = [each for each in series if each.component in components]
-    outermost = asked or [each for each in series if each.component not in parts]
-    if not asked and len(outermost) > 1:
-        raise MeterError(
-            f"--power: the logs have {listed([each.component for each in outermost])}; say which of them the program "
-            "runs on with --component NAME (repeatable)."
-        )
-    undated = [each for each in outermost if not each.absolute]
-    if undated:
-        raise MeterError(
-            f"{undated[0].source}: its times have no date, so nobody knows which of them belong to a run; log times "
-            f"since the epoch, or dates {_TO_DOCS}."
-        )
-    return outermost
-
-
-def measured(run: Run, series: Sequence[Series]) -> Measured:
-    """The energy of one run of the program by the power of `series`, as `chosen`: the median over repetitions.
-
-    Raises MeterError: the run does not tell when the program ran, or the power is not known at that time.
-    """
-    windows = list(_windows(run))
-    if not windows:
-        raise MeterError(
-            f"{run.path}: run.json does not tell when the program ran without counting; collect it again with this "
-            "version of eprof."
-        )
-    seen = [window for window in windows if _is_seen(window, series)]
-    if not seen:
-        raise MeterError(_not_seen(run, windows[0], series[0]))
-    joules = [_joules(window, series) / window.runs for window in seen]
-    names = listed([each.component for each in series])
-    sources = listed(list(dict.fromkeys(each.source for each in series)))
-    return Measured(
-        joules=median(joules),
-        method=f"power log {sources}",
-        covers=names,
-        runs=sum(window.runs for window in seen),
-        spread=spread(joules) if len(joules) > 1 else None,
-        seconds=median([(window.end_s - window.begin_s) / window.runs for window in seen]),
-        beside="start-up, copies and idle time, the prediction only the kernels"
-        + ("" if seen[0].alone else "; a profiler watched the program at that time"),
+def power(path: str) -> str:
+    """The power log of a run directory; any other path as it is. Raises LogError."""
+    if not _is_run(path):
+        return path
+    logs = [str(Path(path) / name) for name in (directory.COMPONENTS, _METER) if (Path(path) / name).is_file()]
+    if logs:
+        return logs[0]
+    hint = (
+        f"; for its marks: eprof timeline POWER --marks {path}, with the log of a meter beside it"
+        if marks(path)
+        else ""
     )
+    raise LogError(f"{path}: no power was measured in this run, as no sensor was found{hint}.")
 
 
-def _windows(run: Run) -> Iterator[_Window]:
-    """When the program ran and nothing was counted; where it ever ran alone, only those times."""
-    manifest = run.manifest or {}
-    windows = []
-    for measurement in manifest.get("measurements", []):
-        seconds = (measurement.get("energy") or {}).get("window_s") or measurement.get("seconds")
-        if measurement.get("what") not in (TIME, ENERGY) or not seconds or "started_utc" not in measurement:
-            continue
-        begin_s = _epoch_s(measurement["started_utc"])
-        alone = measurement.get("command") == manifest.get("program")
-        windows.append(_Window(begin_s, begin_s + seconds, max(int(measurement.get("runs", 1)), 1), alone))
-    has_alone = any(window.alone for window in windows)
-    yield from (window for window in windows if window.alone or not has_alone)
+def marks(path: str) -> str | None:
+    """The marks of a run directory, None where it has none; any other path as it is."""
+    if not _is_run(path):
+        return path
+    file = Path(path) / directory.MARKS
+    return str(file) if file.is_file() else None
 
 
-def _epoch_s(utc: str) -> float:
-    try:
-        return datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp()
-    except ValueError as err:
-        raise MeterError(f"run.json: `{utc[:40]}` is no time.") from err
+def notes(path: str) -> Iterator[str]:
+    """What to know of a run directory."""
+    manifest = (directory.manifest(Path(path)) or {}) if _is_run(path) else None
+    if manifest is None:
+        return
+    if manifest.get("status") != directory.COMPLETE:
+        yield f"{path} was not finished: power and marks end early."
+    runs = sum(int(entry.get("runs", 1)) for entry in manifest.get("measurements", []) if entry["what"] == "energy")
+    if runs > 1:
+        yield f"The program ran {runs} times while power was read: times, calls and joules are of all {runs} runs."
 
 
-def _edges(window: _Window) -> tuple[Floats, Floats]:
-    return np.array([window.begin_s]), np.array([window.end_s])
-
-
-def _on_clock_of(window: _Window, series: Series) -> Series:
-    """The series in UTC, where its dates have no zone."""
-    return series.shifted(fuse.zone_s(series, [Mark("run", window.begin_s, window.end_s)]))
-
-
-def _known_s(window: _Window, series: Series) -> float:
-    return float(_on_clock_of(window, series).known_s(*_edges(window))[0])
-
-
-def _is_seen(window: _Window, series: Sequence[Series]) -> bool:
-    """Whether power is known for nearly all of the time that the program ran, by every component."""
-    least_s = _LEAST_KNOWN * (window.end_s - window.begin_s)
-    return all(_known_s(window, each) >= least_s for each in series)
-
-
-def _joules(window: _Window, series: Sequence[Series]) -> float:
-    """The joules of all components; what little is not known is taken for their mean power."""
-    total_j = 0.0
-    for each in series:
-        joules = float(_on_clock_of(window, each).energy_j(*_edges(window))[0])
-        total_j += joules * (window.end_s - window.begin_s) / _known_s(window, each)
-    return total_j
-
-
-def _not_seen(run: Run, window: _Window, series: Series) -> str:
-    logged = f"{_clock(float(series.edges[0]))} to {_clock(float(series.edges[-1]))}"
-    return (
-        f"{series.source}: power is known from {logged} UTC, and {run.path} ran the program from "
-        f"{_clock(window.begin_s)} to {_clock(window.end_s)} UTC; give a log of that time {_TO_DOCS}."
-    )
-
-
-def _clock(epoch_s: float) -> str:
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=epoch_s)
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
+def _is_run(path: str) -> bool:
+    return Path(path).is_dir() and directory.is_run_directory(Path(path))

@@ -31,7 +31,8 @@ class Component(Struct, frozen=True, kw_only=True):
 class Function(Struct, frozen=True, kw_only=True):
     """A function. energy_j: by component, while it was innermost; inclusive_j: with all that it calls.
 
-    above_idle_j: energy_j less idle power. estimated: it is shorter than three samples. unknown_s: for so much of its
+    above_idle_j: energy_j less idle power. estimated: its typical stretch is shorter than three samples;
+    inclusive_estimated: that with all that it calls is. unknown_s: for so much of its
     time the power of some component is not known, so that its joules are lower bounds. spans: when it ran, from the
     start of the window, for a chart.
     """
@@ -44,6 +45,7 @@ class Function(Struct, frozen=True, kw_only=True):
     inclusive_j: dict[str, float]
     above_idle_j: dict[str, float | None]
     estimated: bool
+    inclusive_estimated: bool = False
     unknown_s: float = 0.0
     spans: list[tuple[float, float]] = field(default_factory=list)
 

@@ -7,9 +7,10 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Bools, Floats
 
 _GAP = 10.0  # periods without a sample: nothing is known of them
+_MOSTLY = 0.5  # of the samples of a counter that stands between them
 
 
 class Series(Struct, frozen=True, eq=False, dict=True):
@@ -25,18 +26,32 @@ class Series(Struct, frozen=True, eq=False, dict=True):
     absolute: bool
 
     @classmethod
-    def of_power(cls, component: str, source: str, times: Floats, watts: Floats, absolute: bool) -> Series:
-        """Samples of power, each of which holds until the next; the last for as long as most do."""
+    def of_power(
+        cls, component: str, source: str, times: Floats, watts: Floats, absolute: bool, holds: bool = True
+    ) -> Series:
+        """Samples of power, each of which holds until the next; the last for as long as most do, if it `holds`."""
         period_s = float(np.median(np.diff(times)))
-        edges = np.append(times, times[-1] + period_s)
-        return cls(component, source, edges, _without_gaps(edges, watts), absolute)
+        edges = np.append(times, times[-1] + period_s) if holds else times
+        watts = watts if holds else watts[:-1]
+        return cls(component, source, edges, np.where(_gaps(edges), np.nan, watts), absolute)
 
     @classmethod
     def of_counter(cls, component: str, source: str, times: Floats, joules: Floats, absolute: bool) -> Series:
-        """Samples of a counter of joules: the mean power between two; a counter that fell is not known there."""
-        spent = np.diff(joules)
-        watts = np.where(spent < 0, np.nan, spent) / np.diff(times)
-        return cls(component, source, times, _without_gaps(times, watts), absolute)
+        """Samples of a counter of joules: the mean power between two; a counter that fell is not known there.
+
+        A counter that is read more often than it moves is taken at the moments at which it moved.
+        """
+        gaps = _gaps(times)
+        stands = np.diff(joules) == 0
+        kept = np.flatnonzero(np.append(True, ~stands))
+        if len(kept) < 2 or stands.mean() < _MOSTLY:
+            kept = np.arange(len(times))
+        elif stands[-1]:
+            kept = np.append(kept, len(times) - 1)
+        spent = np.diff(joules[kept])
+        watts = np.where(spent < 0, np.nan, spent) / np.diff(times[kept])
+        unknown = np.logical_or.reduceat(gaps, kept[:-1])
+        return cls(component, source, times[kept], np.where(unknown, np.nan, watts), absolute)
 
     @property
     def period_s(self) -> float:
@@ -53,6 +68,11 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         """The joules from the first edge to each."""
         return np.append(0.0, np.cumsum(np.nan_to_num(self.watts) * np.diff(self.edges)))
 
+    @cached_property
+    def _known(self) -> Floats:
+        """For how long power is known from the first edge to each, s."""
+        return np.append(0.0, np.cumsum(np.diff(self.edges) * ~np.isnan(self.watts)))
+
     def energy_j(self, begin_s: Floats, end_s: Floats) -> Floats:
         """What is known of the energy from each beginning to each end, J: the integral of the steps."""
         joules: Floats = np.interp(end_s, self.edges, self._joules) - np.interp(begin_s, self.edges, self._joules)
@@ -60,8 +80,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
     def known_s(self, begin_s: Floats, end_s: Floats) -> Floats:
         """For how long of each stretch the power is known."""
-        seconds = np.append(0.0, np.cumsum(np.diff(self.edges) * ~np.isnan(self.watts)))
-        known: Floats = np.interp(end_s, self.edges, seconds) - np.interp(begin_s, self.edges, seconds)
+        known: Floats = np.interp(end_s, self.edges, self._known) - np.interp(begin_s, self.edges, self._known)
         return known
 
     def shifted(self, offset_s: float) -> Series:
@@ -69,7 +88,8 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         return Series(self.component, self.source, self.edges + offset_s, self.watts, self.absolute)
 
 
-def _without_gaps(edges: Floats, watts: Floats) -> Floats:
-    """The same, not known where samples are missing: no meter says what happened there."""
-    seconds = np.diff(edges)
-    return np.where(seconds > _GAP * np.median(seconds), np.nan, watts)
+def _gaps(times: Floats) -> Bools:
+    """Between which samples others are missing: no meter says what happened there."""
+    seconds = np.diff(times)
+    gaps: Bools = seconds > _GAP * np.median(seconds)
+    return gaps

@@ -56,6 +56,20 @@ def by_energy(document: Timeline) -> list[Function]:
     return sorted(document.functions, key=lambda function: -total_of(document, function.energy_j))
 
 
+def outer_first(document: Timeline) -> list[Function]:
+    """The functions by what they take with all that they call."""
+    return sorted(document.functions, key=lambda function: -total_of(document, function.inclusive_j))
+
+
+def marks(function: Function) -> int:
+    """What is not sure of a function's joules."""
+    return _marks(function, function.estimated)
+
+
+def _marks(function: Function, is_estimated: bool) -> int:
+    return int(Mark.ESTIMATED if is_estimated else NONE) | int(Mark.MISSING if function.unknown_s else NONE)
+
+
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
     """The summary for a terminal and for Markdown; every function if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
@@ -82,9 +96,9 @@ def trust(document: Timeline) -> Iterator[Point]:
     yield Point("Trust", " ".join(texts))
 
 
-def functions(document: Timeline, limit: int | None) -> Table:
+def functions(document: Timeline, limit: int | None, by_component: bool = True) -> Table:
     """Joules by function and component, exclusive; and what a function takes with all that it calls."""
-    several = len(document.components) > 1
+    several = by_component and len(document.components) > 1
     names = [component.name for component in document.components] if several else []
     columns = [
         Column("function", "left"),
@@ -112,8 +126,7 @@ def functions(document: Timeline, limit: int | None) -> Table:
 
 
 def _function(document: Timeline, function: Function, names: Sequence[str]) -> Row:
-    marks = int(Mark.ESTIMATED if function.estimated else NONE)
-    marks |= int(Mark.MISSING if function.unknown_s else NONE)
+    unsure = marks(function)
     joules = total_of(document, function.energy_j)
     above = [function.above_idle_j[component.name] for component in document.components if component.part_of is None]
     above_j = None if None in above else sum(value or 0.0 for value in above)
@@ -121,11 +134,11 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
         Name(function.name, function.name),
         whole(function.calls),
         Quantity(function.time_s, "s"),
-        Quantity(joules, "J", marks),
+        Quantity(joules, "J", unsure),
         _share(document, joules),
-        *(Quantity(function.energy_j[name], "J", marks) for name in names),
-        "" if above_j is None else Quantity(above_j, "J", marks),
-        Quantity(total_of(document, function.inclusive_j), "J", marks),
+        *(Quantity(function.energy_j[name], "J", unsure) for name in names),
+        "" if above_j is None else Quantity(above_j, "J", unsure),
+        Quantity(total_of(document, function.inclusive_j), "J", _marks(function, function.inclusive_estimated)),
     ]
     return Row(cells)
 

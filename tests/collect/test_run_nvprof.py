@@ -100,8 +100,8 @@ def test_every_process_has_its_log_and_the_report_is_one(kepler):
 
 def test_energy_is_measured_in_a_run_of_its_own(kepler):
     kepler.meter()
-    program = kepler.script("sleep 0.3\n")
-    done = kepler.run(program)
+    program = kepler.script("echo part a; sleep 0.3\n")
+    done = kepler.run("--mark", "part (.)", program)
     assert done.returncode == 0, done.stderr
     said = kepler.manifest()
     assert [one["what"] for one in said["measurements"]] == ["time", "energy", "counters"]
@@ -114,6 +114,10 @@ def test_energy_is_measured_in_a_run_of_its_own(kepler):
     rows = (kepler.folder / "program.eprof" / "power.csv").read_text().splitlines()
     assert rows[0] == "time_s,power_w,energy_j,core_mhz,memory_mhz,temperature_c"
     assert len(rows) - 1 == energy["energy"]["samples"] > 5
+    # Beside it power by component, of the same runs as the marks.
+    assert (kepler.folder / "program.eprof" / "components.csv").read_text().startswith("time_s,gpu0_j\n")
+    marks = (kepler.folder / "program.eprof" / "marks.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[2] for line in marks] == ["a", "program"] * energy["runs"]
     # No table is made for this GPU, so the estimated one is scaled to the meter.
     assert "Split by prices estimated for a GPU that nobody measured, times" in " ".join(done.stdout.split())
 

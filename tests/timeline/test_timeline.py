@@ -34,7 +34,11 @@ def document(tmp_path, table, mark_table=None, **asked):
     notes = []
     series = power.read(written(tmp_path, "power.csv", table), notes)
     read = marks.read(written(tmp_path, "marks.csv", mark_table)) if mark_table else None
-    return build.timeline(series, read, build.Asked(**asked), notes, "a test")
+    return fused_document(series, read, notes, **asked)
+
+
+def fused_document(series, read, notes, **asked):
+    return build.document(build.fused(series, read, build.Asked(**asked), notes), build.Asked(**asked), "a test")
 
 
 def steps(times):
@@ -101,7 +105,8 @@ def test_ranks_are_told_wherever_their_column_stands(tmp_path):
 
 
 def test_idle_power_is_what_was_drawn_before_and_after(tmp_path):
-    table = "time_s,cpu_w\n" + "".join(f"{t},{90 if 4 <= t < 8 else 30}\n" for t in range(12))
+    watts = [30] * 4 + [90] * 4 + [45] * 4  # a board that stays warm
+    table = "time_s,cpu_w\n" + "".join(f"{t},{watt}\n" for t, watt in enumerate(watts))
     made = document(tmp_path, table, "begin_s,end_s,name\n4,8,work\n")
     assert made.components[0].idle_w == 30
     assert made.functions[0].above_idle_j == {"cpu": 240}
@@ -110,6 +115,8 @@ def test_idle_power_is_what_was_drawn_before_and_after(tmp_path):
 def test_a_function_shorter_than_three_samples_is_estimated(tmp_path):
     made = document(tmp_path, steps(range(10)), "begin_s,end_s,name\n0,4,long\n5,5.5,short\n")
     assert {function.name: function.estimated for function in made.functions} == {"long": False, "short": True}
+    made = document(tmp_path, steps(range(10)), "begin_s,end_s,name\n0,9,main\n1,8,step\n")
+    assert [(each.estimated, each.inclusive_estimated) for each in made.functions] == [(True, False), (False, False)]
 
 
 # ---------------------------------------------------------------------------------------------------------- real logs
@@ -119,17 +126,17 @@ def test_nvidia_smi_and_the_nsys_run_beside_it_meet_though_the_clock_has_no_zone
     notes = []
     series = power.read(shared(TRACES / "power" / "flame-torch-ex-smi.csv"), notes)
     ranges = marks.read(shared(TRACES / "nsys" / "flame-torch-ex.sqlite"))
-    made = build.timeline(series, ranges, build.Asked(), notes, "torch")
+    made = fused_document(series, ranges, notes)
     assert "moved by +4 h" in " ".join(made.warnings)
-    inside = sum(function.energy_j["power"] for function in made.functions)
-    assert inside + made.outside_j["power"] == pytest.approx(made.total_j, rel=1e-9)
+    inside = sum(function.energy_j["gpu"] for function in made.functions)
+    assert inside + made.outside_j["gpu"] == pytest.approx(made.total_j, rel=1e-9)
     assert {function.name for function in made.functions} >= {"forward", "iteration19"}
 
 
 @pytest.mark.parametrize(
     ("name", "joules"),
     [
-        ("flame-nvidia-smi-50ms.csv", {"power": 80.959}),
+        ("flame-nvidia-smi-50ms.csv", {"gpu": 80.959}),
         ("tegra-orin-nano-bjgeiser.log", {"VDD_IN": 1358.6, "VDD_CPU_GPU_CV": 727.3, "VDD_SOC": 207.07}),
         ("turbostat-nopkgcol-spr.txt", {"PkgWatt": 1539.4, "RAMWatt": 24.44}),
     ],
@@ -141,7 +148,7 @@ def test_logs_of_real_meters(name, joules):
 
 def test_rails_inside_of_another_are_not_added(tmp_path):
     series = power.read(shared(TRACES / "power" / "tegra-orin-nano-bjgeiser.log"), [])
-    made = build.timeline(series, None, build.Asked(), [], "board")
+    made = fused_document(series, None, [])
     assert made.total_j == pytest.approx(1358.6, rel=1e-4)
     assert [component.part_of for component in made.components] == [None, "VDD_IN", "VDD_IN"]
 
@@ -180,7 +187,7 @@ def test_joules_of_perf_intervals_add_up_to_what_perf_printed():
 
 @pytest.mark.parametrize("name", ["rocm-smi-mi300x-concise.txt", "ipmi-dcmi-wdes.txt", "pcm-power-excerpt.txt"])
 def test_single_readings_are_refused(name):
-    with pytest.raises(EprofError, match="single reading or a sum"):
+    with pytest.raises(EprofError, match="and no power over time"):
         power.read(shared(TRACES / "power" / name), [])
 
 
@@ -188,6 +195,14 @@ def test_regions_of_otf2_print_are_marks_of_a_rank():
     read = marks.read(shared(TRACES / "mpi" / "ping-pong-otf2.otf2-print.txt"))
     main_ = [mark for mark in read.marks if mark.name.startswith("int main")]
     assert {mark.rank for mark in main_} == {"0", "1"} and len(read.marks) > 20
+
+
+def test_the_definitions_of_otf2_tell_how_long_a_tick_is(tmp_path):
+    parts = [Path(shared(TRACES / "mpi" / f"ping-pong-otf2.otf2-print{part}.txt")).read_text() for part in ("-G", "")]
+    read = marks.read(written(tmp_path, "all.txt", "".join(parts)))
+    begun = next(mark for mark in read.marks if mark.name == "MPI_Init" and mark.rank == "0")
+    ticks = 7397467382698364 - 7397466977702853
+    assert begun.end_s - begun.begin_s == pytest.approx(ticks / 2095197216) and read.notes == ()
 
 
 # ---------------------------------------------------------------------------------------------------------- bad input
@@ -201,7 +216,7 @@ def test_holes_gaps_and_counters_that_fall_are_not_known(tmp_path):
     )
     made = document(tmp_path, table)
     known = {component.name: (component.energy_j, component.unknown_s) for component in made.components}
-    assert known == {"a": (80, 54), "b": (70, 55)}
+    assert known == {"a": (70, 54), "b": (70, 54)}
     assert "not known for 54 s" in " ".join(made.warnings)
 
 
@@ -265,7 +280,7 @@ def test_a_log_cut_or_damaged_anywhere_gives_joules_or_one_sentence(tmp_path_fac
     text = b"timestamp, power.draw [W]\n" + b"".join(b"2024/10/30 18:42:%02d.189, 22.89 W\n" % s for s in range(8))
     path.write_bytes(text[:cut] + noise + text[cut + 2 :])
     try:
-        build.timeline(power.read(str(path), []), None, build.Asked(), [], "x")
+        fused_document(power.read(str(path), []), None, [])
     except EprofError as err:
         assert "\n" not in str(err)
 

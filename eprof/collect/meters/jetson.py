@@ -3,11 +3,12 @@
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from eprof.base.text import pattern
-from eprof.collect.meters.source import Sample, Source
+from eprof.collect.meters.source import Component, Sample, Source
 
 _BUSES = ("sys/bus/i2c/drivers/ina3221x", "sys/bus/i2c/drivers/ina3221")
 _CLOCKS = (
@@ -81,6 +82,14 @@ def rails(root: Path) -> Iterator[Rail]:
 
 def _label(path: Path) -> str:
     return path.read_text(errors="replace").strip()
+
+
+def components(root: Path = Path("/")) -> Iterator[Component]:
+    """Every rail with a label. root: where /sys stands."""
+    with suppress(OSError):
+        for rail in rails(root):
+            if rail.label:
+                yield Component(rail.label, "W", rail.watts)
 
 
 def find(root: Path = Path("/")) -> tuple[Source | None, str]:

@@ -1,9 +1,11 @@
 """NVIDIA's management library, through the package nvidia-ml-py (module `pynvml`), imported when first needed."""
 
 import os
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from eprof.collect.meters.source import Sample, Source
+from eprof.collect.meters.source import Component, Sample, Source
 from eprof.collect.meters.visible import visible
 from eprof.collect.tools import has_gpu
 
@@ -65,6 +67,17 @@ class Nvml(Source):
             temperature_c=self._try(nvml.nvmlDeviceGetTemperature, first, nvml.NVML_TEMPERATURE_GPU),
             slowed_by=tuple(word for bit, word in _SLOWED.items() if bits & bit),
         )
+
+    def components(self) -> Iterator[Component]:
+        """Each board: its counter of joules where there is one, else its power."""
+        ask = self._nvml.nvmlDeviceGetTotalEnergyConsumption if self._counts else self._nvml.nvmlDeviceGetPowerUsage
+        for place, handle in enumerate(self._handles):
+            yield Component(f"gpu{place}", "J" if self._counts else "W", partial(self._board, ask, handle))
+
+    def _board(self, ask: Any, handle: Any) -> float | None:
+        """What a board answers, from thousandths; None where it gives no answer."""
+        value = self._try(ask, handle)
+        return None if value is None else value / 1e3
 
     def describe(self) -> dict[str, Any]:
         """The GPUs, the driver, and how energy is read."""

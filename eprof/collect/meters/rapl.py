@@ -1,14 +1,37 @@
 """RAPL, the energy counters of the processor: of a program on the CPU, or of the host beside a GPU. Never the GPU."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from eprof.collect.meters.source import Sample, Source
+from eprof.collect.meters.source import Component, Sample, Source
 
 _FOLDER = "sys/class/powercap"
-_PLATFORM = "psys"  # the whole board, with the packages that are counted already
+PLATFORM = "psys"  # the whole board, with the packages that are counted already
 _MEMORY = "dram"
+_PACKAGE = "package"
+
+
+class Zone:
+    """A counter of joules, from when it was opened. It wraps at its range."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "energy_uj"
+        self._range_uj = int((folder / "max_energy_range_uj").read_text())
+        self._last_uj = self._count()
+        self._total_uj = 0
+
+    def _count(self) -> int:
+        return int(self._file.read_text())
+
+    def joules(self) -> float:
+        """What was spent so far, J; to be read more often than it wraps."""
+        now_uj = self._count()
+        self._total_uj += (now_uj - self._last_uj) % (self._range_uj or 1 << 64)
+        self._last_uj = now_uj
+        return self._total_uj / 1e6
 
 
 class Rapl(Source):
@@ -18,26 +41,12 @@ class Rapl(Source):
 
     def __init__(self, packages: list[Path], memories: list[Path]) -> None:
         self._packages = len(packages)
-        self._domains = [*packages, *memories]
-        self._ranges = [int((domain / "max_energy_range_uj").read_text()) for domain in self._domains]
-        self._last = [self._count(domain) for domain in self._domains]
-        self._total = 0.0
+        self._zones = [Zone(folder) for folder in [*packages, *memories]]
         self.covers = f"processor packages {'with' if memories else 'without'} their memory, and no GPU"
 
-    @staticmethod
-    def _count(domain: Path) -> int:
-        return int((domain / "energy_uj").read_text())
-
     def read(self, time_s: float) -> Sample:
-        """Read the counters; each wraps at its range."""
-        for i, domain in enumerate(self._domains):
-            now = self._count(domain)
-            step = now - self._last[i]
-            if step < 0:
-                step += self._ranges[i]
-            self._total += step / 1e6
-            self._last[i] = now
-        return Sample(time_s, energy_j=self._total)
+        """Read the counters."""
+        return Sample(time_s, energy_j=sum(zone.joules() for zone in self._zones))
 
     def describe(self) -> dict[str, Any]:
         """The packages."""
@@ -75,8 +84,18 @@ def counters(root: Path = Path("/")) -> dict[Path, int]:
 def _domains(root: Path) -> tuple[list[Path], list[Path]]:
     """Processor packages, and memories that they do not contain."""
     zones = sorted((root / _FOLDER).glob("intel-rapl:*"))
-    packages = [zone for zone in zones if zone.name.count(":") == 1 and _label(zone) != _PLATFORM]
+    packages = [zone for zone in zones if zone.name.count(":") == 1 and _label(zone) != PLATFORM]
     return packages, [zone for zone in zones if zone.name.count(":") == 2 and _label(zone) == _MEMORY]
+
+
+def components(root: Path = Path("/")) -> Iterator[Component]:
+    """Every zone that may be read: packages, what lies in them, their memory, the platform. root: where /sys stands."""
+    for zone in sorted((root / _FOLDER).glob("intel-rapl:*")):
+        label = _label(zone)
+        if zone.name.count(":") > 1:
+            label += _label(zone.with_name(zone.name.rpartition(":")[0])).removeprefix(_PACKAGE)
+        with suppress(OSError, ValueError):
+            yield Component(label or zone.name, "J", Zone(zone).joules)
 
 
 def _label(zone: Path) -> str:

@@ -1,7 +1,8 @@
-"""What a meter reads: a sensor, and one reading of it."""
+"""What a meter reads: a sensor, and one reading of it; a component of the machine that has a sensor of its own."""
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 
 class Sample(NamedTuple):
@@ -14,6 +15,17 @@ class Sample(NamedTuple):
     memory_mhz: float | None = None
     temperature_c: float | None = None
     slowed_by: tuple[str, ...] = ()
+
+
+class Component(NamedTuple):
+    """A part of the machine with a sensor of its own: its power in W, or a counter of its joules.
+
+    read: may raise OSError or RuntimeError; None: it says nothing now.
+    """
+
+    name: str
+    unit: Literal["W", "J"]
+    read: Callable[[], float | None]
 
 
 class Source(ABC):

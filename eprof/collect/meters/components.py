@@ -1,0 +1,72 @@
+"""Power by component: every sensor of this machine, read in a thread into one table while a program runs.
+
+The table has a column of time (s since the epoch) and one a component: its power (`gpu0_w`) or a counter of its joules
+(`package-0_j`). A cell is empty where a sensor gave no answer.
+"""
+
+import csv
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from eprof.collect.meters import hwmon, jetson, nvml, rapl
+from eprof.collect.meters.source import Component
+
+_PERIOD_S = 0.02
+
+
+def find(root: Path = Path("/")) -> list[Component]:
+    """The components of this machine that have a sensor; none where there is none. root: where /sys stands."""
+    boards = [*_nvidia(), *hwmon.components(root)]
+    parts = [*rapl.components(root), *jetson.components(root)]
+    # Whether the platform's counter sees what is plugged in depends on the board: beside boards it is left out.
+    return [part for part in parts if not (boards and part.name == rapl.PLATFORM)] + boards
+
+
+def _nvidia() -> Iterator[Component]:
+    source, _ = nvml.find()
+    if isinstance(source, nvml.Nvml):
+        yield from source.components()
+
+
+@contextmanager
+def sampling(components: Sequence[Component], path: Path, epoch_s: float) -> Iterator[None]:
+    """Read all components inside the block; each row goes to `path` at once, below those that are there.
+
+    epoch_s: when the monotonic clock was 0, in s since the epoch.
+    """
+    stop = threading.Event()
+    fresh = not path.exists()
+    with path.open("a", newline="", buffering=1) as file:
+        rows = csv.writer(file, lineterminator="\n")
+        if fresh:
+            rows.writerow(["time_s", *(f"{component.name}_{component.unit.lower()}" for component in components)])
+        thread = threading.Thread(target=_sample, args=(components, rows, epoch_s, stop), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+def _sample(components: Sequence[Component], rows: Any, epoch_s: float, stop: threading.Event) -> None:
+    while True:
+        time_s = epoch_s + time.monotonic()
+        cells = [_cell(component) for component in components]
+        with suppress(OSError):
+            rows.writerow([f"{time_s:.6f}", *cells])
+        if stop.wait(_PERIOD_S):
+            return
+
+
+def _cell(component: Component) -> str:
+    """A reading, or nothing where there is none: a sensor may fail once."""
+    try:
+        value = component.read()
+    except (OSError, RuntimeError, ValueError):
+        return ""
+    return "" if value is None else f"{value:.6f}"

@@ -1,0 +1,83 @@
+"""What is recorded while a program runs: power by component, and the sections that its output marks."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eprof.collect.meters.source import Component
+from eprof.collect.signals import Signals
+from eprof.rundir.directory import COMPONENTS, MARKS
+
+if TYPE_CHECKING:
+    from eprof.collect.marking import Marker
+
+_HELD_BACK = (
+    "The program holds its output back where that is no terminal; `stdbuf -oL PROGRAM` (C) or PYTHONUNBUFFERED=1 "
+    "(Python) lets each line out."
+)
+IDLE_S = 1.0  # of power before the program and after it
+
+
+class Watch:
+    """Of one measurement of a run. patterns: of lines of the output (`Marker`). Without either nothing is recorded."""
+
+    def __init__(self, components: Sequence[Component] = (), patterns: Sequence[str] = ()) -> None:
+        self.components = components
+        self.patterns = patterns
+        self._epoch_s = time.time() - time.monotonic()
+        self._marker: Marker | None = None
+
+    @contextmanager
+    def measuring(self, home: Path, signals: Signals) -> Iterator[None]:
+        """Around all runs of the program: power is read, before and after them that of the idle machine."""
+        if self.components or self.patterns:
+            from eprof.collect.marking import Marker  # late: most runs have neither
+
+            self._marker = self._marker or Marker(self.patterns, home / MARKS)
+        if not self.components:
+            yield
+            return
+        from eprof.collect.meters.components import sampling
+
+        with sampling(self.components, home / COMPONENTS, self._epoch_s):
+            signals.rest(IDLE_S)
+            yield
+            signals.rest(IDLE_S)
+
+    @contextmanager
+    def program(self, name: str, target: int) -> Iterator[int]:
+        """Around one run of the program: where its output is to go, so that it comes to `target`."""
+        if self._marker is None:
+            yield target
+            return
+        from eprof.collect.marking import passing
+
+        begin_s = time.monotonic()
+        with passing(target, self._line) if self.patterns else nullcontext(target) as output:
+            yield output
+        self._marker.program(name, self._epoch_s + begin_s, self._epoch_s + time.monotonic())
+
+    def _line(self, text: str, time_s: float) -> None:
+        assert self._marker is not None
+        self._marker.line(text, self._epoch_s + time_s)
+
+    def warnings(self) -> Iterator[str]:
+        """What is wrong with the marks, in sentences."""
+        marker = self._marker
+        if marker is None or not self.patterns:
+            return
+        if marker.failed is not None:
+            yield f"Some marks could not be written and are lost ({marker.failed.strerror})."
+        if not marker.found:
+            yield f"No line of the output matches --mark {' or '.join(self.patterns)}; stderr is not looked at."
+        if marker.at_once:
+            sentence = (
+                f"The lines of {marker.at_once} of {marker.found} marked sections came at once: they have no time."
+            )
+            held_back = marker.at_once > marker.found / 2
+            yield f"{sentence} {_HELD_BACK}" if held_back else sentence
+
+
+NOTHING = Watch()
