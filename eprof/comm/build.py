@@ -5,6 +5,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from eprof import __version__
 from eprof.base.known import ratio
 from eprof.base.marks import Mark, names
@@ -84,19 +86,23 @@ def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) 
 
 def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
     rows = list(_rows(samples))
-    is_of_cluster = about["kind"] != MEASURED
-    return Comm(
+    processes = None if about["kind"] == MODELLED else case.processes
+    made = Comm(
         eprof=__version__,
         created_utc=now(),
         command_line=list(case.command_line),
-        processes=None if about["kind"] == MODELLED else case.processes,
+        processes=processes,
         cluster=about_cluster(case.cluster),
         rows=rows,
         thresholds=list(_thresholds(rows)),
-        break_even_s=break_even_s(case.cluster) if is_of_cluster and BLOCKING in case.ways else None,
-        limits=list(_limits(case)) if is_of_cluster else [],
+        break_even_s=None,
+        limits=[],
         **{"mpi": None, "program": None, **about},  # type: ignore[arg-type]
     )
+    if made.kind == MEASURED:
+        return made
+    break_even = break_even_s(case.cluster) if BLOCKING in case.ways else None
+    return replace(made, break_even_s=break_even, limits=list(_limits(case)))
 
 
 # ---- rows
@@ -111,7 +117,7 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
         if (sample.waiting, sample.core_mhz) == (POLLING, first_mhz)
     }
     for sample in samples:
-        base = polled.get((sample.primitive, sample.size))
+        base = polled.get((sample.primitive, sample.size), sample)
         yield Row(
             primitive=sample.primitive,
             bytes=sample.size,
@@ -123,8 +129,8 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
             energy_j=sample.energy_j,
             j_per_mb=ratio(sample.energy_j, sample.size / _MB),
             busy=sample.busy,
-            spread=max(sample.spread, base.spread) if base else sample.spread,
-            relative=None if base is None else _relative(sample, base),
+            spread=max(sample.spread, base.spread),
+            relative=_relative(sample, base) if (sample.primitive, sample.size) in polled else None,
             marks=names(sample.marks),
         )
 

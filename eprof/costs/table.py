@@ -523,6 +523,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         """Everything that is known at `setting`, as plain data that JSON can hold (docs/costs.md). Raises CostError."""
         costs, point = self.at(setting), self._point(setting)
         spread = self.spread(setting)
+        units = None if self.multiprocessors is None else _units_data(self.multiprocessors)
         return {
             "name": self.name,
             "device": self.device,
@@ -543,7 +544,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             "interval_is": self.interval_is,
             "boards": [_board_data(board) for board in self.boards],
             "peaks": {**asdict(costs.peaks), "marks": mark_words.names(costs.peaks.marks)},
-            "time_components": None if self.multiprocessors is None else _units_data(self.multiprocessors),
+            "time_components": units,
             "marks": mark_words.names(costs.marks),
             "notes": list(self.notes),
             "relative_voltages": self.relative,

@@ -216,10 +216,11 @@ def work_of(counts: Counts) -> Work:
     amounts = Columns(counts.amounts.names, counts.amounts.values / launches[:, None])
     known = counts.shape or Columns.of(dict.fromkeys(OF_LAUNCH, np.full(len(launches), np.nan)), len(launches))
     shape = {name: known[name] / launches for name in known.names}
-    accessed = counts.books == "accessed"
+    # Bytes that are booked where they are accessed are in the first level already.
+    read, written = (("l1_read",), ("l2_write",)) if counts.books == "accessed" else (_READ, _WRITTEN)
     moved = {
-        "loads": amounts["l1_read"] if accessed else known_sum(amounts.only(_READ)),
-        "stores": amounts["l2_write"] if accessed else known_sum(amounts.only(_WRITTEN)),
+        "loads": known_sum(amounts.only(read)),
+        "stores": known_sum(amounts.only(written)),
         "shared": known_sum(amounts.only(("shared_read", "shared_write"))),
     }
     told = {name: np.where(np.isnan(shape[name]), byte / 128, shape[name]) for name, byte in moved.items()}

@@ -190,6 +190,7 @@ def parse(document: Document) -> Columns:
     root.schema(SCHEMA)
     root.table(_HEAD)
     processor = root["processor"].choice((CPU, GPU), GPU)
+    work = root["time"].table(_WORK).items() if "time" in root else ()
     return Columns(
         name=root["name"].text(),
         title=root["title"].text(),
@@ -203,7 +204,7 @@ def parse(document: Document) -> Columns:
         capability=root["capability"].texts(),
         tell=_formula(root["tell"]) if "tell" in root else None,
         processor=processor,
-        work={name: _formula(formula) for name, formula in root["time"].table(_WORK).items()} if "time" in root else {},
+        work={name: _formula(formula) for name, formula in work},
     )
 
 

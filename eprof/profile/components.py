@@ -3,6 +3,8 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from eprof.base.arrays import finite
 from eprof.base.marks import Mark, names
 from eprof.costs import Costs
@@ -48,16 +50,20 @@ def _kernels(counts: Counts, of_launch: Components, machine: Machine) -> list[sc
     launches = counts.rows.launches
     time_s = seconds(of_launch, machine, launches)
     cycles = of_launch.cycles.values * launches[:, None]
-    return [
+    kernels = [
         schema.KernelCycles(
-            time_s=finite(time_s[row]) if time_s[row] > 0 else None,
-            cycles=dict(zip(of_launch.cycles.names, cycles[row].tolist(), strict=True)) if time_s[row] > 0 else {},
+            time_s=None,
+            cycles={},
             active_warps=float(of_launch.active_warps[row]),
             rounds=float(of_launch.rounds[row]),
             missing=list(of_launch.missing[row]),
         )
         for row in range(len(launches))
     ]
+    for row in np.flatnonzero(time_s > 0):
+        kernels[row].time_s = finite(time_s[row])
+        kernels[row].cycles = dict(zip(of_launch.cycles.names, cycles[row].tolist(), strict=True))
+    return kernels
 
 
 def mix_peaks(energy: "Energy") -> list[float | None]:

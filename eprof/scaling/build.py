@@ -151,25 +151,28 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
 
 def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
     base_j, slowest_j = (_alike_j(other, run) for other in (base, slowest))
-    return Row(
+    base_s = base.time_s if base else None
+    row = Row(
         program=run.program,
         size=run.size,
         processors=run.processors,
         core_mhz=run.core_mhz,
         time_s=run.time_s,
         energy_j=run.energy_j,
-        power_w=None if run.time_marks & Mark.MISSING else ratio(run.energy_j, run.time_s),
+        power_w=ratio(run.energy_j, run.time_s),
         efficiency=ratio(base_j, run.energy_j),
         efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
-        speedup=ratio(base.time_s if base else None, run.time_s),
+        speedup=ratio(base_s, run.time_s),
         overhead_j=_beyond(base, run),
         repeats=run.repeats,
         marks=names(run.marks),
         time_marks=names(run.time_marks),
-        parts=dict(run.parts) if run.parts is not None else None,
+        parts=None if run.parts is None else dict(run.parts),
         ranks=run.ranks,
         imbalance=run.imbalance,
     )
+    # Of a time that is a lower bound the power is neither a lower nor an upper one.
+    return replace(row, power_w=None) if run.time_marks & Mark.MISSING else row
 
 
 def _alike_j(base: Run | None, run: Run) -> float | None:

@@ -171,10 +171,11 @@ def _seen(runs: Sequence[directories.Run]) -> _Seen:
     metered = [measured for run in runs if (measured := run.measured())]
     times_s = [each.seconds for each in metered] if metered else [run.program_s for run in runs]
     known_s = [time_s for time_s in times_s if time_s is not None]
+    time_s = max(known_s) if len(known_s) == len(runs) else None
     seen = _Seen(
         hosts=len(set(hosts)) if all(hosts) else None,
         ranks=_world(runs),
-        time_s=max(known_s) if len(known_s) == len(runs) else None,
+        time_s=time_s,
         is_metered=bool(metered),
     )
     if len(metered) == len(runs) and all(each.boards == 1 for each in metered):

@@ -70,6 +70,9 @@ def measured(run: Run, series: Sequence[Series]) -> Measured:
     joules = [_joules(window, series) / window.runs for window in seen]
     names = listed([each.component for each in series])
     sources = listed(list(dict.fromkeys(each.source for each in series)))
+    beside = "start-up, copies and idle time, the prediction only the kernels"
+    if not seen[0].alone:
+        beside += "; a profiler watched the program at that time"
     return Measured(
         joules=median(joules),
         method=f"power log {sources}",
@@ -77,8 +80,7 @@ def measured(run: Run, series: Sequence[Series]) -> Measured:
         runs=sum(window.runs for window in seen),
         spread=spread(joules) if len(joules) > 1 else None,
         seconds=median([(window.end_s - window.begin_s) / window.runs for window in seen]),
-        beside="start-up, copies and idle time, the prediction only the kernels"
-        + ("" if seen[0].alone else "; a profiler watched the program at that time"),
+        beside=beside,
     )
 
 

@@ -72,7 +72,8 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
         *texts("largest part of its energy"),
     ]
     rows = [_row(name, limit, nouns) for name, limit in kernels]
-    note = f"{_EXPLAINED}{' and shared memory' if 'shared' in nouns.nearer else ''}.{_OF_MIX if mixed else ''}"
+    shared = " and shared memory" if "shared" in nouns.nearer else ""
+    note = f"{_EXPLAINED}{shared}.{_OF_MIX if mixed else ''}"
     return Table(columns, rows, note=note, left_out=and_more(rest, nouns.kernels))
 
 

@@ -37,12 +37,12 @@ def leads(document: schema.Roofline) -> list[str]:
     """What is said above the lines: of equal power and power caps, then of each machine."""
     nouns = nouns_of(document.processor)
     machines = document.machines[:1] if document.cap_sweep else document.machines
-    return [
-        *map(match, document.equal_power),
-        *([swept(document)] if document.cap_sweep else []),
-        *([cap_tested(document.cap_test, nouns)] if document.cap_test else []),
-        *(verdict(machine, nouns) for machine in machines),
-    ]
+    said = list(map(match, document.equal_power))
+    if document.cap_sweep:
+        said.append(swept(document))
+    if document.cap_test:
+        said.append(cap_tested(document.cap_test, nouns))
+    return [*said, *(verdict(machine, nouns) for machine in machines)]
 
 
 def swept(document: schema.Roofline) -> str:

@@ -67,7 +67,9 @@ def marks(function: Function) -> int:
 
 
 def _marks(function: Function, is_estimated: bool) -> int:
-    return int(Mark.ESTIMATED if is_estimated else NONE) | int(Mark.MISSING if function.unknown_s else NONE)
+    estimated = Mark.ESTIMATED if is_estimated else NONE
+    missing = Mark.MISSING if function.unknown_s else NONE
+    return int(estimated) | int(missing)
 
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:

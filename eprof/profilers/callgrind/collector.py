@@ -147,9 +147,9 @@ def _processes(folder: Path) -> Iterator[_Process]:
     """The processes that valgrind followed; of one that executed another program in its place, that program."""
     for path in sorted(folder.glob(f"{_MESSAGES}-*.txt")):
         text = path.read_text(errors="replace")
-        command, parent = (re.search(rf"{about}: (.*)", text) for about in ("Command", "Parent PID"))
+        command, parent = ("".join(re.findall(rf"{about}: (.*)", text)[:1]) for about in ("Command", "Parent PID"))
         number = path.stem.rpartition("-")[2]
-        yield _Process(number, command[1] if command else "", parent[1] if parent else "", _STARTED not in text)
+        yield _Process(number, command, parent, _STARTED not in text)
 
 
 def _replaced(started: Sequence[str], processes: Sequence[_Process]) -> list[str]:
