@@ -44,8 +44,12 @@ def run(command: list[str], memory_gb: float) -> Cost:
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
+    # Without compiled modules a run would measure the compiler.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limited)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limited
+    )
     said = process.stderr.read().decode(errors="replace") if process.stderr else ""
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - start

@@ -5,7 +5,7 @@ import re
 import polars
 import pytest
 from frames_support import combine
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from logs_support import (
     EVENTS,
@@ -36,6 +36,7 @@ from eprof.base.marks import Mark
 from eprof.collect.messages import catalogue
 from eprof.logs.join import sums
 from eprof.profilers.nvprof import messages
+from eprof.profilers.nvprof.lines import Block
 from eprof.rows.cells import cells
 from eprof.rows.columns import Form, LineRows, ParsedRows, parse
 
@@ -192,6 +193,34 @@ def test_lines_that_are_not_clean_are_not_parsed_together(line):
     for lines in ([line, *clean], [*clean, line]):
         text = "".join(f"{line}\n" for line in lines)
         assert parse(text.encode(), text.count("\n"), Form(3, (0,), (2,))) is None
+
+
+ROWS = st.sampled_from(['"Tesla",1', "1,2", '"Devil",1', "9", '"T",0'])
+NO_ROWS = st.sampled_from(
+    ['"Device","Kernel"', '"Start","Duration"', '"Time","Calls"', '"Type","Time"', "", "==1== x", '"a",']
+)
+
+
+@quick
+@given(lines=st.lists(st.tuples(st.booleans(), ROWS, NO_ROWS), min_size=1), has_end=st.booleans())
+@example(lines=[(True, "9", "")], has_end=False)
+def test_lines_that_may_be_no_rows_are_found_among_rows(lines, has_end):
+    """What starts as a header does, with neither a quote nor a digit, or ends with a comma."""
+    texts = [row if is_row else no_row for is_row, row, no_row in lines]
+    data = ("\n".join(texts) + ("\n" if has_end else "")).encode()
+    assume(data)
+    whole = data.removesuffix(b"\n").split(b"\n")
+    starts = [sum(len(line) + 1 for line in whole[:number]) for number in range(len(whole))]
+    headers = (b'"Dev', b'"Sta', b'"Tim', b'"Typ')
+    may_be_rows = [line[:1] in b'"0123456789' and line and not line.endswith(b",") for line in whole]
+    odd = [
+        start
+        for start, line, may_be_row in zip(starts, whole, may_be_rows, strict=True)
+        if not may_be_row or line.startswith(headers)
+    ]
+    block = Block(data, is_long=True)
+    found = [place for place in starts if block.next_odd(place) == place]
+    assert found == odd
 
 
 @pytest.mark.parametrize("message", catalogue("nvprof"), ids=lambda message: message.pattern[:40])
