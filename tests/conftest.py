@@ -31,6 +31,8 @@ settings.register_profile(
 )
 settings.load_profile("suite")
 
+gc.disable()  # until all is collected: see `pytest_collection_finish`
+
 # Programs inherit that a signal is ignored, as after `nohup`, but not that it is caught.
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
@@ -116,6 +118,7 @@ def pytest_collection_finish():
     """What thousands of tests are made of is never garbage: looking through it again and again took a sixth of the time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter):
