@@ -31,6 +31,8 @@ settings.register_profile(
 )
 settings.load_profile("suite")
 
+gc.disable()  # until all is collected: see `pytest_collection_finish`
+
 # Programs inherit that a signal is ignored, as after `nohup`, but not that it is caught.
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
@@ -82,27 +84,38 @@ BROWSED = (
 LONGEST = [
     "report_browser",
     "faults",
-    "run_ncu",
-    "validation",
-    "fitting",
-    "samples_run",
-    "run_manners",
     "oracle",
-    "logs_many",
-    "fit_runs",
+    "samples_run",
+    "commands",
+    "run_manners",
     "diff",
-    "cli",
-    "report",
-    "counts",
+    "run_ncu",
+    "fitting",
+    "validation",
+    "fit_runs",
     "validate_cli",
-    "run_nvprof",
-    "measurements_forms",
+    "logs_many",
+    "report",
     "calibration_kernels",
-    "fuzz",
+    "counts",
+    "cli",
     "calibration_driver",
-    "security_text",
-    "oclgrind",
     "whatif",
+    "run_nvprof",
+    "diff_intervals",
+    "suite",
+    "packaging",
+    "security_text",
+    "soak",
+    "trace",
+    "oclgrind",
+    "measurements_forms",
+    "fit_cpus",
+    "fit_cli",
+    "fuzz",
+    "callgrind",
+    "shell",
+    "history",
     "run_directory",
 ]
 
@@ -116,6 +129,7 @@ def pytest_collection_finish():
     """What thousands of tests are made of is never garbage: looking through it again and again took a sixth of the time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter):

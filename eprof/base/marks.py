@@ -17,8 +17,15 @@ class Mark(IntFlag):
     SIMULATED = 4
     ASSUMED = 8
 
+    def __or__(self, other: int) -> "Mark":
+        # As every report joins thousands: IntFlag's own way takes ten times as long.
+        return _JOINED[int.__or__(self, other)] if isinstance(other, int) else NotImplemented
+
+    __ror__ = __or__
+
 
 NONE = Mark(0)
+_JOINED = tuple(Mark(joined) for joined in range(16))
 
 
 def names(mark: int) -> list[str]:

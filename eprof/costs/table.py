@@ -224,7 +224,7 @@ class Statement(Struct, frozen=True):
         marks = self.marks
         for name in self.formula.names:
             marks |= prices[name].marks
-        pj = float(self.formula({name: price.pj for name, price in prices.items()}))
+        pj = float(self.formula({name: prices[name].pj for name in self.formula.names}))
         return Charge(True, pj, self.formula.text, self.why, marks)
 
 
@@ -402,6 +402,10 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             multiprocessors=self.multiprocessors,
         )
         return costs if self.scale is None else costs.scaled(self.scale.factor)
+
+    def peaks(self, setting: str | None = None) -> Peaks:
+        """The highest throughputs at `setting`, as `at` has them. Raises CostError: no such setting."""
+        return self.peak.at(self._point(setting))
 
     def scaled(self, scale: "Scale") -> "CostTable":
         """The table with prices and constant power, at every setting, as a meter has them."""

@@ -78,7 +78,7 @@ def of_table(table: CostTable) -> TimeModel:
 
 def _byte_per_cycle(table: CostTable) -> float | None:
     """In bytes a memory clock cycle."""
-    peak, mhz = table.at().peaks.dram_gb_per_s, table.default.memory_mhz
+    peak, mhz = table.peaks().dram_gb_per_s, table.default.memory_mhz
     if peak is not None and mhz:
         return peak * 1e3 / mhz
     seen = table.fit.data.get("range", {}) if table.fit is not None else {}

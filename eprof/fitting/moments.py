@@ -92,6 +92,8 @@ def scales_at(layout: Layout, clocks: Floats, volts: Floats) -> Floats:
     scale = np.ones((len(clocks), len(layout.names)))
     for domain in (0, 1):
         is_of_domain = layout.domain == domain
-        scale[:, is_of_domain] *= volts[:, [domain]] ** layout.power[is_of_domain]
+        volt = volts[:, [domain]]
+        scale[:, is_of_domain & (layout.power > 0)] *= volt
+        scale[:, is_of_domain & (layout.power > 1)] *= volt
         scale[:, is_of_domain & layout.clocked] *= clocks[:, [domain]]
     return scale

@@ -273,7 +273,9 @@ class _Sheet(Struct, eq=False):
             if ids is None:
                 raise MeasurementError(f"{self.label}: has no column that names the benchmark.")
             return ids
-        names = self.frame[present].apply(_words).agg("/".join, axis=1)
+        names = _words(self.frame[present[0]])
+        for column in present[1:]:
+            names = names + "/" + _words(self.frame[column])
         if ids is not None and (ids.groupby(names).nunique() > 1).any():
             return names + "#" + ids
         return names

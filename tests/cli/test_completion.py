@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -71,12 +72,17 @@ def test_zsh_completes(environment, tmp_path, words, offered):
     assert completed([shell("zsh"), "-f", "-c", script, "zsh", *words], environment, tmp_path) == offered
 
 
+@cache
+def parsers():
+    return commands._parser()[1]
+
+
 def offered(*words):
-    return completion.candidates(words, commands._parser()[1])
+    return completion.candidates(words, parsers())
 
 
 def test_every_option_is_offered_and_every_choice():
-    for name, parser in commands._parser()[1].items():
+    for name, parser in parsers().items():
         for action in parser._actions:
             assert set(action.option_strings) <= set(offered(name, "-"))
             if action.choices is not None and action.option_strings:

@@ -117,8 +117,8 @@ def test_a_long_run_says_once_what_would_be_quicker(simulated, monkeypatch):
     )
     program = simulated.script(10 * emit(block()) + "sleep 1.5\n" + emit(block()))
     running = simulated.start("--no-report", program)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
     assert running.returncode == 0, err
     assert "Instructions" not in out and "eprof" not in out
     assert err.count("Quicker: a smaller problem: the simulated device is") == 1
-    assert re.search(r"counters with oclgrind · \d s · 1[01] kernel launches, [\d.]+ a minute", err), err
+    assert re.search(r"counters with oclgrind · \d+ s · 1[01] kernel launches, [\d.]+ a minute", err), err

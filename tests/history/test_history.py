@@ -3,11 +3,12 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import warm
+from conftest import environment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,8 +120,7 @@ def folder(path, report, factors, commits=None, **more):
 
 
 def history(*arguments, **more):
-    command = [sys.executable, "-m", "eprof", "history", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, **more)
+    return warm.run(["history", *arguments], Path.cwd(), environment(**more))
 
 
 STEP = [1, 1.001, 0.999, 1, 1.5, 1.501, 1.499, 1.5]
@@ -143,8 +143,7 @@ def test_a_step_is_told_with_its_commit_its_size_and_its_part(tmp_path, report):
 
 
 def test_the_terminal_answers_in_fifteen_lines(tmp_path, report):
-    environment = {"COLUMNS": "80", "PATH": "/usr/bin", "PYTHONPATH": str(Path(eprof.__file__).parents[1])}
-    done = history(folder(tmp_path / "night", report, STEP, "aabbccdd"), env=environment)
+    done = history(folder(tmp_path / "night", report, STEP, "aabbccdd"), COLUMNS="80")
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and len(lines) <= 15 and max(map(len, lines)) <= 80
     assert (
@@ -255,8 +254,7 @@ def test_run_directories_tell_their_commits_and_times(tmp_path):
         commit = ("a" if number < 2 else "b") * 40 + ("-dirty" if number == 3 else "")
         time = f"2026-11-0{4 - number}T00:00:00.000000Z"
         run_directory(tmp_path / f"{number}.eprof", commit, time, 2 if number < 2 else 1)
-    report = [sys.executable, "-m", "eprof", "report", "0.eprof", "-q", "-o", "0.json"]
-    subprocess.run(report, cwd=tmp_path, check=True, capture_output=True)
+    assert warm.run(["report", "0.eprof", "-q", "-o", "0.json"], tmp_path, environment()).returncode == 0
     assert json.loads((tmp_path / "0.json").read_text())["commit"] == "a" * 40
     document = json.loads(history(tmp_path, "--format", "json").stdout)
     runs = document["runs"]

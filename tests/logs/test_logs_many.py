@@ -268,13 +268,15 @@ def listening(pid):
 def test_a_local_cluster_is_reached_from_this_machine_only(logs):
     """Its ports are without password: none of them on another address than the loopback, and no pages of Dask's own."""
     pytest.importorskip("distributed")
-    # Another program has the port that Dask's pages would have.
-    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", 8787)):
+    with contextlib.ExitStack() as held:
+        # Another program has the port that Dask's pages would have: this one, or who has it already.
+        with contextlib.suppress(OSError):
+            held.enter_context(socket.create_server(("127.0.0.1", 8787)))
         running = dask("eprof", "report", *map(str, logs), "--scheduler", "local", "--format", "json", errors=True)
         seen = set()
         while running.poll() is None:
             seen |= listening(running.pid)
-            time.sleep(0.1)
+            time.sleep(0.25)
         assert running.returncode == 0
         said = running.stderr.read()
         assert b"8787" not in said and b"Traceback" not in said, said

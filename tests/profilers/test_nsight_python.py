@@ -1,8 +1,6 @@
 """Data frames and CSV of nsight-python, in the form of version 1.1.0 (made by its own code)."""
 
 import io
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
@@ -48,13 +46,13 @@ def test_launches_are_put_together_from_the_rows_of_their_metrics():
     )
 
 
-def test_the_csv_is_the_frame(tmp_path):
+def test_the_csv_is_the_frame(eprof_command, tmp_path):
     path = tmp_path / "profiled_data-f-0.csv"
     path.write_text(raw())
     by_file, by_frame = eprof.load(path), eprof.load(pd.read_csv(path))
     pd.testing.assert_frame_equal(by_file.energy().to_frame(), by_frame.energy().to_frame())
     assert by_file.logs[0].sha256 and by_file.logs[0].format == "ncu-metrics"
-    done = subprocess.run([sys.executable, "-m", "eprof", "report", path], capture_output=True, text=True)
+    done = eprof_command("report", path)
     assert done.returncode == 0 and "Prices: a100" in done.stdout
 
 

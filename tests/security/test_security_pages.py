@@ -32,10 +32,13 @@ PAGES = {
     "roofline": (roofline.html, ["roofline", *TK1, "--costs", "gtx580", "--costs", "jetson-tk1"]),
     "validate": (
         lambda saved: validation.html(measured.typed(saved)),
-        ["validate", "measured.csv", "--max-error", "900%"],
+        ["validate", "measured.csv", "--max-error", "900%", "--jobs", "1"],
     ),
     "tune": (lambda saved: tuning.html(msgspec.convert(saved, Tune)), ["tune", *TK1]),
-    "tune, measured": (lambda saved: tuning.html(msgspec.convert(saved, Tune)), ["tune", "measured.csv"]),
+    "tune, measured": (
+        lambda saved: tuning.html(msgspec.convert(saved, Tune)),
+        ["tune", "measured.csv", "--jobs", "1"],
+    ),
 }
 # What only a text that was taken for markup, or a click on it, can have made.
 MADE_OF_TEXT = """() => {

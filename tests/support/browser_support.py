@@ -80,6 +80,9 @@ class View:
         }
         for event, listener in self._listeners.items():
             page.on(event, listener)
+        # An empty page takes another size for nothing, and from it a fragment leads to another document.
+        if (page.viewport_size or {}).get("width") != width or "#" in page.url + fragment:
+            page.goto("about:blank")
         self.resize(width)
         page.emulate_media(media="screen", color_scheme=color_scheme)
         page.goto(self.file + fragment)
@@ -91,9 +94,6 @@ class View:
         self.page.context.remove_listener("page", self._windows)
         self.page.evaluate("localStorage.clear()")
         self.page.mouse.move(0, 0)
-        # An empty page takes another size for nothing, and from it a fragment leads to another document.
-        if self.page.viewport_size["width"] != 1180 or "#" in self.page.url:
-            self.page.goto("about:blank")
         assert self.wrong == []
 
     def resize(self, width):

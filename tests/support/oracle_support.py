@@ -63,6 +63,9 @@ def wrong_counters(paths, rows):
     """(disagreements of counters, launches and times with the oracle; how many were compared)."""
     joined = combine([read_log(path) for path in paths])
     place = placed(joined.kernels["device"], joined.kernels["kernel"])
+    values, marks = (
+        {name: cells.to_numpy() for name, cells in table.items()} for table in (joined.counters, joined.marks)
+    )
     found, compared = [], 0
     for (device, name), kernel in totals(rows).items():
         at = place.get((index(device), name))
@@ -75,7 +78,7 @@ def wrong_counters(paths, rows):
             pairs["time"] = (row["time_s"], row["time_marks"], kernel.time_s)
         for counter, truth in kernel.counters.items():
             if joined.units.get(counter) == "count":
-                pairs[counter] = (joined.counters[counter].iloc[at], int(joined.marks[counter].iloc[at]), truth)
+                pairs[counter] = (values[counter][at], int(marks[counter][at]), truth)
         compared += len(pairs)
         found += [f"{name}: {what}: {said}" for what, pair in pairs.items() if (said := disagreement(*pair))]
     return found, compared
@@ -84,14 +87,15 @@ def wrong_counters(paths, rows):
 def wrong_words(profile, rows, prices, costs, profiler, capability=None):
     """(disagreements of instructions, bytes and joules with the oracle; how many were compared)."""
     made = profile.energy(costs)
-    counts, split = made.counts, made.split.table
+    counts = made.counts
+    table, marks_of, split = counts.table, counts.marks, made.split.table
     place = placed(counts.kernels["device"], counts.kernels["kernel"])
     found, compared = [], 0
     for (device, name), kernel in totals(rows).items():
         own = kernel.capability or capability or capability_of(device)
         at = place[index(device), name]
         for word, truth in words(kernel, own, prices.books, profiler).items() if own else ():
-            value, marks = counts.table[word].iloc[at], int(counts.marks[word].iloc[at])
+            value, marks = table[word].iloc[at], int(marks_of[word].iloc[at])
             if math.isnan(value) and not marks:
                 continue  # the class as a whole stands for its kinds, or they for it
             said = disagreement(value, marks, truth)

@@ -3,6 +3,7 @@
 const fs = require("fs");
 const path = require("path");
 const vm = require("vm");
+require("v8").setFlagsFromString("--liftoff-only");  // to optimise machine code takes longer than to run it once
 
 process.on("uncaughtException", (error) => {
   fs.writeSync(2, String(error.message).slice(0, 500));  // its stack holds a line of 100 kB

@@ -213,6 +213,22 @@ def _prepare():
             shell.templates().get_template(path.name)
     for name in ("report.css", "report.js"):
         shell.asset(name)
+    _rehearse()
+
+
+def _rehearse():
+    """Read, price, compare and show a small log: regular expressions, templates and numpy then wait for no child."""
+    import eprof
+    from eprof import page
+    from eprof.files import export
+    from eprof.terminal import report
+
+    logs = [ROOT / "samples" / "logs" / "invented" / f"tk1-fmm-{what}.csv" for what in ("counters", "times")]
+    profile = eprof.load(*logs, cache=False)
+    document = profile.energy().document()
+    for show in (export.to_json, export.to_markdown, report.text, page.html):
+        show(document)
+    eprof.diff(profile, profile).document()
 
 
 def _serve(link):

@@ -378,7 +378,7 @@ def test_train_on_one_and_test_on_another():
 
 
 def test_without_a_protocol_the_rows_are_split_as_far_as_they_can_be():
-    several = validate(made(benchmarks=4), Plan(form=QUICK, processes=1))
+    several = validate(made(4, cores=(500.0, 700.0), memories=(500.0, 1000.0)), Plan(form=QUICK, processes=1))
     assert list(several.outcomes) == ["fit", "leave_one_setting_out", "leave_one_benchmark_out"]
     single = validate(made(benchmarks=4, cores=(700.0,), memories=(800.0,)), Plan(processes=1))
     assert list(single.outcomes) == ["fit", "leave_one_benchmark_out"] and single.plan.form is not None
