@@ -17,7 +17,7 @@ _EXPLAINED = (
     "time. Nearer bytes: of caches"
 )
 _OF_MIX = (
-    " Peak of its mix: the most flop/s with the kernel's own floating-point instructions ([T] 3.4.4), where a special "
+    " Peak of its mix: the most flop/s with its own floating-point instructions ([T] 3.4.4), where a special "
     "function is a flop too; a short bar on the page."
 )
 _LEVELS = {"l3": "L3", "l2": "L2", "l1": "L1", "shared": "shared"}

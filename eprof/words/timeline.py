@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from eprof.base.known import ratio
 from eprof.base.marks import NONE, Mark
+from eprof.base.text import counted
 from eprof.timeline.schema import Component, Function, Timeline
 from eprof.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, numbers, texts
 from eprof.words.cells import Cell, Name, Quantity, Share
@@ -92,9 +93,8 @@ def trust(document: Timeline) -> Iterator[Point]:
     texts = [f"A clock that is 1 ms off moves at most {quantity(worst.moved_j_per_ms, 'J')} between functions."]
     if slow:
         period = quantity(max(component.period_s for component in document.components), "s")
-        texts.append(
-            f"Samples come every {period}: {whole(len(slow))} functions are shorter than three, so ~ estimated."
-        )
+        functions = counted(len(slow), "function")
+        texts.append(f"Samples come every {period}. Shorter than three of them, so ~ estimated: {functions}.")
     yield Point("Trust", " ".join(texts))
 
 

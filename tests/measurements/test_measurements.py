@@ -120,8 +120,8 @@ def test_columns_that_tell_nothing_are_named(tmp_path):
         (b"", "is empty"),
         (b"kernel,time_s\n", "has a header but no rows"),
         (b"a,b\n1,2\n", "no column mapping suits these columns (a, b...)"),
-        (b"\xff\xfe\x00a", "no CSV or Parquet"),
-        (b'a,b\n1,2\n1,2,3\n"', "no CSV or Parquet"),
+        (b"\xff\xfe\x00a", "not a CSV or Parquet"),
+        (b'a,b\n1,2\n1,2,3\n"', "not a CSV or Parquet"),
     ],
 )
 def test_what_is_no_table_is_one_sentence(tmp_path, content, said):

@@ -182,7 +182,7 @@ def test_logs_without_starts_are_refused(tmp_path):
 
 def test_streams_and_ranges_are_no_groups_of_a_trace(tmp_path):
     path = write(tmp_path, kineto((AXPY, 0, 7, 0, 10)), "x.json")
-    with pytest.raises(UsageError, match="no --group stream"):
+    with pytest.raises(UsageError, match="cannot be used with --group stream"):
         eprof.load(path, timeline=True, parts="stream")
 
 
