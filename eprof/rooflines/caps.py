@@ -83,7 +83,7 @@ class CapTest(Struct, frozen=True):
 
 
 def compared(machine: Machine, time_s: Floats, roofline_s: Floats, active_j: Floats) -> CapTest | None:
-    """Hold measured times against T = max(W tau_flop, Q tau_mem), and against the same with (E - pi0 T)/Delta_pi.
+    """Whether a power cap explains measured times: T = max(W tau_flop, Q tau_mem), or that with (E - pi0 T)/Delta_pi.
 
     All (n,), NaN where not known; active_j: energy without constant energy. None: no cap, or fewer than four kernels
     are known. Raises EprofError where scipy is not installed.

@@ -20,9 +20,10 @@ class Signs(NamedTuple):
 
     The kinds of its tables begin with the name of its folder ("ncu-long"), and its definitions name that folder.
 
-    reader_of: the module that reads a log with such a block (its first bytes, unpacked), by its name in the folder;
-    None if that is no log of this profiler. reader_of_file: the same for a path, where a program's own output may stand
-    before the log. refusal: why a file of this profiler (its path, its first bytes) is no log, and what to give.
+    reader_of: the module that reads a log that begins with such a block (unpacked; the program's own output may stand
+    first in it), by its name in the folder; None if that is no log of this profiler. reader_of_file: the same for a
+    path, where much of the program's own output may stand before the log. refusal: why a file of this profiler (its
+    path, its first bytes) is no log, and what to give.
 
     slowed: the kinds of tables whose times are of launches that the profiler slowed down. slowed_note: the log's note
     on that. counts_repeat: runs count the same each time, so equal tables are no sign of a copy.

@@ -88,7 +88,7 @@ def headline(document: Scale) -> Headline:
 
 
 def row_for(document: Scale, row: Row) -> str:
-    """The objective that a row is best for, energy x time before others."""
+    """What a row of `eprof scale` is best for, energy x time before others."""
     names = [best.objective for best in document.best if _is(best, row)]
     return "edp" if "edp" in names else names[0]
 

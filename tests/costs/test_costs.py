@@ -15,6 +15,7 @@ from eprof.base.errors import CostError, DefinitionError
 from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, LEVEL_PARTS, OF_CPUS, PARTS, TENSOR_PARTS
 from eprof.costs import file as costfile
+from eprof.counting.counters import capability_of
 from eprof.rooflines import machine
 
 ROOT = Path(__file__).parents[2]
@@ -104,6 +105,7 @@ def test_a_table_is_right_and_says_something_of_every_word(name):
     assert at.books == "served" or name not in INCLUSIVE
     assert at.source and table.year and at.peaks.why and at.constant_why
     assert len(at.charges["dram_read"].why) < 120
+    assert all(capability_of(device) for device in table.devices if not device.startswith("AMD "))
 
 
 @pytest.mark.parametrize("name", TABLES)

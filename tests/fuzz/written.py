@@ -1,4 +1,4 @@
-"""Valid logs of every format, written from facts: what they say in total is known, however odd the names are.
+"""Valid logs of many formats, written from facts: what they say in total is known, however odd the names are.
 
 For hypothesis (`facts`) and for the fuzzer (`drawn`). A format tells the counts of an instruction, times, or both.
 """

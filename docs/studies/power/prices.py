@@ -47,7 +47,7 @@ def markdown() -> str:
 
 
 def _cells(table: CostTable) -> list[str]:
-    source = next(short for sign, short in SOURCES.items() if sign in table.source.lower())
+    source = next((short for sign, short in SOURCES.items() if sign in table.source.lower()), "see the file")
     replicas = [replica.constant_power_w for replica in table.replicas()]
     constant = _cell(table.at().constant_power_w, replicas, table.interval_share)
     return [f"`{table.name}`", str(table.basis), source, *(_charge(table, word) for word in COLUMNS), constant]

@@ -11,7 +11,6 @@ from eprof.profilers.nsys.summary import COMMAND, Nsys, Shape, shape_of
 from eprof.rows.log import Log
 from eprof.rows.stream import Source
 
-# The first columns of the tables that tell times of kernels, and of those that come before them in a log.
 _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
 _LONGEST = 4 << 20  # characters of an object
 _DECODER = json.JSONDecoder()
