@@ -386,7 +386,7 @@ def trust(view: View) -> Point:
 
 
 def _verdict(view: View) -> str:
-    """One word, whether it is a floor, how far off the joules may be: "good (new kernels 8.6 % off on average)."."""
+    """One word, whether it is a lower bound, how far off the joules may be: "good (new kernels 8.6 % off on average)."."""
     if view.costs is None or not view.has_energy:
         return ""
     if view.to_meter is not None:
@@ -395,7 +395,7 @@ def _verdict(view: View) -> str:
     is_own = view.costs.gpu_match == "own" and not view.is_modelled
     word = "good" if off and is_own else "rough"
     if view.energy("total").lower:
-        word += f", a floor{lacking.in_headline(view)}"
+        word += f", a lower bound{lacking.in_headline(view)}"
     return f"{word} ({off or _spread(view) or 'error unknown'})."
 
 

@@ -107,7 +107,7 @@ def test_trust_begins_with_a_verdict_and_an_error():
     document["costs"]["fit"] = {"error_percent": {"leave_one_benchmark_out": 8.64}}
     assert trust(View(document)).text.startswith("good (new kernels 8.6\u202f% off on average).")
     document["energy_marks"]["total"] = ["missing"]
-    assert trust(View(document)).text.startswith("good, a floor")
+    assert trust(View(document)).text.startswith("good, a lower bound")
 
 
 def modelled(document, efficiency=0.25):
