@@ -183,12 +183,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
         Where every kernel has a time then, the modelled ones are made to add up to what the total leaves for them.
         """
         counted = self.counts(priced.books)
-        if by_component and efficiency is not None:
-            raise UsageError("--efficiency is of the roofline's times; --time components models other ones.")
+        timed, modelled, notes = model_time(counted, priced, efficiency)
         if by_component:
-            timed, modelled, notes = time_by_component(counted, priced)
-        else:
-            timed, modelled, notes = model_time(counted, priced, efficiency)
+            # Of simulated kernels the roofline's time stays, whose range the report tells.
+            timed, of_cycles, more = time_by_component(timed, priced)
+            modelled, notes = modelled or of_cycles, [*notes, *more]
         if self.total_s is None or modelled is None:
             return timed, modelled, notes, self.total_s
         if np.isnan(timed.rows.time_s).any():

@@ -26,7 +26,7 @@ from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
 from eprof.costs.datasheets import power_limit_w
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import attribute
-from eprof.energy.components import components, machine_of, work_of
+from eprof.energy.components import components, machine_of, seconds, work_of
 from eprof.energy.simulated import UNDER_THE_ROOF, has_modelled_time
 from eprof.energy.time_model import of_table
 from eprof.profile import schema
@@ -55,7 +55,7 @@ HALVES = "half of the time goes with each clock, a guess: no peak bandwidth is k
 SAME_TIME = "times stay as they are"
 ROOF_TIME = "a {}'s time changes by as much as the roofline's"
 _NO_TENSOR_PEAK = "no table has the peaks of tensor cores"
-CYCLE_TIME = "a {}'s time changes by as much as its cycles by component; what it counts stays as it is"
+CYCLE_TIME = "a {}'s time changes by as much as its modelled time by component; what it counts stays as it is"
 _MOST_THREADS = 1024  # of a block, on every GPU since Fermi
 FASTER = "in proportion to it where a {} is faster than the roofline of these costs"
 
@@ -527,7 +527,7 @@ def _time(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 
 
 def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
-    """Other blocks, or other bank conflicts: T' = T M'/M, by the modelled cycles M of the kernel (`energy/components`).
+    """Other blocks, or other bank conflicts: T' = T - min(T, M) (1 - M'/M), M the modelled time by component.
 
     Threads, and registers of each, stay; shared memory of a block goes with its threads. A kernel whose launch shape
     or conflicts are not known keeps its time.
@@ -540,15 +540,17 @@ def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     if (shape["registers"] * shape["threads"] > machine.units.registers * counts.rows.launches**2).any():
         raise UsageError(f"--what-if {key}={value}: such a block needs more registers than a multiprocessor has.")
     changed = replace(counts, shape=shape)
-    before, after = (components(work_of(some), machine).total for some in (counts, changed))
+    before, after = (components(work_of(some), machine) for some in (counts, changed))
     needed = "conflicts" if key == "conflicts" else "blocks"
-    known = ~np.isnan(shape[needed]) & (before > 0)
+    known = ~np.isnan(shape[needed]) & (before.total > 0)
     if not known.any():
         raise UsageError(f"--what-if {key}={value}: the logs tell the {needed} of no {now.noun}.")
-    ratio = np.where(known, after / np.where(known, before, 1.0), 1.0)
-    if now.work.together is not None:
-        ratio = np.append(ratio, 1.0)
-    there = replace(now, work=replace(now.work, counts=changed), time_s=now.time_s * ratio)
+    share_saved = np.where(known, 1 - after.total / np.where(known, before.total, 1.0), 0.0)
+    of_kernels = slice(len(share_saved))
+    modelled_s = seconds(before, machine, counts.rows.launches)
+    time_s = now.time_s.copy()
+    time_s[of_kernels] -= np.minimum(time_s[of_kernels], modelled_s) * share_saved
+    there = replace(now, work=replace(now.work, counts=changed), time_s=time_s)
     return there, says, CYCLE_TIME.format(now.noun)
 
 

@@ -82,16 +82,16 @@ class CapTest(Struct, frozen=True):
     p: float
 
 
-def compared(machine: Machine, time_s: Floats, roofline_s: Floats, active_j: Floats) -> CapTest | None:
-    """Whether a power cap explains measured times: T = max(W tau_flop, Q tau_mem), or that with (E - pi0 T)/Delta_pi.
+def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floats) -> CapTest | None:
+    """Whether a power cap explains measured times: T = max(W tau_flop, Q tau_mem), or that with E/Delta_pi.
 
-    All (n,), NaN where not known; active_j: energy without constant energy. None: no cap, or fewer than four kernels
+    All (n,), NaN where not known; drawn_j: E, of flops and DRAM bytes. None: no cap, or fewer than four kernels
     are known. Raises EprofError where scipy is not installed.
     """
-    known = np.isfinite(time_s) & np.isfinite(roofline_s) & np.isfinite(active_j) & (roofline_s > 0)
+    known = np.isfinite(time_s) & np.isfinite(roofline_s) & np.isfinite(drawn_j) & (roofline_s > 0)
     if machine.usable_power_w is None or known.sum() < _LEAST_KERNELS:
         return None
-    capped_s = np.maximum(roofline_s, active_j / machine.usable_power_w)
+    capped_s = np.maximum(roofline_s, drawn_j / machine.usable_power_w)
     uncapped_percent, capped_percent = (_speed_errors(time_s[known], model[known]) for model in (roofline_s, capped_s))
     result = _ks_test()(uncapped_percent, capped_percent)
     return CapTest(

@@ -386,7 +386,7 @@ def trust(view: View) -> Point:
 
 
 def _verdict(view: View) -> str:
-    """One word, whether it is a lower bound, how far off the joules may be: "good (new kernels 8.6 % off on average)."."""
+    """One word, whether it is a lower bound, how far off the joules may be: "good (new kernels 8.6 % off)."."""
     if view.costs is None or not view.has_energy:
         return ""
     if view.to_meter is not None:

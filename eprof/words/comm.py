@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from eprof.base.marks import from_names
+from eprof.base.marks import Mark, from_names
 from eprof.base.text import capital, listed
 from eprof.comm.schema import MEASURED, Comm, Row, Threshold, Total
 from eprof.words.blocks import Block, Column, Headline, Notes, Point, Sentence, Table, Tone
@@ -84,8 +84,9 @@ def _of_totals(document: Comm) -> Headline:
     least = min(document.totals, key=lambda total: total.energy_j)
     sent = f"{whole(first.messages)} messages, {quantity(first.bytes, 'B')}"
     joules, time = quantity(first.energy_j, "J"), quantity(first.time_s, "s")
-    took = f"{joules} and {time} {way(document, first.waiting, first.core_mhz)}"
     marks = int(from_names(first.marks))
+    least_of = "at least " if marks & Mark.MISSING else ""
+    took = f"{least_of}{joules} and {time} {way(document, first.waiting, first.core_mhz)}"
     if least is first or not first.energy_j:
         return Headline(f"{sent}: {took}.", "No other way to wait takes less.", marks)
     saved, later = least.energy_j / first.energy_j - 1, least.time_s / first.time_s - 1

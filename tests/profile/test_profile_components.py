@@ -108,9 +108,15 @@ def test_a_total_time_is_shared_out_as_modelled(tmp_path):
     made = loaded.energy("gtx580", by_component=True).document()
     assert made["time_s"] == pytest.approx(0.5) and made["kernels"][0]["time_s"] == pytest.approx(0.5)
     assert made["time_components"]["kernels"][0]["time_s"] < 1e-3
-    with pytest.raises(UsageError, match="--efficiency is"):
-        fmm = resources.folder("costs").parent / "samples" / "logs" / "simulated" / "fmm.txt"
-        eprof.load(str(fmm)).energy("jetson-tk1", efficiency=0.5, by_component=True)
+
+
+def test_simulated_kernels_keep_the_time_of_the_roofline():
+    """Its range is told on the first screen; cycles by component stand beside it."""
+    fmm = resources.folder("costs").parent / "samples" / "logs" / "simulated" / "fmm.txt"
+    loaded = eprof.load(str(fmm))
+    plain, made = (loaded.energy("jetson-tk1", by_component=asked).document() for asked in (False, True))
+    assert made["modelled_time"] == plain["modelled_time"] and made["time_s"] == plain["time_s"]
+    assert made["time_components"]["kernels"]
 
 
 def test_nothing_of_it_without_being_asked_for(tmp_path):
@@ -119,18 +125,19 @@ def test_nothing_of_it_without_being_asked_for(tmp_path):
 
 
 def test_fewer_conflicts_and_larger_blocks(tmp_path):
-    """Time goes with the modelled cycles; shared memory of a block limits larger blocks."""
+    """What the modelled time saves, the kernel saves; shared memory of a block limits larger blocks."""
     energy = eprof.load(str(counters(tmp_path)), str(trace(tmp_path))).energy("gtx580", by_component=True)
-    cycles = energy.document()["time_components"]["kernels"][0]["cycles"]
+    modelled = energy.document()["time_components"]["kernels"][0]
+    cycles, share = modelled["cycles"], modelled["time_s"] / 0.1e-3
     without = energy.what_if("conflicts=0")
-    assert without.time_share == pytest.approx(-cycles["conflicts"] / sum(cycles.values()))
+    assert without.time_share == pytest.approx(-share * cycles["conflicts"] / sum(cycles.values()))
     assert "fewer bank conflicts" in without.says
     assert energy.what_if("block=128").time_share == pytest.approx(0)
     # 48 warps instead of 32 are active, in 19 rounds instead of 28.
     of_a_warp = {name: cycles[name] / 28 / 32 for name in ("computation", "shared", "conflicts")}
     of_a_round = (cycles["loads"] + cycles["stores"]) / 28
     after = 19 * (of_a_round + 48 * sum(of_a_warp.values()))
-    assert energy.what_if("block=192").time_share == pytest.approx(after / sum(cycles.values()) - 1)
+    assert energy.what_if("block=192").time_share == pytest.approx(share * (after / sum(cycles.values()) - 1))
 
 
 @pytest.mark.parametrize(
