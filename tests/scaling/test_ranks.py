@@ -349,13 +349,52 @@ def test_ranks_that_are_missing_or_did_not_end_are_no_run(eprof, tmp_path, world
     assert (code, out) == (1, "") and re.search(sentence, err)
 
 
+# ----------------------------------------------------------------------------------------------------- missing ranks
+
+
+def copied(place, *numbers):
+    """A folder with these of the sample's four ranks."""
+    place.mkdir()
+    for number in numbers:
+        (place / f"rank{number}.txt").write_text((RANKS / "n4" / f"rank{number}.txt").read_text())
+    return place
+
+
+@pytest.mark.parametrize("numbers", [(0, 1, 3), (1, 2, 3)])
+def test_a_gap_in_the_numbers_of_ranks_is_refused_in_logs_and_in_a_report(eprof, tmp_path, numbers):
+    folder = copied(tmp_path / "runs", *numbers)
+    missing = ({0, 1, 2, 3} - {*numbers}).pop()
+    saved = tmp_path / "runs.json"
+    eprof("report", *sorted(folder.iterdir()), "--costs", "gtx680", "--group", "rank", "-q", "-o", saved)
+    for given_ranks in (folder, f"n3={folder}", f"n3={saved}"):
+        code, out, err = eprof("scale", given_ranks, *DEMO)
+        assert (code, out) == (1, "") and f"holds 3 ranks, numbered from 0 without {missing};" in err
+        assert len(err.splitlines()) == 1
+
+
+def test_fewer_ranks_than_nodes_are_refused(eprof, tmp_path):
+    folder = copied(tmp_path / "n2", 0)
+    for label, sentence in (("n4=", "holds 1 rank for 4 nodes"), ("", "is named after 2 nodes, but holds 1 rank;")):
+        code, out, err = eprof("scale", f"{label}{folder}", *DEMO)
+        assert (code, out) == (1, "") and sentence in err
+    (row,) = document_of(eprof, f"n1={folder}", *DEMO)["rows"]
+    assert row["processors"] == 1
+
+
+def test_ranks_with_the_same_logs_are_said(eprof, tmp_path):
+    folder = copied(tmp_path / "n3", 0, 1)
+    (folder / "rank2.txt").write_text((folder / "rank0.txt").read_text())
+    document = document_of(eprof, folder, *DEMO)
+    assert "rank0.txt and rank2.txt are the same to the byte" in " ".join(document["warnings"])
+
+
 # --------------------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([RANKS / "n2", "--costs", "gtx680"], 1, "nothing tells on how many nodes its 2 ranks ran; name it, such as n4="),
+        ([RANKS / "n2", "--costs", "gtx680"], 1, "nothing tells on how many nodes its 2 ranks ran; name it, such as n2="),
         ([f"n1={RANKS / 'n4'}", *DEMO], 1, "4 ranks on 1 x 1 GPUs"),
         ([RANKS / "n1"], 1, "no cost table is made for its GPU; name one with --costs"),
         ([RANKS / "n1", "--host-power", "-1"], 2, "--host-power -1: must be a power"),
