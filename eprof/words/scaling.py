@@ -132,10 +132,12 @@ def _how_efficient(row: Row) -> str:
 
 
 def _largest_cause(row: Row) -> str:
-    overhead = {cause: joules for cause, joules in (row.overhead_j or {}).items() if joules > 0}
-    total = sum(overhead.values())
-    if not total:
+    """Where most of the extra energy goes; nothing where the whole does not grow."""
+    changes = row.overhead_j or {}
+    if sum(changes.values()) <= 0:
         return ""
+    overhead = {cause: joules for cause, joules in changes.items() if joules > 0}
+    total = sum(overhead.values())
     cause = max(overhead, key=lambda cause: overhead[cause])
     return f"{percent(overhead[cause] / total)} of the extra energy goes into {CAUSES[cause]}."
 

@@ -19,6 +19,7 @@ from eprof.scaling import build, cluster, measured, model, program, ranks
 from eprof.scaling.cluster import Beside
 from eprof.scaling.schema import Part
 from eprof.tuning.objective import parse
+from eprof.words import scaling as words
 
 LOGS = Path(__file__).parents[2] / "samples" / "logs"
 RANKS = LOGS / "ranks"
@@ -386,6 +387,19 @@ def test_ranks_with_the_same_logs_are_said(eprof, tmp_path):
     (folder / "rank2.txt").write_text((folder / "rank0.txt").read_text())
     document = document_of(eprof, folder, *DEMO)
     assert "rank0.txt and rank2.txt are the same to the byte" in " ".join(document["warnings"])
+
+
+# ----------------------------------------------------------------------------------------------- what could mislead
+
+
+@pytest.mark.parametrize("host_w, is_said", [(100.0, True), (1.0, False)])
+def test_extra_energy_has_a_cause_only_where_the_whole_grows(host_w, is_said):
+    """Two GPUs for half the time, and for a tenth more of it in the end."""
+    beside = Beside(host_w, 0.0, 60.0, 1)
+    alone = runs_of([10.0], 10.0, beside)
+    half_s = 5.5 if is_said else 4.0
+    document = build.measured([alone, runs_of([half_s] * 2, half_s, beside, 2)], [], "runs", ASKED)
+    assert ("of the extra energy goes into" in words._largest_cause(document.rows[1])) == is_said
 
 
 # --------------------------------------------------------------------------------------------------------- bad input
