@@ -37,7 +37,8 @@ _MOST_GAPS = 1000
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 _MOST_BYTES = 256 << 20
 _SUFFIX = ".json"
-_GPU = ("computation", "data", "constant", "imbalance", "between", "unused", "metered")
+_KERNELS = ("computation", "data", "constant")
+_GPU = (*_KERNELS, "imbalance", "between", "unused", "metered")
 NODE, GPU = "node", "GPU"
 _DEFAULT = "the table's default"
 
@@ -245,6 +246,7 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
     for report, count in zip(reports, nodes, strict=True):
         _check_gpus(report)
         run = _run(report, count, beside, is_timed)
+        notes += _beyond_the_meter(report, run)
         yield replace(run, processors=report.ranks, unit=unit) if unit == GPU else run
     notes += dict.fromkeys([*_notes(reports, beside, is_timed), *_unlike(reports)])
 
@@ -365,7 +367,7 @@ def _of_kernels(report: Report) -> dict[str, Part]:
         raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
     return {
         family: Part(energy_j=getattr(profile.energy_j, family), marks=getattr(profile.energy_marks, family))
-        for family in ("computation", "data", "constant")
+        for family in _KERNELS
     }
 
 
@@ -473,6 +475,24 @@ def _twins(profile: schema.Profile) -> str:
         if log.sha256:
             alike.setdefault(log.sha256, []).append(Path(log.path).name)
     return next((listed(paths) for paths in alike.values() if len(paths) > 1), "")
+
+
+def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
+    """Where a meter saw less than is modelled."""
+    parts = {cause: part.energy_j for cause, part in (run.parts or {}).items() if part.energy_j is not None}
+    rest_j = parts.pop("metered", 0.0)
+    if rest_j >= 0:
+        return
+    covered = parts if report.seen.all_j is not None else {cause: parts[cause] for cause in _GPU if cause in parts}
+    modelled_j = sum(covered.values())
+    kernels_j = sum(joules for cause, joules in parts.items() if cause in _KERNELS)
+    metered_j = modelled_j + rest_j
+    what = "its kernels alone are modelled at" if kernels_j > metered_j else "its parts are modelled at"
+    joules = kernels_j if kernels_j > metered_j else modelled_j
+    yield (
+        f"{report.path}: the meter saw {metered_j:.3g} J, but {what} {joules:.3g} J, so the prices or the meter are "
+        "wrong, and the energy has no shares."
+    )
 
 
 def _unlike(reports: Sequence[Report]) -> Iterator[str]:

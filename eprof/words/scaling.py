@@ -245,7 +245,10 @@ def on_nodes(document: Scale) -> Table:
 
 
 def _share(row: Row, causes: Sequence[str]) -> float | None:
-    """What some causes take together, of the energy that is known."""
+    """What some causes take together, of the energy that is known; no share where a meter saw less than is modelled."""
+    metered = (row.parts or {}).get("metered")
+    if metered is not None and (metered.energy_j or 0.0) < 0:
+        return None
     joules = [part.energy_j for cause, part in (row.parts or {}).items() if cause in causes]
     known = [energy_j for energy_j in joules if energy_j is not None]
     return sum(known) / row.energy_j if known and row.energy_j else None

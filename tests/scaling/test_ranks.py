@@ -402,6 +402,23 @@ def test_extra_energy_has_a_cause_only_where_the_whole_grows(host_w, is_said):
     assert ("of the extra energy goes into" in words._largest_cause(document.rows[1])) == is_said
 
 
+@pytest.mark.parametrize(
+    ("gpus_j", "sentence"),
+    [
+        (600.0, "the meter saw 600 J, but its kernels alone are modelled at 640 J"),
+        (800.0, "the meter saw 800 J, but its parts are modelled at 880 J"),
+        (900.0, ""),
+    ],
+)
+def test_a_meter_that_saw_less_than_is_modelled_is_said_and_has_no_shares(gpus_j, sentence):
+    report = ranks.Report("here", 1, profile_of([1.0, 3.0]), ranks._Seen(time_s=4.0, gpus_j=gpus_j, is_metered=True))
+    notes = []
+    document = build.measured(list(ranks.runs([report], Beside(10.0, 0.0, 60.0), notes)), [], "runs", ASKED)
+    assert any(sentence in note for note in notes)
+    assert any("the meter saw" in note for note in notes) == bool(sentence)
+    assert (words._share(document.rows[0], ["metered"]) is None) == bool(sentence)
+
+
 # --------------------------------------------------------------------------------------------------------- bad input
 
 
