@@ -69,12 +69,13 @@ class _Seen(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The ranks of a run. nodes: as the user says; None: nothing was said."""
+    """The ranks of a run. nodes: as the user says; None: nothing was said. where: the row of a table that tells them."""
 
     path: str
     nodes: int | None
     profile: schema.Profile
     seen: _Seen
+    where: str = ""
 
     @property
     def ranks(self) -> int:
@@ -127,7 +128,7 @@ def told(run: Run, report: str, folder: Path, reading: Reading) -> Report:
     seen = ranks.seen._replace(time_s=run.time_s)
     if run.energy_j is not None:
         seen = _Seen(time_s=run.time_s, all_j=run.energy_j)
-    return ranks._replace(nodes=run.processors, seen=seen)
+    return ranks._replace(nodes=run.processors, seen=seen, where=run.where)
 
 
 def _inputs(path: Path) -> list[Path]:
@@ -247,6 +248,8 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
         _check_gpus(report)
         run = _run(report, count, beside, is_timed)
         notes += _beyond_the_meter(report, run)
+        if is_timed:
+            notes += _shorter_than_kernels(report)
         yield replace(run, processors=report.ranks, unit=unit) if unit == GPU else run
     notes += dict.fromkeys([*_notes(reports, beside, is_timed), *_unlike(reports)])
 
@@ -493,6 +496,16 @@ def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
         f"{report.path}: the meter saw {metered_j:.3g} J, but {what} {joules:.3g} J, so the prices or the meter are "
         "wrong, and the energy has no shares."
     )
+
+
+def _shorter_than_kernels(report: Report) -> Iterator[str]:
+    """Where a program took less time than its slowest rank's kernels."""
+    given_s, kernels_s = report.seen.time_s, report.kernels_s
+    if given_s is not None and kernels_s is not None and given_s < kernels_s:
+        yield (
+            f"{report.where or report.path}: its time, {given_s:.4g} s, is less than that of its slowest rank's "
+            f"kernels, {kernels_s:.4g} s, which is taken instead."
+        )
 
 
 def _unlike(reports: Sequence[Report]) -> Iterator[str]:

@@ -14,7 +14,7 @@ class Run(Struct, frozen=True):
 
     marks, time_marks: how far energy and time can be trusted. cluster: the one that was simulated. unit: what a
     processor is. parts: what makes up the energy of a GPU cluster, and ranks, imbalance (`ranks.py`). report: where the
-    ranks are.
+    ranks are. where: the file and line of its row.
     """
 
     program: str
@@ -28,6 +28,7 @@ class Run(Struct, frozen=True):
     cluster: str | None = None
     unit: str = "node"
     report: str = ""
+    where: str = ""
     time_marks: int = 0
     parts: Mapping[str, Part] | None = None
     ranks: int | None = None

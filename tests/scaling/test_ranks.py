@@ -419,6 +419,14 @@ def test_a_meter_that_saw_less_than_is_modelled_is_said_and_has_no_shares(gpus_j
     assert (words._share(document.rows[0], ["metered"]) is None) == bool(sentence)
 
 
+def test_a_time_below_that_of_the_kernels_is_said_with_its_row(eprof, tmp_path):
+    table = tmp_path / "runs.csv"
+    table.write_text(f"nodes,time_s,report\n1,1e-5,{RANKS / 'n1'}\n2,1e-6,{RANKS / 'n2'}\n")
+    document = document_of(eprof, table, *DEMO)
+    said = [warning for warning in document["warnings"] if "which is taken instead" in warning]
+    assert len(said) == 1 and "runs.csv:3: its time, 1e-06 s, is less than that of its slowest rank's" in said[0]
+
+
 # --------------------------------------------------------------------------------------------------------- bad input
 
 
