@@ -17,6 +17,7 @@ from eprof.cli import main
 from eprof.profile import schema
 from eprof.scaling import build, cluster, measured, model, program, ranks
 from eprof.scaling.cluster import Beside
+from eprof.scaling.run import medians
 from eprof.scaling.schema import Part
 from eprof.tuning.objective import parse
 from eprof.words import scaling as words
@@ -425,6 +426,16 @@ def test_a_time_below_that_of_the_kernels_is_said_with_its_row(eprof, tmp_path):
     document = document_of(eprof, table, *DEMO)
     said = [warning for warning in document["warnings"] if "which is taken instead" in warning]
     assert len(said) == 1 and "runs.csv:3: its time, 1e-06 s, is less than that of its slowest rank's" in said[0]
+
+
+def test_of_two_repeats_the_lower_is_shown_and_it_is_said():
+    beside = Beside(10.0, 0.0, 60.0)
+    repeats = [runs_of([1.0], time_s, beside) for time_s in (3.0, 2.0, 4.0)]
+    for same, time_s, is_said in ((repeats[:2], 2.0, True), (repeats, 3.0, False)):
+        notes = []
+        (row,) = medians(same, notes)
+        assert (row.time_s, row.repeats) == (time_s, len(same))
+        assert ("the lower in energy" in " ".join(notes)) == is_said
 
 
 # --------------------------------------------------------------------------------------------------------- bad input
