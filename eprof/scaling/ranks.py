@@ -69,7 +69,7 @@ class _Seen(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The ranks of a run. nodes: as the user says; None: nothing was said. where: the row of a table that tells them."""
+    """The ranks of a run. nodes: as the user says; None: nothing was said. where: the row of a table that tells it."""
 
     path: str
     nodes: int | None

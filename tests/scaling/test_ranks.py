@@ -438,6 +438,16 @@ def test_of_two_repeats_the_lower_is_shown_and_it_is_said():
         assert ("the lower in energy" in " ".join(notes)) == is_said
 
 
+def test_a_single_log_with_one_number_in_its_name_is_one_rank(eprof, tmp_path):
+    logs = copied(tmp_path / "one", 0)
+    saved = tmp_path / "one.json"
+    code, _, err = eprof("report", *logs.iterdir(), "--costs", "gtx680", "--group", "rank", "-q", "-o", saved)
+    assert code == 0, err
+    (row,) = document_of(eprof, saved, *DEMO)["rows"]
+    assert (row["processors"], row["ranks"]) == (1, 1)
+    assert row["energy_j"] == document_of(eprof, logs, *DEMO)["rows"][0]["energy_j"]
+
+
 # --------------------------------------------------------------------------------------------------------- bad input
 
 
