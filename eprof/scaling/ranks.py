@@ -493,8 +493,8 @@ def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
     what = "its kernels alone are modelled at" if kernels_j > metered_j else "its parts are modelled at"
     joules = kernels_j if kernels_j > metered_j else modelled_j
     yield (
-        f"{report.path}: the meter saw {metered_j:.3g} J, but {what} {joules:.3g} J, so the prices or the meter are "
-        "wrong, and the energy has no shares."
+        f"{report.path}: the meter saw {metered_j:.3g} J, but {what} {joules:.3g} J, so the prices, the powers or the "
+        "meter are wrong, and the energy has no shares."
     )
 
 

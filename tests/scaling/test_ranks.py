@@ -448,6 +448,23 @@ def test_a_single_log_with_one_number_in_its_name_is_one_rank(eprof, tmp_path):
     assert row["energy_j"] == document_of(eprof, logs, *DEMO)["rows"][0]["energy_j"]
 
 
+def test_lower_bounds_beside_a_metered_run_are_told_apart_on_80_columns(eprof, tmp_path):
+    table = tmp_path / "runs.csv"
+    rows = [f"{nodes},1e-5,{joules},{RANKS / f'n{nodes}'}\n" for nodes, joules in ((1, ""), (2, ""), (4, 0.009))]
+    table.write_text("".join(["nodes,time_s,energy_j,report\n", *rows]))
+    code, out, _ = eprof("scale", table, *DEMO)
+    said = " ".join(out.split())
+    assert code == 0 and "2 simulated and 1 measured runs" in said
+    assert "on 4 nodes, of those known in full." in said
+    head = next(line for line in out.splitlines() if line.startswith("on "))
+    assert max(map(len, out.splitlines())) <= 80 and head.rstrip().endswith("nodes")
+
+
+def test_one_run_is_one_run(eprof):
+    _, out, _ = eprof("scale", RANKS / "n4", *DEMO)
+    assert "1 simulated run\n" in out and "known in full" not in out
+
+
 # --------------------------------------------------------------------------------------------------------- bad input
 
 
