@@ -463,6 +463,7 @@ def test_lower_bounds_beside_a_metered_run_are_told_apart_on_80_columns(eprof, t
 def test_one_run_is_one_run(eprof):
     _, out, _ = eprof("scale", RANKS / "n4", *DEMO)
     assert "1 simulated run\n" in out and "known in full" not in out
+    assert "1 of 1 run without efficiency" in out
 
 
 # --------------------------------------------------------------------------------------------------------- bad input
