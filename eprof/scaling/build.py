@@ -11,6 +11,7 @@ from eprof import __version__
 from eprof.base.errors import LogError
 from eprof.base.known import ratio
 from eprof.base.marks import Mark, names
+from eprof.base.text import counted
 from eprof.profile.document import now
 from eprof.scaling import fit
 from eprof.scaling import keep as keeping
@@ -315,10 +316,10 @@ def _lacks(rows: Sequence[Row]) -> Iterable[str]:
     """What cannot be told of measured runs, and why."""
     no_energy = sum(row.energy_j is None for row in rows)
     if no_energy:
-        yield f"{no_energy} of {len(rows)} runs without energy (blank or 0): nothing is taken for it."
+        yield f"{no_energy} of {counted(len(rows), 'run')} without energy (blank or 0): nothing is taken for it."
     no_base = sum(row.efficiency is None and row.energy_j is not None for row in rows)
     if no_base:
         yield (
-            f"{no_base} of {len(rows)} runs without efficiency: none on one processor, of the same program and size at "
-            "the same clock, has an energy that is known as well."
+            f"{no_base} of {counted(len(rows), 'run')} without efficiency: none on one processor, of the same program "
+            "and size at the same clock, has an energy that is known as well."
         )

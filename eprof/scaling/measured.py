@@ -108,6 +108,7 @@ def _run(where: str, cells: Mapping[str, str], energy_j: float | None = None) ->
         time_s=time_s,
         energy_j=energy_j or _number(where, "energy_j", cells.get("energy_j", "")) or None,
         report=cells.get("report", ""),
+        where=where,
     )
 
 

@@ -5,6 +5,7 @@
 T: of the whole program where every run tells it, else of the slowest rank's kernels.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
@@ -19,7 +20,7 @@ from eprof import api
 from eprof.base.errors import LogError
 from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.resources import log_content
-from eprof.base.text import few, listed, pattern
+from eprof.base.text import counted, few, listed, pattern
 from eprof.logs import runs as directories
 from eprof.profile import schema
 from eprof.profile.document import document as described
@@ -30,10 +31,14 @@ from eprof.scaling.schema import Part
 
 _NAMED = pattern(r"n?([1-9]\d{0,6})=(.+)")
 _NUMBER = pattern(r"\d+")
+_OF_RANK = pattern(r"rank (\d{1,9})")
+_OF_NODES = pattern(r"n([1-9]\d{0,6})")
+_MOST_GAPS = 1000
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 _MOST_BYTES = 256 << 20
 _SUFFIX = ".json"
-_GPU = ("computation", "data", "constant", "imbalance", "between", "unused", "metered")
+_KERNELS = ("computation", "data", "constant")
+_GPU = (*_KERNELS, "imbalance", "between", "unused", "metered")
 NODE, GPU = "node", "GPU"
 _DEFAULT = "the table's default"
 
@@ -64,12 +69,13 @@ class _Seen(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The ranks of a run. nodes: as the user says; None: nothing was said."""
+    """The ranks of a run. nodes: as the user says; None: nothing was said. where: the row of a table that tells it."""
 
     path: str
     nodes: int | None
     profile: schema.Profile
     seen: _Seen
+    where: str = ""
 
     @property
     def ranks(self) -> int:
@@ -102,7 +108,9 @@ def read(given: str, reading: Reading) -> Report:
     nodes, name = named(given)
     path = Path(name)
     if not path.is_dir():
-        return Report(given, nodes, _saved(path), _Seen())
+        report = Report(given, nodes, _saved(path), _Seen())
+        _check_whole(report, ())
+        return report
     inputs = _inputs(path)
     by_rank = reading.rank is not None or _are_of_ranks(inputs)
     parts = {"parts": "rank", "rank": reading.rank} if by_rank else {}
@@ -120,7 +128,7 @@ def told(run: Run, report: str, folder: Path, reading: Reading) -> Report:
     seen = ranks.seen._replace(time_s=run.time_s)
     if run.energy_j is not None:
         seen = _Seen(time_s=run.time_s, all_j=run.energy_j)
-    return ranks._replace(nodes=run.processors, seen=seen)
+    return ranks._replace(nodes=run.processors, seen=seen, where=run.where)
 
 
 def _inputs(path: Path) -> list[Path]:
@@ -209,6 +217,23 @@ def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
         raise LogError(
             f"{report.path}: holds {report.ranks} of {report.seen.ranks} ranks; the energy of the others is not known."
         )
+    gaps = _gaps(report.profile) if report.seen.ranks is None else []
+    if gaps:
+        raise LogError(
+            f"{report.path}: holds {counted(report.ranks, 'rank')}, numbered from 0 without {few(gaps, 3)}; "
+            "the energy of missing ranks is not known."
+        )
+
+
+def _gaps(profile: schema.Profile) -> list[str]:
+    """The numbers from 0 to that of the last rank that no rank has; none where a rank has a name or is not shown."""
+    groups = profile.groups or []
+    matches = [_OF_RANK.fullmatch(group.name) for group in groups if group.stands_for is msgspec.UNSET]
+    numbers = {int(match[1]) for match in matches if match}
+    if profile.ranks is None or not numbers or len(numbers) < len(groups):
+        return []
+    first_gaps = itertools.islice((number for number in range(max(numbers)) if number not in numbers), _MOST_GAPS)
+    return [str(number) for number in first_gaps]
 
 
 # ---- energy
@@ -222,6 +247,9 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
     for report, count in zip(reports, nodes, strict=True):
         _check_gpus(report)
         run = _run(report, count, beside, is_timed)
+        notes += _beyond_the_meter(report, run)
+        if is_timed:
+            notes += _shorter_than_kernels(report)
         yield replace(run, processors=report.ranks, unit=unit) if unit == GPU else run
     notes += dict.fromkeys([*_notes(reports, beside, is_timed), *_unlike(reports)])
 
@@ -295,10 +323,21 @@ def _nodes(report: Report, beside: Beside) -> int:
     """On how many nodes it ran: as the user says, by its hosts, or by the GPUs of a node."""
     by_gpus = -(-report.ranks // beside.gpus) if beside.gpus else None
     nodes = report.nodes or report.seen.hosts or (1 if report.ranks == 1 else by_gpus)
+    by_name = _nodes_in_name(report)
     if nodes is None:
         raise LogError(
             f"{report.path}: nothing tells on how many nodes its {report.ranks} ranks ran; name it, such as "
-            f"n4={report.path}, or give `gpus` of a node in [node] of the --cluster."
+            f"n{by_name or report.ranks}={report.path}, or give `gpus` of a node in [node] of the --cluster."
+        )
+    if report.nodes is not None and report.nodes > report.ranks:
+        raise LogError(
+            f"{report.path}: holds {counted(report.ranks, 'rank')} for {report.nodes} nodes; the energy of missing "
+            "ranks is not known."
+        )
+    if report.nodes is None and by_name is not None and by_name > report.ranks:
+        raise LogError(
+            f"{report.path}: is named after {by_name} nodes, but holds {counted(report.ranks, 'rank')}; if none is "
+            f"missing, say on how many nodes it ran, such as n{report.ranks}={report.path}."
         )
     if by_gpus is not None and by_gpus > nodes:
         raise LogError(
@@ -306,6 +345,12 @@ def _nodes(report: Report, beside: Beside) -> int:
             f"GPU cannot be told apart. If they ran on more nodes, name them, such as n{by_gpus}=..."
         )
     return nodes
+
+
+def _nodes_in_name(report: Report) -> int | None:
+    """The node count in the name of a folder or file, such as n4 or n4.json, where no run directory tells the ranks."""
+    match = _OF_NODES.fullmatch(Path(report.path).name.removesuffix(_SUFFIX))
+    return int(match[1]) if match and report.seen.ranks is None else None
 
 
 def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
@@ -325,7 +370,7 @@ def _of_kernels(report: Report) -> dict[str, Part]:
         raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
     return {
         family: Part(energy_j=getattr(profile.energy_j, family), marks=getattr(profile.energy_marks, family))
-        for family in ("computation", "data", "constant")
+        for family in _KERNELS
     }
 
 
@@ -411,6 +456,9 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
 def _of_report(report: Report, beside: Beside) -> Iterator[str]:
     yield from (warning for warning in report.profile.warnings if "Left out" in warning)
     seen, logs = report.seen, report.profile.inputs
+    twins = _twins(report.profile)
+    if twins:
+        yield f"{twins} are the same to the byte; ranks are rarely, so one may be a copy."
     if report.ranks == 1 and len(logs) > 1 and seen.hosts is None:
         yield f"its {len(logs)} logs are taken for those of one rank."
     if seen.all_j is not None:
@@ -421,6 +469,43 @@ def _of_report(report: Report, beside: Beside) -> Iterator[str]:
         yield "the energy of its hosts is what the meters of their processors saw."
     elif seen.is_metered:
         yield "what meters saw is not used, for it is not that of one GPU a rank."
+
+
+def _twins(profile: schema.Profile) -> str:
+    """The first logs with the same content."""
+    alike: dict[str, list[str]] = {}
+    for log in profile.inputs:
+        if log.sha256:
+            alike.setdefault(log.sha256, []).append(Path(log.path).name)
+    return next((listed(paths) for paths in alike.values() if len(paths) > 1), "")
+
+
+def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
+    """Where a meter saw less than is modelled."""
+    parts = {cause: part.energy_j for cause, part in (run.parts or {}).items() if part.energy_j is not None}
+    rest_j = parts.pop("metered", 0.0)
+    if rest_j >= 0:
+        return
+    covered = parts if report.seen.all_j is not None else {cause: parts[cause] for cause in _GPU if cause in parts}
+    modelled_j = sum(covered.values())
+    kernels_j = sum(joules for cause, joules in parts.items() if cause in _KERNELS)
+    metered_j = modelled_j + rest_j
+    what = "its kernels alone are modelled at" if kernels_j > metered_j else "its parts are modelled at"
+    joules = kernels_j if kernels_j > metered_j else modelled_j
+    yield (
+        f"{report.path}: the meter saw {metered_j:.3g} J, but {what} {joules:.3g} J, so the prices, the powers or the "
+        "meter are wrong, and the energy has no shares."
+    )
+
+
+def _shorter_than_kernels(report: Report) -> Iterator[str]:
+    """Where a program took less time than its slowest rank's kernels."""
+    given_s, kernels_s = report.seen.time_s, report.kernels_s
+    if given_s is not None and kernels_s is not None and given_s < kernels_s:
+        yield (
+            f"{report.where or report.path}: its time, {given_s:.4g} s, is less than that of its slowest rank's "
+            f"kernels, {kernels_s:.4g} s, which is taken instead."
+        )
 
 
 def _unlike(reports: Sequence[Report]) -> Iterator[str]:

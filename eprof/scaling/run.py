@@ -14,7 +14,7 @@ class Run(Struct, frozen=True):
 
     marks, time_marks: how far energy and time can be trusted. cluster: the one that was simulated. unit: what a
     processor is. parts: what makes up the energy of a GPU cluster, and ranks, imbalance (`ranks.py`). report: where the
-    ranks are.
+    ranks are. where: the file and line of its row.
     """
 
     program: str
@@ -28,6 +28,7 @@ class Run(Struct, frozen=True):
     cluster: str | None = None
     unit: str = "node"
     report: str = ""
+    where: str = ""
     time_marks: int = 0
     parts: Mapping[str, Part] | None = None
     ranks: int | None = None
@@ -42,14 +43,20 @@ class Run(Struct, frozen=True):
 def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
     """One row for repeats of the same: the medians of their times, and of the energies that are known.
 
-    Of runs in parts, the one of the median energy: medians of parts do not add up.
+    Of runs in parts, the one of the median energy, of an even number the lower of two: medians of parts do not add up.
     """
     groups: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.program, run.size, run.processors, run.core_mhz), []).append(run)
     if len(groups) < len(runs):
         notes.append(f"{len(runs)} rows are {len(groups)} different runs: repeats are shown as their medians")
+    if any(_is_lower_of_two(same) for same in groups.values()):
+        notes.append("of an even number of repeats in parts, the lower in energy of the two in the middle is shown")
     return [_median(same) for same in groups.values()]
+
+
+def _is_lower_of_two(same: Sequence[Run]) -> bool:
+    return same[0].parts is not None and len(same) % 2 == 0
 
 
 def _median(same: Sequence[Run]) -> Run:

@@ -1,11 +1,13 @@
 """A document `eprof.scale/1` in words: the answer, what keeps the efficiency, every row, a fit."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import and_
 
 from eprof.base.marks import Mark, from_names
+from eprof.base.text import counted, listed
 from eprof.scaling.schema import MODELLED, Best, Fit, Keep, Row, Scale
 from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone
 from eprof.words.blocks import Row as Cells
@@ -43,6 +45,9 @@ _TOGETHER = {
     "nodes": ("host", "network"),
     "rest": ("metered",),
 }
+# The widths of a terminal from which columns are shown.
+_WIDTHS = {"rest": 90}
+_WIDTHS_WITH_CLOCKS = {"rest": 100, "idle": 92}
 _SHOWN = 5
 SHAPES = {
     1: "its efficiency stays near 1",
@@ -58,8 +63,19 @@ def subject(document: Scale) -> str:
         cluster = document.cluster or {}
         prices = f"powers and times: {cluster['name']} ({cluster['basis']})"
         return f"modelled in closed form · {prices} · waiting: {document.waiting}"
-    kind = "simulated" if all("simulated" in row.marks for row in document.rows) else "measured"
-    return f"{whole(len(document.rows))} {kind} runs"
+    kinds = Counter(map(_kind, document.rows))
+    if len(kinds) == 1:
+        return counted(len(document.rows), f"{next(iter(kinds))} run")
+    return f"{listed([f'{whole(number)} {kind}' for kind, number in kinds.items()])} runs"
+
+
+def _kind(row: Row) -> str:
+    """How a run's energy is known: of ranks, a meter saw it or it is modelled."""
+    if row.parts is not None and "metered" in row.parts:
+        return "measured"
+    if "simulated" in row.marks:
+        return "simulated"
+    return "measured" if row.parts is None else "modelled"
 
 
 def headline(document: Scale) -> Headline:
@@ -81,7 +97,8 @@ def headline(document: Scale) -> Headline:
         return Headline(
             f"{problems} problems on up to {max(other.processors for other in document.rows)} {document.unit}s.", lead
         )
-    text = f"{row.program}{of_size(row.size)}: {_objective(row_for(document, row))} on {place(document, row)}."
+    where = place(document, row) + _of_known(document, row)
+    text = f"{row.program}{of_size(row.size)}: {_objective(row_for(document, row))} on {where}."
     # A table has the numbers of each node count.
     numbers = "" if row.parts else _how_efficient(row)
     return Headline(text, " ".join(filter(None, [numbers, _largest_cause(row)])))
@@ -121,6 +138,16 @@ def of_size(size: float | None) -> str:
     return "" if size is None else f" of {size:.10g}"
 
 
+def _of_known(document: Scale, best: Row | Best) -> str:
+    """What to add to a best place where a run that is only known as a lower bound may be better."""
+    if best.energy_j is None or best.time_s is None or "missing" in best.marks:
+        return ""
+    same = [row for row in document.rows if (row.program, row.size) == (best.program, best.size)]
+    bounds = [row for row in same if "missing" in row.marks and row.energy_j is not None]
+    may_be_better = any((row.energy_j or 0.0) < best.energy_j or row.time_s < best.time_s for row in bounds)
+    return ", of those known in full" if may_be_better else ""
+
+
 def _how_efficient(row: Row) -> str:
     took = f"It takes {quantity(row.energy_j, 'J')} and {quantity(row.time_s, 's')}" if row.energy_j else ""
     if row.efficiency is None or row.processors == 1:
@@ -132,10 +159,12 @@ def _how_efficient(row: Row) -> str:
 
 
 def _largest_cause(row: Row) -> str:
-    overhead = {cause: joules for cause, joules in (row.overhead_j or {}).items() if joules > 0}
-    total = sum(overhead.values())
-    if not total:
+    """Where most of the extra energy goes; nothing where the whole does not grow."""
+    changes = row.overhead_j or {}
+    if sum(changes.values()) <= 0:
         return ""
+    overhead = {cause: joules for cause, joules in changes.items() if joules > 0}
+    total = sum(overhead.values())
     cause = max(overhead, key=lambda cause: overhead[cause])
     return f"{percent(overhead[cause] / total)} of the extra energy goes into {CAUSES[cause]}."
 
@@ -217,7 +246,9 @@ def _places(document: Scale) -> str:
     """Where each objective is least, in a sentence."""
     found: dict[str, list[str]] = {}
     for entry in sorted(document.best, key=lambda entry: entry.processors or math.inf):
-        where = "nothing within the limits" if entry.processors is None else place(document, entry)
+        where = "nothing within the limits"
+        if entry.processors is not None:
+            where = place(document, entry) + _of_known(document, entry)
         found.setdefault(where, []).append(_objective(entry.objective).removeprefix("least "))
     return "; ".join(f"{', '.join(names)} on {where}" for where, names in found.items())
 
@@ -233,17 +264,23 @@ def on_nodes(document: Scale) -> Table:
     shown = document.rows if len(document.rows) <= _SHOWN else told
     shares = {name: [_share(row, causes) for row in shown] for name, causes in _TOGETHER.items()}
     known = {name: of_rows for name, of_rows in shares.items() if any(of_rows)}
-    columns = [Column("on", "left"), Column("energy"), Column("time"), Column("EE"), *map(Column, known)]
+    has_clocks = any(row.core_mhz is not None for row in shown)
+    widths = _WIDTHS_WITH_CLOCKS if has_clocks else _WIDTHS
+    of_shares = [Column(name, from_width=widths.get(name, 0)) for name in known]
+    columns = [Column("on", "left"), Column("energy"), Column("time"), Column("EE"), *of_shares]
     lines = []
     for number, row in enumerate(shown):
         cells: list[Cell] = [place(document, row), *_energy_and_time(document, row), Factor(row.efficiency)]
         lines.append(Cells([*cells, *(Share(of_rows[number]) for of_rows in known.values())]))
     more = len(document.rows) - len(shown)
-    return Table(columns, lines, left_out=f"{more} more node counts" if more else "")
+    return Table(columns, lines, left_out=counted(more, "more node count") if more else "")
 
 
 def _share(row: Row, causes: Sequence[str]) -> float | None:
-    """What some causes take together, of the energy that is known."""
+    """What some causes take together, of the energy that is known; no share where a meter saw less than is modelled."""
+    metered = (row.parts or {}).get("metered")
+    if metered is not None and (metered.energy_j or 0.0) < 0:
+        return None
     joules = [part.energy_j for cause, part in (row.parts or {}).items() if cause in causes]
     known = [energy_j for energy_j in joules if energy_j is not None]
     return sum(known) / row.energy_j if known and row.energy_j else None

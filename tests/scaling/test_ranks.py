@@ -17,8 +17,10 @@ from eprof.cli import main
 from eprof.profile import schema
 from eprof.scaling import build, cluster, measured, model, program, ranks
 from eprof.scaling.cluster import Beside
+from eprof.scaling.run import medians
 from eprof.scaling.schema import Part
 from eprof.tuning.objective import parse
+from eprof.words import scaling as words
 
 LOGS = Path(__file__).parents[2] / "samples" / "logs"
 RANKS = LOGS / "ranks"
@@ -349,13 +351,128 @@ def test_ranks_that_are_missing_or_did_not_end_are_no_run(eprof, tmp_path, world
     assert (code, out) == (1, "") and re.search(sentence, err)
 
 
+# ----------------------------------------------------------------------------------------------------- missing ranks
+
+
+def copied(place, *numbers):
+    """A folder with these of the sample's four ranks."""
+    place.mkdir()
+    for number in numbers:
+        (place / f"rank{number}.txt").write_text((RANKS / "n4" / f"rank{number}.txt").read_text())
+    return place
+
+
+@pytest.mark.parametrize("numbers", [(0, 1, 3), (1, 2, 3)])
+def test_a_gap_in_the_numbers_of_ranks_is_refused_in_logs_and_in_a_report(eprof, tmp_path, numbers):
+    folder = copied(tmp_path / "runs", *numbers)
+    missing = ({0, 1, 2, 3} - {*numbers}).pop()
+    saved = tmp_path / "runs.json"
+    eprof("report", *sorted(folder.iterdir()), "--costs", "gtx680", "--group", "rank", "-q", "-o", saved)
+    for given_ranks in (folder, f"n3={folder}", f"n3={saved}"):
+        code, out, err = eprof("scale", given_ranks, *DEMO)
+        assert (code, out) == (1, "") and f"holds 3 ranks, numbered from 0 without {missing};" in err
+        assert len(err.splitlines()) == 1
+
+
+def test_fewer_ranks_than_nodes_are_refused(eprof, tmp_path):
+    folder = copied(tmp_path / "n2", 0)
+    for label, sentence in (("n4=", "holds 1 rank for 4 nodes"), ("", "is named after 2 nodes, but holds 1 rank;")):
+        code, out, err = eprof("scale", f"{label}{folder}", *DEMO)
+        assert (code, out) == (1, "") and sentence in err
+    (row,) = document_of(eprof, f"n1={folder}", *DEMO)["rows"]
+    assert row["processors"] == 1
+
+
+def test_ranks_with_the_same_logs_are_said(eprof, tmp_path):
+    folder = copied(tmp_path / "n3", 0, 1)
+    (folder / "rank2.txt").write_text((folder / "rank0.txt").read_text())
+    document = document_of(eprof, folder, *DEMO)
+    assert "rank0.txt and rank2.txt are the same to the byte" in " ".join(document["warnings"])
+
+
+# ----------------------------------------------------------------------------------------------- what could mislead
+
+
+@pytest.mark.parametrize("host_w, is_said", [(100.0, True), (1.0, False)])
+def test_extra_energy_has_a_cause_only_where_the_whole_grows(host_w, is_said):
+    """Two GPUs for half the time, and for a tenth more of it in the end."""
+    beside = Beside(host_w, 0.0, 60.0, 1)
+    alone = runs_of([10.0], 10.0, beside)
+    half_s = 5.5 if is_said else 4.0
+    document = build.measured([alone, runs_of([half_s] * 2, half_s, beside, 2)], [], "runs", ASKED)
+    assert ("of the extra energy goes into" in words._largest_cause(document.rows[1])) == is_said
+
+
+@pytest.mark.parametrize(
+    ("gpus_j", "sentence"),
+    [
+        (600.0, "the meter saw 600 J, but its kernels alone are modelled at 640 J"),
+        (800.0, "the meter saw 800 J, but its parts are modelled at 880 J"),
+        (900.0, ""),
+    ],
+)
+def test_a_meter_that_saw_less_than_is_modelled_is_said_and_has_no_shares(gpus_j, sentence):
+    report = ranks.Report("here", 1, profile_of([1.0, 3.0]), ranks._Seen(time_s=4.0, gpus_j=gpus_j, is_metered=True))
+    notes = []
+    document = build.measured(list(ranks.runs([report], Beside(10.0, 0.0, 60.0), notes)), [], "runs", ASKED)
+    assert any(sentence in note for note in notes)
+    assert any("the meter saw" in note for note in notes) == bool(sentence)
+    assert (words._share(document.rows[0], ["metered"]) is None) == bool(sentence)
+
+
+def test_a_time_below_that_of_the_kernels_is_said_with_its_row(eprof, tmp_path):
+    table = tmp_path / "runs.csv"
+    table.write_text(f"nodes,time_s,report\n1,1e-5,{RANKS / 'n1'}\n2,1e-6,{RANKS / 'n2'}\n")
+    document = document_of(eprof, table, *DEMO)
+    said = [warning for warning in document["warnings"] if "which is taken instead" in warning]
+    assert len(said) == 1 and "runs.csv:3: its time, 1e-06 s, is less than that of its slowest rank's" in said[0]
+
+
+def test_of_two_repeats_the_lower_is_shown_and_it_is_said():
+    beside = Beside(10.0, 0.0, 60.0)
+    repeats = [runs_of([1.0], time_s, beside) for time_s in (3.0, 2.0, 4.0)]
+    for same, time_s, is_said in ((repeats[:2], 2.0, True), (repeats, 3.0, False)):
+        notes = []
+        (row,) = medians(same, notes)
+        assert (row.time_s, row.repeats) == (time_s, len(same))
+        assert ("the lower in energy" in " ".join(notes)) == is_said
+
+
+def test_a_single_log_with_one_number_in_its_name_is_one_rank(eprof, tmp_path):
+    logs = copied(tmp_path / "one", 0)
+    saved = tmp_path / "one.json"
+    code, _, err = eprof("report", *logs.iterdir(), "--costs", "gtx680", "--group", "rank", "-q", "-o", saved)
+    assert code == 0, err
+    (row,) = document_of(eprof, saved, *DEMO)["rows"]
+    assert (row["processors"], row["ranks"]) == (1, 1)
+    assert row["energy_j"] == document_of(eprof, logs, *DEMO)["rows"][0]["energy_j"]
+
+
+def test_lower_bounds_beside_a_metered_run_are_told_apart_on_80_columns(eprof, tmp_path):
+    table = tmp_path / "runs.csv"
+    rows = [f"{nodes},1e-5,{joules},{RANKS / f'n{nodes}'}\n" for nodes, joules in ((1, ""), (2, ""), (4, 0.009))]
+    table.write_text("".join(["nodes,time_s,energy_j,report\n", *rows]))
+    code, out, _ = eprof("scale", table, *DEMO)
+    said = " ".join(out.split())
+    assert code == 0 and "2 simulated and 1 measured runs" in said
+    assert "on 4 nodes, of those known in full." in said
+    head = next(line for line in out.splitlines() if line.startswith("on "))
+    assert max(map(len, out.splitlines())) <= 80 and head.rstrip().endswith("nodes")
+
+
+def test_one_run_is_one_run(eprof):
+    _, out, _ = eprof("scale", RANKS / "n4", *DEMO)
+    assert "1 simulated run\n" in out and "known in full" not in out
+    assert "1 of 1 run without efficiency" in out
+
+
 # --------------------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([RANKS / "n2", "--costs", "gtx680"], 1, "nothing tells on how many nodes its 2 ranks ran; name it, such as n4="),
+        ([RANKS / "n2", "--costs", "gtx680"], 1, "nothing tells on how many nodes its 2 ranks ran; name it, such as n2="),
         ([f"n1={RANKS / 'n4'}", *DEMO], 1, "4 ranks on 1 x 1 GPUs"),
         ([RANKS / "n1"], 1, "no cost table is made for its GPU; name one with --costs"),
         ([RANKS / "n1", "--host-power", "-1"], 2, "--host-power -1: must be a power"),

@@ -133,7 +133,7 @@ def test_interrupted_in_a_replay_the_first_clock_is_kept(clusters):
     out, err = running.communicate(timeout=300)
     assert running.returncode == 130
     assert "Interrupted by SIGINT" in err
-    assert "1 simulated runs" in out and "3.85 kJ" in out
+    assert "1 simulated run\n" in out and "3.85 kJ" in out
 
 
 # ------------------------------------------------------------------------------------------------------------- what is read

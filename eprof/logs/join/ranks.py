@@ -26,7 +26,8 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
 
     pattern: a regular expression whose first group is the rank; it is looked for in the names below the folder that all
     share, and where it is not in all of these, in the whole paths. Without one, the rank is the number in the names
-    that differs between logs named alike ("rank0/metrics.csv", "rank1/metrics.csv"). each: where the names give none,
+    that differs between logs named alike ("rank0/metrics.csv", "rank1/metrics.csv"), or the only one in the name of a
+    single log. each: where the names give none,
     every path is a rank of its own (run directories), by its name. Raises UsageError, one sentence, if there is none.
     """
     names = _below(paths)
@@ -37,7 +38,8 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
         alike.setdefault(_NUMBER.sub("#", name), []).append(place)
     rank_of: dict[Path, str] = {}
     for places in alike.values():
-        numbers = _differing([_NUMBER.findall(names[place]) for place in places])
+        of_names = [_NUMBER.findall(names[place]) for place in places]
+        numbers = _only(of_names[0]) if len(paths) == 1 else _differing(of_names)
         if numbers is None and each and len(paths) > 1:
             return dict(zip(paths, names, strict=True))
         if numbers is None:
@@ -96,6 +98,11 @@ def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
     """
     columns = {tuple(map(int, column)): list(column) for column in zip(*numbers, strict=True) if len(set(column)) > 1}
     return next(iter(columns.values())) if len(columns) == 1 else None
+
+
+def _only(numbers: Sequence[str]) -> list[str] | None:
+    """The one number of a single name; a number that is written twice is one. None if there is none, or several."""
+    return [numbers[0]] if len(set(map(int, numbers))) == 1 else None
 
 
 def _plain(rank: str) -> str:
