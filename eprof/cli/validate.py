@@ -179,7 +179,7 @@ def _external_meter(
 
     paths = dict.fromkeys(matching(options.power))
     series = chosen([each for path in paths for each in power.read(path, notes)], options.component)
-    return lambda run: measured(run, series)
+    return lambda run: measured(run, series, notes)
 
 
 def _percentage(text: str) -> float:

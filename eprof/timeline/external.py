@@ -53,8 +53,10 @@ def chosen(series: Sequence[Series], components: Sequence[str]) -> list[Series]:
     return outermost
 
 
-def measured(run: Run, series: Sequence[Series]) -> Measured:
+def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     """The energy of one run of the program by the power of `series`, as `chosen`: the median over repetitions.
+
+    notes: gets by how much clocks without a zone were moved.
 
     Raises MeterError: the run does not tell when the program ran, or the power is not known at that time.
     """
@@ -67,6 +69,7 @@ def measured(run: Run, series: Sequence[Series]) -> Measured:
     seen = [window for window in windows if _is_seen(window, series)]
     if not seen:
         raise MeterError(_not_seen(run, windows[0], series[0]))
+    notes.extend(_moved(run, seen[0], series))
     joules = [_joules(window, series) / window.runs for window in seen]
     names = listed([each.component for each in series])
     sources = listed(list(dict.fromkeys(each.source for each in series)))
@@ -110,9 +113,21 @@ def _edges(window: _Window) -> tuple[Floats, Floats]:
     return np.array([window.begin_s]), np.array([window.end_s])
 
 
+def _moved(run: Run, window: _Window, series: Sequence[Series]) -> Iterator[str]:
+    """By how much the clock of each log was moved to meet the run, where it was."""
+    for source in dict.fromkeys(each.source for each in series):
+        shifts_s = [_zone_s(window, each) for each in series if each.source == source]
+        if any(shifts_s):
+            yield f"{source}: its dates have no zone; moved by {shifts_s[0] / 3600:+g} h they meet {run.path}."
+
+
+def _zone_s(window: _Window, series: Series) -> float:
+    return fuse.zone_s(series, [Mark("run", window.begin_s, window.end_s)])
+
+
 def _on_clock_of(window: _Window, series: Series) -> Series:
     """The series in UTC, where its dates have no zone."""
-    return series.shifted(fuse.zone_s(series, [Mark("run", window.begin_s, window.end_s)]))
+    return series.shifted(_zone_s(window, series))
 
 
 def _known_s(window: _Window, series: Series) -> float:
