@@ -27,18 +27,23 @@ class _Window(NamedTuple):
     alone: bool
 
 
-def chosen(series: Sequence[Series], components: Sequence[str]) -> list[Series]:
+def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]) -> list[Series]:
     """The components that are asked for; of one meter alone, all that it saw.
+
+    notes: gets what of them is added once, as it lies in another.
 
     Raises MeterError: a component that is in no log, several to choose from, or a log without dates.
     """
-    series, parts = sharing.shared(series)
-    names = [each.component for each in series]
+    found = sharing.shared(series)
+    names = [each.component for each in found.series]
     absent = [name for name in components if name not in names]
     if absent:
         raise MeterError(f"--component {absent[0]}: the power logs have {listed(names)}.")
-    asked = [each for each in series if each.component in components]
-    outermost = asked or [each for each in series if each.component not in parts]
+    asked = [each for each, name in zip(series, names, strict=True) if name in components]
+    if asked:
+        found = sharing.shared(asked)
+        notes.extend(f"{part} lies in {whole}, and is added once." for part, whole in found.wholes.items())
+    outermost = [each for each in found.series if each.component not in found.wholes]
     if not asked and len(outermost) > 1:
         raise MeterError(
             f"--power: the logs have {listed([each.component for each in outermost])}; say which of them the program "
