@@ -178,8 +178,8 @@ def _external_meter(
     from eprof.timeline.external import chosen, measured
 
     paths = dict.fromkeys(matching(options.power))
-    series = chosen([each for path in paths for each in power.read(path, notes)], options.component)
-    return lambda run: measured(run, series)
+    series = chosen([each for path in paths for each in power.read(path, notes)], options.component, notes)
+    return lambda run: measured(run, series, notes)
 
 
 def _percentage(text: str) -> float:

@@ -75,8 +75,9 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
 
 def fused(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: Iterable[str]) -> Fused:
     """Put power and marks on one clock. Raises LogError: they are of different times."""
-    series, wholes = sharing.shared(series)
-    warnings = [*notes, *sharing.warnings(series, wholes), *(marks.notes if marks else ())]
+    found = sharing.shared(series)
+    series = found.series
+    warnings = [*notes, *sharing.warnings(found), *(marks.notes if marks else ())]
     chosen: list[Mark] = []
     moved = list(series)
     if marks is not None:
@@ -99,7 +100,7 @@ def fused(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: It
         exclusive=fuse.exclusive(clipped),
         inclusive=fuse.inclusive(clipped),
         idle_w={each.component: _idle_w(each, clipped, asked) for each in moved},
-        wholes=wholes,
+        wholes=found.wholes,
         offsets_s={new.component: float(new.edges[0] - old.edges[0]) for new, old in zip(moved, series, strict=True)},
         warnings=warnings,
     )

@@ -27,18 +27,23 @@ class _Window(NamedTuple):
     alone: bool
 
 
-def chosen(series: Sequence[Series], components: Sequence[str]) -> list[Series]:
+def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]) -> list[Series]:
     """The components that are asked for; of one meter alone, all that it saw.
+
+    notes: gets what of them is added once, as it lies in another.
 
     Raises MeterError: a component that is in no log, several to choose from, or a log without dates.
     """
-    series, parts = sharing.shared(series)
-    names = [each.component for each in series]
+    found = sharing.shared(series)
+    names = [each.component for each in found.series]
     absent = [name for name in components if name not in names]
     if absent:
         raise MeterError(f"--component {absent[0]}: the power logs have {listed(names)}.")
-    asked = [each for each in series if each.component in components]
-    outermost = asked or [each for each in series if each.component not in parts]
+    asked = [each for each, name in zip(series, names, strict=True) if name in components]
+    if asked:
+        found = sharing.shared(asked)
+        notes.extend(f"{part} lies in {whole}, and is added once." for part, whole in found.wholes.items())
+    outermost = [each for each in found.series if each.component not in found.wholes]
     if not asked and len(outermost) > 1:
         raise MeterError(
             f"--power: the logs have {listed([each.component for each in outermost])}; say which of them the program "
@@ -53,8 +58,10 @@ def chosen(series: Sequence[Series], components: Sequence[str]) -> list[Series]:
     return outermost
 
 
-def measured(run: Run, series: Sequence[Series]) -> Measured:
+def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     """The energy of one run of the program by the power of `series`, as `chosen`: the median over repetitions.
+
+    notes: gets by how much clocks without a zone were moved.
 
     Raises MeterError: the run does not tell when the program ran, or the power is not known at that time.
     """
@@ -67,6 +74,7 @@ def measured(run: Run, series: Sequence[Series]) -> Measured:
     seen = [window for window in windows if _is_seen(window, series)]
     if not seen:
         raise MeterError(_not_seen(run, windows[0], series[0]))
+    notes.extend(_moved(run, seen[0], series))
     joules = [_joules(window, series) / window.runs for window in seen]
     names = listed([each.component for each in series])
     sources = listed(list(dict.fromkeys(each.source for each in series)))
@@ -110,9 +118,21 @@ def _edges(window: _Window) -> tuple[Floats, Floats]:
     return np.array([window.begin_s]), np.array([window.end_s])
 
 
+def _moved(run: Run, window: _Window, series: Sequence[Series]) -> Iterator[str]:
+    """By how much the clock of each log was moved to meet the run, where it was."""
+    for source in dict.fromkeys(each.source for each in series):
+        shifts_s = [_zone_s(window, each) for each in series if each.source == source]
+        if any(shifts_s):
+            yield f"{source}: its dates have no zone; moved by {shifts_s[0] / 3600:+g} h they meet {run.path}."
+
+
+def _zone_s(window: _Window, series: Series) -> float:
+    return fuse.zone_s(series, [Mark("run", window.begin_s, window.end_s)])
+
+
 def _on_clock_of(window: _Window, series: Series) -> Series:
     """The series in UTC, where its dates have no zone."""
-    return series.shifted(fuse.zone_s(series, [Mark("run", window.begin_s, window.end_s)]))
+    return series.shifted(_zone_s(window, series))
 
 
 def _known_s(window: _Window, series: Series) -> float:

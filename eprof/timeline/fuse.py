@@ -91,8 +91,10 @@ def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
 def zone_s(series: Series, marks: Sequence[Mark]) -> float:
     """By how much a clock without a zone must be set so that power and marks overlap most: quarters of an hour.
 
-    0 where they overlap as they are.
+    0 where they overlap as they are, and for seconds and dates that are sure to be UTC.
     """
+    if series.zoned or not series.absolute:
+        return 0.0
     begin_s, end_s = marks[0].begin_s, max(mark.end_s for mark in marks)
     if series.edges[0] < end_s and series.edges[-1] > begin_s:
         return 0.0

@@ -11,8 +11,10 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
@@ -99,7 +101,7 @@ def _series(path: str, table: Samples, component: str, notes: list[str]) -> Seri
     if made.unknown_s:
         why = "gaps, holes, counters that fell"
         notes.append(f"{path}: the power of {component} is not known for {made.unknown_s:.3g} s ({why})")
-    return made
+    return replace(made, zoned=table.zoned)
 
 
 # ---- tables
@@ -125,14 +127,15 @@ def _of_table(path: str, lines: Sequence[str]) -> Samples | None:
     for number, row in enumerate(csv.reader(lines[place + 1 :], delimiter=separator), place + 2):
         if len(row) <= max(time_at, *columns):
             continue
-        time_s, absolute = _time(row[time_at].strip())
-        if math.isnan(time_s):
+        time = _time(row[time_at].strip())
+        if math.isnan(time.seconds):
             raise LogError(f"{path}:{number}: `{row[time_at].strip()[:40]}` is no time.")
-        table.absolute |= absolute
+        table.absolute |= time.absolute
+        table.zoned |= time.zoned
         for at, (name, kind, scale) in columns.items():
             label = f"{name} {row[by].strip()}" if by is not None else name
             value, has_unit = _value(row[at])
-            table.add(label, kind, time_s, value * scale)
+            table.add(label, kind, time.seconds, value * scale)
             if not (has_unit or at in told or math.isnan(value)):
                 table.untold.add(label)
     return table
@@ -184,13 +187,21 @@ def _value(text: str) -> tuple[float, bool]:
     return float(match[1]) * (_UNITS[match[2].lower()][1] if match[2] else 1.0), bool(match[2])
 
 
-def _time(text: str) -> tuple[float, bool]:
-    """Seconds, and whether they are since the epoch; NaN for what is no time. Without a zone a time is taken as UTC."""
+class _Time(NamedTuple):
+    """Seconds, NaN for what is no time; whether they are since the epoch, and whether they are sure to be UTC."""
+
+    seconds: float
+    absolute: bool
+    zoned: bool
+
+
+def _time(text: str) -> _Time:
+    """The time in a cell. A date without a zone is taken as UTC."""
     try:
         seconds = float(text)
     except ValueError:
-        return _date(text), True
-    return seconds * _second_of(seconds), seconds > 1e9
+        return _date(text)
+    return _Time(seconds * _second_of(seconds), seconds > 1e9, seconds > 1e9)
 
 
 def _second_of(time: float) -> float:
@@ -198,14 +209,16 @@ def _second_of(time: float) -> float:
     return next((unit for least, unit in ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3)) if time >= least), 1.0)
 
 
-def _date(text: str) -> float:
+def _date(text: str) -> _Time:
     for form in _FORMATS:
         try:
-            return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
+            return _Time(datetime.strptime(text, form).replace(tzinfo=UTC).timestamp(), True, False)
         except ValueError:
             continue
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        return math.nan
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        return _Time(math.nan, True, False)
+    if moment.tzinfo:
+        return _Time(moment.timestamp(), True, True)
+    return _Time(moment.replace(tzinfo=UTC).timestamp(), True, False)

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats
 
@@ -16,7 +17,8 @@ _MOSTLY = 0.5  # of the samples of a counter that stands between them
 class Series(Struct, frozen=True, eq=False, dict=True):
     """Power of a component: `watts[i]`, (n,), from `edges[i]` to `edges[i + 1]`, (n + 1,), in s. NaN: not known.
 
-    absolute: the edges are seconds since the epoch, and no times from some start.
+    absolute: the edges are seconds since the epoch, and no times from some start. zoned: these are sure to be UTC, as
+    the log has such seconds or a zone; else they are dates of a clock in any zone.
     """
 
     component: str
@@ -24,6 +26,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
     edges: Floats
     watts: Floats
     absolute: bool
+    zoned: bool = False
 
     @classmethod
     def of_power(
@@ -85,7 +88,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
     def shifted(self, offset_s: float) -> Series:
         """The same, later by `offset_s`."""
-        return Series(self.component, self.source, self.edges + offset_s, self.watts, self.absolute)
+        return replace(self, edges=self.edges + offset_s)
 
 
 def _gaps(times: Floats) -> Bools:

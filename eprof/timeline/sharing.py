@@ -3,35 +3,60 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.text import listed, pattern
 from eprof.timeline.series import Series
 
 _NUMBER = r"[-_ ]?(\d[\w-]*)?"  # which of several
-# Meters of the whole machine: all else is in them, also of other logs.
-_MACHINE = pattern(r"vdd_in|pom_5v_in|system\d*|total|node|syswatt|(energy-)?psys|platform", re.IGNORECASE)
+# Meters of the whole machine, the widest first: all else is in them, also of other logs.
+_MACHINE = (
+    pattern(r"vdd_in|pom_5v_in|system\d*|total|node|syswatt", re.IGNORECASE),
+    pattern(r"(energy-)?psys|platform", re.IGNORECASE),
+)
+_WITHOUT_GPUS = 1  # the place of what has no GPUs of their own boards in it
 # A package, and what lies in it in the same log.
 _PACKAGE = pattern(rf"(?:(?:energy-)?(?:pkg|package)|cpu|socket){_NUMBER}|pkgwatt", re.IGNORECASE)
 _IN_PACKAGE = pattern(rf"(?:cores?|uncore|pp[01]){_NUMBER}|energy-cores|energy-gpu|corwatt|gfxwatt", re.IGNORECASE)
-# What meters of several logs may both be of.
+# What several meters may be of; one without a number has the joules of all that have one.
 _KINDS = (
     _PACKAGE,
     pattern(rf"(?:energy-)?(?:d?ram|mem|memory){_NUMBER}|ramwatt", re.IGNORECASE),
     pattern(rf"gpu{_NUMBER}", re.IGNORECASE),
 )
+_GPU = pattern(r"(?:gpu|nvml|nvidia|tesla|geforce|quadro).*", re.IGNORECASE)
+_MOST = 1.05  # of the power of a whole that a part may have, as meters differ
 
 
-def shared(series: Sequence[Series]) -> tuple[list[Series], dict[str, str]]:
-    """The same with names of their own, and for each component whose joules another has, too, that other.
+class Shared(NamedTuple):
+    """Series with names of their own, and by these: what has the joules of a component, too.
 
-    Such joules are never added to the other's.
+    Such joules are never added to the other's. too_large: components that by their names lie in another, but have more
+    power.
     """
+
+    series: list[Series]
+    wholes: dict[str, str]
+    too_large: dict[str, str]
+
+
+def shared(series: Sequence[Series]) -> Shared:
+    """Which joules are in others, whatever the order of the series."""
     names = _names(series)
-    wholes = [_whole(place, series) for place in range(len(series))]
     named = [replace(each, component=name) for each, name in zip(series, names, strict=True)]
-    return named, {name: names[whole] for name, whole in zip(names, wholes, strict=True) if whole is not None}
+    wholes: dict[str, str] = {}
+    too_large: dict[str, str] = {}
+    for place, part in enumerate(series):
+        candidates = list(_candidates(place, series))
+        found = next((other for other in candidates if _fits(part, series[other])), None)
+        if found is not None:
+            wholes[names[place]] = names[found]
+        elif candidates:
+            too_large[names[place]] = names[candidates[0]]
+    return Shared(named, wholes, too_large)
 
 
 def _names(series: Sequence[Series]) -> list[str]:
@@ -45,18 +70,53 @@ def _names(series: Sequence[Series]) -> list[str]:
     return names
 
 
-def _whole(place: int, series: Sequence[Series]) -> int | None:
-    """The place of the component that has the joules of another."""
+def _candidates(place: int, series: Sequence[Series]) -> Iterator[int]:
+    """The places of what by their names have the joules of a component, the widest first."""
     part = series[place]
-    for other, whole in enumerate(series):
-        if other != place and _MACHINE.fullmatch(whole.component):
-            return None if _MACHINE.fullmatch(part.component) and place < other else other
-    for other, whole in enumerate(series):
-        if whole.source == part.source and _same(_PACKAGE, whole, _IN_PACKAGE, part):
-            return other
-        if other < place and whole.source != part.source and any(_same(kind, whole, kind, part) for kind in _KINDS):
-            return other
-    return None
+    widest_first = sorted(range(len(series)), key=lambda other: _width(series[other]))
+    rank = _rank(part)
+    wider = widest_first[: widest_first.index(place)]
+    for other in wider if rank < len(_MACHINE) else widest_first:
+        other_rank = _rank(series[other])
+        has_no_gpu = other_rank == _WITHOUT_GPUS and _GPU.fullmatch(part.component)
+        if other != place and other_rank < len(_MACHINE) and not has_no_gpu:
+            yield other
+    for other in widest_first:
+        if series[other].source == part.source and _same(_PACKAGE, series[other], _IN_PACKAGE, part):
+            yield other
+    for other in wider:
+        if any(_same(kind, series[other], kind, part) for kind in _KINDS):
+            yield other
+
+
+def _rank(series: Series) -> int:
+    """How wide a meter of the whole machine is, 0 the widest; the number of ranks for any other component."""
+    return next((rank for rank, kind in enumerate(_MACHINE) if kind.fullmatch(series.component)), len(_MACHINE))
+
+
+def _width(series: Series) -> tuple[int, bool, float, str, str]:
+    """A key that sorts wholes before their parts, and the same of two logs by their joules and names."""
+    joules = float(series.energy_j(series.edges[[0]], series.edges[[-1]])[0])
+    is_numbered = any(match[1] for kind in _KINDS if (match := kind.fullmatch(series.component)))
+    return _rank(series), is_numbered, -joules, series.source, series.component
+
+
+def _fits(part: Series, whole: Series) -> bool:
+    """Whether a part has no more power than its whole while both are known, or that cannot be told."""
+    if _is_of_several(part, whole):
+        return True
+    edges = np.unique(np.concatenate([part.edges, whole.edges]))
+    begin_s, end_s = edges[:-1], edges[1:]
+    seconds = end_s - begin_s
+    both = (part.known_s(begin_s, end_s) > seconds / 2) & (whole.known_s(begin_s, end_s) > seconds / 2)
+    part_j = float(part.energy_j(begin_s, end_s)[both].sum())
+    return not both.any() or part_j <= _MOST * float(whole.energy_j(begin_s, end_s)[both].sum())
+
+
+def _is_of_several(part: Series, whole: Series) -> bool:
+    """Whether a part without a number is that of all packages, of which the whole is one."""
+    found, package = _IN_PACKAGE.fullmatch(part.component), _PACKAGE.fullmatch(whole.component)
+    return bool(found and package and package[1] and not found[1])
 
 
 def _same(kind: re.Pattern[str], whole: Series, of_part: re.Pattern[str], part: Series) -> bool:
@@ -67,16 +127,26 @@ def _same(kind: re.Pattern[str], whole: Series, of_part: re.Pattern[str], part: 
     return not found[1] or not other[1] or found[1] == other[1]
 
 
-def warnings(series: Sequence[Series], wholes: dict[str, str]) -> Iterator[str]:
-    """Sentences on what is added up of several logs, and what is not."""
-    source = {each.component: each.source for each in series}
-    for part, whole in wholes.items():
+def warnings(found: Shared) -> Iterator[str]:
+    """Sentences on what is added up, and what is not."""
+    source = {each.component: each.source for each in found.series}
+    for part, whole in found.wholes.items():
         if source[part] != source[whole]:
             yield (
                 f"{part} of {source[part]} is taken to have the joules of {whole} of {source[whole]}, and is not "
                 "added; if they are of different machines, rename its column."
             )
-    added = [each for each in series if each.component not in wholes]
+    for whole in dict.fromkeys(found.wholes.values()):
+        alike = [part for part, of in found.wholes.items() if of == whole and source[part] == source[whole]]
+        same = [part for part in alike if any(kind.fullmatch(whole) and kind.fullmatch(part) for kind in _KINDS)]
+        if same:
+            yield f"{source[whole]}: the joules of {listed(same)} are taken to be in those of {whole}, and added once."
+    for part, whole in found.too_large.items():
+        yield (
+            f"{part} of {source[part]} has more joules than {whole} of {source[whole]}, so it is not taken to lie in "
+            "it, and is added."
+        )
+    added = [each for each in found.series if each.component not in found.wholes]
     if len({each.source for each in added}) > 1:
         names = listed([f"{each.component} ({each.source})" for each in added][:6])
         yield f"The total adds up {names}: give one log if two of them see the same joules."

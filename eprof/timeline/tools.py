@@ -41,12 +41,15 @@ _IPMI_DATES = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S UTC")
 class Samples(Struct):
     """Samples of watts and of joules by component, as (time, value); absolute: the times are since the epoch.
 
+    zoned: one of them told its zone, or was no date.
+
     untold: components whose unit is written neither in their header nor in their cells.
     """
 
     kinds: dict[str, str]
     samples: dict[str, list[tuple[float, float]]]
     absolute: bool = False
+    zoned: bool = False
     untold: set[str] = field(default_factory=set)
 
     def add(self, component: str, kind: str, time_s: float, value: float) -> None:
@@ -162,6 +165,7 @@ def of_ipmi(path: str, lines: Sequence[str]) -> Samples | None:
             watts = float(reading[1]) if reading else math.nan
         elif watts is not None:
             table.add("system", WATT, _ipmi_time(text), watts)
+            table.zoned |= text.endswith("UTC")
             watts = None
     samples = table.samples.get("system", [])
     return table if len(samples) > 1 and not any(math.isnan(time_s) for time_s, _ in samples) else None

@@ -101,11 +101,31 @@ def test_a_component_is_chosen_and_several_are_added(command, tmp_path):
     assert code == 1 and "--component fan" in err and "gpu and cpu" in err
 
 
+def test_a_component_inside_of_another_that_is_asked_for_is_added_once(command, tmp_path):
+    run = run_directory(tmp_path / "fmm.eprof", [measurement("time", 0, 2)])
+    columns = {"system_w": lambda at: 90, "cpu_w": lambda at: 20, "core_w": lambda at: 15}
+    log = power_log(tmp_path / "meter.csv", columns)
+    words = (run, "--costs", "jetson-tk1", "--power", log, "--format", "json", "--component", "cpu")
+    out = command(*words, "--component", "core")[1]
+    assert found_j(out) == pytest.approx(40) and "core lies in cpu, and is added once." in out
+
+
 def test_a_clock_in_another_zone_is_set(command, tmp_path):
     run = run_directory(tmp_path / "fmm.eprof", [measurement("time", 0, 2)])
     log = power_log(tmp_path / "meter.csv", {"gpu_w": lambda at: 10 if 0 <= at < 2 else 90}, zone_h=-7)
     out = command(run, "--costs", "jetson-tk1", "--power", log, "--format", "json")[1]
-    assert found_j(out) == pytest.approx(20)
+    assert found_j(out) == pytest.approx(20) and "moved by +7 h" in out
+
+
+@pytest.mark.parametrize("stamp", ["{:%Y-%m-%dT%H:%M:%SZ}", "{:%Y-%m-%dT%H:%M:%S+00:00}", "epoch"])
+def test_a_clock_that_tells_its_zone_is_not_set(command, tmp_path, stamp):
+    run = run_directory(tmp_path / "fmm.eprof", [measurement("time", 0, 2)])
+    moments = [BEGAN + timedelta(seconds=1800 + second - 10) for second in range(60)]
+    times = [str(moment.timestamp()) if stamp == "epoch" else stamp.format(moment) for moment in moments]
+    log = tmp_path / "meter.csv"
+    log.write_text("timestamp,gpu_w\n" + "".join(f"{time},10\n" for time in times))
+    code, _, err = command(run, "--costs", "jetson-tk1", "--power", log)
+    assert code == 1 and "give a log of that time" in err
 
 
 def test_a_log_of_another_time_is_refused(command, tmp_path):

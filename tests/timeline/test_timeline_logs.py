@@ -1,5 +1,6 @@
 """Logs of more meters, Caliper's traces, and meters of several logs that see the same joules."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -126,7 +127,7 @@ def series_of(*parts):
     ("parts", "added", "part_of"),
     [
         ([("package-0", "a"), ("core-0", "a"), ("package-1", "a"), ("core-1", "a")], 200, [None, 0, None, 2]),
-        ([("package-0", "a"), ("dram-0", "a"), ("energy-pkg", "b"), ("energy-ram", "b")], 200, [None, None, 0, 1]),
+        ([("package-0", "a"), ("dram-0", "a"), ("energy-pkg", "b"), ("energy-ram", "b")], 200, [2, 3, None, None]),
         ([("package-0", "a"), ("gpu0", "a"), ("gpu1", "b")], 300, [None, None, None]),
         ([("gpu0", "a"), ("gpu0", "b")], 100, [None, 0]),
         ([("gpu0", "a"), ("gpu1", "a"), ("gpu 1", "nvidia-smi")], 200, [None, None, 1]),
@@ -145,10 +146,52 @@ def test_joules_that_two_meters_see_are_added_once(parts, added, part_of):
 
 
 def test_what_is_not_added_is_said():
-    named, wholes = sharing.shared(series_of(("gpu0", "a.csv"), ("gpu0", "b.csv"), ("power", "c.csv")))
-    said = " ".join(sharing.warnings(named, wholes))
+    found = sharing.shared(series_of(("gpu0", "a.csv"), ("gpu0", "b.csv"), ("power", "c.csv")))
+    said = " ".join(sharing.warnings(found))
     assert "gpu0 (b.csv) of b.csv is taken to have the joules of gpu0 (a.csv)" in said
     assert "The total adds up gpu0 (a.csv) (a.csv) and power (c.csv)" in said
+
+
+def made_of(*parts):
+    """A document of components at constant watts, by name, log and watts."""
+    edges = np.arange(11.0)
+    series = [Series(name, source, edges, np.full(10, float(watts)), False) for name, source, watts in parts]
+    return build.document(build.fused(series, None, build.Asked(), []), build.Asked(), "a test")
+
+
+@pytest.mark.parametrize(
+    ("parts", "watts"),
+    [
+        ([("psys", "a", 100), ("psys-1", "a", 90), ("system", "a", 300)], 300),
+        ([("node", "pdu", 300), ("platform", "likwid", 200), ("gpu0", "smi", 60)], 300),
+        ([("psys", "a", 60), ("package-0", "a", 40), ("gpu", "a", 50)], 110),
+        ([("psys", "a", 60), ("package-0", "a", 40), ("gpu 0", "smi", 250)], 310),
+        ([("cpu", "a", 100), ("package-0", "a", 50), ("package-1", "a", 50), ("core-0", "a", 30)], 100),
+        ([("memory", "a", 10), ("dram", "a", 10), ("gpu", "a", 40), ("gpu-0", "a", 40)], 50),
+        ([("package-0", "a", 50), ("package-1", "a", 50), ("core", "a", 70)], 100),
+        ([("gpu0", "a", 100), ("gpu0", "b", 90)], 100),
+        ([("energy-pkg", "b", 98), ("package-0", "a", 50), ("package-1", "a", 50)], 98),
+    ],
+)
+def test_the_total_does_not_depend_on_the_order_of_logs(parts, watts):
+    totals = {made_of(*order).total_j for order in itertools.permutations(parts)}
+    assert totals == {10 * watts}
+
+
+def test_a_part_with_more_joules_than_its_whole_is_added():
+    made = made_of(("psys", "a", 100), ("cpu", "a", 122), ("core", "a", 90))
+    assert {component.name: component.part_of for component in made.components} == {
+        "psys": None,
+        "cpu": None,
+        "core": "psys",
+    }
+    assert made.total_j == 2220
+    assert any("cpu of a has more joules than psys of a" in warning for warning in made.warnings)
+
+
+def test_what_is_added_once_in_a_log_is_said():
+    said = " ".join(made_of(("cpu", "a", 100), ("package-0", "a", 50), ("package-1", "a", 50)).warnings)
+    assert "a: the joules of package-0 and package-1 are taken to be in those of cpu, and added once." in said
 
 
 def test_a_counter_that_moves_more_slowly_than_it_is_read_is_taken_where_it_moves():
