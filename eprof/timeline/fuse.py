@@ -16,6 +16,7 @@ from eprof.timeline.marks import Mark
 from eprof.timeline.series import Series
 
 _STEPS_OF_A_PERIOD = 10  # how finely clocks are compared
+_LEAST_OF_A_PERIOD = 1e-6  # less of an offset is rounding
 _QUARTER_S = 900.0  # zones of time are so far apart
 
 
@@ -111,7 +112,8 @@ def offset_s(series: Series, pieces: Pieces, within_s: float) -> float:
     step = series.period_s / _STEPS_OF_A_PERIOD
     offsets = np.arange(-within_s, within_s + step / 2, step)
     explained = [_explained(series.shifted(offset), pieces) for offset in offsets]
-    return float(offsets[int(np.argmax(explained))])
+    found_s = float(offsets[int(np.argmax(explained))])
+    return 0.0 if abs(found_s) < _LEAST_OF_A_PERIOD * series.period_s else found_s
 
 
 def _explained(series: Series, pieces: Pieces) -> float:

@@ -79,13 +79,16 @@ def _why_nothing(lines: Sequence[str]) -> str:
 
 
 def _series(path: str, table: Samples, component: str, notes: list[str]) -> Series:
-    """The samples of a component as steps. Samples that go back in time are left out."""
+    """The samples of a component as steps. Samples that go back in time are left out: power is not known there."""
     kept: list[tuple[float, float]] = []
     is_counter = table.kinds[component] == JOULE
     samples = [sample for sample in table.samples[component] if not (is_counter and math.isnan(sample[1]))]
+    turned_s: list[float] = []
     for time_s, value in samples:
         if not kept or time_s > kept[-1][0]:
             kept.append((time_s, value))
+        elif time_s < kept[-1][0]:
+            turned_s.append(kept[-1][0])
     back = len(samples) - len(kept)
     if back:
         notes.append(f"{path}: {back} samples of {component} do not come later than the one before, and were left out")
@@ -98,8 +101,13 @@ def _series(path: str, table: Samples, component: str, notes: list[str]) -> Seri
         # Beside counters, which end with their last sample, power does, too.
         holds = JOULE not in table.kinds.values()
         made = Series.of_power(component, path, times, values, table.absolute, holds)
+    if turned_s:
+        watts = made.watts.copy()
+        steps = np.searchsorted(made.edges, turned_s, side="right") - 1
+        watts[np.minimum(steps, len(watts) - 1)] = np.nan
+        made = replace(made, watts=watts)
     if made.unknown_s:
-        why = "gaps, holes, counters that fell"
+        why = "gaps, holes, counters that fell, clocks that went back"
         notes.append(f"{path}: the power of {component} is not known for {made.unknown_s:.3g} s ({why})")
     return replace(made, zoned=table.zoned)
 

@@ -24,7 +24,8 @@ def subject(document: Timeline) -> str:
 
 def headline(document: Timeline) -> Headline:
     """The total, the function that takes most of it, and what idle power is of it."""
-    bound = "At least " if any(component.unknown_s for component in document.components) else ""
+    added = [component for component in document.components if component.part_of is None]
+    bound = "At least " if any(component.unknown_s for component in added) else ""
     text = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}."
     return Headline(text, " ".join(filter(None, [_largest(document), _idle(document)])))
 

@@ -13,6 +13,7 @@ from eprof.cli import main
 from eprof.timeline import build, fuse, marks, power
 from eprof.timeline.marks import Mark
 from eprof.timeline.series import Series
+from eprof.words import timeline as words
 
 TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces"
 RAPL = Path(__file__).parents[3] / "shared" / "data" / "cpu" / "perf-csv-interval-rapl-in-readme.md"
@@ -235,7 +236,31 @@ def test_the_joules_of_a_function_in_a_gap_are_a_bound(tmp_path):
 
 def test_samples_that_go_back_in_time_are_left_out(tmp_path):
     made = document(tmp_path, "time_s,a_w\n0,10\n1,10\n0.5,99\n1,99\n2,10\n")
-    assert made.total_j == 30 and "2 samples of a do not come later" in " ".join(made.warnings)
+    assert "2 samples of a do not come later" in " ".join(made.warnings)
+    assert made.total_j == 20 and made.components[0].unknown_s == 1  # between 1 s and 2 s the clock went back
+    assert words.headline(made).text.startswith("At least ")
+
+
+def test_samples_of_one_moment_do_not_make_power_unknown(tmp_path):
+    made = document(tmp_path, "time_s,a_w\n0,10\n0,10\n1,10\n1,10\n2,10\n")
+    assert made.total_j == 30 and made.components[0].unknown_s == 0
+
+
+def test_a_clock_that_goes_back_to_the_end_leaves_a_bound(tmp_path):
+    made = document(tmp_path, "time_s,a_j\n0,0\n1,10\n2,20\n1,30\n1.5,40\n")
+    assert made.components[0].unknown_s == 1 and made.total_j == 10
+
+
+def test_a_gap_in_what_is_not_added_leaves_the_total_exact(tmp_path):
+    rows = [f"{t},30,{'' if t == 3 else 10}\n" for t in range(10)]
+    made = document(tmp_path, "time_s,system_w,cpu_w\n" + "".join(rows))
+    assert made.components[1].unknown_s and made.components[1].part_of == "system"
+    assert words.headline(made).text.startswith("300")
+
+
+def test_sync_takes_no_rounding_for_an_offset(tmp_path):
+    made = document(tmp_path, steps(range(10)), TWO, sync_s=1.0)
+    assert made.components[0].offset_s == 0 and "moved by +0 ms" in " ".join(made.warnings)
 
 
 def test_a_mark_that_never_ends_goes_on_to_the_end(tmp_path):
