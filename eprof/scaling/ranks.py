@@ -220,19 +220,23 @@ def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
     gaps = _gaps(report.profile) if report.seen.ranks is None else []
     if gaps:
         raise LogError(
-            f"{report.path}: holds {counted(report.ranks, 'rank')}, numbered from 0 without {few(gaps, 3)}; "
+            f"{report.path}: holds {counted(report.ranks, 'rank')}, counted from 0 without {few(gaps, 3)}; "
             "the energy of missing ranks is not known."
         )
 
 
 def _gaps(profile: schema.Profile) -> list[str]:
-    """The numbers from 0 to that of the last rank that no rank has; none where a rank has a name or is not shown."""
+    """The numbers from 0 to that of the last rank that no rank has; none where a rank has a name or is not shown.
+
+    Numbers that begin above 1 are those of processes, of which nobody knows how many there were.
+    """
     groups = profile.groups or []
     matches = [_OF_RANK.fullmatch(group.name) for group in groups if group.stands_for is msgspec.UNSET]
     numbers = {int(match[1]) for match in matches if match}
-    if profile.ranks is None or not numbers or len(numbers) < len(groups):
+    if profile.ranks is None or not numbers or len(numbers) < len(groups) or min(numbers) > 1:
         return []
-    first_gaps = itertools.islice((number for number in range(max(numbers)) if number not in numbers), _MOST_GAPS)
+    absent = (number for number in range(max(numbers)) if number not in numbers)
+    first_gaps = itertools.islice(absent, _MOST_GAPS)
     return [str(number) for number in first_gaps]
 
 

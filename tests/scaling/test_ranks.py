@@ -370,8 +370,16 @@ def test_a_gap_in_the_numbers_of_ranks_is_refused_in_logs_and_in_a_report(eprof,
     eprof("report", *sorted(folder.iterdir()), "--costs", "gtx680", "--group", "rank", "-q", "-o", saved)
     for given_ranks in (folder, f"n3={folder}", f"n3={saved}"):
         code, out, err = eprof("scale", given_ranks, *DEMO)
-        assert (code, out) == (1, "") and f"holds 3 ranks, numbered from 0 without {missing};" in err
+        assert (code, out) == (1, "") and f"holds 3 ranks, counted from 0 without {missing};" in err
         assert len(err.splitlines()) == 1
+
+
+def test_numbers_of_processes_are_no_ranks(eprof, tmp_path):
+    folder = copied(tmp_path / "runs", 0, 1)
+    for number in (0, 1):
+        (folder / f"rank{number}.txt").rename(folder / f"log.{4711 + 2 * number}.txt")
+    code, out, _ = eprof("scale", f"n2={folder}", *DEMO)
+    assert code == 0 and "2 nodes" in out
 
 
 def test_fewer_ranks_than_nodes_are_refused(eprof, tmp_path):
