@@ -64,11 +64,13 @@ class Work(Struct, frozen=True, eq=False, dict=True):
     """The counts of some kernels, with the sums that every price needs worked out once.
 
     together: the kernels whose time is known only as one, if there are some. Arrays "of each time" have an entry for
-    each kernel, and then one for those, as if they were one kernel.
+    each kernel, and then one for those, as if they were one kernel. idle_before: the kernels that the logs count
+    nothing of under the roof, where a question changed the counts since.
     """
 
     counts: Counts
     together: npt.NDArray[np.bool_] | None = None
+    idle_before: npt.NDArray[np.bool_] | None = None
 
     def of_each_time(self, of_kernels: Floats) -> Floats:
         """Values that add up, of each time: (n_kernels,) -> (n_times,)."""
@@ -114,7 +116,14 @@ class Work(Struct, frozen=True, eq=False, dict=True):
         if self.together is None:
             return roof
         # What is under the roof of some of them only says nothing of the time that all took.
-        return self.of_each_time(np.where(self.together & (self.uncounted | (roof == 0)), np.nan, roof))
+        return self.of_each_time(np.where(self.together & (self.uncounted | self.idle), np.nan, roof))
+
+    @property
+    def idle(self) -> npt.NDArray[np.bool_]:
+        """The kernels that the logs count nothing of under the roof; not those whose counts a question set to 0."""
+        if self.idle_before is not None:
+            return self.idle_before
+        return np.asarray(sum(self.under_the_roof) == 0)
 
     @cached_property
     def on_tensor_cores(self) -> npt.NDArray[np.bool_]:
@@ -595,7 +604,8 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     counts = now.work.counts
     factors = np.array([factor if name in words else 1.0 for name in counts.amounts.names])
     amounts = Columns(counts.amounts.names, counts.amounts.values * factors)
-    changed = replace(now, work=replace(now.work, counts=replace(counts, amounts=amounts)))
+    work = replace(now.work, counts=replace(counts, amounts=amounts), idle_before=now.work.idle)
+    changed = replace(now, work=work)
     assumes = _with_tensor_work(now, ROOF_TIME.format(now.noun))
     faster = _flattered(now)
     if faster:

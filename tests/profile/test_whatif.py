@@ -265,6 +265,7 @@ def test_no_energy_and_no_time_is_below_zero(table, rows, question):
 
 
 @given(st.sampled_from(TABLES), kernels, counted, st.floats(0, 2), st.floats(0, 2))
+@example("jetson-tk1", [(math.nan, 0.0, 0.0, 328.0, 0.0, 0.0, 0.0, 0.0)], "fp32", 0.0, 0.5)
 @every
 def test_fewer_of_anything_never_takes_more_energy_or_time(table, rows, what, one, other):
     energy = of_kernels(table, rows)
